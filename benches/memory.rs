@@ -134,7 +134,7 @@ fn arrivals(shard: &Shard, tree: TreeId, first: u32, count: u32, versions: bool)
         let at = Timestamp::from_micros(1_700_000_000_000_000 + i64::from(first + number)).expect("a time");
         let score = Score::new(&[i64::from((first + number).wrapping_mul(2_654_435_761))]).expect("a score");
         let words = definition.entry_words(&score, at, id.as_bytes());
-        let handle: Handle = shard.members.upcoming(number as usize);
+        let handle: Handle = shard.members.nth_next_handle(number as usize);
         let version = versions.then_some(u64::from(number));
         let after = Entry { state: EntryState::Listed(words), updated_at: at, version, has_metadata: false };
         step.changes.push(Change { tree, handle, after: Some(after) });

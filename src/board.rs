@@ -430,7 +430,7 @@ mod tests {
         let other = Definition { keys: vec![points.clone()], policy: Policy::Best, ..board.clone() };
         assert_eq!(
             board.differences(&other),
-            [r#"the keys ["points", "time_ms"], not ["points"]"#, "policy is set, not best"]
+            [r#"the list of keys is ["points", "time_ms"], not ["points"]"#, "policy is set, not best"]
         );
         let board = Definition { keys: vec![points.clone()], ..Definition::default() };
         let other = Definition {

@@ -248,7 +248,7 @@ mod tests {
         assert!(CredentialFiles::load(&text).is_err());
         let pasted = config(Some(TokenSource::File("rkt_1".into())));
         let said = CredentialFiles::load(&pasted).map(|_| ()).expect_err("a token is no file").to_string();
-        assert!(said.contains("name a file") && !said.contains("rkt_1"), "{said}");
+        assert!(said.contains("Give the name of a file") && !said.contains("rkt_1"), "{said}");
         assert!(CredentialFiles::load(&config(None)).expect("nothing to read").access.is_none());
     }
 }

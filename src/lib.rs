@@ -5,39 +5,46 @@
 //! counts up.
 //!
 //! # Layout
-//! In reading order, which is also the direction of dependencies: a module knows those above it.
+//! In reading order, which is also the direction of dependencies: a module knows only modules above it.
 //!
-//! - [`types`], [`board`], [`job`]: the nouns
-//! - [`wire`]: a job as JSON
+//! - [`types`]: the nouns that need no other
+//! - [`metrics`]: the name of every metric
+//! - [`tls_roots`]: which certificates a client of a service accepts
 //! - [`tree`]: the counted B+ tree
+//! - [`access`]: tokens, and what each allows
+//! - [`board`], [`job`]: definitions of boards, and jobs
+//! - [`wire`]: a job as JSON
 //! - [`state`]: a shard in memory
 //! - [`state_lock`]: the lock that its writer and its readers share
 //! - [`storage`]: a shard on disk
-//! - [`writer`]: fetch → decode → plan → commit → apply → show
+//! - [`writer`]: fetch → plan → commit → apply → show
 //! - [`snapshot`]: copies of all shards, and how they are put in place
 //! - [`query`]: reads, summed and merged over shards
 //! - [`queue`]: where jobs come from, and where writes are published; it and [`query`] do not know each other
-//! - [`access`]: tokens, and what each allows
 //! - [`http`]: the API
-//! - [`tls_roots`]: which certificates a client of a service accepts
 //! - [`loadgen`]: a load generator for a running service, and what it measured
+//! - [`config`]: the settings
 //! - [`credential_files`]: tokens and certificates from files, read again when they change
-//! - [`service`]: puts it all together; it alone sees everything
+//! - [`service`]: puts it all together
 //! - [`cli`]: a file or folder per subcommand
-//!
-//! Beside them: [`metrics`], the name of every metric, and [`config`], the settings.
 
 #[cfg(test)]
 mod allocated;
 
 pub mod types;
 
+pub mod metrics;
+
+pub mod tls_roots;
+
+pub mod tree;
+
+pub mod access;
+
 pub mod board;
 pub mod job;
 
 pub mod wire;
-
-pub mod tree;
 
 pub mod state;
 
@@ -53,15 +60,9 @@ pub mod query;
 
 pub mod queue;
 
-pub mod access;
-
 pub mod http;
 
-pub mod tls_roots;
-
 pub mod loadgen;
-
-pub mod metrics;
 
 pub mod config;
 

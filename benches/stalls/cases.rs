@@ -296,8 +296,8 @@ fn look_up(running: &mut Running, sizes: &Sizes) -> Option<String> {
     let mut found = 0;
     for number in 0..LOOKED_UP {
         let id = MemberId::new(member(number * sizes.members / LOOKED_UP)).expect("well-formed");
-        let boards = BoardSelection::All { after: None, limit: BOARDS_MAX };
-        let all = MemberOnBoards { member: id, boards, is_wanted: |_: &BoardName| true };
+        let boards = BoardSelection::All { after: None, limit: BOARDS_MAX, prefixes: None };
+        let all = MemberOnBoards { member: id, boards };
         let asked = Instant::now();
         let answer = read_in_memory(&running.node, &running.registry, &all).expect("shards in memory answer");
         longest = longest.max(asked.elapsed());
@@ -377,9 +377,9 @@ fn trim(running: &mut Running, _: &Sizes) -> Option<String> {
     let left = read_total(running) / 10 * 9;
     let read = OfBoard { board: arena.clone(), read: FindTrimPoint(TrimFrom::Position(left)) };
     let found = read_in_memory(&running.node, &running.registry, &read).expect("shards in memory answer");
-    let (incarnation, cut) = found.expect("the board is there").body;
-    let cut = cut.expect("a position").expect("somebody is there");
-    let mut scan = TrimScan::new(arena.clone(), incarnation, cut.clone());
+    let (incarnation, point) = found.expect("the board is there").body;
+    let point = point.expect("a position").expect("somebody is there");
+    let mut scan = TrimScan::new(arena.clone(), incarnation, point.clone());
     while !scan.is_finished() {
         // As a request does: some messages, and then it waits until they are applied.
         let mut found = Vec::new();
@@ -389,7 +389,7 @@ fn trim(running: &mut Running, _: &Sizes) -> Option<String> {
             found.extend(scan.next_slice(shard));
         }
         for members in found.chunks(TRIM_MEMBERS) {
-            running.trim(&arena, incarnation, &cut, members.to_vec());
+            running.trim(&arena, incarnation, &point, members.to_vec());
         }
         running.wait_for_all();
     }

@@ -48,6 +48,7 @@ use std::time::{Duration, Instant};
 use cases::{CASES, Case, Sizes};
 use holds::{Hold, HoldTimes, Longest, longest_page_fault};
 use longest::WaitTimes;
+use ranktree::service::MemoryReserve;
 use reader::{Met, Reader};
 use rustix::thread::disable_transparent_huge_pages;
 use shard::Running;
@@ -65,6 +66,13 @@ const HOLD_TOLD: Duration = Duration::from_micros(100);
 /// Beside the table.
 const HOLD_EXPLAINED: Duration = Duration::from_micros(300);
 
+/// Has the system give so many MiB of memory, and leaves them to the allocator, which keeps them if
+/// `MIMALLOC_PURGE_DELAY=-1` says so.
+fn touch_memory(mebibytes: u64) {
+    let touched: Vec<Vec<u8>> = (0..mebibytes).map(|_| vec![1; 1 << 20]).collect();
+    std::hint::black_box(touched);
+}
+
 fn main() {
     if std::env::args().any(|argument| argument == "--help") {
         return help();
@@ -72,6 +80,8 @@ fn main() {
     if argument("huge-pages").is_some_and(|wanted| wanted == "false") {
         disable_transparent_huge_pages(true).expect("Linux allows it");
     }
+    touch_memory(number("touch", 0));
+    let _reserve = MemoryReserve::keep(number("reserve", 32) as usize).expect("a thread starts");
     let sizes = Sizes {
         members: number("members", 10_000_000),
         half: number("half", 1_000_000),
@@ -244,6 +254,9 @@ fn help() {
   --seconds N      how long updates go on beside checkpoints, in each case that has them (10)
   --busy N         threads that keep cores busy meanwhile (0)
   --huge-pages B   whether Linux may give memory in pages of 2 MiB (true)
+  --reserve MIB    memory that is kept at hand, as the service does (32)
+  --touch MIB      memory that is touched before, and left to the allocator (0); with MIMALLOC_PURGE_DELAY=-1 in
+                   the environment, which has the allocator keep it, this shows what page faults are to blame for
   --cases A,B      only these; what they need is prepared all the same
   --dir PATH       where the shard's directory is made, some 200 bytes a member
   --keep true      leaves it there

@@ -104,7 +104,7 @@ impl Running {
             store: slot,
         };
         Self {
-            node: Arc::new(Node { shards: vec![handle], elsewhere: None }),
+            node: Arc::new(Node::in_memory(vec![handle])),
             registry,
             wanted,
             state,
@@ -168,16 +168,16 @@ impl Running {
         &mut self,
         board: &BoardName,
         incarnation: Incarnation,
-        behind: &TrimPoint,
+        point: &TrimPoint,
         members: Vec<MemberId>,
     ) {
-        let (board, behind) = (board.clone(), behind.clone());
-        self.send(Payload::Trim { board, incarnation, behind, members }, None);
+        let (board, point) = (board.clone(), point.clone());
+        self.send(Payload::Trim { board, incarnation, point, members }, None);
     }
 
     /// Frees what waits, as far as a message may.
     pub fn free(&mut self) {
-        self.send(Payload::Free { jobs: ranktree::writer::UNPARKED_PER_MESSAGE }, None);
+        self.send(Payload::Unpark { jobs: ranktree::writer::UNPARKED_PER_MESSAGE }, None);
     }
 
     pub fn jobs_parked(&self) -> u64 {

@@ -116,7 +116,7 @@ impl Engine {
                 shards: 1,
                 registry: &self.registry,
                 time: self.shard.read(Purpose::Plan).applied.timestamp,
-                parked: &|_, _, _, _| Ok(Vec::new()),
+                read_parked: &|_, _, _, _| Ok(Vec::new()),
             };
             planner.plan(messages, None)
         };
@@ -128,7 +128,7 @@ impl Engine {
             apply(&self.shard, step);
         }
         let applied = Instant::now();
-        self.checkpointer.count(plan.changes as u64);
+        self.checkpointer.add_changes(plan.changes as u64);
         Verbs { plan: planned - started, commit: committed - planned, apply: applied - committed }
     }
 

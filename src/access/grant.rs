@@ -8,10 +8,9 @@ pub struct Grant {
     /// The token's name, for logs and people. Never its secret.
     pub name: String,
     pub scope: Scope,
-    /// What the names of the boards begin with that it may touch; `None` for all boards.
+    /// The token may touch only boards whose names begin with one of these; `None`: all boards.
     pub board_prefixes: Option<Vec<String>>,
-    /// It makes no board where there would be more than this of those that it may touch; `None` for as many
-    /// as can be.
+    /// The token cannot create a board once this many boards match its prefixes; `None`: no limit.
     pub max_boards: Option<u32>,
 }
 

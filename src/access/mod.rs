@@ -11,5 +11,5 @@ mod tokens;
 
 pub use grant::Grant;
 pub use scope::Scope;
-pub use secret::{Digest, SECRET_CHARS_MIN, Secret, SecretTooShort};
+pub use secret::{Digest, InvalidSecret, SECRET_CHARS_MIN, Secret};
 pub use tokens::{ActiveTokens, CONFINED_BOARDS_MAX, InvalidTokens, Tokens};

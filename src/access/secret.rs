@@ -20,12 +20,12 @@ const SECRET_BYTES: usize = 32;
 /// A bearer token itself. Its `Debug` does not print it.
 pub struct Secret(String);
 
-/// The secret is too short, or too long, to be random enough and of sense.
+/// The secret has too few or too many characters, or characters other than visible ASCII.
 #[derive(Debug, Error)]
 #[error(
     "a token must have {SECRET_CHARS_MIN} to {SECRET_CHARS_MAX} visible ASCII characters, and this one has {0}; ranktree token new makes a token"
 )]
-pub struct SecretTooShort(usize);
+pub struct InvalidSecret(usize);
 
 /// A secret's SHA-256.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +55,10 @@ impl Secret {
     ///
     /// # Errors
     /// When it is too short, or not what a header can carry.
-    pub fn new(text: &str) -> Result<Self, SecretTooShort> {
+    pub fn new(text: &str) -> Result<Self, InvalidSecret> {
         let is_good = (SECRET_CHARS_MIN..=SECRET_CHARS_MAX).contains(&text.len())
             && text.bytes().all(|byte| byte.is_ascii_graphic());
-        if is_good { Ok(Self(text.to_owned())) } else { Err(SecretTooShort(text.len())) }
+        if is_good { Ok(Self(text.to_owned())) } else { Err(InvalidSecret(text.len())) }
     }
 
     #[must_use]

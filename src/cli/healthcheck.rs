@@ -62,7 +62,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     };
     let url = format!("{base}{}", if args.live { "/healthz" } else { "/readyz" });
     // Without --ca: the certificate is for the name that clients use, and not for this machine's address.
-    // Nothing secret is sent, and whoever could answer in the service's place could as well stop it.
+    // Nothing secret is sent, and an attacker who could answer in its place could also stop the service.
     let tls = TlsConfig::builder().disable_verification(true).build();
     let config = Agent::config_builder()
         .tls_config(tls)

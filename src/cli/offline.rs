@@ -42,7 +42,7 @@ impl Offline {
         Self { _file: FileArgs { config: None }, data: DataArgs { data_dir } }
     }
 
-    /// Opens one shard after the other, and has each worked on, or its refusal.
+    /// Opens the shards one after the other, and calls `work` with each, or with the error of opening it.
     ///
     /// # Errors
     /// When there are none, or the work fails.
@@ -97,7 +97,7 @@ impl Offline {
     /// How many there are, at least one, and none missing.
     fn shards(&self) -> Result<u16, Failure> {
         let data_dir = &self.data.data_dir;
-        // One that lost its last shards does not look like it.
+        // A directory that lost its last shards looks complete, so the recorded number counts too.
         let shards = shards_in(data_dir)?.max(known_shards(data_dir)?.unwrap_or(0));
         if shards == 0 {
             let folder = data_dir.display();
@@ -106,7 +106,7 @@ impl Offline {
             )
             .into());
         }
-        // Opening it would make an empty one, of which nobody could tell that it lost its members.
+        // Opening the missing shard would create an empty one, and hide that its members were lost.
         if let Some(missing) = missing_shard(data_dir, shards) {
             let folder = shard_directory(data_dir, missing);
             return Err(

@@ -66,14 +66,14 @@ impl Progress {
         format!("{}: {what}: {done}{of}", self.title)
     }
 
-    /// What is over is told to its end: a last line below the total would look like an end before it.
+    /// Prints a last line when the work is done, because the line before may show less than the total.
     fn show_rest(&self, shown: &mut Shown, is_over: bool) {
         if let Some((done, total)) = shown.unshown.take().filter(|_| is_over) {
             eprintln!("{}", self.line(&shown.what, done, total));
         }
     }
 
-    /// What is being done to what.
+    /// The shard and the current work.
     #[must_use]
     pub fn place(&self) -> String {
         format!("{}: {}", self.title, self.shown.lock().what)

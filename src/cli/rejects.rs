@@ -49,7 +49,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => of_directory(args, &mut out),
     };
     match listed.and_then(|()| Ok(out.flush()?)) {
-        // Whoever closed the pipe does not want the rest.
+        // The reader closed the pipe and does not want the rest.
         Err(failure) if is_broken_pipe(&failure) => Ok(ExitCode::SUCCESS),
         listed => listed.map(|()| ExitCode::SUCCESS),
     }

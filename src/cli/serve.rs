@@ -52,7 +52,7 @@ async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Fai
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let ready = || {
         let mut stdout = std::io::stdout();
-        // Whoever started us may have closed our output; that is no reason not to serve.
+        // The parent process may have closed standard output; serve all the same.
         let _ = writeln!(stdout, "listening on {scheme}://{address}");
         let _ = stdout.flush();
     };

@@ -21,7 +21,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let (mut wrong, mut wrong_waiting, mut refused) = (0, 0, 0);
+    let (mut wrong, mut wrong_parked, mut refused) = (0, 0, 0);
     args.offline.each_shard(OpenMode::ReadOnly, |id, store, progress| {
         let looked_at = store.and_then(|store| {
             let note = |what, done, total| progress.note(what, done, total);
@@ -29,7 +29,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             Ok((found, verify_parked(&store, &lines_of, &note)?, store.torn_end()))
         });
         progress.finish();
-        let ((verified, findings), (waiting, of_waiting), torn_end) = match looked_at {
+        let ((verified, findings), (parked, of_parked), torn_end) = match looked_at {
             Ok(looked_at) => looked_at,
             Err(error) => {
                 println!("shard {id}: {error}");
@@ -42,38 +42,34 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             count(verified.boards, "board", "boards"),
             count(verified.members, "member", "members"),
             count(verified.entries, "entry", "entries"),
-            count(waiting, "waiting job", "waiting jobs"),
+            count(parked, "parked job", "parked jobs"),
             count(verified.deltas, "delta", "deltas"),
             verified.applied,
-            if findings.is_empty() && of_waiting.is_empty() {
-                "no errors found"
-            } else {
-                "errors were found"
-            },
+            if findings.is_empty() && of_parked.is_empty() { "no errors found" } else { "errors were found" },
         );
         if let Some(torn_end) = torn_end {
             println!("  {torn_end}. A power failure does that; nothing that was synced is missing");
         }
-        for finding in findings.iter().chain(&of_waiting) {
+        for finding in findings.iter().chain(&of_parked) {
             println!("  {finding}");
         }
         wrong += findings.len();
-        wrong_waiting += of_waiting.len();
+        wrong_parked += of_parked.len();
         Ok(())
     })?;
     if wrong > 0 {
         let findings = count(wrong, "finding", "findings");
         println!("{findings}. `ranktree rebuild` rebuilds the trees from the members.");
     }
-    if wrong_waiting > 0 {
+    if wrong_parked > 0 {
         println!(
-            "{} in waiting jobs: restore the whole directory from a copy. Or move the data directory away \
+            "{} in parked jobs: restore the whole directory from a copy. Or move the data directory away \
              and start with an empty one, which is filled from the streams as far as they reach back (if \
              their beginning was purged, start once with --accept-gap for each shard).",
-            count(wrong_waiting, "finding", "findings"),
+            count(wrong_parked, "finding", "findings"),
         );
     }
-    match (refused, wrong + wrong_waiting) {
+    match (refused, wrong + wrong_parked) {
         (0, 0) => Ok(ExitCode::SUCCESS),
         (0, _) => Ok(ExitCode::from(1)),
         _ => Err(format!("{} could not be opened or read", count(refused, "shard", "shards")).into()),

@@ -30,8 +30,9 @@ pub struct HttpArgs {
     /// The certificate's private key, a PEM file
     #[arg(long, env = "RANKTREE_TLS_KEY", value_name = "SECRET_FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Serve without tokens on any address, and to browsers. Then everybody who reaches the port may read and
-    /// write, and so may pages of other sites in a browser on this machine
+    /// Serve without tokens to everybody who can reach the port. Without this flag, a service that has no
+    /// tokens does not start on an address that other machines can reach. On a loopback address it refuses
+    /// the requests that pages of other sites send through a browser on this machine
     #[arg(long, env = "RANKTREE_INSECURE", value_name = "true|false", default_value = "false", action = ArgAction::Set,
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]

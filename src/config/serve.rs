@@ -26,9 +26,10 @@ pub struct ServeArgs {
     pub http: HttpArgs,
     #[command(flatten, next_help_heading = "NATS")]
     pub nats: NatsArgs,
-    /// Continue, once, although this shard's stream does not continue what was applied. The messages that are
-    /// new in the stream are applied: all of them if the stream was created again. Also rejects a command
-    /// that this version does not know. May be given several times
+    /// Resume this shard although its stream does not continue where the shard stopped. Missing messages are
+    /// skipped, and what is new in the stream is applied; if the stream was created again, that is all of it.
+    /// If the shard has halted at a command that this version does not know, the command is rejected instead.
+    /// Holds for this start, and for one gap or command. May be given several times, for several shards
     #[arg(long, value_name = "SHARD", help_heading = "NATS")]
     pub accept_gap: Vec<u16>,
     #[command(flatten, next_help_heading = "Storage")]
@@ -46,6 +47,8 @@ pub struct ServeConfig {
     /// Where jobs come from; `None` for the embedded queue.
     pub nats: Option<nats::Settings>,
     pub cache_bytes: usize,
+    /// Memory that is kept at hand, in MiB.
+    pub memory_reserve_mib: usize,
     pub checkpoint_interval: Duration,
     pub checkpoint_changes: u64,
 }
@@ -67,6 +70,7 @@ impl ServeConfig {
             auto_create: !boards.no_auto_create,
             nats: nats.resolve(accept_gap)?,
             cache_bytes: storage.cache_mib << 20,
+            memory_reserve_mib: storage.memory_reserve_mib,
             checkpoint_interval: Duration::from_secs(storage.checkpoint_seconds.max(1)),
             checkpoint_changes: storage.checkpoint_changes,
         })

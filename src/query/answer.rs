@@ -81,8 +81,8 @@ impl Listed {
         let words = found.key.words.as_slice();
         let reached_at = definition.reached_at(words);
         let (updated_at, metadata) = match found.source {
-            EntrySource::InMemory(part, handle) => {
-                let (tree, window) = part.window?;
+            EntrySource::InMemory(shard_board, handle) => {
+                let (tree, window) = shard_board.window?;
                 let extra = window.extra(handle);
                 let on_disk = extra.as_ref().is_some_and(|extra| extra.has_metadata);
                 let metadata =

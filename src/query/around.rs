@@ -1,12 +1,12 @@
 //! A member and its neighbours.
 
 use crate::query::answer::Listed;
-use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
 use crate::query::member::runs_of_others;
 use crate::query::merge::{MergedEntry, backward, forward};
 use crate::query::page;
 use crate::query::read::BoardRead;
+use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
 use crate::query::top::before;
 use crate::types::MemberId;
@@ -20,8 +20,8 @@ pub struct Around {
     pub fill: bool,
 }
 
-/// Up to `above` entries before the member, itself, and up to `below` after it; `None` if it is not listed. One
-/// exchange with its home shard, and then one with the others.
+/// Up to `above` entries before the member, itself, and up to `below` after it; `None` if it is not listed.
+/// One round trip with its home shard, and then one with the others.
 ///
 /// # Errors
 /// When some shard does not reply.

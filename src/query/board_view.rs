@@ -1,8 +1,8 @@
 //! One board over all shards: the sums that every read is made of.
 //!
-//! The shards are either all in memory and locked, so that every count is of one moment, or they are asked, each
-//! exchange being of one moment of each shard. A read is written once, for both. It is an `async fn`, which never
-//! waits over shards in memory ([`at_once`]).
+//! The shards are either all in memory and locked, so that every count is of one moment, or remote, and then
+//! each round trip is of one moment of each shard. A read is written once, for both. It is an `async fn`,
+//! which never waits over shards in memory ([`run_in_memory`]).
 
 use std::future::Future;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 
 use crate::board::Definition;
-use crate::query::ask_shards::{AskedShards, ReadError, unexpected};
 use crate::query::node::View;
-use crate::query::part::Part;
 use crate::query::question::{
-    self, BoardLife, KeyCounts, Mark, PartCounts, PicksQuestion, PicksReply, Question, Reply, RunQuestion,
-    ShardEntry, SortKey,
+    self, BoardCounts, BoardLife, KeyCounts, Mark, Question, Reply, RunQuestion, ShardEntry, SortKey,
+    SplittersQuestion, SplittersReply,
 };
+use crate::query::remote_shards::{ReadError, RemoteShards, unexpected};
+use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
 use crate::state::Incarnation;
 use crate::tree::Words;
@@ -43,8 +43,8 @@ pub struct BoardView<'v> {
 }
 
 enum BoardShards<'v> {
-    InMemory(Vec<Part<'v>>),
-    Asked { shards: &'v AskedShards<'v>, life: BoardLife },
+    InMemory(Vec<ShardBoard<'v>>),
+    Remote { shards: &'v RemoteShards<'v>, life: BoardLife },
 }
 
 /// What a shard replies to a look-up.
@@ -62,8 +62,8 @@ pub struct ShardLookup {
 /// When the read gives up.
 ///
 /// # Panics
-/// When the read waits for something, which only reads over asked shards do.
-pub fn at_once<A>(read: impl Future<Output = Result<A, ReadError>>) -> Result<A, ReadError> {
+/// When the read waits for something, which only reads over remote shards do.
+pub fn run_in_memory<A>(read: impl Future<Output = Result<A, ReadError>>) -> Result<A, ReadError> {
     read.now_or_never().expect("a read over shards in memory does not wait")
 }
 
@@ -71,21 +71,22 @@ impl<'v> BoardView<'v> {
     /// The board with the incarnation of `known`, which may not have reached every shard.
     #[must_use]
     pub fn new(view: &'v View<'_>, name: &str, known: &RegisteredBoard) -> Self {
-        let parts = view.shards.iter().map(|shard| Part::of(shard, name, known.incarnation)).collect();
+        let shard_boards =
+            view.shards.iter().map(|shard| ShardBoard::of(shard, name, known.incarnation)).collect();
         Self {
             definition: Arc::clone(&known.definition),
             incarnation: known.incarnation,
-            shards: BoardShards::InMemory(parts),
+            shards: BoardShards::InMemory(shard_boards),
         }
     }
 
-    /// The board over shards that are asked.
+    /// The board over remote shards.
     #[must_use]
-    pub fn asked(shards: &'v AskedShards<'v>, name: BoardName, known: &RegisteredBoard) -> Self {
+    pub fn remote(shards: &'v RemoteShards<'v>, name: BoardName, known: &RegisteredBoard) -> Self {
         Self {
             definition: Arc::clone(&known.definition),
             incarnation: known.incarnation,
-            shards: BoardShards::Asked {
+            shards: BoardShards::Remote {
                 shards,
                 life: BoardLife { board: name, incarnation: known.incarnation },
             },
@@ -95,8 +96,8 @@ impl<'v> BoardView<'v> {
     #[must_use]
     pub fn shard_count(&self) -> u16 {
         match &self.shards {
-            BoardShards::InMemory(parts) => u16::try_from(parts.len()).unwrap_or(u16::MAX),
-            BoardShards::Asked { shards, .. } => shards.shard_count(),
+            BoardShards::InMemory(shard_boards) => u16::try_from(shard_boards.len()).unwrap_or(u16::MAX),
+            BoardShards::Remote { shards, .. } => shards.shard_count(),
         }
     }
 
@@ -105,9 +106,9 @@ impl<'v> BoardView<'v> {
         shard_of(member, self.shard_count())
     }
 
-    /// Whether all exchanges of a read are of one moment.
+    /// Whether all round trips of a read are of one moment.
     #[must_use]
-    pub fn is_frozen(&self) -> bool {
+    pub fn is_snapshot(&self) -> bool {
         matches!(self.shards, BoardShards::InMemory(_))
     }
 
@@ -122,21 +123,24 @@ impl<'v> BoardView<'v> {
     #[must_use]
     pub fn as_of(&self) -> AsOf {
         match &self.shards {
-            BoardShards::InMemory(parts) => {
-                AsOf(parts.iter().map(|part| (part.shard.id, part.shard.applied.sequence)).collect())
-            }
-            BoardShards::Asked { shards, .. } => shards.as_of(),
+            BoardShards::InMemory(shard_boards) => AsOf(
+                shard_boards
+                    .iter()
+                    .map(|shard_board| (shard_board.shard.id, shard_board.shard.applied.sequence))
+                    .collect(),
+            ),
+            BoardShards::Remote { shards, .. } => shards.as_of(),
         }
     }
 
-    /// Members counted and listed, on all shards. Asks for it only if no exchange has told it.
+    /// Members counted and listed, on all shards. Asks for it only if no round trip has told it.
     ///
     /// # Errors
     /// When some shard does not reply.
     pub async fn total(&self) -> Result<u64, ReadError> {
         match &self.shards {
-            BoardShards::InMemory(parts) => Ok(parts.iter().map(Part::total).sum()),
-            BoardShards::Asked { shards, .. } => match shards.total() {
+            BoardShards::InMemory(shard_boards) => Ok(shard_boards.iter().map(ShardBoard::total).sum()),
+            BoardShards::Remote { shards, .. } => match shards.total() {
                 Some(total) => Ok(total),
                 None => self.totals().await.map(|(total, _)| total),
             },
@@ -157,12 +161,13 @@ impl<'v> BoardView<'v> {
     ///
     /// # Errors
     /// When some shard does not reply.
-    pub async fn counts(&self, marks: &[Mark<'_>]) -> Result<Vec<(ShardId, PartCounts)>, ReadError> {
+    pub async fn counts(&self, marks: &[Mark<'_>]) -> Result<Vec<(ShardId, BoardCounts)>, ReadError> {
         match &self.shards {
-            BoardShards::InMemory(parts) => {
-                Ok(parts.iter().map(|part| (part.shard.id, question::counts_of_part(part, marks))).collect())
-            }
-            BoardShards::Asked { shards, life } => {
+            BoardShards::InMemory(shard_boards) => Ok(shard_boards
+                .iter()
+                .map(|shard_board| (shard_board.shard.id, question::counts_of(shard_board, marks)))
+                .collect()),
+            BoardShards::Remote { shards, life } => {
                 let question = Question::Counts(vec![(life.clone(), marks.to_vec())]);
                 let replies = shards.ask_all(&question).await?;
                 let counts = replies.into_iter().map(|(shard, reply)| match reply {
@@ -191,11 +196,12 @@ impl<'v> BoardView<'v> {
         except: Option<ShardId>,
     ) -> Result<Vec<ShardRun<'v>>, ReadError> {
         match &self.shards {
-            BoardShards::InMemory(parts) => {
-                let parts = parts.iter().filter(|part| Some(part.shard.id) != except);
-                Ok(parts.filter_map(|part| ShardRun::in_memory(*part, run)).collect())
+            BoardShards::InMemory(shard_boards) => {
+                let shard_boards =
+                    shard_boards.iter().filter(|shard_board| Some(shard_board.shard.id) != except);
+                Ok(shard_boards.filter_map(|shard_board| ShardRun::in_memory(*shard_board, run)).collect())
             }
-            BoardShards::Asked { shards, life } => {
+            BoardShards::Remote { shards, life } => {
                 let question = Question::Run(life.clone(), *run);
                 let ids = shards.ids().filter(|shard| Some(*shard) != except);
                 let replies = shards.ask(ids.map(|shard| (shard, &question))).await?;
@@ -211,8 +217,8 @@ impl<'v> BoardView<'v> {
         }
     }
 
-    /// The run on the home shard of a member from its entry on; `None` if it is not listed: never here, removed
-    /// or hidden.
+    /// The run on the home shard of a member from its entry on; `None` if it is not listed: never here,
+    /// removed or hidden.
     ///
     /// # Errors
     /// When the shard does not reply.
@@ -230,10 +236,10 @@ impl<'v> BoardView<'v> {
             below: below.saturating_add(1),
         };
         match &self.shards {
-            BoardShards::InMemory(parts) => {
-                Ok(parts.get(home.index()).and_then(|part| ShardRun::in_memory(*part, &run)))
-            }
-            BoardShards::Asked { shards, life } => {
+            BoardShards::InMemory(shard_boards) => Ok(shard_boards
+                .get(home.index())
+                .and_then(|shard_board| ShardRun::in_memory(*shard_board, &run))),
+            BoardShards::Remote { shards, life } => {
                 let question = Question::Run(life.clone(), run);
                 let mut replies = shards.ask([(home, &question)]).await?;
                 match replies.pop() {
@@ -252,22 +258,26 @@ impl<'v> BoardView<'v> {
     ///
     /// # Errors
     /// When some shard does not reply.
-    pub async fn picks(&self, picks: &PicksQuestion<'_>) -> Result<Vec<PicksReply>, ReadError> {
+    pub async fn splitters(
+        &self,
+        splitters: &SplittersQuestion<'_>,
+    ) -> Result<Vec<SplittersReply>, ReadError> {
         match &self.shards {
-            BoardShards::InMemory(parts) => {
-                Ok(parts.iter().map(|part| question::picks_of_part(part, picks)).collect())
-            }
-            BoardShards::Asked { shards, life } => {
-                let question = Question::Picks(life.clone(), *picks);
+            BoardShards::InMemory(shard_boards) => Ok(shard_boards
+                .iter()
+                .map(|shard_board| question::splitters_of(shard_board, splitters))
+                .collect()),
+            BoardShards::Remote { shards, life } => {
+                let question = Question::Splitters(life.clone(), *splitters);
                 let replies = shards.ask_all(&question).await?;
-                let picks = replies.into_iter().map(|(shard, reply)| match reply {
-                    Reply::Picks(reply) => {
+                let splitters = replies.into_iter().map(|(shard, reply)| match reply {
+                    Reply::Splitters(reply) => {
                         shards.note_total(shard, reply.total);
                         Ok(reply)
                     }
                     _ => Err(unexpected(shard)),
                 });
-                picks.collect()
+                splitters.collect()
             }
         }
     }
@@ -285,15 +295,15 @@ impl<'v> BoardView<'v> {
         keys: &[SortKey<'_>],
     ) -> Result<Vec<ShardLookup>, ReadError> {
         match &self.shards {
-            BoardShards::InMemory(parts) => {
-                let found = parts.iter().zip(members).map(|(part, members)| ShardLookup {
-                    shard: part.shard.id,
-                    members: question::entries_of_members(part, members),
-                    keys: keys.iter().map(|key| part.key_counts(key)).collect(),
+            BoardShards::InMemory(shard_boards) => {
+                let found = shard_boards.iter().zip(members).map(|(shard_board, members)| ShardLookup {
+                    shard: shard_board.shard.id,
+                    members: question::entries_of_members(shard_board, members),
+                    keys: keys.iter().map(|key| shard_board.key_counts(key)).collect(),
                 });
                 Ok(found.collect())
             }
-            BoardShards::Asked { shards, life } => {
+            BoardShards::Remote { shards, life } => {
                 let questions: Vec<_> = members
                     .iter()
                     .map(|members| Question::Lookup {

@@ -1,12 +1,12 @@
 //! How many entries have a first key within bounds, and how they spread.
 
 use crate::board::{Order, decode, encode};
-use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
-use crate::query::question::{BoardLife, Mark, PicksQuestion};
+use crate::query::question::{BoardLife, Mark, SplittersQuestion};
 use crate::query::read::BoardRead;
 use crate::query::read::ShardsRead;
 use crate::query::read_shards::ReadShards;
+use crate::query::remote_shards::ReadError;
 use crate::tree::Words;
 use crate::types::{AsOf, BoardName, MAX_KEYS};
 use crate::writer::{RegisteredBoard, Registry};
@@ -36,7 +36,7 @@ pub async fn count_all(board: &BoardView<'_>) -> Result<u64, ReadError> {
     Ok(listed + hidden)
 }
 
-/// Entries whose first key is within `min..=max`. One exchange with each shard.
+/// Entries whose first key is within `min..=max`. One round trip with each shard.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -77,7 +77,7 @@ pub(super) fn best_and_worst(board: &BoardView<'_>, min: i64, max: i64) -> (u64,
 }
 
 /// Counts between ascending edges, at least two: each bucket from its edge to just below the next, the last
-/// one up to its upper edge, inclusive. One exchange with each shard.
+/// one up to its upper edge, inclusive. One round trip with each shard.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -99,7 +99,7 @@ pub async fn histogram(board: &BoardView<'_>, edges: &[i64]) -> Result<Histogram
 }
 
 /// Edges of up to `buckets` equally wide buckets from the least to the greatest first key; none on an empty
-/// board. One exchange with each shard.
+/// board. One round trip with each shard.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -123,11 +123,11 @@ pub async fn edges_over(board: &BoardView<'_>, buckets: u32) -> Result<Vec<i64>,
 async fn extremes(board: &BoardView<'_>) -> Result<Option<(i64, i64)>, ReadError> {
     debug_assert!(board.definition.keys.len() <= MAX_KEYS, "a validated definition");
     let Some(order) = board.definition.keys.first().map(|key| key.order) else { return Ok(None) };
-    let picks = PicksQuestion { ends: true, ..PicksQuestion::default() };
+    let splitters = SplittersQuestion { ends: true, ..SplittersQuestion::default() };
     let mut extremes: Option<(i64, i64)> = None;
-    for reply in board.picks(&picks).await? {
-        for pick in &reply.picks {
-            let Some(word) = pick.words.as_slice().first() else { continue };
+    for reply in board.splitters(&splitters).await? {
+        for splitter in &reply.splitters {
+            let Some(word) = splitter.words.as_slice().first() else { continue };
             let value = decode(*word, order);
             let (low, high) = extremes.unwrap_or((value, value));
             extremes = Some((low.min(value), high.max(value)));

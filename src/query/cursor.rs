@@ -1,6 +1,6 @@
 //! A page's cursor: the last entry's full sort key, as opaque text.
 //!
-//! No place in any tree is in it, so that a page goes on right behind its last entry, however scores moved
+//! No place in any tree is in it, so that a page goes on right after its last entry, however scores moved
 //! meanwhile.
 
 use std::fmt::Write as _;

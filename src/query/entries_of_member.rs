@@ -1,12 +1,12 @@
 //! The entries of one member on several boards, at one `as_of`.
 
 use crate::query::answer::{Listed, MemberEntry, Standing};
-use crate::query::ask_shards::ReadError;
 use crate::query::entries::ConsistentAnswer;
 use crate::query::merge::{EntrySource, MergedEntry};
 use crate::query::question::{BoardLife, FoundMember, Mark};
 use crate::query::read::ShardsRead;
 use crate::query::read_shards::ReadShards;
+use crate::query::remote_shards::ReadError;
 use crate::state::TreeId;
 use crate::tree::Words;
 use crate::types::{AsOf, BoardName, MemberId};
@@ -28,9 +28,14 @@ pub struct EntriesOfMember {
 pub enum BoardSelection {
     /// These, in this order.
     Named(Vec<BoardName>),
-    /// Those that list it, from behind a place on: at most `limit` of them. The home shard looks at a limited
+    /// Those that list it, after a place: at most `limit` of them. The home shard looks at a limited
     /// number of boards for a page, so that a page may be shorter than that and yet not the last one.
-    All { after: Option<TreeId>, limit: usize },
+    All {
+        after: Option<TreeId>,
+        limit: usize,
+        /// Only boards whose names begin with one of these; `None`: all.
+        prefixes: Option<Vec<String>>,
+    },
 }
 
 impl ConsistentAnswer for EntriesOfMember {
@@ -41,9 +46,9 @@ impl ConsistentAnswer for EntriesOfMember {
     }
 }
 
-/// The member's entries on the boards asked for. Of all boards, those that `is_wanted` says yes to: a page
-/// has them in the order in which boards came, and by name within the page. One exchange with the member's home
-/// shard, which knows its boards, and one with the others.
+/// The member's entries on the boards asked for. A page of all boards has
+/// them in the order in which boards came, and by name within the page. One round trip with the member's
+/// home shard, which knows its boards, and one with the others.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -52,7 +57,6 @@ pub async fn entries_of_member(
     registry: &Registry,
     id: &MemberId,
     selection: &BoardSelection,
-    is_wanted: &(dyn Fn(&BoardName) -> bool + Sync),
 ) -> Result<EntriesOfMember, ReadError> {
     let (mut missing, mut next): (Vec<(usize, BoardName)>, _) = (Vec::new(), None);
     let mut found: Vec<(RegisteredBoard, BoardLife, FoundMember)> = Vec::new();
@@ -79,11 +83,12 @@ pub async fn entries_of_member(
             }
             missing.sort_unstable_by_key(|(nth, _)| *nth);
         }
-        BoardSelection::All { after, limit } => {
+        BoardSelection::All { after, limit, prefixes } => {
             let limit = u32::try_from(*limit).unwrap_or(u32::MAX);
-            let page = shards.boards_of_member(id, after.map(|tree| tree.0), limit).await?;
+            let page =
+                shards.boards_of_member(id, after.map(|tree| tree.0), limit, prefixes.as_deref()).await?;
             next = page.next.map(TreeId);
-            for (life, member) in page.boards.into_iter().filter(|(life, _)| is_wanted(&life.board)) {
+            for (life, member) in page.boards {
                 let known = registry.get(life.board.as_str());
                 let known = known.filter(|known| known.incarnation == life.incarnation);
                 found.extend(known.map(|known| (known, life, member)));
@@ -131,13 +136,12 @@ async fn sum(
 }
 
 /// Reads [`entries_of_member`].
-pub struct MemberOnBoards<W> {
+pub struct MemberOnBoards {
     pub member: MemberId,
     pub boards: BoardSelection,
-    pub is_wanted: W,
 }
 
-impl<W: Fn(&BoardName) -> bool + Send + Sync> ShardsRead for MemberOnBoards<W> {
+impl ShardsRead for MemberOnBoards {
     type Answer = EntriesOfMember;
 
     async fn read<'r>(
@@ -145,6 +149,6 @@ impl<W: Fn(&BoardName) -> bool + Send + Sync> ShardsRead for MemberOnBoards<W> {
         shards: ReadShards<'r>,
         registry: &'r Registry,
     ) -> Result<Self::Answer, ReadError> {
-        entries_of_member(shards, registry, &self.member, &self.boards, &self.is_wanted).await
+        entries_of_member(shards, registry, &self.member, &self.boards).await
     }
 }

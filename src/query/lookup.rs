@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 
 use crate::query::answer::Listed;
-use crate::query::ask_shards::ReadError;
 use crate::query::board_view::{BoardView, ShardLookup};
 use crate::query::entries::VisitEntries;
 use crate::query::merge::{EntrySource, MergedEntry};
 use crate::query::question::{ShardEntry, SortKey};
 use crate::query::read::BoardRead;
+use crate::query::remote_shards::ReadError;
 use crate::types::{MemberId, ShardId};
 
-/// Exchanges that follow members whose scores change while they are counted.
+/// Round trips that follow members whose scores change while they are counted.
 const ATTEMPTS: u32 = 16;
 
 /// The members that were found, and those that were not.
@@ -31,8 +31,9 @@ impl VisitEntries for Lookup {
     }
 }
 
-/// Each member once, however often it is named. One exchange with each shard finds the members, and one counts at
-/// their keys. If a member has moved between the two, the second one found its new key and is followed by another.
+/// Each member once, however often it is named. One round trip with each shard finds the members, and one
+/// counts at their keys. If a member has moved between the two, the second one found its new key and is
+/// followed by another.
 ///
 /// # Errors
 /// When some shard does not reply, or members kept changing too quickly.
@@ -49,14 +50,14 @@ pub async fn lookup(board: &BoardView<'_>, members: &[MemberId]) -> Result<Looku
     }
     let mut replies = board.look_up(&by_shard, &[]).await?;
     // Over shards that stay as they are the members are not looked for again.
-    let again = if board.is_frozen() { vec![Vec::new(); by_shard.len()] } else { by_shard };
+    let again = if board.is_snapshot() { vec![Vec::new(); by_shard.len()] } else { by_shard };
     for _ in 0..ATTEMPTS {
         let found = found_in(&replies);
         let keys: Vec<SortKey<'_>> = found.iter().map(|(_, entry)| entry.key()).collect();
         let counted = board.look_up(&again, &keys).await?;
         let is_same = || found.iter().map(|(_, entry)| entry.key()).eq(keys_in(&counted));
-        if board.is_frozen() || is_same() {
-            let latest = if board.is_frozen() { &replies } else { &counted };
+        if board.is_snapshot() || is_same() {
+            let latest = if board.is_snapshot() { &replies } else { &counted };
             return Ok(ranked(board, latest, &counted, &indexes));
         }
         replies = counted;

@@ -1,16 +1,16 @@
 //! One member's entry.
 
 use crate::query::answer::{Listed, MemberEntry, Standing};
-use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
 use crate::query::merge::{MergedEntry, forward};
 use crate::query::question::{Mark, RunQuestion, RunStart};
 use crate::query::read::BoardRead;
+use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
 use crate::types::MemberId;
 
-/// The member's entry; `None` if it is not listed: never here, removed or hidden. One exchange with its home
-/// shard, and then one with the others.
+/// The member's entry; `None` if it is not listed: never here, removed or hidden. One round trip with its
+/// home shard, and then one with the others.
 ///
 /// # Errors
 /// When some shard does not reply.

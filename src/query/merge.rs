@@ -1,7 +1,7 @@
 //! The shards' runs as one ordered stream, forward or backward from where they start.
 
-use crate::query::part::Part;
 use crate::query::question::{ShardEntry, SortKey};
+use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::{RunEntries, ShardRun};
 use crate::tree::{Cursor, Handle};
 use crate::types::ShardId;
@@ -17,18 +17,18 @@ pub struct MergedEntry<'r> {
 /// Where the rest of an entry is found.
 #[derive(Clone, Copy)]
 pub enum EntrySource<'r> {
-    InMemory(Part<'r>, Handle),
+    InMemory(ShardBoard<'r>, Handle),
     Replied(&'r ShardEntry),
 }
 
 /// Entries from the runs' starts on, best first.
 pub fn forward<'r>(runs: &'r [ShardRun<'_>]) -> impl Iterator<Item = MergedEntry<'r>> + use<'r> {
-    merge(lanes(runs, Direction::Forward), |candidate, best| candidate < best)
+    merge(cursors(runs, Direction::Forward), |candidate, best| candidate < best)
 }
 
 /// Entries from the runs' starts back, the nearest first.
 pub fn backward<'r>(runs: &'r [ShardRun<'_>]) -> impl Iterator<Item = MergedEntry<'r>> + use<'r> {
-    merge(lanes(runs, Direction::Backward), |candidate, best| candidate > best)
+    merge(cursors(runs, Direction::Backward), |candidate, best| candidate > best)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,49 +38,53 @@ enum Direction {
 }
 
 /// One shard's entries, and the next of them.
-struct Lane<'r> {
+struct RunCursor<'r> {
     shard: ShardId,
-    rest: Rest<'r>,
+    remaining: RemainingEntries<'r>,
     head: Option<MergedEntry<'r>>,
 }
 
-enum Rest<'r> {
-    InMemory { part: Part<'r>, cursor: Cursor<'r, 64, 64>, direction: Direction },
+enum RemainingEntries<'r> {
+    InMemory { shard_board: ShardBoard<'r>, cursor: Cursor<'r, 64, 64>, direction: Direction },
     Replied(std::slice::Iter<'r, ShardEntry>),
 }
 
-impl<'r> Lane<'r> {
+impl<'r> RunCursor<'r> {
     fn of(run: &'r ShardRun<'_>, direction: Direction) -> Option<Self> {
-        let rest = match run.entries() {
-            RunEntries::InMemory { part, start, .. } => {
-                let (_, window) = part.window?;
-                Rest::InMemory { part: *part, cursor: window.tree.cursor_at(*start), direction }
+        let remaining = match run.entries() {
+            RunEntries::InMemory { shard_board, start, .. } => {
+                let (_, window) = shard_board.window?;
+                RemainingEntries::InMemory {
+                    shard_board: *shard_board,
+                    cursor: window.tree.cursor_at(*start),
+                    direction,
+                }
             }
-            RunEntries::Replied { reply, .. } => Rest::Replied(match direction {
+            RunEntries::Replied { reply, .. } => RemainingEntries::Replied(match direction {
                 Direction::Forward => reply.below.iter(),
                 Direction::Backward => reply.above.iter(),
             }),
         };
-        let mut lane = Self { shard: run.shard, rest, head: None };
-        lane.step();
-        Some(lane)
+        let mut run_cursor = Self { shard: run.shard, remaining, head: None };
+        run_cursor.step();
+        Some(run_cursor)
     }
 
     fn step(&mut self) {
         let shard = self.shard;
-        self.head = match &mut self.rest {
-            Rest::InMemory { part, cursor, direction } => {
+        self.head = match &mut self.remaining {
+            RemainingEntries::InMemory { shard_board, cursor, direction } => {
                 let next = match direction {
                     Direction::Forward => cursor.next(),
                     Direction::Backward => cursor.prev(),
                 };
                 next.map(|(handle, words)| MergedEntry {
                     shard,
-                    key: SortKey { words, member: part.shard.members.id(handle) },
-                    source: EntrySource::InMemory(*part, handle),
+                    key: SortKey { words, member: shard_board.shard.members.id(handle) },
+                    source: EntrySource::InMemory(*shard_board, handle),
                 })
             }
-            Rest::Replied(entries) => entries.next().map(|entry| MergedEntry {
+            RemainingEntries::Replied(entries) => entries.next().map(|entry| MergedEntry {
                 shard,
                 key: SortKey { words: entry.words, member: &entry.member },
                 source: EntrySource::Replied(entry),
@@ -89,30 +93,30 @@ impl<'r> Lane<'r> {
     }
 }
 
-fn lanes<'r>(runs: &'r [ShardRun<'_>], direction: Direction) -> Vec<Lane<'r>> {
-    runs.iter().filter_map(|run| Lane::of(run, direction)).collect()
+fn cursors<'r>(runs: &'r [ShardRun<'_>], direction: Direction) -> Vec<RunCursor<'r>> {
+    runs.iter().filter_map(|run| RunCursor::of(run, direction)).collect()
 }
 
 /// Takes the foremost head each time. A scan and no heap: shards are 64 at most, mostly a few.
 fn merge<'r>(
-    mut lanes: Vec<Lane<'r>>,
+    mut cursors: Vec<RunCursor<'r>>,
     leads: impl Fn(&SortKey<'r>, &SortKey<'r>) -> bool,
 ) -> impl Iterator<Item = MergedEntry<'r>> {
     std::iter::from_fn(move || {
-        let mut foremost: Option<&mut Lane<'r>> = None;
-        for lane in &mut lanes {
-            let Some(head) = &lane.head else { continue };
-            let lead = match foremost.as_ref().and_then(|lane| lane.head.as_ref()) {
+        let mut foremost: Option<&mut RunCursor<'r>> = None;
+        for run_cursor in &mut cursors {
+            let Some(head) = &run_cursor.head else { continue };
+            let lead = match foremost.as_ref().and_then(|run_cursor| run_cursor.head.as_ref()) {
                 Some(best) => leads(&head.key, &best.key),
                 None => true,
             };
             if lead {
-                foremost = Some(lane);
+                foremost = Some(run_cursor);
             }
         }
-        let lane = foremost?;
-        let found = lane.head;
-        lane.step();
+        let run_cursor = foremost?;
+        let found = run_cursor.head;
+        run_cursor.step();
         found
     })
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::query::answer::ListedMetadata;
-use crate::query::ask_shards::ReadError;
 use crate::query::entries::ConsistentAnswer;
 use crate::query::node::Node;
 use crate::query::read::{ShardsRead, read_in_memory};
+use crate::query::remote_shards::ReadError;
 use crate::state::TreeId;
 use crate::storage::StorageError;
 use crate::storage::codec::MetadataRecord;

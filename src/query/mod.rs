@@ -1,25 +1,25 @@
 //! Reads: one shard's counts and entries, summed and merged over all shards of the node.
 //!
 //! Knows: that rank and position add up, and that all shards share one total order. Must not know: HTTP or
-//! JSON. A read is a function over a [`BoardView`], written once for shards in memory and for shards that are
-//! asked elsewhere ([`question`]). Over shards in memory nothing waits, and the disk is read (metadata) only
-//! after their locks were released.
+//! JSON. A read is a function over a [`BoardView`], written once for shards in memory and for remote shards,
+//! which are asked questions ([`question`]). Over shards in memory nothing waits, and the disk is read
+//! (metadata) only after their locks were released.
 
 mod node;
 
 pub mod question;
 
-mod part;
+mod shard_board;
 mod shard_run;
 
-mod ask_shards;
 mod board_view;
 mod read_shards;
+mod remote_shards;
 
 mod answer;
+mod find_place;
 mod merge;
 mod page;
-mod split;
 
 mod around;
 mod count;
@@ -47,8 +47,7 @@ mod tests;
 
 pub use answer::{Listed, ListedMetadata, MemberEntry, Page, Standing};
 pub use around::{Around, AroundMember, around};
-pub use ask_shards::{AskShards, AskedShards, ReadError, ShardUnavailable};
-pub use board_view::{BoardView, ShardStanding, at_once};
+pub use board_view::{BoardView, ShardStanding, run_in_memory};
 pub use count::{
     Bucket, CountAll, CountBetween, Histogram, HistogramEdges, HistogramOver, TotalsOf, count, count_all,
     edges_over, histogram,
@@ -67,6 +66,7 @@ pub use rank::{RanksOf, ScoreRank, ranks_of_scores};
 pub use read::{Answer, BoardRead, OfBoard, ShardsRead, TotalOnly, read, read_in_memory};
 pub use read_shards::ReadShards;
 pub use reject_cursor::RejectFilters;
+pub use remote_shards::{ReadError, RemoteShards, ShardClient, ShardUnavailable};
 pub use score_at::{ScoreTarget, ScoresAt, score_at, scores_at};
 pub use top::{Start, Top, top};
 pub use trim_scan::{FindTrimPoint, TrimFrom, TrimScan, trim_point_of_position, trim_point_of_score};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::query::ask_shards::AskShards;
+use crate::query::remote_shards::ShardClient;
 use crate::state_lock::{Purpose, ReadGuard, StateLock};
 use crate::storage::StoreSlot;
 use crate::types::{MemberId, Sequence, ShardId, shard_of};
@@ -31,8 +31,8 @@ pub struct ShardHandle {
 /// Every shard, by number.
 pub struct Node {
     pub shards: Vec<ShardHandle>,
-    /// Asks shards that are not in this node's memory; `None` if all are.
-    pub elsewhere: Option<Arc<dyn AskShards>>,
+    /// Asks the shards that are not in this node's memory; `None` if all are.
+    pub remote: Option<Arc<dyn ShardClient>>,
 }
 
 /// All shards, each locked at its applied sequence, so that one answer is exact at one `as_of`.
@@ -41,6 +41,12 @@ pub struct View<'a> {
 }
 
 impl Node {
+    /// A node that has every shard in memory.
+    #[must_use]
+    pub fn in_memory(shards: Vec<ShardHandle>) -> Self {
+        Self { shards, remote: None }
+    }
+
     #[must_use]
     pub fn shard_count(&self) -> u16 {
         u16::try_from(self.shards.len()).expect("shards are numbered by 16 bits")

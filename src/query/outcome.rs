@@ -2,13 +2,13 @@
 //! counts of the others are added here.
 
 use crate::query::answer::{Listed, ListedMetadata, MemberEntry, Standing};
-use crate::query::ask_shards::ReadError;
 use crate::query::entries::ConsistentAnswer;
 use crate::query::node::ShardHandle;
-use crate::query::part::Part;
 use crate::query::question::{BoardLife, Mark, SortKey};
 use crate::query::read::ShardsRead;
 use crate::query::read_shards::{CountsOfBoards, ReadShards};
+use crate::query::remote_shards::ReadError;
+use crate::query::shard_board::ShardBoard;
 use crate::state::{Shard, TreeId};
 use crate::state_lock::Purpose;
 use crate::tree::Words;
@@ -52,7 +52,8 @@ pub struct FoundOutcome<'a> {
     pub outcome: &'a BoardOutcome,
 }
 
-/// Adds the other shards' counts to what the shard `home` found. One exchange with each of them for all outcomes.
+/// Adds the other shards' counts to what the shard `home` found. One round trip with each of them for all
+/// outcomes.
 ///
 /// # Arguments
 /// `tree_of`: the tree of a board on the home shard, where metadata is read from.
@@ -61,31 +62,25 @@ pub struct FoundOutcome<'a> {
 /// When some shard does not reply.
 pub async fn add_other_shards(
     shards: ReadShards<'_>,
-    registry: &Registry,
     home: ShardId,
     found: &[FoundOutcome<'_>],
     tree_of: impl Fn(&BoardLife) -> Option<TreeId>,
 ) -> Result<Vec<EntryChange>, ReadError> {
-    let lives: Vec<Option<BoardLife>> = found
-        .iter()
-        .map(|found| {
-            let known = registry.get(found.outcome.board.as_str())?;
-            Some(BoardLife { board: found.outcome.board.clone(), incarnation: known.incarnation })
-        })
-        .collect();
-    let mut boards = Vec::with_capacity(found.len());
-    // For each outcome, which of the boards asked are its own.
-    let mut asked = Vec::with_capacity(found.len());
-    for (found, life) in found.iter().zip(&lives) {
-        let life = life.as_ref();
+    // The life that the job changed: counts of a later one would be those of other entries.
+    let life = |found: &FoundOutcome<'_>| BoardLife {
+        board: found.outcome.board.clone(),
+        incarnation: found.outcome.incarnation,
+    };
+    let lives: Vec<BoardLife> = found.iter().map(life).collect();
+    let boards = found.iter().zip(&lives).map(|(found, life)| {
         let marks = found.rankings().flat_map(|ranking| found.marks(ranking)).collect();
-        asked.push(life.map(|_| boards.len()));
-        boards.extend(life.map(|life| (life.clone(), marks)));
-    }
+        (life.clone(), marks)
+    });
+    let boards = boards.collect();
     let counts = shards.counts(boards, Some(home)).await?;
     let others = shards.as_of();
-    let changes = found.iter().zip(asked).zip(&lives).map(|((found, nth), life)| {
-        let tree = life.as_ref().and_then(&tree_of);
+    let changes = found.iter().zip(&lives).enumerate().map(|(nth, (found, life))| {
+        let tree = tree_of(life);
         let mut as_of: Vec<(ShardId, Sequence)> =
             others.0.iter().copied().filter(|(shard, _)| *shard != home).collect();
         as_of.push((home, found.sequence));
@@ -155,13 +150,13 @@ struct Summed {
 impl Summed {
     /// # Arguments
     /// `nth`: which of the boards counted is the ranking's. `place`: which of this board's rankings it is.
-    fn over(ranking: &ShardRanking, counts: &[CountsOfBoards], nth: Option<usize>, place: usize) -> Self {
+    fn over(ranking: &ShardRanking, counts: &[CountsOfBoards], nth: usize, place: usize) -> Self {
         let mut sum = Self {
             standing: Standing { better: ranking.better, tied: ranking.tied, total: ranking.total },
             ahead: ranking.ahead,
         };
         for (_, boards) in counts {
-            let Some(board) = nth.and_then(|nth| boards.get(nth)) else { continue };
+            let Some(board) = boards.get(nth) else { continue };
             let at = |mark: usize| board.marks.get(2 * place + mark).copied().unwrap_or_default();
             let (score, key) = (at(0), at(1));
             sum.standing.better += score.before;
@@ -182,18 +177,14 @@ pub struct AddOtherShards<'a> {
 impl ShardsRead for AddOtherShards<'_> {
     type Answer = Vec<EntryChange>;
 
-    async fn read<'r>(
-        &'r self,
-        shards: ReadShards<'r>,
-        registry: &'r Registry,
-    ) -> Result<Self::Answer, ReadError> {
+    async fn read<'r>(&'r self, shards: ReadShards<'r>, _: &'r Registry) -> Result<Self::Answer, ReadError> {
         let home = self.home.id;
         let tree_on =
-            |shard: &Shard, life: &BoardLife| Part::of_life(shard, life).window.map(|(tree, _)| tree);
+            |shard: &Shard, life: &BoardLife| ShardBoard::of_life(shard, life).window.map(|(tree, _)| tree);
         let tree_of = |life: &BoardLife| match shards {
             ReadShards::InMemory(view) => tree_on(view.shards.get(home.index())?, life),
-            ReadShards::Asked(_) => tree_on(&self.home.state.read(Purpose::Read), life),
+            ReadShards::Remote(_) => tree_on(&self.home.state.read(Purpose::Read), life),
         };
-        add_other_shards(shards, registry, home, self.found, tree_of).await
+        add_other_shards(shards, home, self.found, tree_of).await
     }
 }

@@ -1,15 +1,15 @@
 //! The page that starts at a position, however deep.
 
 use crate::query::answer::Page;
-use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
 use crate::query::cursor::End;
+use crate::query::find_place::find_place;
 use crate::query::page;
 use crate::query::read::BoardRead;
-use crate::query::split::find_place;
+use crate::query::remote_shards::ReadError;
 use crate::query::top::next_cursor;
 
-/// Up to `limit` entries from `position` on (1-based); none past the end. A handful of exchanges with each
+/// Up to `limit` entries from `position` on (1-based); none past the end. A handful of round trips with each
 /// shard, the last of which decides.
 ///
 /// # Errors

@@ -1,7 +1,6 @@
 //! Entries whose first key lies between two values.
 
 use crate::query::answer::Page;
-use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
 use crate::query::count::best_and_worst;
 use crate::query::cursor::{End, PageCursor};
@@ -9,12 +8,13 @@ use crate::query::merge::{MergedEntry, forward};
 use crate::query::page;
 use crate::query::question::{Mark, RunQuestion, RunStart};
 use crate::query::read::BoardRead;
+use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
 use crate::query::top::{before, next_cursor};
 use crate::tree::Words;
 
-/// Up to `limit` entries with a first key of `min..=max`, best first; behind an entry, whether it is still
-/// there or not. One exchange with each shard; nothing before the page is walked.
+/// Up to `limit` entries with a first key of `min..=max`, best first; after an entry, whether it is still
+/// there or not. One round trip with each shard; nothing before the page is walked.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -22,7 +22,7 @@ pub async fn range(
     board: &BoardView<'_>,
     min: i64,
     max: i64,
-    behind: Option<&PageCursor>,
+    after: Option<&PageCursor>,
     limit: usize,
 ) -> Result<Page, ReadError> {
     if min > max {
@@ -30,18 +30,18 @@ pub async fn range(
     }
     let (best, worst) = best_and_worst(board, min, max);
     // An entry that is better than all within the bounds is before them.
-    let behind = behind.filter(|cursor| cursor.words.as_slice().first().is_some_and(|first| *first >= best));
-    let start = match behind {
+    let after = after.filter(|cursor| cursor.words.as_slice().first().is_some_and(|first| *first >= best));
+    let start = match after {
         Some(cursor) => RunStart::Through(Mark::Entry(cursor.key())),
         None => RunStart::Before(Mark::Score(Words::from_slice(&[best]))),
     };
     let below = u32::try_from(limit).unwrap_or(u32::MAX);
     let runs = board.runs(&RunQuestion { start, worst: Some(worst), above: 0, below }, None).await?;
-    let left: u64 = runs.iter().map(ShardRun::left).sum();
+    let remaining: u64 = runs.iter().map(ShardRun::remaining).sum();
     // What is within the bounds comes before all else from there on.
-    let taken = limit.min(usize::try_from(left).unwrap_or(usize::MAX));
+    let taken = limit.min(usize::try_from(remaining).unwrap_or(usize::MAX));
     let run: Vec<MergedEntry<'_>> = forward(&runs).take(taken).collect();
-    let next = next_cursor(run.last(), crate::types::count(taken) < left, End::Top);
+    let next = next_cursor(run.last(), crate::types::count(taken) < remaining, End::Top);
     Ok(Page { entries: page::with_ranks(board, &runs, &run, before(&runs) + 1), next })
 }
 
@@ -49,7 +49,7 @@ pub async fn range(
 pub struct Range {
     pub min: i64,
     pub max: i64,
-    pub behind: Option<PageCursor>,
+    pub after: Option<PageCursor>,
     pub limit: usize,
 }
 
@@ -57,6 +57,6 @@ impl BoardRead for Range {
     type Answer = Page;
 
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
-        range(board, self.min, self.max, self.behind.as_ref(), self.limit).await
+        range(board, self.min, self.max, self.after.as_ref(), self.limit).await
     }
 }

@@ -1,10 +1,10 @@
 //! The rank of any score, submitted or not: its counts on each shard, and their sums.
 
 use crate::query::answer::Standing;
-use crate::query::ask_shards::ReadError;
 use crate::query::board_view::{BoardView, ShardStanding};
 use crate::query::question::Mark;
 use crate::query::read::BoardRead;
+use crate::query::remote_shards::ReadError;
 use crate::types::Score;
 
 /// A score's standing, and each shard's share of it.
@@ -14,7 +14,7 @@ pub struct ScoreRank {
     pub shards: Vec<ShardStanding>,
 }
 
-/// The standings of scores, each with as many keys as the board. One exchange with each shard.
+/// The standings of scores, each with as many keys as the board. One round trip with each shard.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -38,7 +38,8 @@ pub async fn ranks_of_scores(board: &BoardView<'_>, scores: &[Score]) -> Result<
     Ok((0..scores.len()).map(rank).collect())
 }
 
-/// Reads [`ranks_of_scores`], if all scores have as many keys as the board; the first that has not otherwise.
+/// Reads [`ranks_of_scores`]. Returns the first score whose number of keys is not the board's, if there is
+/// one.
 pub struct RanksOf<'a> {
     pub scores: &'a [Score],
 }

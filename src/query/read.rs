@@ -1,18 +1,19 @@
 //! Reads as values: what is asked, of one board or of all, apart from where the shards are.
 //!
-//! A read over shards in memory holds their locks while it is worked out, and does not wait. A read over asked
-//! shards goes on while replies are on their way. Metadata of shards in memory is read afterwards (`metadata`).
+//! A read over shards in memory holds their locks while it is worked out, and does not wait. A read over
+//! remote shards goes on while replies are on their way. Metadata of shards in memory is read afterwards
+//! (`metadata`).
 
 use std::future::Future;
 use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::query::answer::Listed;
-use crate::query::ask_shards::{AskedShards, ReadError};
-use crate::query::board_view::{BoardView, at_once};
+use crate::query::board_view::{BoardView, run_in_memory};
 use crate::query::entries::{ConsistentAnswer, VisitEntries};
 use crate::query::node::Node;
 use crate::query::read_shards::ReadShards;
+use crate::query::remote_shards::{ReadError, RemoteShards};
 use crate::types::{AsOf, BoardName};
 use crate::writer::Registry;
 
@@ -81,8 +82,8 @@ impl<R: BoardRead> ShardsRead for OfBoard<R> {
         shards: ReadShards<'r>,
         registry: &'r Registry,
     ) -> Result<Self::Answer, ReadError> {
-        // After shards in memory are locked: a board whose drop had begun before is unknown, so that no answer
-        // counts some shards before the drop and others after it.
+        // After shards in memory are locked: a board whose drop had begun before is unknown, so that no
+        // answer counts some shards before the drop and others after it.
         let Some(known) = registry.get(self.board.as_str()) else { return Ok(None) };
         let board = shards.board(&self.board, &known);
         let body = self.read.read(&board).await?;
@@ -107,11 +108,11 @@ impl BoardRead for TotalOnly {
 /// # Errors
 /// When some shard does not reply, or what was asked for kept changing.
 pub async fn read<R: ShardsRead>(node: &Node, registry: &Registry, read: &R) -> Result<R::Answer, ReadError> {
-    match &node.elsewhere {
+    match &node.remote {
         None => read_in_memory(node, registry, read),
         Some(shards) => {
-            let asked = AskedShards::new(&**shards);
-            read.read(ReadShards::Asked(&asked), registry).await
+            let remote = RemoteShards::new(&**shards);
+            read.read(ReadShards::Remote(&remote), registry).await
         }
     }
 }
@@ -126,5 +127,5 @@ pub fn read_in_memory<R: ShardsRead>(
     read: &R,
 ) -> Result<R::Answer, ReadError> {
     let view = node.view();
-    at_once(read.read(ReadShards::InMemory(&view), registry))
+    run_in_memory(read.read(ReadShards::InMemory(&view), registry))
 }

@@ -1,15 +1,15 @@
-//! The shards that one read is answered from: all of them in memory and locked, or asked.
+//! The shards that one read is answered from: all of them in memory and locked, or remote.
 //!
-//! Knows: questions that are about several boards, which every shard replies to in one exchange. Must not know: a
-//! board's sums (`board_view`).
+//! Knows: questions that are about several boards, which every shard replies to in one round trip. Must not
+//! know: a board's sums (`board_view`).
 
-use crate::query::ask_shards::{AskedShards, ReadError, unexpected};
 use crate::query::board_view::BoardView;
 use crate::query::node::View;
-use crate::query::part::Part;
 use crate::query::question::{
-    self, BoardLife, BoardsOfMember, FoundMember, Mark, PartCounts, Question, Reply,
+    self, BoardCounts, BoardLife, BoardsOfMember, FoundMember, Mark, Question, Reply,
 };
+use crate::query::remote_shards::{ReadError, RemoteShards, unexpected};
+use crate::query::shard_board::ShardBoard;
 use crate::types::{AsOf, BoardName, MemberId, ShardId, shard_of};
 use crate::writer::RegisteredBoard;
 
@@ -18,18 +18,18 @@ use crate::writer::RegisteredBoard;
 pub enum ReadShards<'v> {
     /// Each at one applied sequence for as long as the read takes.
     InMemory(&'v View<'v>),
-    Asked(&'v AskedShards<'v>),
+    Remote(&'v RemoteShards<'v>),
 }
 
 /// Counts of one shard, one for each board asked.
-pub type CountsOfBoards = (ShardId, Vec<PartCounts>);
+pub type CountsOfBoards = (ShardId, Vec<BoardCounts>);
 
 impl<'v> ReadShards<'v> {
     #[must_use]
     pub fn board(self, name: &BoardName, known: &RegisteredBoard) -> BoardView<'v> {
         match self {
             Self::InMemory(view) => BoardView::new(view, name.as_str(), known),
-            Self::Asked(shards) => BoardView::asked(shards, name.clone(), known),
+            Self::Remote(shards) => BoardView::remote(shards, name.clone(), known),
         }
     }
 
@@ -37,7 +37,7 @@ impl<'v> ReadShards<'v> {
     pub fn shard_count(self) -> u16 {
         match self {
             Self::InMemory(view) => u16::try_from(view.shards.len()).unwrap_or(u16::MAX),
-            Self::Asked(shards) => shards.shard_count(),
+            Self::Remote(shards) => shards.shard_count(),
         }
     }
 
@@ -53,7 +53,7 @@ impl<'v> ReadShards<'v> {
             Self::InMemory(view) => {
                 AsOf(view.shards.iter().map(|shard| (shard.id, shard.applied.sequence)).collect())
             }
-            Self::Asked(shards) => shards.as_of(),
+            Self::Remote(shards) => shards.as_of(),
         }
     }
 
@@ -71,13 +71,13 @@ impl<'v> ReadShards<'v> {
                 let shards = view.shards.iter().filter(|shard| Some(shard.id) != except);
                 let counts = shards.map(|shard| {
                     let of_board = |(life, marks): &(BoardLife, Vec<Mark<'_>>)| {
-                        question::counts_of_part(&Part::of_life(shard, life), marks)
+                        question::counts_of(&ShardBoard::of_life(shard, life), marks)
                     };
                     (shard.id, boards.iter().map(of_board).collect())
                 });
                 Ok(counts.collect())
             }
-            Self::Asked(shards) => {
+            Self::Remote(shards) => {
                 let asked = boards.len();
                 let question = Question::Counts(boards);
                 let ids = shards.ids().filter(|shard| Some(*shard) != except);
@@ -104,10 +104,11 @@ impl<'v> ReadShards<'v> {
         match self {
             Self::InMemory(view) => {
                 let Some(shard) = view.shards.get(home.index()) else { return Ok(Vec::new()) };
-                let found = |life| question::found_member(&Part::of_life(shard, life), member.as_bytes());
+                let found =
+                    |life| question::found_member(&ShardBoard::of_life(shard, life), member.as_bytes());
                 Ok(boards.iter().map(found).collect())
             }
-            Self::Asked(shards) => {
+            Self::Remote(shards) => {
                 let asked = boards.len();
                 let question = Question::MemberOnBoards { member: member.as_str(), boards };
                 match shards.ask([(home, &question)]).await?.pop() {
@@ -118,7 +119,7 @@ impl<'v> ReadShards<'v> {
         }
     }
 
-    /// Boards that list the member, from behind a place on, from its home shard.
+    /// Boards that list the member, after a place, from its home shard.
     ///
     /// # Errors
     /// When the shard does not reply.
@@ -127,16 +128,18 @@ impl<'v> ReadShards<'v> {
         member: &MemberId,
         after: Option<u32>,
         limit: u32,
+        prefixes: Option<&[String]>,
     ) -> Result<BoardsOfMember, ReadError> {
         let home = self.home_of(member);
         match self {
             Self::InMemory(view) => {
                 let shard = view.shards.get(home.index());
-                let boards = |shard| question::boards_of_member(shard, member.as_str(), after, limit);
+                let boards =
+                    |shard| question::boards_of_member(shard, member.as_str(), after, limit, prefixes);
                 Ok(shard.map(|shard| boards(shard)).unwrap_or_default())
             }
-            Self::Asked(shards) => {
-                let question = Question::BoardsOfMember { member: member.as_str(), after, limit };
+            Self::Remote(shards) => {
+                let question = Question::BoardsOfMember { member: member.as_str(), after, limit, prefixes };
                 match shards.ask([(home, &question)]).await?.pop() {
                     Some((_, Reply::BoardsOfMember(boards))) => Ok(boards),
                     _ => Err(unexpected(home)),

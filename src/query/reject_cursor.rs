@@ -57,16 +57,16 @@ impl RejectFilters {
         if text.len() > HEAD_MAX + usize::from(count) * DIGITS_MAX {
             return None;
         }
-        let mut parts = text.split('-');
-        if parts.next()? != FORM || hex(parts.next()?)? != u64::from(self.mark()) {
+        let mut shard_boards = text.split('-');
+        if shard_boards.next()? != FORM || hex(shard_boards.next()?)? != u64::from(self.mark()) {
             return None;
         }
         let mut before = Vec::new();
         for shard in self.shards(count) {
-            let (sequence, index) = parts.next()?.split_once('.')?;
+            let (sequence, index) = shard_boards.next()?.split_once('.')?;
             before.push((shard, (Sequence(hex(sequence)?), u32::try_from(hex(index)?).ok()?)));
         }
-        parts.next().is_none().then_some(RejectsBefore(before))
+        shard_boards.next().is_none().then_some(RejectsBefore(before))
     }
 }
 

@@ -1,18 +1,18 @@
 //! The score at a rank, a position or a percentile.
 
 use crate::query::answer::{Standing, percentile};
-use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
+use crate::query::find_place::{Place, find_place};
 use crate::query::merge::MergedEntry;
 use crate::query::page::better_than;
-use crate::query::question::{Counted, Mark, PartCounts};
+use crate::query::question::{BoardCounts, Counted, Mark};
 use crate::query::read::BoardRead;
+use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
-use crate::query::split::{Place, find_place};
 use crate::tree::Words;
 use crate::types::{Score, ShardId};
 
-/// Exchanges that follow a score which shards move while they are asked.
+/// Round trips that follow a score which shards move while they are asked.
 const ATTEMPTS: u32 = 16;
 
 /// A place on a board.
@@ -35,8 +35,8 @@ impl ScoreTarget {
     }
 }
 
-/// The score there, and how it stands; `None` past the end, and on an empty board. A handful of exchanges with
-/// each shard, the last of which decides.
+/// The score there, and how it stands; `None` past the end, and on an empty board. A handful of round trips
+/// with each shard, the last of which decides.
 ///
 /// # Errors
 /// When some shard does not reply, or the board kept changing too quickly.
@@ -60,8 +60,8 @@ pub async fn scores_at(
         let mut candidates = Vec::with_capacity(targets.len());
         for target in targets {
             match candidate(board, *target).await? {
-                // The exchange that found it tells all, and is the last one.
-                Candidate::Decided(words, standing) if targets.len() == 1 || board.is_frozen() => {
+                // The round trip that found it tells all, and is the last one.
+                Candidate::Decided(words, standing) if targets.len() == 1 || board.is_snapshot() => {
                     candidates.push(Candidate::Decided(words, standing));
                 }
                 Candidate::Decided(words, _) => candidates.push(Candidate::Likely(words, None)),
@@ -70,7 +70,7 @@ pub async fn scores_at(
         }
         let is_open = |candidate: &Candidate| matches!(candidate, Candidate::Likely(..));
         let mut found = Vec::with_capacity(targets.len());
-        if candidates.iter().any(is_open) || (targets.len() > 1 && !board.is_frozen()) {
+        if candidates.iter().any(is_open) || (targets.len() > 1 && !board.is_snapshot()) {
             let marks = candidates.iter().flat_map(Candidate::marks).map(Mark::Score);
             let counts = board.counts(&marks.collect::<Vec<_>>()).await?;
             let mut nth = 0;
@@ -99,16 +99,16 @@ pub async fn scores_at(
 
 /// What a search found for a target.
 enum Candidate {
-    /// The score, and how it stands as of the exchange that found it.
+    /// The score, and how it stands as of the round trip that found it.
     Decided(Words, Standing),
-    /// The score, and for a percentile the next worse one, if there is one: to be counted in one exchange.
+    /// The score, and for a percentile the next worse one, if there is one: to be counted in one round trip.
     Likely(Words, Option<Words>),
     /// There is no such place.
     Nothing,
 }
 
 impl Candidate {
-    /// The scores whose counts tell whether it is the one.
+    /// The scores to be counted to confirm the candidate.
     fn marks(&self) -> impl Iterator<Item = Words> {
         let (score, next) = match self {
             Self::Decided(score, _) => (Some(*score), None),
@@ -130,7 +130,7 @@ impl Candidate {
             return target.index(total).is_none().then_some(None);
         };
         let ends_at = standing.better + standing.tied;
-        let is_it = standing.tied > 0
+        let matches_target = standing.tied > 0
             && match target {
                 ScoreTarget::Position(_) => {
                     target.index(total).is_some_and(|index| standing.better <= index && index < ends_at)
@@ -142,17 +142,17 @@ impl Candidate {
                         Some(next) => next.better == ends_at && next.better + next.tied > within,
                         None => ends_at == total,
                     };
-                    // No score is as good: the best one it is.
+                    // No score reaches the percentile, so the best score is the answer.
                     let is_best = standing.better == 0 && ends_at > within;
                     is_best || (ends_at <= within && is_last_within)
                 }
             };
-        is_it.then_some(Some((score, *standing)))
+        matches_target.then_some(Some((score, *standing)))
     }
 }
 
-/// Searches for a target. For a percentile that is the lowest score with at least so many worse entries as make
-/// it, `least_worse` of them: the last score that ends within the first `total - least_worse` entries.
+/// Searches for a target. For a percentile that is the lowest score with at least so many worse entries as
+/// make it, `least_worse` of them: the last score that ends within the first `total - least_worse` entries.
 async fn candidate(board: &BoardView<'_>, target: ScoreTarget) -> Result<Candidate, ReadError> {
     let Some(place) = find_place(board, |total| target.index(total), 1).await? else {
         return Ok(Candidate::Nothing);
@@ -164,10 +164,11 @@ async fn candidate(board: &BoardView<'_>, target: ScoreTarget) -> Result<Candida
         }
         ScoreTarget::Percentile(wanted) => {
             if least_worse(wanted, place.total) == 0 {
-                // All are within: the worst score it is.
+                // All entries are within, so the worst score is the answer.
                 return Ok(decided(&place, first).unwrap_or(Candidate::Likely(first, None)));
             }
-            // The place is the first entry that is not within: the score before its own it is, if there is one.
+            // The position is that of the first entry not within; the answer is the next better score, if
+            // there is one.
             better_than(&place.runs, first.as_slice()).checked_sub(1)
         }
     };
@@ -201,7 +202,7 @@ fn score_words(board: &BoardView<'_>, found: &MergedEntry<'_>) -> Words {
 }
 
 /// How the nth score counted stands.
-fn standing_of(counts: &[(ShardId, PartCounts)], nth: usize) -> Standing {
+fn standing_of(counts: &[(ShardId, BoardCounts)], nth: usize) -> Standing {
     sum(counts.iter().map(|(_, counts)| (counts.marks.get(nth).copied().unwrap_or_default(), counts.total)))
 }
 

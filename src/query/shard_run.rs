@@ -1,10 +1,10 @@
-//! A run of neighbouring entries on one shard: either in memory, where it goes as far as the shard does, or as a
-//! shard replied it, as far as it was asked for.
+//! A run of neighbouring entries on one shard: either in memory, where it goes as far as the shard does, or
+//! as a shard replied it, as far as it was asked for.
 //!
 //! Knows: what can be worked out from a run without asking again. Must not know: how runs are merged.
 
-use crate::query::part::Part;
 use crate::query::question::{Counted, Mark, RunQuestion, RunReply, RunStart, ShardEntry};
+use crate::query::shard_board::ShardBoard;
 use crate::tree::Words;
 use crate::types::ShardId;
 
@@ -16,7 +16,7 @@ pub struct ShardRun<'v> {
 
 pub(super) enum RunEntries<'v> {
     InMemory {
-        part: Part<'v>,
+        shard_board: ShardBoard<'v>,
         start: u64,
         /// Entries before the end of the run.
         end: u64,
@@ -33,44 +33,47 @@ pub(super) enum RunEntries<'v> {
 impl<'v> ShardRun<'v> {
     /// A run of a shard in memory; `None` if it should begin at a member that is not listed.
     #[must_use]
-    pub fn in_memory(part: Part<'v>, question: &RunQuestion<'_>) -> Option<Self> {
+    pub fn in_memory(shard_board: ShardBoard<'v>, question: &RunQuestion<'_>) -> Option<Self> {
         let mut score = None;
         let mut score_of = |words: &Words| {
-            let keys = part.window.map_or(usize::MAX, |(_, window)| window.definition.keys.len());
+            let keys = shard_board.window.map_or(usize::MAX, |(_, window)| window.definition.keys.len());
             score = Some(Words::from_slice(head(words.as_slice(), keys)));
         };
         let start = match question.start {
             RunStart::Top => 0,
-            RunStart::Bottom => part.total(),
-            RunStart::Index(index) => index.min(part.total()),
+            RunStart::Bottom => shard_board.total(),
+            RunStart::Index(index) => index.min(shard_board.total()),
             RunStart::Before(Mark::Entry(key)) => {
                 score_of(&key.words);
-                part.before(&key)
+                shard_board.before(&key)
             }
             RunStart::Through(Mark::Entry(key)) => {
                 score_of(&key.words);
-                part.through(&key)
+                shard_board.through(&key)
             }
             RunStart::Before(Mark::Score(words)) => {
                 score_of(&words);
-                part.better(words.as_slice())
+                shard_board.better(words.as_slice())
             }
             RunStart::Through(Mark::Score(words)) => {
                 score_of(&words);
-                part.at_score(words.as_slice()).through
+                shard_board.at_score(words.as_slice()).through
             }
             RunStart::Member(member) => {
-                let (_, window) = part.window?;
-                let handle = part.shard.members.get(member.as_bytes())?;
+                let (_, window) = shard_board.window?;
+                let handle = shard_board.shard.members.get(member.as_bytes())?;
                 score_of(&window.tree.get(handle)?);
                 window.tree.index_of(handle)?
             }
         };
-        let end = match (question.worst, part.window) {
+        let end = match (question.worst, shard_board.window) {
             (Some(worst), Some((_, window))) => window.tree.count_through(&[worst]).max(start),
-            _ => part.total(),
+            _ => shard_board.total(),
         };
-        Some(Self { shard: part.shard.id, entries: RunEntries::InMemory { part, start, end, score } })
+        Some(Self {
+            shard: shard_board.shard.id,
+            entries: RunEntries::InMemory { shard_board, start, end, score },
+        })
     }
 
     /// A run as a shard replied it to the question.
@@ -97,7 +100,7 @@ impl<'v> ShardRun<'v> {
     #[must_use]
     pub fn total(&self) -> u64 {
         match &self.entries {
-            RunEntries::InMemory { part, .. } => part.total(),
+            RunEntries::InMemory { shard_board, .. } => shard_board.total(),
             RunEntries::Replied { reply, .. } => reply.total,
         }
     }
@@ -113,10 +116,10 @@ impl<'v> ShardRun<'v> {
 
     /// Entries from the start to the end of the run's bound.
     #[must_use]
-    pub fn left(&self) -> u64 {
+    pub fn remaining(&self) -> u64 {
         match &self.entries {
             RunEntries::InMemory { start, end, .. } => end - start,
-            RunEntries::Replied { reply, .. } => reply.left,
+            RunEntries::Replied { reply, .. } => reply.remaining,
         }
     }
 
@@ -124,7 +127,9 @@ impl<'v> ShardRun<'v> {
     #[must_use]
     pub fn at_start(&self) -> Counted {
         match &self.entries {
-            RunEntries::InMemory { part, score: Some(score), .. } => part.at_score(score.as_slice()),
+            RunEntries::InMemory { shard_board, score: Some(score), .. } => {
+                shard_board.at_score(score.as_slice())
+            }
             RunEntries::InMemory { .. } => Counted::default(),
             RunEntries::Replied { reply, .. } => reply.at_start,
         }
@@ -136,12 +141,12 @@ impl<'v> ShardRun<'v> {
     /// A replied run knows it for such scores, because a page takes no more entries than were asked for:
     /// - If the run has a better entry, all before that one are better, too.
     /// - If the run's first entry has the score, the shard has counted.
-    /// - Otherwise the score lies between what is before the run and its first entry. If it is the score of the
-    ///   start, the shard has counted, too. If not, all that is before the run is better.
+    /// - Otherwise the score lies between what is before the run and its first entry. If it is the score of
+    ///   the start, the shard has counted, too. If not, all that is before the run is better.
     #[must_use]
     pub fn better(&self, score: &[u64]) -> u64 {
         match &self.entries {
-            RunEntries::InMemory { part, .. } => part.better(score),
+            RunEntries::InMemory { shard_board, .. } => shard_board.better(score),
             RunEntries::Replied { reply, score: start } => {
                 let first = reply.first();
                 let better = count_while(reply.in_order(), |entry| score_of(entry, score.len()) < score);
@@ -159,12 +164,12 @@ impl<'v> ShardRun<'v> {
         }
     }
 
-    /// Counts at a score, if the run is long enough to tell: it has to show where the score begins and where it
-    /// ends, unless the shard begins or ends there.
+    /// Counts at a score, if the run is long enough to tell: it has to show where the score begins and where
+    /// it ends, unless the shard begins or ends there.
     #[must_use]
     pub fn at_score(&self, score: &[u64]) -> Option<Counted> {
         match &self.entries {
-            RunEntries::InMemory { part, .. } => Some(part.at_score(score)),
+            RunEntries::InMemory { shard_board, .. } => Some(shard_board.at_score(score)),
             RunEntries::Replied { reply, score: Some(start) } if start.as_slice() == score => {
                 Some(reply.at_start)
             }

@@ -1,13 +1,13 @@
 //! A board from either end, page by page.
 
 use crate::query::answer::Page;
-use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
 use crate::query::cursor::{End, PageCursor};
 use crate::query::merge::{MergedEntry, backward, forward};
 use crate::query::page;
 use crate::query::question::{Mark, RunQuestion, RunStart};
 use crate::query::read::BoardRead;
+use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
 
 /// Where a page begins.
@@ -15,11 +15,12 @@ use crate::query::shard_run::ShardRun;
 pub enum Start {
     /// At an end of the board.
     End(End),
-    /// Right behind an entry, whether it is still there or not.
-    Behind(PageCursor),
+    /// Right after an entry, whether it is still there or not.
+    After(PageCursor),
 }
 
-/// Up to `limit` entries: from the top best first, from the bottom worst first. One exchange with each shard.
+/// Up to `limit` entries: from the top best first, from the bottom worst first. One round trip with each
+/// shard.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -31,7 +32,7 @@ pub async fn top(board: &BoardView<'_>, start: &Start, limit: usize) -> Result<P
     let (run, end) = match start {
         Start::End(End::Top) => (down(RunStart::Top), End::Top),
         Start::End(End::Bottom) => (up(RunStart::Bottom), End::Bottom),
-        Start::Behind(cursor) => {
+        Start::After(cursor) => {
             let mark = Mark::Entry(cursor.key());
             match cursor.from {
                 End::Top => (down(RunStart::Through(mark)), End::Top),

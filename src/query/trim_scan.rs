@@ -1,26 +1,26 @@
-//! Finds the members whose entries lie behind a place of a board, for a trim to name.
+//! Finds the members whose entries are after a trim point of a board, for a trim to name.
 //!
-//! Knows: how to find the place over all shards, and how to walk a shard's entries from the worst one up to
-//! it, a slice under each hold of the lock. Must not know: what becomes of them. Scores may change between
+//! Knows: how to find the trim point over all shards, and how to walk a shard's entries from the worst one up
+//! to it, a slice under each hold of the lock. Must not know: what becomes of them. Scores may change between
 //! two slices; an entry that does not change is visited exactly once.
 
 use std::cmp::Ordering;
 
-use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
+use crate::query::find_place::find_place;
 use crate::query::merge::MergedEntry;
 use crate::query::read::BoardRead;
-use crate::query::split::find_place;
+use crate::query::remote_shards::ReadError;
 use crate::state::{Incarnation, Shard, TrimPoint, WindowTree};
 use crate::tree::{Handle, Words};
 use crate::types::{BoardName, MemberId, Score};
 
-/// Entries that are looked at under one hold of a lock.
+/// Listed entries examined under one hold of a lock.
 const LISTED_AT_ONCE: usize = if cfg!(test) { 3 } else { 256 };
-/// Handles or hidden entries that are.
+/// Handles or hidden entries examined under one hold of a lock.
 const HANDLES_AT_ONCE: u32 = if cfg!(test) { 4 } else { 512 };
 
-/// The place of the entry at a position (1-based); `None` if the board has fewer.
+/// The trim point at the entry of a position (1-based); `None` if the board has fewer.
 ///
 /// # Errors
 /// When some shard does not reply, or the board kept changing too quickly.
@@ -36,13 +36,13 @@ pub async fn trim_point_of_position(
     Ok(place.entries(1).first().map(point))
 }
 
-/// The place of a score, or of the first keys of one: those who hold it are not behind it.
+/// The trim point of a score, or of the first keys of one. Entries with exactly this score are not removed.
 #[must_use]
 pub fn trim_point_of_score(board: &BoardView<'_>, score: &Score) -> TrimPoint {
     TrimPoint { words: board.definition.score_words(score), member: None }
 }
 
-/// A walk over a shard's entries behind a place: first the listed ones, worst first, and then the hidden
+/// A walk over a shard's entries after a trim point: first the listed ones, worst first, and then the hidden
 /// ones.
 pub struct TrimScan {
     board: BoardName,
@@ -70,8 +70,8 @@ impl TrimScan {
         matches!(self.at, ScanPosition::End)
     }
 
-    /// The members of the next slice. It may be empty if the next hidden entries are not behind the place. At
-    /// the end of the walk it is always empty.
+    /// The members of the next slice. It may be empty if the next hidden entries are not after the trim
+    /// point. At the end of the walk it is always empty.
     pub fn next_slice(&mut self, shard: &Shard) -> Vec<MemberId> {
         let board = shard.board(self.board.as_str()).filter(|board| board.incarnation == self.incarnation);
         let Some(window) = board.and_then(|board| shard.tree(board.all)) else {
@@ -103,10 +103,10 @@ impl TrimScan {
             }
         };
         let mut cursor = window.tree.cursor_at(before);
-        let is_behind = |(handle, words): &(Handle, Words)| self.point.is_before(words, members.id(*handle));
+        let is_after = |(handle, words): &(Handle, Words)| self.point.is_before(words, members.id(*handle));
         let (mut handles, mut last) = (Vec::with_capacity(LISTED_AT_ONCE), None);
         while handles.len() < LISTED_AT_ONCE {
-            let Some((handle, words)) = cursor.prev().filter(is_behind) else {
+            let Some((handle, words)) = cursor.prev().filter(is_after) else {
                 return (ScanPosition::Hidden(0), handles);
             };
             handles.push(handle);
@@ -121,25 +121,25 @@ impl TrimScan {
         let few = usize::try_from(HANDLES_AT_ONCE).unwrap_or(usize::MAX);
         // Hidden entries are walked by handle: nothing else about them is stable while others come and go.
         let end = if window.hidden_count() <= few { space } else { from.saturating_add(HANDLES_AT_ONCE) };
-        let is_behind =
+        let is_after =
             |(handle, words): &(Handle, Words)| self.point.is_before(words, shard.members.id(*handle));
-        let found = window.hidden_in(from..end.max(from)).into_iter().filter(is_behind);
+        let found = window.hidden_in(from..end.max(from)).into_iter().filter(is_after);
         let next = if end >= space { ScanPosition::End } else { ScanPosition::Hidden(end) };
         (next, found.map(|(handle, _)| handle).collect())
     }
 }
 
-/// From which place on a trim removes.
+/// Where a trim begins to remove.
 #[derive(Debug, Clone)]
 pub enum TrimFrom {
-    /// Behind the entry at this position.
+    /// After the entry at this position.
     Position(u64),
-    /// Behind a score, or the first keys of one.
+    /// After a score, or the first keys of one.
     Score(Score),
 }
 
-/// Finds the place that a trim begins behind, and the life of the board that has it; `None` if no entry is behind
-/// it. An error is how many keys the score and the board have, if the score has more.
+/// Finds the trim point, and the life of the board that has it; `None` if no entry is
+/// after it. An error is how many keys the score and the board have, if the score has more.
 pub struct FindTrimPoint(pub TrimFrom);
 
 impl BoardRead for FindTrimPoint {

@@ -72,7 +72,7 @@ impl MessageOrder {
             };
             if let Err(why) = stored {
                 let why = not_sent(why);
-                self.tell(Err(why.clone()));
+                self.notify_later(Err(why.clone()));
                 return Err(why);
             }
         }
@@ -98,8 +98,8 @@ impl MessageOrder {
         self.failed.is_some()
     }
 
-    /// Tells the messages behind this one whether it is stored. Only the first call counts.
-    pub fn tell(&mut self, stored: Result<(), NotPublished>) {
+    /// Tells the later messages whether this one is stored. Only the first call counts.
+    pub fn notify_later(&mut self, stored: Result<(), NotPublished>) {
         if let Some(later) = self.later.take() {
             later.send_replace(Some(stored));
         }
@@ -154,9 +154,9 @@ mod tests {
         let mut waiting = pin!(third.wait());
         let mut context = Context::from_waker(Waker::noop());
         assert!(waiting.as_mut().poll(&mut context).is_pending());
-        first.tell(Ok(()));
+        first.notify_later(Ok(()));
         assert!(waiting.as_mut().poll(&mut context).is_pending(), "c is not stored yet");
-        second.tell(Ok(()));
+        second.notify_later(Ok(()));
         assert_eq!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(())));
         assert!(poll(fourth.wait()).is_pending());
     }
@@ -166,8 +166,8 @@ mod tests {
         let mut orders = orders(&["a", "a b", "b c", "d"]);
         let [first, second, third, fourth] = &mut orders[..] else { panic!("there are four") };
         let full = NotPublished::Full("full".to_owned());
-        first.tell(Err(full.clone()));
-        first.tell(Ok(()));
+        first.notify_later(Err(full.clone()));
+        first.notify_later(Ok(()));
         assert_eq!(poll(second.wait()), Poll::Ready(Err(full.clone())));
         assert_eq!(poll(third.wait()), Poll::Ready(Err(full)));
         assert_eq!(poll(fourth.wait()), Poll::Ready(Ok(())));
@@ -177,7 +177,7 @@ mod tests {
     fn messages_after_an_unknown_outcome_are_not_sent() {
         let mut orders = orders(&["a", "a", "a"]);
         let [first, second, third] = &mut orders[..] else { panic!("there are three") };
-        first.tell(Err(NotPublished::Unknown("no answer".to_owned())));
+        first.notify_later(Err(NotPublished::Unknown("no answer".to_owned())));
         let Poll::Ready(Err(NotPublished::Unavailable(why))) = poll(second.wait()) else {
             panic!("it was not sent")
         };

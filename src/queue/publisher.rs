@@ -19,7 +19,7 @@ pub enum Publisher {
 impl Publisher {
     /// Whether the queue stores a message before the shard applies it, so that a write may return earlier.
     #[must_use]
-    pub fn stores(&self) -> bool {
+    pub fn stores_before_apply(&self) -> bool {
         matches!(self, Self::Stream(_))
     }
 

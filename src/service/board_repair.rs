@@ -91,7 +91,7 @@ fn forget_drops(shards: &[&StateLock], registry: &Registry) {
         loop {
             let dropped: Vec<(BoardName, Incarnation)> = {
                 let shard = shard.read(Purpose::Boards);
-                let dropped = shard.dropped().behind(after.as_ref());
+                let dropped = shard.dropped().after(after.as_ref());
                 dropped.take(LOOKED_AT_ONCE).map(|(name, life)| (name.clone(), life)).collect()
             };
             let Some((last, _)) = dropped.last() else { break };

@@ -4,9 +4,11 @@
 //! - `opening`: from a data directory to shards in memory
 //! - `writers`: a thread for each shard's writer
 //! - `nats`: a node's streams, and the tasks that run beside its writers
+//! - `memory_reserve`: memory that the system has given before it is needed
 //! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
 
 mod board_repair;
+mod memory_reserve;
 mod nats;
 mod opening;
 mod run;
@@ -16,6 +18,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+pub use memory_reserve::MemoryReserve;
 pub use run::{RenderMetrics, run};
 
 use crate::credential_files::CredentialFilesError;

@@ -16,6 +16,7 @@ use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve}
 use crate::query::Node;
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
+use crate::service::memory_reserve::MemoryReserve;
 use crate::service::nats::NatsStreams;
 use crate::service::opening::load_shards;
 use crate::service::writers::Common;
@@ -50,6 +51,7 @@ pub async fn run(
     let mut credentials = CredentialFiles::load(&config.http)?;
     let mut shutdown = Box::pin(shutdown);
     let Some(opened) = load_shards(config, &mut shutdown).await? else { return Ok(()) };
+    let _reserve = MemoryReserve::keep(config.memory_reserve_mib)?;
     let registry = Arc::new(Registry::new(config.auto_create));
     for shard in &opened {
         registry.register_boards_of(&shard.state.read(Purpose::Start));
@@ -81,8 +83,7 @@ pub async fn run(
         threads.push(writer);
         shards.push(handle);
     }
-    let (node, publishers) =
-        (Arc::new(Node { shards, elsewhere: None }), Arc::new(Publishers::new(publishers)));
+    let (node, publishers) = (Arc::new(Node::in_memory(shards)), Arc::new(Publishers::new(publishers)));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
     let catch_up_timeout = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
         CATCH_UP_TIMEOUT

@@ -141,11 +141,11 @@ impl Dropped {
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&BoardName, Incarnation)> {
-        self.behind(None)
+        self.after(None)
     }
 
     /// Remembered drops of names after this one, or all.
-    pub fn behind(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, Incarnation)> {
+    pub fn after(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, Incarnation)> {
         let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
         self.by_name.range::<str, _>((from, Bound::Unbounded)).map(|(name, (life, _))| (name, *life))
     }

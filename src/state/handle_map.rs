@@ -110,10 +110,10 @@ impl<V: Copy + Default> HandleMap<V> {
         let before = segment.remove(hash, handle.0)?;
         self.slots = self.slots + segment.handles.len() - slots;
         self.len -= 1;
-        // Far below where a segment is added, so that a map at the boundary does not split and join again and
-        // again.
+        // Far below where a segment is added, so that a map at the boundary does not split and merge again
+        // and again.
         if self.len < self.segments.len() * (SEGMENT_ENTRIES / 3) {
-            self.join();
+            self.merge_last_segment();
         }
         Some(before)
     }
@@ -159,14 +159,14 @@ impl<V: Copy + Default> HandleMap<V> {
         }
     }
 
-    /// Memory held beside the map itself.
+    /// Heap memory, in bytes, without the struct itself.
     #[must_use]
     pub(super) fn bytes(&self) -> usize {
         self.slots * (size_of::<u32>() + size_of::<V>()) + self.segments.capacity() * size_of::<Segment<V>>()
     }
 
-    /// The segment of a hash: as many of its bits as number the segments, or one less for one that is not
-    /// split yet.
+    /// Selects a segment by the low bits of the hash (linear hashing): enough bits to number all segments,
+    /// one bit fewer if that number does not exist yet.
     fn segment_of(&self, hash: u64) -> usize {
         let mask = self.segments.len().next_power_of_two() - 1;
         let number = usize::try_from(hash & 0xffff_ffff).unwrap_or(0) & mask;
@@ -196,7 +196,7 @@ impl<V: Copy + Default> HandleMap<V> {
     }
 
     /// The reverse of [`HandleMap::split`].
-    fn join(&mut self) {
+    fn merge_last_segment(&mut self) {
         if self.is_empty() {
             *self = Self::default();
             return;
@@ -230,7 +230,7 @@ fn hash_of(handle: u32) -> u64 {
 }
 
 impl<V: Copy + Default> Segment<V> {
-    /// A segment of these entries, at the load from which it has grown least.
+    /// A segment of these entries, three quarters full.
     fn of(entries: &[(u64, u32, V)]) -> Self {
         let mut segment = Self::with_capacity(entries.len() + entries.len() / 3 + 1);
         for (hash, handle, value) in entries {
@@ -255,8 +255,8 @@ impl<V: Copy + Default> Segment<V> {
         usize::try_from(((hash >> 32) * capacity) >> 32).unwrap_or(0)
     }
 
-    /// Where the handle is, or the free slot that ends the search for it. There always is one, unless there
-    /// are none.
+    /// Where the handle is, or the free slot that ends the search for it. `None` only if the segment has no
+    /// slots.
     fn find(&self, hash: u64, handle: u32) -> Option<(usize, bool)> {
         let mut slot = self.start(hash);
         loop {

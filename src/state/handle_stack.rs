@@ -41,7 +41,7 @@ impl HandleStack {
     }
 
     /// The handle that the pop after `nth` others will give.
-    pub(super) fn upcoming(&self, nth: usize) -> Option<Handle> {
+    pub(super) fn nth_next_handle(&self, nth: usize) -> Option<Handle> {
         let at = self.len.checked_sub(nth + 1)?;
         self.chunks.get(at / CHUNK)?.get(at % CHUNK).copied()
     }
@@ -75,11 +75,14 @@ mod tests {
         let ((), allocated) =
             crate::allocated::count(|| (0..count).for_each(|handle| stack.push(Handle(handle))));
         assert!(allocated.largest <= CHUNK * size_of::<Handle>(), "{}", allocated.largest);
-        assert_eq!(stack.upcoming(1_000_000), None);
+        assert_eq!(stack.nth_next_handle(1_000_000), None);
         assert!(stack.handles().eq((0..count).map(Handle)));
         for handle in (0..count).rev() {
             let below = handle.checked_sub(5_000).map(Handle);
-            assert_eq!((stack.upcoming(0), stack.upcoming(5_000)), (Some(Handle(handle)), below));
+            assert_eq!(
+                (stack.nth_next_handle(0), stack.nth_next_handle(5_000)),
+                (Some(Handle(handle)), below)
+            );
             assert_eq!(stack.pop(), Some(Handle(handle)));
         }
         assert_eq!((stack.pop(), stack.len(), stack.is_empty(), stack.bytes()), (None, 0, true, 0));

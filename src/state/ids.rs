@@ -1,13 +1,12 @@
-//! Member ids by handle: 16 bytes each while they are short, and as many again as they have when they are
-//! long.
+//! Member ids by handle: 16 bytes for a short id, 16 plus the id's length for a long one.
 //!
 //! Knows: bytes and handles. Must not know: which ids exist (`index`), or who refers to them (`members`).
 
 use crate::tree::{Blocks, Handle};
 
-/// Ids up to one byte less than this live in their slot: 14 covers account numbers and most names, and makes
-/// a slot 16 bytes, four to a cache line.
-const INLINE_BYTES: usize = 15;
+/// Ids up to this length live in their slot: 14 covers account numbers and most names, and makes a slot 16
+/// bytes, four to a cache line.
+const INLINE_BYTES: usize = 14;
 /// Slots per chunk: the store grows by chunks, so that growing never copies what is there.
 const CHUNK: usize = 4_096;
 /// Cells of long ids come in steps of this many bytes: UUIDs, the commonest, are 36 and fill theirs.
@@ -19,7 +18,7 @@ const NONE: u32 = u32::MAX;
 enum Slot {
     Inline {
         length: u8,
-        bytes: [u8; INLINE_BYTES - 1],
+        bytes: [u8; INLINE_BYTES],
     },
     /// In a cell among those of its size.
     Long {
@@ -28,7 +27,7 @@ enum Slot {
     },
 }
 
-const VACANT: Slot = Slot::Inline { length: 0, bytes: [0; INLINE_BYTES - 1] };
+const VACANT: Slot = Slot::Inline { length: 0, bytes: [0; INLINE_BYTES] };
 
 /// Handle → id bytes. Every look-up is one cache line for short ids, and one or two more for long ones, side
 /// by side.
@@ -64,7 +63,7 @@ impl Ids {
             self.chunks.push(vec![VACANT; CHUNK].into());
         }
         let length = u8::try_from(id.len()).expect("ids are at most 128 bytes");
-        let mut bytes = [0; INLINE_BYTES - 1];
+        let mut bytes = [0; INLINE_BYTES];
         let slot = match bytes.get_mut(..id.len()) {
             Some(head) => {
                 head.copy_from_slice(id);

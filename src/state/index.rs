@@ -54,9 +54,9 @@ impl Index {
         self.len
     }
 
-    /// The handle whose id has this hash and satisfies `is_it`.
-    pub fn find(&self, hash: u64, mut is_it: impl FnMut(Handle) -> bool) -> Option<Handle> {
-        self.candidates(hash).find(|handle| is_it(*handle))
+    /// The handle whose id has this hash and satisfies `matches_id`.
+    pub fn find(&self, hash: u64, mut matches_id: impl FnMut(Handle) -> bool) -> Option<Handle> {
+        self.candidates(hash).find(|handle| matches_id(*handle))
     }
 
     /// The handle whose id a look-up will most likely compare first, for prefetching.

@@ -3,8 +3,8 @@
 //! Knows: when a handle may be given to someone else. Must not know: scores.
 //!
 //! A handle stands for the same member from one completed checkpoint to the next: checkpoints copy members
-//! while the writer goes on, so a handle that changed hands in between would lend one member's score to
-//! another. Hence two rules:
+//! while the writer goes on, so a reused handle would attribute one member's score to another. Hence two
+//! rules:
 //! - A handle that is given up is quarantined until a checkpoint that began afterwards has completed.
 //! - While a checkpoint is running, new members get handles never used before, and the checkpoint leaves
 //!   those out. So the disk never names a member that arrived after the checkpoint began, and which may get
@@ -47,14 +47,14 @@ pub struct Members {
     free: HandleStack,
     /// Handles that were free when the running checkpoint began, and which are not given out until it ends.
     /// `free` is empty meanwhile.
-    held_back: HandleStack,
+    unavailable_until_checkpoint_ends: HandleStack,
     /// Handles from this one on are newer than the running checkpoint.
-    checkpointed: u32,
+    checkpoint_handle_end: u32,
     /// Handles released since the last checkpoint began.
     quarantined: HandleSet,
     /// Handles released before the running checkpoint began; they are freed once it completes. One more set
     /// for each checkpoint that failed.
-    leaving: Vec<HandleSet>,
+    quarantined_before_checkpoint: Vec<HandleSet>,
     /// Handles that no checkpoint names any more: they are freed a slice at a time.
     freeing: Vec<Segments<()>>,
     /// The slice that is being freed.
@@ -84,10 +84,10 @@ impl Members {
             hasher: foldhash::fast::RandomState::default(),
             memberships: Memberships::new(handles),
             free: HandleStack::default(),
-            held_back: HandleStack::default(),
-            checkpointed: u32::MAX,
+            unavailable_until_checkpoint_ends: HandleStack::default(),
+            checkpoint_handle_end: u32::MAX,
             quarantined: HandleSet::default(),
-            leaving: Vec::new(),
+            quarantined_before_checkpoint: Vec::new(),
             freeing: Vec::new(),
             freeing_now: Vec::new(),
             dirty_pages: PageSet::default(),
@@ -169,8 +169,8 @@ impl Members {
     /// The handle that the `nth` member to be added from now on will get (0 is the next one). There is one if
     /// `nth` is below [`Members::room`].
     #[must_use]
-    pub fn upcoming(&self, nth: usize) -> Handle {
-        match self.free.upcoming(nth) {
+    pub fn nth_next_handle(&self, nth: usize) -> Handle {
+        match self.free.nth_next_handle(nth) {
             Some(handle) => handle,
             None => Handle(
                 self.handle_space() + u32::try_from(nth - self.free.len()).expect("handles are 32 bits wide"),
@@ -209,7 +209,7 @@ impl Members {
 
     /// Forgets a member that is on no tree: left over from a start-up, or from changes that cancelled out.
     pub fn forget_unless_known(&mut self, handle: Handle) {
-        if !self.memberships.is_known(handle) && self.get(self.id(handle)) == Some(handle) {
+        if !self.memberships.is_on_any_tree(handle) && self.get(self.id(handle)) == Some(handle) {
             self.forget(handle);
         }
     }
@@ -233,17 +233,17 @@ impl Members {
     pub fn begin_checkpoint(&mut self) -> PageSet {
         let quarantined = std::mem::take(&mut self.quarantined);
         if !quarantined.is_empty() {
-            self.leaving.push(quarantined);
+            self.quarantined_before_checkpoint.push(quarantined);
         }
-        move_all(&mut self.free, &mut self.held_back);
-        self.checkpointed = self.handle_space();
+        move_all(&mut self.free, &mut self.unavailable_until_checkpoint_ends);
+        self.checkpoint_handle_end = self.handle_space();
         std::mem::take(&mut self.dirty_pages)
     }
 
     /// Completes a checkpoint. O(1) in the number of members.
     pub fn complete_checkpoint(&mut self) {
         self.end_checkpoint();
-        self.freeing.extend(self.leaving.drain(..).map(HandleSet::into_segments));
+        self.freeing.extend(self.quarantined_before_checkpoint.drain(..).map(HandleSet::into_segments));
         self.free_slice();
     }
 
@@ -257,7 +257,11 @@ impl Members {
     /// more. A dropped board of millions leaves millions.
     pub fn free_slice(&mut self) -> bool {
         // While a checkpoint is running, only handles never used before are given out.
-        let to = if self.checkpointed == u32::MAX { &mut self.free } else { &mut self.held_back };
+        let to = if self.checkpoint_handle_end == u32::MAX {
+            &mut self.free
+        } else {
+            &mut self.unavailable_until_checkpoint_ends
+        };
         for _ in 0..HANDLES_FREED_PER_HOLD {
             while self.freeing_now.is_empty()
                 && let Some(segments) = self.freeing.last_mut()
@@ -281,14 +285,14 @@ impl Members {
     }
 
     fn end_checkpoint(&mut self) {
-        move_all(&mut self.held_back, &mut self.free);
-        self.checkpointed = u32::MAX;
+        move_all(&mut self.unavailable_until_checkpoint_ends, &mut self.free);
+        self.checkpoint_handle_end = u32::MAX;
     }
 
     /// One past the highest handle that the running checkpoint may name.
     #[must_use]
-    pub fn checkpointed(&self) -> u32 {
-        self.checkpointed
+    pub fn checkpoint_handle_end(&self) -> u32 {
+        self.checkpoint_handle_end
     }
 
     /// Marks every page dirty: for a rebuild.
@@ -299,9 +303,9 @@ impl Members {
     /// The members of a dictionary page that exist, or did when the running checkpoint began.
     pub fn page(&self, page: u32) -> impl Iterator<Item = (Handle, &[u8])> {
         let first = page * MEMBERS_PER_PAGE;
-        let past = (first + MEMBERS_PER_PAGE).min(self.handle_space()).min(self.checkpointed);
+        let past = (first + MEMBERS_PER_PAGE).min(self.handle_space()).min(self.checkpoint_handle_end);
         let existed =
-            |handle: &Handle| self.memberships.is_known(*handle) || self.quarantined.contains(*handle);
+            |handle: &Handle| self.memberships.is_on_any_tree(*handle) || self.quarantined.contains(*handle);
         (first..past).map(Handle).filter(existed).map(|handle| (handle, self.ids.get(handle)))
     }
 
@@ -311,9 +315,9 @@ impl Members {
             + self.index.bytes()
             + self.memberships.bytes()
             + self.free.bytes()
-            + self.held_back.bytes()
+            + self.unavailable_until_checkpoint_ends.bytes()
             + self.quarantined.bytes()
-            + self.leaving.iter().map(HandleSet::bytes).sum::<usize>()
+            + self.quarantined_before_checkpoint.iter().map(HandleSet::bytes).sum::<usize>()
             + self.dirty_pages.bytes()
     }
 }
@@ -426,12 +430,12 @@ mod tests {
         assert_eq!(members.get(b"a"), None);
         assert_eq!(members.page(0).count(), 2, "the checkpoint under way began before it went");
         members.complete_checkpoint();
-        assert_ne!(members.upcoming(0), a);
+        assert_ne!(members.nth_next_handle(0), a);
         assert_eq!(pages(&members.begin_checkpoint()), [0]);
         assert_eq!(members.page(0).map(|(handle, _)| handle).collect::<Vec<_>>(), [b]);
         members.complete_checkpoint();
-        assert_eq!(members.upcoming(0), a);
-        assert_eq!(members.upcoming(1), Handle(2));
+        assert_eq!(members.nth_next_handle(0), a);
+        assert_eq!(members.nth_next_handle(1), Handle(2));
         assert_eq!(members.add(b"c"), a);
         assert_eq!(members.id(a), b"c");
     }
@@ -447,13 +451,13 @@ mod tests {
         }
         members.begin_checkpoint();
         members.complete_checkpoint();
-        assert!(members.upcoming(2).0 < 10, "three are free");
-        assert_eq!(members.upcoming(3), Handle(10), "and no more than three");
+        assert!(members.nth_next_handle(2).0 < 10, "three are free");
+        assert_eq!(members.nth_next_handle(3), Handle(10), "and no more than three");
         members.begin_checkpoint();
         while members.free_slice() {}
-        assert_eq!(members.upcoming(0), Handle(10));
+        assert_eq!(members.nth_next_handle(0), Handle(10));
         members.complete_checkpoint();
-        let mut given: Vec<Handle> = (0..10).map(|nth| members.upcoming(nth)).collect();
+        let mut given: Vec<Handle> = (0..10).map(|nth| members.nth_next_handle(nth)).collect();
         given.sort_unstable();
         assert_eq!(given, gone);
     }
@@ -469,7 +473,7 @@ mod tests {
         assert_eq!(members.get(b"a"), Some(a));
         assert!(pages(&members.begin_checkpoint()).contains(&0));
         members.complete_checkpoint();
-        assert_eq!(members.upcoming(0), Handle(1), "the handle is in use and not free");
+        assert_eq!(members.nth_next_handle(0), Handle(1), "the handle is in use and not free");
     }
 
     #[test]
@@ -481,6 +485,9 @@ mod tests {
         let members = dictionary.into_members(index);
         assert_eq!(members.get(b"three"), Some(Handle(3)));
         assert_eq!(members.get(b"two"), None);
-        assert_eq!([members.upcoming(0), members.upcoming(1), members.upcoming(2)], [0, 2, 4].map(Handle));
+        assert_eq!(
+            [members.nth_next_handle(0), members.nth_next_handle(1), members.nth_next_handle(2)],
+            [0, 2, 4].map(Handle)
+        );
     }
 }

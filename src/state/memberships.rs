@@ -108,7 +108,7 @@ impl Memberships {
     }
 
     /// Whether the member is on any tree.
-    pub(super) fn is_known(&self, handle: Handle) -> bool {
+    pub(super) fn is_on_any_tree(&self, handle: Handle) -> bool {
         self.slot(handle).is_some_and(|slot| slot != NO_TREE)
     }
 
@@ -181,7 +181,7 @@ impl Memberships {
             self.replace(handle, slot, to);
         }
         self.scratch = trees;
-        left && !self.is_known(handle)
+        left && !self.is_on_any_tree(handle)
     }
 
     /// Removes a tree from a member's own set. Returns whether so few are left that they can be shared, and
@@ -249,7 +249,8 @@ impl Memberships {
         only.into_iter().chain(shared.iter().copied()).chain(own_set.into_iter().flatten().copied())
     }
 
-    /// Memory held beside itself. For own sets it is estimated by the tree, as their nodes are mostly full.
+    /// Heap memory, in bytes, without the struct itself. For own sets it is estimated by the tree, as their
+    /// nodes are mostly full.
     pub(super) fn bytes(&self) -> usize {
         self.slots.bytes() + self.sets.bytes() + self.own_set_trees * 2 * size_of::<TreeId>()
     }
@@ -285,7 +286,7 @@ mod tests {
                     prop_assert_eq!(memberships.remove(handle, tree), last);
                 }
                 for (handle, known) in (0..).map(Handle).zip(&model) {
-                    prop_assert_eq!(memberships.is_known(handle), !known.is_empty());
+                    prop_assert_eq!(memberships.is_on_any_tree(handle), !known.is_empty());
                     let all: Vec<TreeId> = memberships.trees_after(handle, None).collect();
                     prop_assert_eq!(&all, &known.iter().copied().collect::<Vec<_>>());
                     let after = known.iter().nth(known.len() / 2).copied();

@@ -1,8 +1,8 @@
 //! The set of changed pages: a list while they are few, a bitmap once they are many.
 
 /// Up to this many pages are a list, 4 KB. A bitmap reaches up to the highest page, 5 KB at ten million
-/// members, whatever a board holds of them: 100,000 boards of ten members each would have bitmaps of half a
-/// gigabyte.
+/// members, even if the board has few members: 100,000 boards of ten members each would have bitmaps of half
+/// a gigabyte.
 const LISTED_MAX: usize = 1_024;
 
 /// A set of page numbers, which are dense and small.
@@ -85,7 +85,7 @@ impl PageSet {
         matches!(&self.form, Form::Listed(pages) if pages.is_empty())
     }
 
-    /// Memory held beside the set itself.
+    /// Heap memory, in bytes, without the struct itself.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match &self.form {

@@ -1,8 +1,9 @@
 //! A shard in memory: its members, its boards and their trees, as of one applied sequence.
 //!
 //! Knows: how a committed step changes it. Must not know: how the step was planned, or where it is stored.
-//! One writer changes it, under a lock that `writer::apply` holds for one step at a time; readers see whole
-//! steps only.
+//! Only its writer changes members, boards and entries, under a lock that `writer::apply` holds for one step
+//! at a time. So readers see whole steps only. Checkpoints, and the tasks that forget completed drops, take
+//! the write lock as well, but change nothing that an answer shows.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -43,12 +44,12 @@ pub struct Applied {
     pub hash: u64,
 }
 
-/// The changes of one or more whole messages: board events first, then entries, each (tree, member) at most
-/// once.
+/// The changes of one or more whole messages, or of a single job if a client waits for its outcome. Board
+/// events come first, then entries, each (tree, member) at most once.
 #[derive(Debug, Clone, Default)]
 pub struct Step {
     pub events: Vec<BoardEvent>,
-    /// New members, in the order of the handles that [`Members::upcoming`] gave.
+    /// New members, in the order of the handles that [`Members::nth_next_handle`] gave.
     pub added: Vec<Box<[u8]>>,
     pub changes: Vec<Change>,
     pub applied: Applied,
@@ -76,7 +77,7 @@ pub struct Shard {
     /// Trees dropped since the last checkpoint began, which may still be on disk.
     dropped_trees: Vec<TreeId>,
     /// Trees from this number on came after the last checkpoint began: none of them is on disk.
-    trees_on_disk: u32,
+    first_tree_not_on_disk: u32,
 }
 
 impl Shard {
@@ -95,7 +96,7 @@ impl Shard {
             retired: VecDeque::new(),
             released: Vec::new(),
             dropped_trees: Vec::new(),
-            trees_on_disk: 0,
+            first_tree_not_on_disk: 0,
         }
     }
 
@@ -123,7 +124,7 @@ impl Shard {
             retired: VecDeque::new(),
             released: Vec::new(),
             dropped_trees: Vec::new(),
-            trees_on_disk: next_tree,
+            first_tree_not_on_disk: next_tree,
         };
         shard.count_tree_bytes();
         shard
@@ -302,7 +303,7 @@ impl Shard {
         self.join_before_change(all);
         let Some(board) = self.boards.remove(name.as_str()) else { return };
         // Boards that are defined and dropped between two checkpoints have no records to remove.
-        if board.all.0 < self.trees_on_disk {
+        if board.all.0 < self.first_tree_not_on_disk {
             self.dropped_trees.push(board.all);
         }
         if let Some(tree) = self.trees.remove(&board.all) {
@@ -314,7 +315,7 @@ impl Shard {
     /// The trees dropped since the last call: what the checkpoint that begins now removes from the disk.
     #[must_use]
     pub fn take_dropped_trees(&mut self) -> Vec<TreeId> {
-        self.trees_on_disk = self.next_tree;
+        self.first_tree_not_on_disk = self.next_tree;
         std::mem::take(&mut self.dropped_trees)
     }
 

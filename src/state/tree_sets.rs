@@ -95,7 +95,7 @@ impl TreeSets {
         true
     }
 
-    /// Memory held beside itself.
+    /// Heap memory, in bytes, without the struct itself.
     pub(super) fn bytes(&self) -> usize {
         self.chunks.len() * (CHUNK * size_of::<Set>() + size_of::<Vec<Set>>())
             + self.trees * size_of::<TreeId>()

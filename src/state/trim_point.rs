@@ -1,4 +1,4 @@
-//! A place in a board's order, behind which a trim removes entries.
+//! A place in a board's order, after which a trim removes entries.
 //!
 //! Knows: how an entry compares with it. Must not know: who chose it, or what is done with the entries.
 
@@ -19,9 +19,9 @@ impl TrimPoint {
     /// Whether an entry comes after the place. One that is at the place does not.
     #[must_use]
     pub fn is_before(&self, words: &Words, member: &[u8]) -> bool {
-        let cut = self.words.as_slice();
+        let trim_point = self.words.as_slice();
         let words = words.as_slice();
-        match words.get(..cut.len()).unwrap_or(words).cmp(cut) {
+        match words.get(..trim_point.len()).unwrap_or(words).cmp(trim_point) {
             Ordering::Less => false,
             Ordering::Greater => true,
             Ordering::Equal => self.member.as_deref().is_some_and(|own| own < member),
@@ -40,7 +40,7 @@ mod tests {
             member: member.map(Into::into),
         };
         let entry = Words::from_slice(&[5, 7, 9]);
-        for (cut, expect) in [
+        for (trim_point, expect) in [
             (place(&[4], None), true),
             (place(&[5], None), false),
             (place(&[6], None), false),
@@ -54,7 +54,7 @@ mod tests {
             (place(&[5, 7, 9], Some(b"z")), false),
             (place(&[5, 7, 10], Some(b"a")), false),
         ] {
-            assert_eq!(cut.is_before(&entry, b"m"), expect, "{cut:?}");
+            assert_eq!(trim_point.is_before(&entry, b"m"), expect, "{trim_point:?}");
         }
     }
 }

@@ -378,7 +378,7 @@ impl WindowTree {
         self.tree.len()
     }
 
-    /// Memory held beside itself. O(1).
+    /// Heap memory, in bytes, without the struct itself. O(1).
     #[must_use]
     pub fn bytes(&self) -> usize {
         let sparse_bytes = self.sparse_parts.as_deref().map_or(0, |parts| {

@@ -121,7 +121,7 @@ impl Checkpoint {
             next_tree: shard.next_tree().0,
             dictionary_pages,
             dropped_trees: shard.take_dropped_trees(),
-            handles: shard.members.checkpointed(),
+            handles: shard.members.checkpoint_handle_end(),
             contents: Mutex::new(contents),
             contents_bytes: AtomicUsize::new(0),
         }
@@ -215,9 +215,9 @@ impl Checkpoint {
         started: Instant,
         between: &mut dyn FnMut(CheckpointPhase) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
-        let AllCopied { vanished, seen } = copied;
-        self.delete_trees(&mut staged, contents, &vanished)?;
-        let manifest = self.manifest(contents, &vanished, seen);
+        let AllCopied { dropped_meanwhile, copied_through } = copied;
+        self.delete_trees(&mut staged, contents, &dropped_meanwhile)?;
+        let manifest = self.manifest(contents, &dropped_meanwhile, copied_through);
         staged.put(&keys::manifest(), &codec::encode_manifest(&manifest))?;
         // Metadata and rejects up to here are only in the log, so the log is synced before the files take
         // effect. Otherwise a power failure could keep the checkpoint and lose them.
@@ -308,20 +308,20 @@ impl Checkpoint {
         }
     }
 
-    /// Stages the deletion of dropped boards' records on disk, and of staged records of boards that vanished
-    /// meanwhile.
+    /// Stages the deletion of dropped boards' records on disk, and of staged records of boards that were
+    /// dropped meanwhile.
     fn delete_trees(
         &self,
         staged: &mut Staged<'_>,
         contents: &CheckpointContents,
-        vanished: &BTreeSet<TreeId>,
+        dropped_meanwhile: &BTreeSet<TreeId>,
     ) -> Result<(), StorageError> {
-        if !vanished.is_empty() {
+        if !dropped_meanwhile.is_empty() {
             // A range deletion does not cover records in the same file.
             staged.finish_file()?;
         }
         for kind in [keys::MEMBER_PAGE, keys::EXTRA, keys::TREE_PAGE, keys::EXTRAS_PAGE] {
-            for tree in self.dropped_trees.iter().chain(vanished) {
+            for tree in self.dropped_trees.iter().chain(dropped_meanwhile) {
                 staged.delete_tree(kind, *tree)?;
             }
         }
@@ -334,21 +334,21 @@ impl Checkpoint {
     fn manifest(
         &self,
         contents: &CheckpointContents,
-        vanished: &BTreeSet<TreeId>,
-        seen: Sequence,
+        dropped_meanwhile: &BTreeSet<TreeId>,
+        copied_through: Sequence,
     ) -> Manifest {
         let board = |board: &Joined| ManifestBoard {
             name: board.name.clone(),
             incarnation: board.incarnation,
             definition: Arc::clone(&board.definition),
             all: board.tree,
-            entries: if vanished.contains(&board.tree) { 0 } else { board.entries },
+            entries: if dropped_meanwhile.contains(&board.tree) { 0 } else { board.entries },
         };
         let mut boards: Vec<ManifestBoard> = contents.boards.iter().map(board).collect();
         boards.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         Manifest {
             applied: self.applied,
-            seen,
+            copied_through,
             next_tree: self.next_tree,
             boards,
             dropped: contents.drops.clone(),

@@ -1,4 +1,5 @@
-//! Commits a drained batch in one RocksDB write batch: delta, rejects, metadata and the applied sequence.
+//! Commits a drained batch in one RocksDB write batch: delta, rejects, metadata, parked jobs and the applied
+//! sequence.
 //!
 //! Knows: what belongs to a commit. Must not know: how a batch is planned.
 

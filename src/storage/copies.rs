@@ -31,9 +31,9 @@ pub(super) enum Copied {
 /// The result of copying.
 pub(super) struct AllCopied {
     /// Trees that may have been copied in part: their boards were dropped meanwhile.
-    pub(super) vanished: BTreeSet<TreeId>,
+    pub(super) dropped_meanwhile: BTreeSet<TreeId>,
     /// The highest applied sequence whose effects any copy may contain.
-    pub(super) seen: Sequence,
+    pub(super) copied_through: Sequence,
 }
 
 /// Receives copies. An error ends the copying.
@@ -60,11 +60,11 @@ impl Checkpoint {
             };
             sink(Copied::Record(keys::dictionary_page(page).to_vec(), Some(value)))?;
         }
-        let mut vanished = BTreeSet::new();
+        let mut dropped_meanwhile = BTreeSet::new();
         for (tree, dirty) in trees {
             for page in dirty.pages.iter() {
                 let Some(entries) = self.copy_members(state, *tree, page) else {
-                    vanished.insert(*tree);
+                    dropped_meanwhile.insert(*tree);
                     break;
                 };
                 sink(Copied::Members(*tree, page, entries))?;
@@ -72,21 +72,21 @@ impl Checkpoint {
         }
         for (tree, _) in trees {
             if !copy_leaves(state, *tree, sink)? {
-                vanished.insert(*tree);
+                dropped_meanwhile.insert(*tree);
             }
         }
         for (tree, dirty) in trees {
             for page in dirty.extras.iter() {
                 let Some(value) = self.copy_extras(state, *tree, page) else {
-                    vanished.insert(*tree);
+                    dropped_meanwhile.insert(*tree);
                     break;
                 };
                 sink(Copied::Record(keys::extras_page(*tree, page).to_vec(), value))?;
             }
         }
         // A tree that vanishes after this point was copied whole, as of S.
-        let seen = state.read(Purpose::CheckpointCopy).applied.sequence;
-        Ok(AllCopied { vanished, seen })
+        let copied_through = state.read(Purpose::CheckpointCopy).applied.sequence;
+        Ok(AllCopied { dropped_meanwhile, copied_through })
     }
 
     /// The handles of a page. Members that came after the checkpoint began are left out: see
@@ -96,7 +96,7 @@ impl Checkpoint {
         (first..(first + ENTRIES_PER_PAGE).min(self.handles)).map(Handle)
     }
 
-    /// A page of extras; empty if there are none. `None`: the tree has vanished.
+    /// A page of extras; empty if there are none. `None`: the board was dropped meanwhile.
     #[expect(
         clippy::option_option,
         reason = "an absent page means that its record is deleted; an absent tree means that it was dropped"
@@ -111,7 +111,7 @@ impl Checkpoint {
         Some((!extras.is_empty()).then(|| codec::encode_extras(&extras)))
     }
 
-    /// `None`: the tree has vanished.
+    /// `None`: the board was dropped meanwhile.
     fn copy_members(&self, state: &StateLock, tree: TreeId, page: u32) -> Option<CopiedEntries> {
         let mut handles = Vec::with_capacity(256);
         let mut columns: Vec<Vec<u64>> = Vec::new();
@@ -132,7 +132,7 @@ impl Checkpoint {
     }
 }
 
-/// Copies a tree's leaves. `false`: the tree has vanished, and what was copied of it may be a part.
+/// Copies a tree's leaves. `false`: the board was dropped meanwhile, and the copy may be partial.
 fn copy_leaves(state: &StateLock, id: TreeId, sink: Sink<'_>) -> Result<bool, StorageError> {
     // Files need their keys in order. Sort without holding the lock.
     let order = state.read(Purpose::CheckpointCopy).tree(id).map(|tree| tree.tree.pending_order());

@@ -93,7 +93,7 @@ pub enum FilledFrom {
     /// It is empty, or has no readable marker.
     Unknown,
     /// The embedded queue.
-    Requests,
+    EmbeddedQueue,
     /// A NATS stream.
     Stream,
 }
@@ -106,7 +106,7 @@ pub fn filled_from(data_dir: &Path, shard: ShardId) -> Result<FilledFrom, Storag
     let marker = Marker::read(&shard_directory(data_dir, shard))?;
     Ok(match marker {
         Some(marker) if marker.is_filled_from_stream() => FilledFrom::Stream,
-        Some(marker) if marker.floor().applied > 0 => FilledFrom::Requests,
+        Some(marker) if marker.floor().applied > 0 => FilledFrom::EmbeddedQueue,
         Some(_) | None => FilledFrom::Unknown,
     })
 }

@@ -58,12 +58,12 @@ pub fn recover(
     trees_from: TreesFrom,
     progress: Progress<'_>,
 ) -> Result<Recovered, StorageError> {
-    let Loaded { mut recovered, mut totals, seen } = load_checkpoint(store, trees_from, progress)?;
+    let Loaded { mut recovered, mut totals, copied_through } = load_checkpoint(store, trees_from, progress)?;
     (recovered.deltas, recovered.changes) = replay(store, &mut recovered.shard, &mut totals, progress)?;
     let shard = &mut recovered.shard;
-    if seen > shard.applied.sequence {
+    if copied_through > shard.applied.sequence {
         return Err(store.damaged(format!(
-            "its checkpoint contains effects of messages up to {seen}, but its log ends at {}",
+            "its checkpoint contains effects of messages up to {copied_through}, but its log ends at {}",
             shard.applied.sequence
         )));
     }
@@ -102,7 +102,7 @@ struct Loaded {
     /// For each rebuilt tree, its number of entries when the checkpoint began.
     totals: ExpectedCounts,
     /// The last message whose effects any record of the checkpoint may contain.
-    seen: Sequence,
+    copied_through: Sequence,
 }
 
 fn load_checkpoint(
@@ -120,7 +120,7 @@ fn load_checkpoint(
             rebuilt: Vec::new(),
             incomplete_trees: Vec::new(),
         };
-        return Ok(Loaded { recovered, totals: ExpectedCounts::new(), seen: Sequence(0) });
+        return Ok(Loaded { recovered, totals: ExpectedCounts::new(), copied_through: Sequence(0) });
     };
     let mut manifest = codec::decode_manifest(&bytes).map_err(|error| store.damaged(error))?;
     let mut definitions = Definitions::default();
@@ -176,7 +176,7 @@ fn load_checkpoint(
         rebuilt,
         incomplete_trees: Vec::new(),
     };
-    Ok(Loaded { recovered, totals, seen: manifest.seen })
+    Ok(Loaded { recovered, totals, copied_through: manifest.copied_through })
 }
 
 struct LoadedTree {

@@ -138,13 +138,13 @@ struct Pending {
     /// In the order in which they came.
     changes: Vec<Change>,
     /// Members that the shard does not have yet, in the order of the handles that they will get.
-    newcomers: Vec<Box<[u8]>>,
+    new_members: Vec<Box<[u8]>>,
     by_id: HashMap<Box<[u8]>, Handle, FixedState>,
 }
 
 impl Pending {
     fn new(applied: Applied) -> Self {
-        Self { applied, changes: Vec::new(), newcomers: Vec::new(), by_id: HashMap::default() }
+        Self { applied, changes: Vec::new(), new_members: Vec::new(), by_id: HashMap::default() }
     }
 
     /// Adds a delta's changes. Nothing in the shard changes yet.
@@ -197,12 +197,12 @@ impl Pending {
         if known.is_some() || change.after.is_none() {
             return Ok(known);
         }
-        if self.newcomers.len() >= shard.members.room() {
+        if self.new_members.len() >= shard.members.room() {
             let reason = "it adds more members than a shard can hold".to_owned();
             return Err(Undecodable { kind: "delta", reason });
         }
-        let handle = shard.members.upcoming(self.newcomers.len());
-        self.newcomers.push(id.into());
+        let handle = shard.members.nth_next_handle(self.new_members.len());
+        self.new_members.push(id.into());
         self.by_id.insert(id.into(), handle);
         Ok(Some(handle))
     }
@@ -218,7 +218,7 @@ impl Pending {
         let changes = last.filter_map(|(_, _, at)| self.changes.get(*at).copied()).collect();
         self.changes.clear();
         self.by_id.clear();
-        let added = std::mem::take(&mut self.newcomers);
+        let added = std::mem::take(&mut self.new_members);
         shard.apply(&Step { added, changes, applied: self.applied, ..Step::default() });
     }
 }

@@ -16,7 +16,7 @@ use crate::storage::store::Store;
 use crate::types::{MemberId, Sequence};
 use crate::wire;
 
-/// The lengths of a waiting job's key: in a line, and as format 1 stored it.
+/// The lengths of a parked job's key: in a line, and as format 1 stored it.
 const KEY_BYTES: usize = 17;
 const KEY_BYTES_OF_FORMAT_1: usize = 13;
 /// Findings that are listed; the others are counted.
@@ -25,7 +25,7 @@ const LISTED: usize = 20;
 /// The lines in which a member's jobs may wait: its own, and one that it shares.
 pub type MemberLines<'a> = &'a dyn Fn(&MemberId) -> [u32; 2];
 
-/// Reads every waiting job. Returns how many there are, and descriptions of what is wrong with them.
+/// Reads every parked job. Returns how many there are, and descriptions of what is wrong with them.
 ///
 /// # Errors
 /// When the disk cannot be read.
@@ -36,27 +36,27 @@ pub fn verify_parked(
 ) -> Result<(u64, Vec<String>), StorageError> {
     let applied = store.meta()?.map_or(Sequence(0), |meta| Sequence(meta.applied_sequence));
     let mut found =
-        Found { member_lines, applied, waiting: 0, own_lines: HashSet::new(), wrong: Vec::new(), more: 0 };
+        Found { member_lines, applied, parked: 0, own_lines: HashSet::new(), wrong: Vec::new(), more: 0 };
     // Members' own lines have lower numbers than shared lines, so they are scanned first.
     for prefix in [keys::PARKED_IN_LINE, keys::PARKED] {
         store.scan_log(&[prefix], &[prefix], |key, value| {
             found.look_at(key, value);
-            if found.waiting.is_multiple_of(1_000) {
-                progress("reading waiting jobs", found.waiting, 0);
+            if found.parked.is_multiple_of(1_000) {
+                progress("reading parked jobs", found.parked, 0);
             }
             Ok(())
         })?;
     }
     if found.more > 0 {
-        found.wrong.push(format!("{} more findings in waiting jobs are not listed", found.more));
+        found.wrong.push(format!("{} more findings in parked jobs are not listed", found.more));
     }
-    Ok((found.waiting, found.wrong))
+    Ok((found.parked, found.wrong))
 }
 
 struct Found<'a> {
     member_lines: MemberLines<'a>,
     applied: Sequence,
-    waiting: u64,
+    parked: u64,
     /// Members' own lines in which jobs wait.
     own_lines: HashSet<u32>,
     wrong: Vec<String>,
@@ -65,7 +65,7 @@ struct Found<'a> {
 
 impl Found<'_> {
     fn look_at(&mut self, key: &[u8], value: &[u8]) {
-        self.waiting += 1;
+        self.parked += 1;
         if let Err(wrong) = self.check(key, value) {
             if self.wrong.len() < LISTED {
                 self.wrong.push(wrong);
@@ -84,7 +84,7 @@ impl Found<'_> {
         let place = keys::place_in_stream(key).filter(|_| key.len() == length);
         let Some((sequence, index)) = place else {
             return Err(format!(
-                "the key of a waiting job is not valid; it has {} bytes: {key:02x?}",
+                "the key of a parked job is not valid; it has {} bytes: {key:02x?}",
                 key.len()
             ));
         };

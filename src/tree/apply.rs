@@ -124,7 +124,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
 
     /// Moves an entry whose new words lie between a leaf's first and last ones.
     ///
-    /// Not if they equal another entry's: members can be compared only when all old entries are gone.
+    /// Returns false if another entry has the same words: ids can be compared only after all old entries are
+    /// removed.
     #[inline]
     fn move_within(&mut self, leaf: u32, at: usize, new: &Words) -> bool {
         let entries = self.leaves.columns(leaf);
@@ -135,8 +136,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             return false;
         }
         let (low, high) = entries.equal_range(new.as_slice());
-        // Places count the old entry too. Strictly inside, no separator changes, and no other leaf has these
-        // words.
+        // `low` and `high` still count the old entry. Strictly inside, no separator changes, and no other
+        // leaf has these words.
         if low == 0 || high > last || (high > low && (high - low > 1 || low != at)) {
             return false;
         }
@@ -175,8 +176,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 self.prefetch_tails(leaf, at);
             }
 
-            // As long as no node splits or shares, the leaves found stay right: nothing is taken out
-            // meanwhile, and what comes in changes no separator but that of the first leaf, which it lowers.
+            // While no node splits or shares, the leaves found stay valid: nothing is removed here, and an
+            // insertion changes a separator only by lowering the first leaf's.
             let group = group_before(arriving, step, 2);
             let (leaves, structure) = found[(step + 1) % 3];
             for (&leaf, item) in leaves.iter().zip(group) {

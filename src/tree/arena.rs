@@ -14,7 +14,7 @@ pub struct Blocks<T> {
     chunks: Vec<Vec<T>>,
     stride: usize,
     /// How many `T` there is memory for.
-    held: usize,
+    capacity: usize,
 }
 
 #[inline]
@@ -30,7 +30,7 @@ fn slot_of(id: u32) -> usize {
 impl<T: Copy + Default> Blocks<T> {
     /// `stride` is the number of `T` in a block.
     pub fn new(stride: usize) -> Self {
-        Self { chunks: Vec::new(), stride, held: 0 }
+        Self { chunks: Vec::new(), stride, capacity: 0 }
     }
 
     #[inline]
@@ -70,26 +70,26 @@ impl<T: Copy + Default> Blocks<T> {
         if self.chunks.len() <= chunk {
             self.chunks.resize_with(chunk + 1, Vec::new);
         }
-        let held = &mut self.chunks[chunk];
-        if held.len() >= (slot + 1) * self.stride {
+        let cells = &mut self.chunks[chunk];
+        if cells.len() >= (slot + 1) * self.stride {
             return;
         }
         // Most trees are small, and a service has many of them: their only chunk grows by doubling.
         let blocks = if chunk == 0 { (slot + 1).next_power_of_two().max(2) } else { CHUNK_BLOCKS };
         let len = blocks * self.stride;
-        self.held += len - held.len();
-        if held.is_empty() {
+        self.capacity += len - cells.len();
+        if cells.is_empty() {
             // Zeroed memory comes from the system untouched, so a large chunk costs nothing until it is used.
-            *held = vec![T::default(); len];
+            *cells = vec![T::default(); len];
         } else {
-            held.reserve_exact(len - held.len());
-            held.resize(len, T::default());
+            cells.reserve_exact(len - cells.len());
+            cells.resize(len, T::default());
         }
     }
 
     /// Memory held, in bytes. O(1), as every figure that is read with each change.
     pub fn bytes(&self) -> usize {
-        self.held * size_of::<T>() + self.chunks.capacity() * size_of::<Vec<T>>()
+        self.capacity * size_of::<T>() + self.chunks.capacity() * size_of::<Vec<T>>()
     }
 }
 

@@ -60,8 +60,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     /// of memory. Every page of it is dirty.
     ///
     /// # Panics
-    /// When words are not `columns` many, or a handle comes twice. Order is only checked in debug builds, and
-    /// only by words; [`Tree::check`] does so thoroughly.
+    /// When an entry does not have `columns` words, or a handle comes twice. Order is only checked in debug
+    /// builds, and only by words; [`Tree::check`] does so thoroughly.
     #[must_use]
     pub fn from_sorted(columns: usize, entries: impl IntoIterator<Item = (Words, Handle)>) -> Self {
         LargeTree::from_sorted(columns, entries).into()
@@ -110,7 +110,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// Memory held beside the tree itself, in bytes, allocated but unused parts included.
+    /// Heap memory, in bytes, without the struct itself, allocated but unused parts included.
     #[must_use]
     pub fn bytes(&self) -> usize {
         match &self.form {
@@ -335,7 +335,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
             Form::Small(small) => small.begin_capture(),
             Form::Large(large) => {
                 large.begin_capture();
-                // Pages that it no longer has may have kept it from becoming small until they were deleted.
+                // Pages awaiting deletion may have kept the tree large.
                 self.shrink_if_sparse();
             }
         }
@@ -350,8 +350,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// Hands pending pages out in this order: what [`Tree::pending_order`] gave, rearranged by the caller,
-    /// who can sort without keeping the tree from its writer.
+    /// Hands pending pages out in this order: what [`Tree::pending_order`] gave, rearranged by the caller.
+    /// The caller sorts it without holding the lock.
     ///
     /// # Panics
     /// When pages were handed out already, or when there are more or fewer of them.

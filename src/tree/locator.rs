@@ -40,8 +40,8 @@ impl Range {
 #[derive(Default)]
 pub(super) struct Locator {
     ranges: Vec<Range>,
-    /// What the ranges hold beside themselves.
-    held: usize,
+    /// Heap memory of the contents of ranges, in bytes.
+    allocated_bytes: usize,
 }
 
 #[inline]
@@ -72,7 +72,7 @@ impl Locator {
             _ => Range::Dense { slots: dense(), used: 0 },
         };
         let ranges: Vec<Range> = counts.iter().map(form).collect();
-        Self { held: ranges.iter().map(Range::bytes).sum(), ranges }
+        Self { allocated_bytes: ranges.iter().map(Range::bytes).sum(), ranges }
     }
 
     /// The handle's leaf, or [`NONE`].
@@ -103,7 +103,7 @@ impl Locator {
             self.ranges.resize_with(range + 1, || Range::Empty);
         }
         let held = &mut self.ranges[range];
-        self.held -= held.bytes();
+        self.allocated_bytes -= held.bytes();
         if let Range::Empty = held {
             *held = Range::Sparse(Box::default());
         }
@@ -116,7 +116,7 @@ impl Locator {
             }
             *held = Range::Dense { used: map.len() as u32, slots };
         }
-        self.held += held.bytes();
+        self.allocated_bytes += held.bytes();
         before
     }
 
@@ -130,7 +130,7 @@ impl Locator {
             Range::Sparse(map) => {
                 let before = map.remove(&at).unwrap_or(NONE);
                 if map.is_empty() {
-                    self.held -= held.bytes();
+                    self.allocated_bytes -= held.bytes();
                     *held = Range::Empty;
                 }
                 before
@@ -141,9 +141,9 @@ impl Locator {
                 if *used < SPARSE_AT {
                     let present = slots.iter().enumerate().filter(|&(_, &leaf)| leaf != NONE);
                     let map: HashMap<_, _, _> = present.map(|(at, &leaf)| (at as u16, leaf)).collect();
-                    self.held -= held.bytes();
+                    self.allocated_bytes -= held.bytes();
                     *held = Range::Sparse(Box::new(map));
-                    self.held += held.bytes();
+                    self.allocated_bytes += held.bytes();
                 }
                 before
             }
@@ -169,7 +169,7 @@ impl Locator {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.held + self.ranges.capacity() * size_of::<Range>()
+        self.allocated_bytes + self.ranges.capacity() * size_of::<Range>()
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
             assert_eq!(locator.set(handle(n), n), NONE);
         }
         assert!(locator.bytes() < 4 * RANGE + 1_000, "an array by now");
-        assert_eq!(locator.held, locator.ranges.iter().map(Range::bytes).sum::<usize>());
+        assert_eq!(locator.allocated_bytes, locator.ranges.iter().map(Range::bytes).sum::<usize>());
         assert_eq!((locator.len(), locator.get(Handle(3 * 65_536 + 1))), (u64::from(count), NONE));
         for n in 0..count {
             assert_eq!(locator.get(handle(n)), n);
@@ -201,7 +201,7 @@ mod tests {
             assert_eq!(locator.get(handle(n)), n + 1);
         }
         assert_eq!(locator.len(), 5);
-        assert_eq!(locator.held, locator.ranges.iter().map(Range::bytes).sum::<usize>());
+        assert_eq!(locator.allocated_bytes, locator.ranges.iter().map(Range::bytes).sum::<usize>());
         assert_eq!(locator.get(Handle(u32::MAX - 1)), NONE);
     }
 }

@@ -31,7 +31,7 @@ impl PreImage {
         Columns::new(&self.words, &self.handles, self.handles.len().max(1))
     }
 
-    /// Memory held beside itself.
+    /// Heap memory, in bytes, without the struct itself.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.words) + size_of_val(&*self.handles)
     }

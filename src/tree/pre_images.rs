@@ -15,8 +15,8 @@ type Group = [Option<Box<PreImage>>; GROUP];
 pub(super) struct PreImages {
     groups: Vec<Option<Box<Group>>>,
     len: usize,
-    /// Memory held by pre-images and groups.
-    held: usize,
+    /// Heap memory of pre-images and groups, in bytes.
+    allocated_bytes: usize,
 }
 
 fn place(page: u32) -> (usize, usize) {
@@ -43,12 +43,12 @@ impl PreImages {
             self.groups.resize_with(group + 1, || None);
         }
         let group = self.groups[group].get_or_insert_with(|| {
-            self.held += size_of::<Group>();
+            self.allocated_bytes += size_of::<Group>();
             Box::default()
         });
-        self.held += bytes_of(&pre_image);
+        self.allocated_bytes += bytes_of(&pre_image);
         match group[at].replace(pre_image) {
-            Some(before) => self.held -= bytes_of(&before),
+            Some(before) => self.allocated_bytes -= bytes_of(&before),
             None => self.len += 1,
         }
     }
@@ -57,11 +57,11 @@ impl PreImages {
         let (number, at) = place(page);
         let group = self.groups.get_mut(number)?;
         let pre_image = group.as_mut()?[at].take()?;
-        self.held -= bytes_of(&pre_image);
+        self.allocated_bytes -= bytes_of(&pre_image);
         self.len -= 1;
         if group.as_ref().is_some_and(|group| group.iter().all(Option::is_none)) {
             *group = None;
-            self.held -= size_of::<Group>();
+            self.allocated_bytes -= size_of::<Group>();
         }
         if self.len == 0 {
             self.groups = Vec::new();
@@ -69,9 +69,9 @@ impl PreImages {
         Some(pre_image)
     }
 
-    /// Memory held beside itself.
+    /// Heap memory, in bytes, without the struct itself.
     pub(super) fn bytes(&self) -> usize {
-        self.held + self.groups.capacity() * size_of::<Option<Box<Group>>>()
+        self.allocated_bytes + self.groups.capacity() * size_of::<Option<Box<Group>>>()
     }
 }
 

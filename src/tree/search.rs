@@ -43,13 +43,13 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.count(|node| node.entries_before(words, &mut *compare))
     }
 
-    /// Entries for which `before`, given a node, counts those on the near side.
+    /// Counts the entries before a position. `before` returns how many entries of a node are before it.
     #[inline]
     fn count(&self, before: impl FnMut(Columns<'_>) -> usize) -> u64 {
         self.count_from(self.root, self.height, before)
     }
 
-    /// The same below an inner node of which the first `end` children begin on the near side.
+    /// As `count`, below an inner node of which the first `end` children begin before the position.
     fn count_within(
         &self,
         node: u32,
@@ -62,7 +62,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         passed + self.count_from(self.inners.child(node, slot), height, before)
     }
 
-    /// The same below a node that stands `height` levels above the leaves.
+    /// As `count`, below a node that is `height` levels above the leaves.
     #[inline]
     fn count_from(&self, mut node: u32, height: u8, mut before: impl FnMut(Columns<'_>) -> usize) -> u64 {
         let mut counted = 0;
@@ -155,7 +155,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.neighbour(leaf, |slot, _| slot.checked_sub(1), |len| len - 1)
     }
 
-    /// Up until `step` finds a sibling, then down again along the children that `edge` names.
+    /// Walks up until `step` finds a sibling, and then down along the children that `edge` selects.
     fn neighbour(
         &self,
         leaf: u32,

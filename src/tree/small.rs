@@ -58,7 +58,7 @@ impl<const LEAF: usize> SmallTree<LEAF> {
         }
     }
 
-    /// The tree that is a leaf's entries.
+    /// A small tree with the entries of a leaf.
     pub(super) fn of_page(page: u32, entries: &Columns<'_>) -> Self {
         let mut tree = Self::new(entries.width());
         tree.page = page;

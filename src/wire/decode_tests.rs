@@ -225,7 +225,7 @@ fn a_refusal_shows_the_value_that_was_refused() {
         ),
         (r#"{"board":"a","member":"m","score":1,"at":1763632798}"#, "in quotation marks; got 1763632798"),
         (r#"{"board":"a","member":"m","score":1,"at":"yesterday"}"#, "got \"yesterday\""),
-        (r#"{"board":"a","member":"m","score":1,"meta":[1]}"#, "such as {\"car\": \"mx5\"}, not [1]"),
+        (r#"{"board":"a","member":"m","score":1,"meta":[1]}"#, "such as {\"car\": \"mx5\"}; got [1]"),
         (r#"{"board":"a","member":"m","score":1,"meta":{"a":1e999}}"#, "meta: a number is too large"),
         (r#"{"board":"a","member":"m","score":1,"points":2}"#, "a job has no field named \"points\""),
     ] {

@@ -131,8 +131,8 @@ fn apply_job(shard: &mut Shard, step: &crate::state::Step, boards: Vec<PlannedBo
     shard.apply(step);
     let after = rankings(shard);
     let outcomes = boards.into_iter().zip(before.into_iter().zip(after)).map(|(board, (before, after))| {
-        let PlannedBoard { board, definition, changed, .. } = board;
-        BoardOutcome { board, definition, changed, before, after }
+        let PlannedBoard { board, definition, incarnation, changed, .. } = board;
+        BoardOutcome { board, definition, incarnation, changed, before, after }
     });
     JobOutcome::Applied(outcomes.collect())
 }

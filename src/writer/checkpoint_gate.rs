@@ -10,13 +10,13 @@ use parking_lot::{Condvar, Mutex};
 /// A fair mutex for the process's checkpoints: they are background work, and get one core.
 #[derive(Clone, Default)]
 pub struct CheckpointGate {
-    line: Arc<Shared>,
+    shared: Arc<Shared>,
 }
 
 #[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    moved: Condvar,
+    queue_changed: Condvar,
 }
 
 #[derive(Default)]
@@ -30,35 +30,35 @@ impl CheckpointGate {
     /// Enqueues at the end.
     #[must_use]
     pub fn enqueue(&self) -> CheckpointTicket {
-        let line = Arc::clone(&self.line);
+        let shared = Arc::clone(&self.shared);
         let number = {
-            let mut queue = line.queue.lock();
+            let mut queue = shared.queue.lock();
             let number = queue.next;
             queue.next += 1;
             queue.waiting.push_back(number);
             number
         };
-        CheckpointTicket { line, number }
+        CheckpointTicket { shared, number }
     }
 }
 
 /// A place in the queue, which is admitted once it is the first. Dropping it leaves the queue, and admits the
 /// next one.
 pub struct CheckpointTicket {
-    line: Arc<Shared>,
+    shared: Arc<Shared>,
     number: u64,
 }
 
 impl CheckpointTicket {
     #[must_use]
     pub fn is_admitted(&self) -> bool {
-        self.is_first(&self.line.queue.lock())
+        self.is_first(&self.shared.queue.lock())
     }
 
-    /// Blocks until all earlier places were dropped.
+    /// Blocks until all earlier tickets were dropped.
     pub fn wait_until_admitted(&self) {
-        let mut queue = self.line.queue.lock();
-        self.line.moved.wait_while(&mut queue, |queue| !self.is_first(queue));
+        let mut queue = self.shared.queue.lock();
+        self.shared.queue_changed.wait_while(&mut queue, |queue| !self.is_first(queue));
     }
 
     fn is_first(&self, queue: &Queue) -> bool {
@@ -68,8 +68,8 @@ impl CheckpointTicket {
 
 impl Drop for CheckpointTicket {
     fn drop(&mut self) {
-        self.line.queue.lock().waiting.retain(|number| *number != self.number);
-        self.line.moved.notify_all();
+        self.shared.queue.lock().waiting.retain(|number| *number != self.number);
+        self.shared.queue_changed.notify_all();
     }
 }
 
@@ -81,17 +81,18 @@ mod tests {
     fn tickets_are_admitted_in_order_and_dropped_ones_are_skipped() {
         let gate = CheckpointGate::default();
         let [first, second, third] = [gate.enqueue(), gate.enqueue(), gate.enqueue()];
-        let turns =
-            |places: &[&CheckpointTicket]| places.iter().map(|place| place.is_admitted()).collect::<Vec<_>>();
-        assert_eq!(turns(&[&first, &second, &third]), [true, false, false]);
+        let admitted = |tickets: &[&CheckpointTicket]| {
+            tickets.iter().map(|ticket| ticket.is_admitted()).collect::<Vec<_>>()
+        };
+        assert_eq!(admitted(&[&first, &second, &third]), [true, false, false]);
         drop(second);
-        assert_eq!(turns(&[&first, &third]), [true, false]);
+        assert_eq!(admitted(&[&first, &third]), [true, false]);
         let waits = std::thread::spawn(move || {
             third.wait_until_admitted();
             third
         });
         drop(first);
-        let third = waits.join().expect("it got its turn");
+        let third = waits.join().expect("it was admitted");
         assert!(third.is_admitted());
         let last = gate.enqueue();
         drop(third);

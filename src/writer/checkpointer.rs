@@ -24,7 +24,7 @@ pub struct CheckpointPolicy {
     /// The least number of changes since the last checkpoint.
     pub changes_min: u64,
     /// The least time from one beginning to the next, as a multiple of the last checkpoint's duration.
-    pub rest_factor: u32,
+    pub pause_factor: u32,
     /// This many changes, in percent of the members, make a checkpoint due before that time.
     pub changes_percent: u64,
     /// After this time a checkpoint is due, however few changes there are.
@@ -35,7 +35,7 @@ impl Default for CheckpointPolicy {
     fn default() -> Self {
         Self {
             changes_min: 1_000_000,
-            rest_factor: 10,
+            pause_factor: 10,
             changes_percent: 100,
             interval: Duration::from_secs(300),
         }
@@ -68,13 +68,13 @@ pub struct Checkpointer {
     gate: CheckpointGate,
     changes: u64,
     failures: u64,
-    failed: Option<Instant>,
+    last_failed_at: Option<Instant>,
     /// When the last one began.
-    last: Instant,
+    last_began_at: Instant,
     /// How long the last successful one took.
-    took: Duration,
+    last_duration: Duration,
     /// The place at the gate, while a checkpoint is due and waits.
-    place: Option<CheckpointTicket>,
+    ticket: Option<CheckpointTicket>,
     running: Option<Running>,
 }
 
@@ -88,30 +88,30 @@ impl Checkpointer {
             gate,
             changes,
             failures: 0,
-            failed: None,
-            last: Instant::now(),
-            took: Duration::ZERO,
-            place: None,
+            last_failed_at: None,
+            last_began_at: Instant::now(),
+            last_duration: Duration::ZERO,
+            ticket: None,
             running: None,
         }
     }
 
     /// Counts committed changes.
-    pub fn count(&mut self, changes: u64) {
+    pub fn add_changes(&mut self, changes: u64) {
         self.changes += changes;
     }
 
     /// Whether a checkpoint should begin as soon as the gate admits it.
     #[must_use]
     pub fn is_due(&self, members: u64) -> bool {
-        if self.place.is_some() {
+        if self.ticket.is_some() {
             // A shard with a place at the gate stays due, even if it has gained members meanwhile: others
             // wait behind it.
             return true;
         }
-        let since = self.last.elapsed();
-        let rested = since >= self.took.saturating_mul(self.policy.rest_factor);
-        let enough = if rested { self.policy.changes_min } else { self.policy.changes_max(members) };
+        let since = self.last_began_at.elapsed();
+        let paused_enough = since >= self.last_duration.saturating_mul(self.policy.pause_factor);
+        let enough = if paused_enough { self.policy.changes_min } else { self.policy.changes_max(members) };
         let old = since >= self.policy.interval;
         self.running.is_none() && self.changes > 0 && (self.changes >= enough || old)
     }
@@ -119,7 +119,8 @@ impl Checkpointer {
     /// Whether a checkpoint that is not due may begin: there are changes, and the last one did not just fail.
     #[must_use]
     pub fn can_begin(&self) -> bool {
-        let failed_just_now = self.failed.is_some_and(|failed| failed.elapsed() < PAUSE_AFTER_FAILURE);
+        let failed_just_now =
+            self.last_failed_at.is_some_and(|failed| failed.elapsed() < PAUSE_AFTER_FAILURE);
         self.running.is_none() && self.changes > 0 && !failed_just_now
     }
 
@@ -150,31 +151,31 @@ impl Checkpointer {
     /// Begins a checkpoint of the shard as it is now, if the gate admits it, and returns while it is written.
     /// Otherwise the shard keeps its place at the gate, and stays due.
     pub fn start_if_admitted(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
-        let place = self.place.take().unwrap_or_else(|| self.gate.enqueue());
-        if place.is_admitted() {
-            self.start(store, shard, place);
+        let ticket = self.ticket.take().unwrap_or_else(|| self.gate.enqueue());
+        if ticket.is_admitted() {
+            self.start(store, shard, ticket);
         } else {
-            self.place = Some(place);
+            self.ticket = Some(ticket);
         }
     }
 
     /// As [`Checkpointer::start_if_admitted`], but blocks until the gate admits it: for the shutdown.
     pub fn start_when_admitted(&mut self, store: Arc<Store>, shard: &Arc<StateLock>) {
-        let place = self.place.take().unwrap_or_else(|| self.gate.enqueue());
-        place.wait_until_admitted();
-        self.start(store, shard, place);
+        let ticket = self.ticket.take().unwrap_or_else(|| self.gate.enqueue());
+        ticket.wait_until_admitted();
+        self.start(store, shard, ticket);
     }
 
-    fn start(&mut self, store: Arc<Store>, shard: &Arc<StateLock>, turn: CheckpointTicket) {
+    fn start(&mut self, store: Arc<Store>, shard: &Arc<StateLock>, ticket: CheckpointTicket) {
         let checkpoint = Arc::new(Checkpoint::begin(&mut shard.write(Purpose::CheckpointBegin)));
         self.changes = 0;
-        self.last = Instant::now();
+        self.last_began_at = Instant::now();
         let (sender, written) = channel();
         let (its_checkpoint, its_shard) = (Arc::clone(&checkpoint), Arc::clone(shard));
         let name = format!("checkpoint-{}", store.shard());
         let write = move || {
             let written = its_checkpoint.write(&store, &its_shard);
-            drop(turn);
+            drop(ticket);
             // Close the store before the outcome is sent: the writer may then reopen the directory.
             drop(store);
             // The writer may have ended. The checkpoint is on disk all the same.
@@ -201,7 +202,7 @@ impl Checkpointer {
 
     /// Waits for the running checkpoint, if there is one, and gives up a place at the gate.
     pub fn wait(&mut self, shard: &StateLock) -> Option<(Sequence, CheckpointFigures)> {
-        self.place = None;
+        self.ticket = None;
         let written = self.running.as_ref()?.written.recv().ok();
         self.finish_running(written, shard)
     }
@@ -217,9 +218,9 @@ impl Checkpointer {
         let _ = thread.join();
         match written {
             Some(Ok(figures)) => {
-                self.took = figures.took;
+                self.last_duration = figures.took;
                 checkpoint.complete(&mut shard.write(Purpose::CheckpointEnd));
-                self.failed = None;
+                self.last_failed_at = None;
                 return Some((checkpoint.applied().sequence, figures));
             }
             Some(Err(error)) => tracing::warn!(%error, "a checkpoint failed; it will be tried again"),
@@ -232,7 +233,7 @@ impl Checkpointer {
     fn abandon(&mut self, checkpoint: &Checkpoint, shard: &StateLock) {
         checkpoint.abandon(shard);
         self.failures += 1;
-        self.failed = Some(Instant::now());
+        self.last_failed_at = Some(Instant::now());
         // Due again at the next interval, not at once: the disk may be full.
         self.changes += 1;
     }

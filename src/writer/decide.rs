@@ -70,11 +70,11 @@ pub fn decide(
                     let base = held.map(|words| definition.score_of(words.as_slice()));
                     definition
                         .add(base.as_ref(), given)
-                        .map_err(|refused| refuse(definition, refused, given))?
+                        .map_err(|refused| reject(definition, refused, given))?
                 }
                 _ => *given,
             };
-            definition.admit(&score).map_err(|refused| refuse(definition, refused, &score))?;
+            definition.admit(&score).map_err(|refused| reject(definition, refused, &score))?;
             let place = definition.entry_words(&score, request.at, request.member.as_bytes());
             let words = match held {
                 // An equal score keeps its place among the ties.
@@ -125,8 +125,8 @@ fn same_score(a: &Words, b: &Words) -> bool {
     score(a) == score(b)
 }
 
-/// `score` is what the job would lead to; where it could not be added up, what it brings.
-fn refuse(definition: &Definition, refused: ScoreRefused, score: &Score) -> Reject {
+/// `score`: the resulting score; on overflow, the score that the job brought.
+fn reject(definition: &Definition, refused: ScoreRefused, score: &Score) -> Reject {
     match refused {
         ScoreRefused::KeyCount => Reject::new(RejectCode::BadScore, definition.not_a_score(score)),
         ScoreRefused::OutOfRange => {

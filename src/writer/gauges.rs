@@ -241,6 +241,6 @@ fn age(timestamp: Timestamp, now: i64) -> Duration {
 fn jobs_in(message: &Message) -> usize {
     match &message.payload {
         Payload::Jobs(jobs) => jobs.len(),
-        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Free { .. } => 0,
+        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Unpark { .. } => 0,
     }
 }

@@ -162,8 +162,8 @@ impl Health {
         self.checkpoint_wanted.fetch_max(sequence + 1, Ordering::Relaxed);
     }
 
-    /// What was found damaged of the shard's files, and what to do; it stays so until a restart. Only what a
-    /// start does not read comes to light later: metadata and rejects.
+    /// The damage found in the shard's files, and what to do; kept until a restart. After a start only
+    /// metadata and rejects are still unread, so only their damage is found later.
     #[must_use]
     pub fn damage(&self) -> Option<Arc<str>> {
         self.damage.read().clone()

@@ -1,7 +1,7 @@
-//! The write path, one writer per shard: fetch → decode → plan → commit → apply → show.
+//! The write path, one writer per shard: fetch → plan → commit → apply → show.
 //!
-//! - `writer_loop`: [`Writer`], the loop over the six verbs; show is the end of `process_batch`
-//! - `source`: what fetch gives, decoded. The sources are in `queue`
+//! - `writer_loop`: [`Writer`], the loop over the five verbs; show is the end of `process_batch`
+//! - `source`: what fetch gives: jobs that are decoded already. The sources are in `queue`
 //! - `plan`: what a batch changes; `decide`: what one operation does to one entry
 //! - commit is `storage::commit`; `reopen`: what follows when it fails
 //! - `apply`: steps of a plan, put into the state in memory
@@ -41,7 +41,7 @@ pub use outcome::{
 };
 pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
-pub use queue_room::{HeldBy, HeldMessages, QueueLevel, QueueRoom};
+pub use queue_room::{QueueLevel, QueueRoom, RetainedBy, RetainedMessages};
 pub use registry::{BoardLookup, DefineRefused, Defined, MAX_BOARDS, RegisteredBoard, Registry};
 pub use reject_log::RejectLog;
 pub use reject_retention::RejectRetention;

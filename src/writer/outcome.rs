@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::Reject;
+use crate::state::Incarnation;
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
@@ -73,6 +74,8 @@ impl Eq for ParkedOutcome {}
 pub struct BoardOutcome {
     pub board: BoardName,
     pub definition: Arc<Definition>,
+    /// The incarnation that the job changed: the board may have been cleared or dropped since.
+    pub incarnation: Incarnation,
     /// Whether the change is visible to readers.
     pub changed: bool,
     /// The member's counts just before the job; `None` if it was not listed.

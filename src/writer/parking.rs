@@ -260,8 +260,8 @@ impl Parking {
     /// Puts a line back after some of its jobs were unparked.
     ///
     /// # Arguments
-    /// `unparked`: how many of its jobs were unparked. `fresh`: the rest of [`CheckedOutLine::fresh`]. `next`:
-    /// the job that is first now, with the board that it waits for; `None` if no job is left.
+    /// `unparked`: how many of its jobs were unparked. `fresh`: the rest of [`CheckedOutLine::fresh`].
+    /// `next`: the job that is first now, with the board that it waits for; `None` if no job is left.
     pub fn check_in_line(
         &mut self,
         id: u32,

@@ -24,7 +24,7 @@ impl QueueLevel {
 
 /// Why messages are retained in a queue, the reason for the newest messages first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeldBy {
+pub enum RetainedBy {
     /// They are not applied yet.
     Lag,
     /// They are applied, and in no checkpoint yet.
@@ -32,11 +32,11 @@ pub enum HeldBy {
     /// They are within the window in which publishers may repeat a message id.
     DuplicateWindow,
     /// They are kept for other nodes and for older copies of the data.
-    Keep,
+    KeepSetting,
 }
 
-impl HeldBy {
-    pub const ALL: [Self; 4] = [Self::Lag, Self::Checkpoint, Self::DuplicateWindow, Self::Keep];
+impl RetainedBy {
+    pub const ALL: [Self; 4] = [Self::Lag, Self::Checkpoint, Self::DuplicateWindow, Self::KeepSetting];
 
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -44,15 +44,15 @@ impl HeldBy {
             Self::Lag => "lag",
             Self::Checkpoint => "checkpoint",
             Self::DuplicateWindow => "duplicate_window",
-            Self::Keep => "keep",
+            Self::KeepSetting => "keep",
         }
     }
 }
 
 /// A part of the messages in a queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeldMessages {
-    pub by: HeldBy,
+pub struct RetainedMessages {
+    pub by: RetainedBy,
     pub messages: u64,
     /// Exact for the whole queue, estimated for a part.
     pub bytes: u64,
@@ -68,7 +68,7 @@ pub struct QueueRoom {
     pub messages: u64,
     pub messages_max: Option<u64>,
     /// The whole queue, divided by reason.
-    pub held: [HeldMessages; 4],
+    pub held: [RetainedMessages; 4],
     /// Why most of them are retained, and what would make room.
     pub reason: String,
 }

@@ -145,7 +145,7 @@ impl<S: JobSource> Writer<S> {
             shard.applied
         };
         // Replayed changes count for the next checkpoint as committed ones do.
-        self.checkpointer.count(1);
+        self.checkpointer.add_changes(1);
         if let Some(meta) = store.meta()? {
             self.health.set_jobs_rejected(meta.jobs_rejected);
         }

@@ -75,11 +75,11 @@ pub enum Payload {
     },
     /// Drops a board. `number` as in a definition.
     Drop { board: BoardName, incarnation: Incarnation, number: Option<RecordNumber> },
-    /// Removes entries of these members from one incarnation of a board if they lie behind a place when the
-    /// message is applied, hidden entries included. Each is removed as by a job without a version.
-    Trim { board: BoardName, incarnation: Incarnation, behind: TrimPoint, members: Vec<MemberId> },
+    /// Removes entries of these members from one incarnation of a board if they are after a trim point when
+    /// the message is applied, hidden entries included. Each is removed as by a job without a version.
+    Trim { board: BoardName, incarnation: Incarnation, point: TrimPoint, members: Vec<MemberId> },
     /// Unparks up to this many jobs that earlier messages left although their boards are defined.
-    Free { jobs: usize },
+    Unpark { jobs: usize },
 }
 
 /// A definition creates a tree and unparks jobs, which costs about as much as this many jobs.
@@ -94,7 +94,7 @@ impl Payload {
             Self::Define { .. } => DEFINITION_COST,
             Self::Drop { .. } => 1,
             Self::Trim { members, .. } => members.len(),
-            Self::Free { jobs } => *jobs,
+            Self::Unpark { jobs } => *jobs,
         }
     }
 }

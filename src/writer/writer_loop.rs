@@ -1,6 +1,6 @@
-//! The loop of one shard: fetch → decode → plan → commit → apply → show.
+//! The loop of one shard: fetch → plan → commit → apply → show. Jobs are decoded before they are fetched.
 //!
-//! Knows: the order of the six verbs, and what happens when one fails. Must not know: what any of them does.
+//! Knows: the order of the five verbs, and what happens when one fails. Must not know: what any of them does.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -224,7 +224,7 @@ impl<S: JobSource> Writer<S> {
 
     fn plan(&mut self, messages: Vec<Message>) -> Plan {
         let parking = self.parking.take();
-        let parked = |line: u32, from: JobPlace, limit: usize, read_on: ReadOn<'_>| {
+        let read_parked = |line: u32, from: JobPlace, limit: usize, read_on: ReadOn<'_>| {
             let store = self.store.get().map_err(|error| error.to_string())?;
             read_line(&store, line, from, limit, read_on)
         };
@@ -234,7 +234,7 @@ impl<S: JobSource> Writer<S> {
             shards: self.shards,
             registry: &self.registry,
             time: self.time,
-            parked: &parked,
+            read_parked: &read_parked,
         };
         planner.plan(messages, parking)
     }
@@ -255,7 +255,7 @@ impl<S: JobSource> Writer<S> {
             applied: plan.applied,
             time: plan.time,
             delta: plan.delta,
-            rejects_kept_from: self.rejects_kept.trim(published),
+            rejects_kept_from: self.rejects_kept.prune(published),
             rejects: plan.rejects,
             metadata: plan.metadata,
             dropped_trees: plan.dropped_trees,
@@ -275,7 +275,7 @@ impl<S: JobSource> Writer<S> {
                 self.time = plan.time;
                 self.health.set_jobs_rejected(jobs_rejected);
                 self.reject_log.note(self.id, &commit.rejects);
-                self.checkpointer.count(count(plan.changes) + 1);
+                self.checkpointer.add_changes(count(plan.changes) + 1);
                 Ok((plan.steps, committed))
             }
             Err(reason) => {

@@ -14,13 +14,13 @@ use crate::types::ShardId;
 pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
     let http = &config.http;
     let mut problems = unusable_paths(settings);
-    // A file that cannot be read was told of by its setting.
+    // An unreadable file was already reported for its setting.
     let is_new = |problem: &CredentialFilesError| {
         problems.is_empty() || !matches!(problem, CredentialFilesError::Unreadable { .. })
     };
     let held: Vec<_> = CredentialFiles::problems(http).into_iter().filter(is_new).collect();
     problems.extend(held.iter().map(ToString::to_string));
-    // One that is none was told of by its setting.
+    // A path that is not a directory was already reported for its setting.
     if config.data_dir.is_dir() {
         problems.extend(match data(config) {
             Ok(problem) => problem,
@@ -46,7 +46,7 @@ fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
     }
     let mut filled = (0..found).map(ShardId).map(|shard| filled_from(&config.data_dir, shard));
     let with_nats = config.nats.is_some();
-    let other = if with_nats { FilledFrom::Requests } else { FilledFrom::Stream };
+    let other = if with_nats { FilledFrom::EmbeddedQueue } else { FilledFrom::Stream };
     let is_other = filled.try_fold(false, |is, from| Ok::<_, StorageError>(is || from? == other))?;
     Ok(is_other.then(|| {
         if with_nats {

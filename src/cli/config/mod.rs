@@ -61,7 +61,7 @@ pub fn run(args: Args, settings: &Settings) -> Result<ExitCode, Failure> {
     let mut stdout = std::io::stdout().lock();
     match args.command {
         Command::Print(args) => {
-            // What `serve` would refuse is printed all the same: it is what one wants to look at then.
+            // Settings that `serve` would refuse are printed too, because the operator needs to see them.
             let text = if args.json { print::json(settings) } else { print::toml(settings) };
             stdout.write_all(text.as_bytes())?;
             if let Err(error) = ServeConfig::resolve(args.serve) {

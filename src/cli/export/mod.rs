@@ -152,7 +152,7 @@ impl Source {
 
 /// What came of all boards.
 #[derive(Default)]
-struct Sum {
+struct Summary {
     boards: u64,
     rows: u64,
     /// Hidden entries, as far as they are known of.
@@ -172,22 +172,22 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         None => source.boards()?,
     };
     let started = Instant::now();
-    let mut sum = Sum::default();
+    let mut summary = Summary::default();
     let mut output = None;
     for board in &boards {
         let definition = source.definition(board)?;
         let line = BoardLine { board: board.clone(), definition };
         let page = source.page(board, None)?;
-        // Not before there is something to write into it: who named a wrong board keeps the file that there
-        // was.
+        // Create the file only once there is something to write: after a wrong board name an existing file
+        // stays.
         let mut to = match output.take() {
             Some(output) => output,
             None if args.dry_run => Output::nothing(),
             None => Output::create(args.output.as_deref(), args.format)?,
         };
-        match write_board(&source, &line, page, args, &mut to, &mut sum) {
+        match write_board(&source, &line, page, args, &mut to, &mut summary) {
             Ok(()) => output = Some(to),
-            // Whoever closed the pipe does not want the rest.
+            // The reader closed the pipe and does not want the rest.
             Err(failure) if is_broken_pipe(&failure) => return Ok(ExitCode::SUCCESS),
             Err(failure) => return Err(failure),
         }
@@ -196,7 +196,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Err("there are no boards to export".into());
     };
     output.finish()?;
-    tell(args, &sum, started.elapsed());
+    print_summary(args, &summary, started.elapsed());
     Ok(ExitCode::SUCCESS)
 }
 
@@ -206,7 +206,7 @@ fn write_board(
     first: Page,
     args: &Args,
     output: &mut Output,
-    sum: &mut Sum,
+    summary: &mut Summary,
 ) -> Result<(), Failure> {
     let board = &line.board;
     let progress = Progress::new(format!("board {board}"));
@@ -221,9 +221,9 @@ fn write_board(
     };
     written(output.begin((!args.rows_only).then_some(line)))?;
     let (mut page, mut rows) = (first, 0_u64);
-    let from = sum.as_of.as_ref().map_or_else(|| page.as_of.clone(), |(from, _)| from.clone());
+    let from = summary.as_of.as_ref().map_or_else(|| page.as_of.clone(), |(from, _)| from.clone());
     loop {
-        sum.stale |= page.stale;
+        summary.stale |= page.stale;
         for row in &page.entries {
             written(output.write(board.as_str(), row))?;
             rows += 1;
@@ -237,30 +237,30 @@ fn write_board(
         }
     }
     progress.finish();
-    sum.boards += 1;
-    sum.rows += rows;
-    sum.hidden += source.hidden(board)?;
-    sum.as_of = Some((from, page.as_of));
+    summary.boards += 1;
+    summary.rows += rows;
+    summary.hidden += source.hidden(board)?;
+    summary.as_of = Some((from, page.as_of));
     Ok(())
 }
 
-fn tell(args: &Args, sum: &Sum, elapsed: Duration) {
-    let rate = u128::from(sum.rows) * 1_000_000 / elapsed.as_micros().max(1);
+fn print_summary(args: &Args, summary: &Summary, elapsed: Duration) {
+    let rate = u128::from(summary.rows) * 1_000_000 / elapsed.as_micros().max(1);
     if args.all {
-        eprintln!("boards      {:>12}", HumanCount(sum.boards).to_string());
+        eprintln!("boards      {:>12}", HumanCount(summary.boards).to_string());
     }
-    eprintln!("rows        {:>12}", HumanCount(sum.rows).to_string());
-    if sum.hidden > 0 {
-        eprintln!("hidden      {:>12}: not exported", HumanCount(sum.hidden).to_string());
+    eprintln!("rows        {:>12}", HumanCount(summary.rows).to_string());
+    if summary.hidden > 0 {
+        eprintln!("hidden      {:>12}: not exported", HumanCount(summary.hidden).to_string());
     }
     eprintln!("seconds     {:>12.2}", elapsed.as_secs_f64());
     eprintln!("rows/s      {:>12}", HumanCount(u64::try_from(rate).unwrap_or(u64::MAX)).to_string());
-    match &sum.as_of {
+    match &summary.as_of {
         Some((from, to)) if from == to => eprintln!("as of       {from}: all rows"),
         Some((from, to)) => eprintln!("as of       {from} to {to}: the board changed during the export"),
         None => {}
     }
-    if sum.stale {
+    if summary.stale {
         eprintln!(
             "a shard has stopped applying jobs, and its entries may be out of date: GET /v1/status says why"
         );

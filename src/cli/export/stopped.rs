@@ -7,7 +7,7 @@ use crate::cli::Failure;
 use crate::cli::export::row::{Page, Row};
 use crate::cli::offline::Offline;
 use crate::http::definition_json;
-use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, at_once, top};
+use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, run_in_memory, top};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Store, TreesFrom, recover};
 use crate::types::{AsOf, BoardName, Score};
@@ -81,7 +81,7 @@ impl Stopped {
         let known = self.known(name)?;
         let view = View { shards: self.shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
         let board = BoardView::new(&view, name.as_str(), &known);
-        Ok(at_once(board.totals())?.1)
+        Ok(run_in_memory(board.totals())?.1)
     }
 
     /// The page behind a cursor, or the first one.
@@ -96,14 +96,14 @@ impl Stopped {
             None => Start::End(End::Top),
             Some(text) => {
                 let cursor = PageCursor::decode(text, name, known.definition.columns());
-                Start::Behind(cursor.ok_or("the export's own cursor could not be decoded, which is a bug")?)
+                Start::After(cursor.ok_or("the export's own cursor could not be decoded, which is a bug")?)
             }
         };
-        let page = at_once(top(&board, &start, PAGE_ENTRIES))?;
+        let page = run_in_memory(top(&board, &start, PAGE_ENTRIES))?;
         let as_of = board.as_of();
         let entries = page.entries.iter().map(|listed| self.row(listed, &as_of)).collect::<Result<_, _>>()?;
         Ok(Page {
-            total: at_once(board.total())?,
+            total: run_in_memory(board.total())?,
             entries,
             next_cursor: page.next.map(|cursor| cursor.encode(name)),
             as_of: as_of.to_string(),

@@ -84,8 +84,8 @@ impl Progress {
         if self.bar.is_hidden() { eprintln!("{text}") } else { self.bar.println(text) }
     }
 
-    /// Takes the bar away. Where there were lines, a last one says how far it came: the one before would look
-    /// like an end short of it.
+    /// Removes the bar. If lines were printed, prints a last one, because the line before may show less than
+    /// the total.
     pub fn finish(&self, rows: u64) {
         let last = self.lines.lock().last;
         if last.is_some_and(|last| last < rows) {

@@ -254,6 +254,6 @@ mod tests {
         let tally = tally(Some(1), None);
         assert!(tally.rejected(reject(2)).is_ok());
         let error = tally.rejected(reject(3)).expect_err("that is one too many");
-        assert_eq!(error.to_string(), "more than 1 rows were rejected (--limit-errors)");
+        assert_eq!(error.to_string(), "stopped because more than 1 rows were rejected (--limit-errors)");
     }
 }

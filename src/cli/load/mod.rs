@@ -189,7 +189,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     progress.finish();
     let summary = summary?;
     let text = if args.json { serde_json::to_string(&summary)? + "\n" } else { summary.text() };
-    // Whoever closed the pipe does not want to read it; the exit status still tells.
+    // The reader closed the pipe; the exit status still tells the result.
     let _ = std::io::stdout().lock().write_all(text.as_bytes());
     eprint!("{}", left_behind(args, &boards, summary.writes.messages));
     if !summary.succeeded {
@@ -403,7 +403,7 @@ mod tests {
         let twice =
             parse(&[&http[..], &["--read-url", "http://127.0.0.1:8081"]].concat()).expect("well-formed");
         let said = plan(&twice).expect_err("--url is where reads go").to_string();
-        assert!(said.contains("--url and --read-url are given"), "{said}");
+        assert!(said.contains("--url and --read-url are both set"), "{said}");
         let nats = ["--nats", "nats://127.0.0.1:4222", "--prefix", "a.b"];
         let said = plan(&parse(&nats).expect("well-formed")).expect_err("no prefix").to_string();
         assert!(said.contains("--prefix must be 1 to 32"), "{said}");

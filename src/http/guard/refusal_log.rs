@@ -47,7 +47,7 @@ struct LineLimit {
 }
 
 impl LineLimit {
-    /// How many refusals the line for this one stands for besides it; `None` if it gets no line.
+    /// Returns the number of refusals since the last line if this one may be logged; `None` if it may not.
     fn take_line(&mut self, now: Instant) -> Option<u64> {
         if self.last.is_some_and(|last| now.duration_since(last) < LINE_INTERVAL) {
             self.unlogged += 1;

@@ -63,15 +63,15 @@ pub fn listed(object: &mut Object<'_>, listed: &Listed) {
     metadata(object.name("meta"), &listed.metadata);
 }
 
-/// The beginning of every answer about a board.
-pub fn head<A>(object: &mut Object<'_>, board: &str, answer: &Answer<A>) {
+/// The beginning of answers about a board, unless they have the total among other counts.
+pub fn write_answer_start<A>(object: &mut Object<'_>, board: &str, answer: &Answer<A>) {
     object.text("board", board);
     object.text("window", WINDOW);
     object.count("total", answer.total);
 }
 
-/// The end of every answer.
-pub fn tail(object: &mut Object<'_>, as_of: &AsOf, stale: bool) {
+/// The end of the answers of reads, and of a definition. The answer about one entry has `as_of` in the entry.
+pub fn write_answer_end(object: &mut Object<'_>, as_of: &AsOf, stale: bool) {
     object.plain("as_of", as_of);
     if stale {
         object.bool("stale", true);

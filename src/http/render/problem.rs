@@ -311,7 +311,7 @@ impl Problem {
     }
 
     /// `text` is no name, id, number or token.
-    pub fn not_one(why: &Malformed, text: &str) -> Self {
+    pub fn malformed_text(why: &Malformed, text: &str) -> Self {
         let code = match why {
             Malformed::Member => RejectCode::BadMember,
             Malformed::Score => RejectCode::BadScore,

@@ -1,9 +1,10 @@
 //! How a handler asks a board: the wait for `after=`, the answer, and the metadata of its entries.
 //!
-//! This is the only way in which an answer gets its metadata. Entries are found while the shards are held,
-//! and their metadata is read from disk afterwards. Little of it is read at once. For more, the board is
-//! asked again on a thread that may block, so that entries and metadata are of the same moment. What jobs did
-//! cannot be asked again: its metadata is recalled as far as it is still there.
+//! Answers of reads get their metadata in this way only. Answers of writes also get what their jobs brought,
+//! from `http::writes::sent_metadata`. Entries are found while the shards are held, and their metadata is
+//! read from disk afterwards. Little of it is read at once. For more, the board is asked again on a thread
+//! that may block, so that entries and metadata are of the same moment. What jobs did cannot be asked again:
+//! its metadata is recalled as far as it is still there.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -50,7 +51,8 @@ impl Call {
         if !token.0.iter().any(|part| lacks(&part)) {
             return Ok(());
         }
-        // A request that only waits keeps no other out: it has its connection, which are limited per client.
+        // A waiting request gives its permit back, so that it does not keep other requests out. The
+        // connection limit per client still bounds waiting requests.
         self.in_progress.release_permit();
         for (id, sequence) in token.0.iter().filter(lacks) {
             let Some(shard) = shard(id) else { continue };
@@ -88,7 +90,7 @@ impl Call {
 
     /// A read of the board of the path.
     fn of_board<R>(&self, asked: R) -> Result<OfBoard<R>, Problem> {
-        // What is no board's name is the name of no board.
+        // A text that is not a valid board name cannot name an existing board.
         let board = BoardName::new(self.board()).map_err(|_| Problem::unknown_board())?;
         Ok(OfBoard { board, read: asked })
     }
@@ -127,8 +129,8 @@ impl Call {
     }
 }
 
-/// What holds the changes that jobs made.
-pub trait HoldsChanges {
+/// Visits the changes that jobs made.
+pub trait VisitChanges {
     fn each_change(&mut self, visit: &mut dyn FnMut(&mut EntryChange));
 }
 
@@ -136,7 +138,7 @@ pub trait HoldsChanges {
 ///
 /// # Errors
 /// When the reading panicked.
-pub async fn recall_all_metadata<R: HoldsChanges + Send + 'static>(
+pub async fn fill_metadata_of_changes<R: VisitChanges + Send + 'static>(
     api: &Arc<Api>,
     mut results: R,
 ) -> Result<R, Problem> {

@@ -66,14 +66,14 @@ impl Call {
     /// # Errors
     /// When the segment is no board's name.
     pub fn board_name(&self) -> Result<BoardName, Problem> {
-        BoardName::new(self.board()).map_err(|why| Problem::not_one(&why, self.board()))
+        BoardName::new(self.board()).map_err(|why| Problem::malformed_text(&why, self.board()))
     }
 
     /// # Errors
     /// When the segment is no member's id.
     pub fn member(&self) -> Result<MemberId, Problem> {
         let id = self.segment("member");
-        MemberId::new(id).map_err(|why| Problem::not_one(&why, id))
+        MemberId::new(id).map_err(|why| Problem::malformed_text(&why, id))
     }
 
     pub fn query(&self) -> Option<&str> {

@@ -27,7 +27,7 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     let value: Value = serde_json::from_slice(body).map_err(|error| Problem::not_json(body, &error))?;
     let fields = value.as_object();
     let fields = fields.ok_or_else(|| wrong("a board's definition must be a JSON object", &value))?;
-    only(fields, &FIELDS, "a board")?;
+    check_fields(fields, &FIELDS, "a board")?;
     let mut definition = Definition::default();
     if let Some(keys) = given(fields, "keys") {
         let keys = keys.as_array().ok_or_else(|| wrong(KEYS, keys))?;
@@ -84,7 +84,7 @@ fn given<'a>(fields: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
     fields.get(name).filter(|value| !value.is_null())
 }
 
-fn only(fields: &Map<String, Value>, known: &[&str], what: &str) -> Result<(), Problem> {
+fn check_fields(fields: &Map<String, Value>, known: &[&str], what: &str) -> Result<(), Problem> {
     match fields.keys().find(|name| !known.contains(&name.as_str())) {
         None => Ok(()),
         Some(stray) => {
@@ -106,7 +106,7 @@ fn named<T: Copy, const N: usize>(
 
 fn key(value: &Value) -> Result<Key, Problem> {
     let fields = value.as_object().ok_or_else(|| wrong(KEYS, value))?;
-    only(fields, &KEY_FIELDS, "a key")?;
+    check_fields(fields, &KEY_FIELDS, "a key")?;
     let name = given(fields, "name").and_then(Value::as_str);
     let name = name.ok_or_else(|| wrong("a key must have a name, which is a string", value))?;
     let mut key = Key { name: name.to_owned(), ..Key::score() };

@@ -77,14 +77,14 @@ impl<'a> Params<'a> {
         match self.get(name) {
             None | Some("false") => Ok(false),
             Some("true") => Ok(true),
-            Some(other) => Err(not_so(&format!("{name} must be true or false"), other)),
+            Some(other) => Err(invalid_value(&format!("{name} must be true or false"), other)),
         }
     }
 
     /// A number; `None` if it is absent.
     pub fn number<N: FromStr>(&self, name: &str) -> Result<Option<N>, Problem> {
         let Some(text) = self.get(name) else { return Ok(None) };
-        number(text).map(Some).ok_or_else(|| not_so(&format!("{name} must be a whole number"), text))
+        number(text).map(Some).ok_or_else(|| invalid_value(&format!("{name} must be a whole number"), text))
     }
 
     /// A signed 64-bit integer; `None` if it is absent or empty.
@@ -120,7 +120,7 @@ impl<'a> Params<'a> {
     pub fn after(&self) -> Result<Option<(AsOf, Duration)>, Problem> {
         let timeout = self.bounded("timeout_ms", TIMEOUT_MS, 0, TIMEOUT_MS_MAX)?;
         let Some(token) = self.get("after") else { return Ok(None) };
-        let parsed = AsOf::parse(token).map_err(|why| Problem::not_one(&why, token))?;
+        let parsed = AsOf::parse(token).map_err(|why| Problem::malformed_text(&why, token))?;
         Ok(Some((parsed, Duration::from_millis(timeout))))
     }
 }
@@ -130,11 +130,11 @@ impl<'a> Params<'a> {
 /// # Errors
 /// When it is none.
 pub fn board_name(text: &str) -> Result<BoardName, Problem> {
-    BoardName::new(text).map_err(|why| Problem::not_one(&why, text))
+    BoardName::new(text).map_err(|why| Problem::malformed_text(&why, text))
 }
 
 /// A parameter's value is not what it should be.
-pub fn not_so(rule: &str, found: &str) -> Problem {
+pub fn invalid_value(rule: &str, found: &str) -> Problem {
     Problem::bad_parameter(format!("{rule}; got {}", quoted(found)))
 }
 

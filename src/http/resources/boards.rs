@@ -34,7 +34,7 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
     let answer = call.ask(TotalOnly).await?;
     Ok(Reply::object(|object| {
         write_board(object, call.board(), &answer.definition, answer.total);
-        fields::tail(object, &answer.as_of, call.api.is_stale());
+        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -60,7 +60,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
             Some(name) => object.text("next_cursor", name.as_str()),
             None => object.null("next_cursor"),
         }
-        fields::tail(object, &as_of, call.api.is_stale());
+        fields::write_answer_end(object, &as_of, call.api.is_stale());
     }))
 }
 
@@ -80,7 +80,7 @@ pub async fn put(call: Call) -> Result<Reply, Problem> {
     let reply = Reply::object(|object| {
         write_board(object, name.as_str(), &defined.definition, defined.total);
         object.plain("token", &defined.token);
-        fields::tail(object, &defined.as_of, call.api.is_stale());
+        fields::write_answer_end(object, &defined.as_of, call.api.is_stale());
     });
     Ok(reply.with_status(if defined.created { StatusCode::CREATED } else { StatusCode::OK }))
 }

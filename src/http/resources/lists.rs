@@ -5,7 +5,7 @@ use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::BATCH_MAX;
-use crate::http::request::params::{not_so, number};
+use crate::http::request::params::{invalid_value, number};
 use crate::query::{Answer, End, FromPosition, Page, PageCursor, Range, Start, Top};
 
 /// The most entries of a page.
@@ -20,7 +20,7 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
         None => None,
         Some("top") => Some(End::Top),
         Some("bottom") => Some(End::Bottom),
-        Some(other) => return Err(not_so("from must be top or bottom", other)),
+        Some(other) => return Err(invalid_value("from must be top or bottom", other)),
     };
     let start = match params.get("cursor").filter(|text| !text.is_empty()) {
         None => Start::End(from.unwrap_or(End::Top)),
@@ -28,7 +28,7 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
             let known = call.api.registry.get(call.board()).ok_or_else(Problem::unknown_board)?;
             let cursor = PageCursor::decode(text, call.board(), known.definition.columns());
             let cursor = cursor.filter(|cursor| from.is_none_or(|from| from == cursor.from));
-            Start::Behind(cursor.ok_or_else(Problem::bad_cursor)?)
+            Start::After(cursor.ok_or_else(Problem::bad_cursor)?)
         }
     };
     let with_reached = params.flag("reached_at")?;
@@ -54,7 +54,7 @@ pub async fn range(call: Call) -> Result<Reply, Problem> {
         }
     };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer = call.ask_entries(Range { min, max, behind: cursor, limit }).await?;
+    let answer = call.ask_entries(Range { min, max, after: cursor, limit }).await?;
     Ok(page(&call, &answer, false))
 }
 
@@ -62,8 +62,9 @@ pub async fn positions(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["limit"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let position: Option<u64> = number(call.segment("position")).filter(|position| *position > 0);
-    let position = position
-        .ok_or_else(|| not_so("a position must be a whole number, 1 or greater", call.segment("position")))?;
+    let position = position.ok_or_else(|| {
+        invalid_value("a position must be a whole number, 1 or greater", call.segment("position"))
+    })?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let answer = call.ask_entries(FromPosition { position, limit }).await?;
     Ok(page(&call, &answer, false))
@@ -71,13 +72,13 @@ pub async fn positions(call: Call) -> Result<Reply, Problem> {
 
 fn page(call: &Call, answer: &Answer<Page>, with_reached: bool) -> Reply {
     Reply::sized(answer.body.entries.len() * 160 + 400, |object| {
-        fields::head(object, call.board(), answer);
+        fields::write_answer_start(object, call.board(), answer);
         if with_reached {
             fields::entries_with_reached(object, &answer.body.entries);
         } else {
             fields::entries(object, &answer.body.entries);
         }
         fields::next_cursor(object, call.board(), answer.body.next.as_ref());
-        fields::tail(object, &answer.as_of, call.api.is_stale());
+        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
     })
 }

@@ -6,7 +6,7 @@ use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
-use crate::http::request::params::{Params, board_name, not_so, number};
+use crate::http::request::params::{Params, board_name, invalid_value, number};
 use crate::http::writes::new_boards::create_for;
 use crate::http::writes::options::{Wait, WriteOptions};
 use crate::http::writes::results::JobResult;
@@ -15,7 +15,7 @@ use crate::http::writes::scatter::write;
 use crate::job::{Job, Op, Targets};
 use crate::query::{Around, AroundMember, BoardSelection, LookupMembers, MemberOf, MemberOnBoards};
 use crate::state::TreeId;
-use crate::types::{BoardName, Malformed, MemberId};
+use crate::types::{Malformed, MemberId};
 use crate::wire;
 use crate::wire::lenient::text_of;
 
@@ -48,16 +48,16 @@ pub async fn around(call: Call) -> Result<Reply, Problem> {
     let mut answer = call.ask_entries(AroundMember { member, around: asked }).await?;
     let entries = answer.body.take().ok_or_else(Problem::unknown_member)?;
     Ok(Reply::sized(entries.len() * 160 + 200, |object| {
-        fields::head(object, call.board(), &answer);
+        fields::write_answer_start(object, call.board(), &answer);
         fields::entries(object, &entries);
-        fields::tail(object, &answer.as_of, call.api.is_stale());
+        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
 fn member_id(json: &str) -> Result<MemberId, Problem> {
     let id = text_of(json);
     let id = id.and_then(|text| MemberId::new(text.as_ref()).ok());
-    id.ok_or_else(|| Problem::not_one(&Malformed::Member, text_of(json).as_deref().unwrap_or(json)))
+    id.ok_or_else(|| Problem::malformed_text(&Malformed::Member, text_of(json).as_deref().unwrap_or(json)))
 }
 
 pub async fn lookup(call: Call) -> Result<Reply, Problem> {
@@ -67,7 +67,7 @@ pub async fn lookup(call: Call) -> Result<Reply, Problem> {
     let named = members.clone();
     let answer = call.ask_entries(LookupMembers { members }).await?;
     Ok(Reply::sized(named.len() * 180 + 200, |object| {
-        fields::head(object, call.board(), &answer);
+        fields::write_answer_start(object, call.board(), &answer);
         object.array("entries", &answer.body.entries, |out, (listed, group_rank)| {
             let mut object = Object::begin(out);
             object.count("group_rank", *group_rank);
@@ -76,7 +76,7 @@ pub async fn lookup(call: Call) -> Result<Reply, Problem> {
         });
         let not_found = answer.body.not_found.iter().filter_map(|index| named.get(*index));
         object.array("not_found", not_found, |out, member| json::text(out, member.as_str()));
-        fields::tail(object, &answer.as_of, call.api.is_stale());
+        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -111,7 +111,8 @@ pub async fn delete_everywhere(call: Call) -> Result<Reply, Problem> {
 fn removal_options(call: &Call) -> Result<(Option<u64>, WriteOptions), Problem> {
     let params = Params::parse(call.query(), &[&WriteOptions::PARAMS[..], &["version"]].concat())?;
     let options = WriteOptions::read(&call.api, &params)?;
-    let read = |text| number(text).ok_or_else(|| not_so("version must be an unsigned 64-bit integer", text));
+    let read =
+        |text| number(text).ok_or_else(|| invalid_value("version must be an unsigned 64-bit integer", text));
     Ok((params.get("version").map(read).transpose()?, options))
 }
 
@@ -167,13 +168,13 @@ pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
         return Err(problem);
     }
     let id = member.clone();
-    let is_allowed =
-        move |board: &BoardName| grant.as_ref().is_none_or(|grant| grant.allows_board(board.as_str()));
-    let boards = match boards {
-        Some(boards) => BoardSelection::Named(boards),
-        None => BoardSelection::All { after, limit: BATCH_MAX },
+    let boards = if let Some(boards) = boards {
+        BoardSelection::Named(boards)
+    } else {
+        let prefixes = grant.and_then(|grant| grant.board_prefixes);
+        BoardSelection::All { after, limit: BATCH_MAX, prefixes }
     };
-    let answer = call.ask_with_metadata(MemberOnBoards { member: id, boards, is_wanted: is_allowed }).await?;
+    let answer = call.ask_with_metadata(MemberOnBoards { member: id, boards }).await?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
         object.text("member", member.as_str());
         object.text("window", fields::WINDOW);
@@ -187,6 +188,6 @@ pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
             Some(TreeId(place)) => object.plain("next_cursor", &place.to_string()),
             None => object.null("next_cursor"),
         }
-        fields::tail(object, &answer.as_of, call.api.is_stale());
+        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
     }))
 }

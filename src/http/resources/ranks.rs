@@ -6,7 +6,7 @@ use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
-use crate::http::request::params::not_so;
+use crate::http::request::params::invalid_value;
 use crate::query::{CountBetween, HistogramEdges, HistogramOver, RanksOf, ScoreTarget, ScoresAt, Standing};
 use crate::types::Score;
 use crate::wire::lenient::{parse_integer, parse_score, score_of};
@@ -36,7 +36,7 @@ pub async fn of_score(call: Call) -> Result<Reply, Problem> {
         object.text("board", call.board());
         object.text("window", fields::WINDOW);
         fields::rank(object, &score, &ranked.standing, &ranked.shards);
-        fields::tail(object, &answer.as_of, call.api.is_stale());
+        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -51,13 +51,13 @@ pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
     let (answer, ranks) = call.ask(RanksOf { scores: &scores }).await?.split();
     let ranks = ranks.map_err(|score| Problem::bad_score(answer.definition.not_a_score(&score)))?;
     Ok(Reply::sized(scores.len() * 160 + 200, |object| {
-        fields::head(object, call.board(), &answer);
+        fields::write_answer_start(object, call.board(), &answer);
         object.array("ranks", scores.iter().zip(&ranks), |out, (score, ranked)| {
             let mut object = Object::begin(out);
             fields::rank(&mut object, score, &ranked.standing, &ranked.shards);
             object.end();
         });
-        fields::tail(object, &answer.as_of, call.api.is_stale());
+        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -83,7 +83,7 @@ pub async fn score_at(call: Call) -> Result<Reply, Problem> {
         object.text("board", call.board());
         object.text("window", fields::WINDOW);
         place(object, &score, &standing);
-        fields::tail(object, &answer.as_of, call.api.is_stale());
+        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -100,7 +100,7 @@ fn parse_percentile(text: &str) -> Result<f64, Problem> {
     let number = if is_number { serde_json::from_str::<f64>(text).ok() } else { None };
     number
         .filter(|number| (0.0..=100.0).contains(number))
-        .ok_or_else(|| not_so("a percentile must be a number from 0 to 100", text))
+        .ok_or_else(|| invalid_value("a percentile must be a number from 0 to 100", text))
 }
 
 pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
@@ -117,7 +117,7 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
     let targets = wanted.iter().map(|wanted| ScoreTarget::Percentile(*wanted)).collect();
     let answer = call.ask(ScoresAt { targets }).await?;
     Ok(Reply::sized(wanted.len() * 120 + 200, |object| {
-        fields::head(object, call.board(), &answer);
+        fields::write_answer_start(object, call.board(), &answer);
         object.array("percentiles", wanted.iter().zip(&answer.body), |out, (wanted, found)| {
             let mut object = Object::begin(out);
             json::float(object.name("p"), *wanted);
@@ -127,7 +127,7 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
             }
             object.end();
         });
-        fields::tail(object, &answer.as_of, call.api.is_stale());
+        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -147,11 +147,11 @@ pub async fn count(call: Call) -> Result<Reply, Problem> {
     }
     let answer = call.ask(CountBetween { min: least, max: most }).await?;
     Ok(Reply::object(|object| {
-        fields::head(object, call.board(), &answer);
+        fields::write_answer_start(object, call.board(), &answer);
         write_bound(object, "min", min);
         write_bound(object, "max", max);
         object.count("count", answer.body);
-        fields::tail(object, &answer.as_of, call.api.is_stale());
+        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -166,7 +166,7 @@ pub async fn histogram(call: Call) -> Result<Reply, Problem> {
     let edges = edges.map_or(HistogramEdges::Over(buckets), HistogramEdges::Given);
     let answer = call.ask(HistogramOver(edges)).await?;
     Ok(Reply::sized(answer.body.buckets.len() * 60 + 300, |object| {
-        fields::head(object, call.board(), &answer);
+        fields::write_answer_start(object, call.board(), &answer);
         object.array("buckets", &answer.body.buckets, |out, bucket| {
             let mut object = Object::begin(out);
             json::signed(object.name("min"), bucket.min);
@@ -176,7 +176,7 @@ pub async fn histogram(call: Call) -> Result<Reply, Problem> {
         });
         object.count("below", answer.body.below);
         object.count("above", answer.body.above);
-        fields::tail(object, &answer.as_of, call.api.is_stale());
+        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
     }))
 }
 
@@ -192,7 +192,7 @@ fn parse_edges(text: &str) -> Result<Vec<i64>, Problem> {
     if edges.len() < 2 || !edges.is_sorted_by(|a, b| a < b) {
         let rule =
             "edges must be two or more integers, each greater than the one before, for example 0,10,100";
-        return Err(not_so(rule, text));
+        return Err(invalid_value(rule, text));
     }
     Ok(edges)
 }

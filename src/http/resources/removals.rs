@@ -1,7 +1,7 @@
-//! `:clear` and `:trim`: removing all entries of a board, or those behind a position or a score.
+//! `:clear` and `:trim`: removing all entries of a board, or those after a position or a score.
 //!
 //! A clear begins the board's next life, which every shard gets through its queue like any definition. A trim
-//! finds the cut once, over all shards, and removes what is behind it (`http/writes/trim.rs`).
+//! finds the trim point once, over all shards, and removes what is after it (`http/writes/trim.rs`).
 
 use std::sync::Arc;
 

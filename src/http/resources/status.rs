@@ -89,7 +89,7 @@ pub fn write_shard(api: &Api, object: &mut Object<'_>, shard: &ShardHandle) {
     let members = shard.state.read(Purpose::Gauges).members.len();
     object.count("members", u64::try_from(members).unwrap_or(u64::MAX));
     object.count("rejects", shard.health.jobs_rejected());
-    if api.publishers.of(shard.id).stores() {
+    if api.publishers.of(shard.id).stores_before_apply() {
         object.count("parked", shard.health.jobs_parked());
         write_room(object, shard.health.queue_room().as_deref());
     }

@@ -80,8 +80,7 @@ fn start_guarded(shards: u16, limits: Limits, access: Option<Arc<ActiveTokens>>)
     let registry = Arc::new(Registry::new(true));
     let started = (0..shards).map(|number| start_shard(ShardId(number), Arc::clone(&registry)));
     let (handles, publishers) = started.unzip();
-    let (node, publishers) =
-        (Arc::new(Node { shards: handles, elsewhere: None }), Arc::new(Publishers::new(publishers)));
+    let (node, publishers) = (Arc::new(Node::in_memory(handles)), Arc::new(Publishers::new(publishers)));
     let render = Arc::new(|| "ranktree_build_info 1\n".to_owned());
     let api = Arc::new(Api::new(node, publishers, registry, render, limits, access, None));
     Fixture { router: router(Arc::clone(&api)), api }
@@ -128,14 +127,14 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
         Payload::Drop { board, incarnation, number } => {
             step.events.push(BoardEvent::Drop { board, incarnation, number });
         }
-        Payload::Free { .. } => {}
-        Payload::Trim { board, behind, members, .. } => {
+        Payload::Unpark { .. } => {}
+        Payload::Trim { board, point, members, .. } => {
             let tree = shard.board(board.as_str()).expect("it was looked at").all;
             for member in members {
                 let handle = shard.members.get(member.as_bytes()).expect("it was just found");
                 let words =
                     shard.entry(tree, handle).and_then(|entry| entry.words()).expect("it was found there");
-                assert!(behind.is_before(&words, member.as_bytes()), "{member} is to stay");
+                assert!(point.is_before(&words, member.as_bytes()), "{member} is to stay");
                 step.changes.push(Change { tree, handle, after: None });
                 removed += 1;
             }
@@ -191,7 +190,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
                     has_metadata: false,
                 };
                 let known_handle = shard.members.get(job.member.as_bytes());
-                let handle = known_handle.unwrap_or_else(|| shard.members.upcoming(0));
+                let handle = known_handle.unwrap_or_else(|| shard.members.nth_next_handle(0));
                 let added =
                     if known_handle.is_none() { vec![job.member.as_bytes().into()] } else { Vec::new() };
                 let changes = vec![Change { tree, handle, after: Some(entry) }];
@@ -201,6 +200,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
                 outcomes.push(JobOutcome::Applied(vec![BoardOutcome {
                     board: board.clone(),
                     definition: known.definition,
+                    incarnation: known.incarnation,
                     changed: true,
                     before: None,
                     after,

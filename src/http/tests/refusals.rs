@@ -153,10 +153,10 @@ async fn a_problem_shows_the_refused_value_and_the_expected_form() {
             "POST",
             "/v1/boards/race/members:lookup",
             r#"{"member":["m"]}"#,
-            r#"such as {"members": ["p42", "p43"]}, not {"member":["m"]}"#.to_owned(),
+            r#"such as {"members": ["p42", "p43"]}; got {"member":["m"]}"#.to_owned(),
         ),
         ("POST", "/v1/boards/race/members:lookup", "{", "the body is not JSON: it ends too early".to_owned()),
-        ("POST", "/v1/jobs", "[{}, 5]", "not 5".to_owned()),
+        ("POST", "/v1/jobs", "[{}, 5]", "; got 5".to_owned()),
     ] {
         let (_, problem) = service.send(method, path, body).await;
         let told = problem.to_string();

@@ -2,7 +2,7 @@
 
 use crate::http::api::Api;
 use crate::http::render::problem::Problem;
-use crate::http::request::params::{Params, not_so};
+use crate::http::request::params::{Params, invalid_value};
 
 /// How long a write waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl WriteOptions {
         let detail = match params.get("results") {
             None => Detail::Entries,
             Some("changed") => Detail::Changed,
-            Some(other) => return Err(not_so("results must be changed", other)),
+            Some(other) => return Err(invalid_value("results must be changed", other)),
         };
         Ok(Self { wait: read_wait(api, params)?, detail })
     }
@@ -53,6 +53,6 @@ pub fn read_wait(api: &Api, params: &Params<'_>) -> Result<Wait, Problem> {
     match params.get("wait") {
         None if api.boards_stream.is_some() => Ok(Wait::UntilStored),
         None | Some("applied") => Ok(Wait::UntilApplied),
-        Some(other) => Err(not_so("wait must be applied", other)),
+        Some(other) => Err(invalid_value("wait must be applied", other)),
     }
 }

@@ -33,7 +33,7 @@ pub fn check_live(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Resul
         // A stream takes what its shard applies later, unless the shard has halted.
         let takes = match &state {
             ShardState::Live => true,
-            ShardState::CatchingUp(_) => api.publishers.of(id).stores(),
+            ShardState::CatchingUp(_) => api.publishers.of(id).stores_before_apply(),
             ShardState::Halted(_) => false,
         };
         if !takes {

@@ -2,7 +2,7 @@
 //! one shard cannot know: the counts of the others.
 
 use crate::http::api::Api;
-use crate::http::request::ask::HoldsChanges;
+use crate::http::request::ask::VisitChanges;
 use crate::http::writes::options::Detail;
 use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
@@ -16,7 +16,7 @@ use crate::writer::{BoardOutcome, JobOutcome};
 /// writers wait.
 const LOOKS_PER_VIEW: usize = 256;
 
-/// The outcome of one job.
+/// The result of one job.
 pub enum JobResult {
     Rejected(Reject),
     Applied {
@@ -43,14 +43,14 @@ pub enum JobResult {
     Failed(NotPublished),
 }
 
-/// What is kept of a job to report its outcome.
+/// What is kept of a job to report its result.
 pub struct ReportedJob {
     pub member: MemberId,
     kind: ReportKind,
     meta: Option<Metadata>,
 }
 
-/// How a job's outcome is reported.
+/// How a job's result is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReportKind {
     Entries { by_board: bool },
@@ -68,7 +68,7 @@ impl ReportedJob {
         Self { member: job.member.clone(), kind, meta: job.meta.clone() }
     }
 
-    /// The outcome, where no other shard has to be asked; `None` where entries are reported.
+    /// The result, where no other shard has to be asked; `None` where entries are reported.
     fn without_entries(&self, boards: &[BoardOutcome]) -> Option<JobResult> {
         match self.kind {
             ReportKind::Entries { .. } => None,
@@ -84,7 +84,7 @@ impl ReportedJob {
     }
 }
 
-/// The outcome of a message's jobs.
+/// The results of a message's jobs.
 ///
 /// # Errors
 /// When the other shards' counts cannot be had.
@@ -126,7 +126,8 @@ pub async fn message_results(
     Ok(results)
 }
 
-/// The changes of all jobs that report entries, in their order. Holds all shards for a part of them at a time.
+/// The changes of all jobs that report entries, in their order. Holds all shards for a part of them at a
+/// time.
 async fn changes_of(
     api: &Api,
     home: &ShardHandle,
@@ -151,7 +152,7 @@ async fn changes_of(
     Ok(changes)
 }
 
-impl HoldsChanges for Vec<JobResult> {
+impl VisitChanges for Vec<JobResult> {
     fn each_change(&mut self, visit: &mut dyn FnMut(&mut EntryChange)) {
         for result in self {
             if let JobResult::Applied { changes, .. } = result {

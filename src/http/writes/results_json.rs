@@ -1,4 +1,4 @@
-//! The outcome of jobs as JSON, and how large it may be.
+//! The results of jobs as JSON, and how large they may be.
 
 use axum::http::StatusCode;
 

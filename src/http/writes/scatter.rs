@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::http::render::problem::Problem;
-use crate::http::request::ask::recall_all_metadata;
+use crate::http::request::ask::fill_metadata_of_changes;
 use crate::http::request::call::Call;
 use crate::http::writes::options::{Wait, WriteOptions};
 use crate::http::writes::publish::{Publishing, check_live, publish_all};
@@ -118,7 +118,7 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
     let unanswered = || NotPublished::Unavailable("the shard returned no outcome for the job".to_owned());
     let results: Vec<JobResult> =
         results.into_iter().map(|result| result.unwrap_or_else(|| JobResult::Failed(unanswered()))).collect();
-    Ok(Written { token: AsOf(token), results: recall_all_metadata(api, results).await? })
+    Ok(Written { token: AsOf(token), results: fill_metadata_of_changes(api, results).await? })
 }
 
 /// Which of a shard's earlier messages each message waits for.

@@ -1,7 +1,7 @@
-//! The entries behind a cut, removed in a series of messages.
+//! The entries after a trim point, removed in a series of messages.
 //!
-//! Each message names some members, and removes those that are still behind the cut when it is applied. So no
-//! message is large. What an interrupted trim has removed stays removed.
+//! Each message names some members, and removes those that are still after the trim point when it is applied.
+//! So no message is large. What an interrupted trim has removed stays removed.
 
 use std::collections::VecDeque;
 
@@ -22,11 +22,11 @@ const MEMBERS_PER_MESSAGE: usize = 256;
 /// Messages of a shard that are sent at a time: enough to share the cost of a commit.
 const MESSAGES_AT_ONCE: usize = 8;
 
-/// Removes the entries behind a cut, for as long as the client waits. The same request removes what is left
-/// then.
+/// Removes the entries after a trim point, for as long as the client waits. The same request removes what is
+/// left then.
 ///
 /// # Arguments
-/// `as_of`: where the cut was found.
+/// `as_of`: where the trim point was found.
 ///
 /// # Errors
 /// When a shard does not take a message, or does not answer in time.
@@ -34,17 +34,17 @@ pub async fn trim_board(
     api: &Api,
     name: &BoardName,
     incarnation: Incarnation,
-    cut: TrimPoint,
+    point: TrimPoint,
     as_of: &AsOf,
 ) -> Result<Removed, Problem> {
     let of_shard = |(shard, (_, as_of)): (_, &(ShardId, Sequence))| ShardTrim {
         shard,
-        scan: TrimScan::new(name.clone(), incarnation, cut.clone()),
+        scan: TrimScan::new(name.clone(), incarnation, point.clone()),
         found: VecDeque::new(),
         sequence: *as_of,
     };
     let mut shards: Vec<ShardTrim<'_>> = api.node.shards.iter().zip(&as_of.0).map(of_shard).collect();
-    let trim = Trim { name: name.clone(), incarnation, cut: cut.clone() };
+    let trim = Trim { name: name.clone(), incarnation, point: point.clone() };
     let mut entries = 0;
     while let Some(removed) = trim.next_messages(&api.publishers, &mut shards).await? {
         entries += removed;
@@ -57,7 +57,7 @@ pub async fn trim_board(
 struct Trim {
     name: BoardName,
     incarnation: Incarnation,
-    cut: TrimPoint,
+    point: TrimPoint,
 }
 
 /// The progress of a trim on one shard.
@@ -66,7 +66,7 @@ struct ShardTrim<'a> {
     scan: TrimScan,
     /// Members whose entries were found, and that no message has named yet.
     found: VecDeque<MemberId>,
-    /// The sequence of the last message; before the first, the one at which the cut was found.
+    /// The sequence of the last message; before the first, the one at which the trim point was found.
     sequence: Sequence,
 }
 
@@ -100,8 +100,8 @@ impl Trim {
                 }
                 let bytes =
                     members.iter().map(|member| member.as_bytes().len()).sum::<usize>() + COMMAND_BYTES;
-                let (board, incarnation, behind) = (self.name.clone(), self.incarnation, self.cut.clone());
-                let payload = Payload::Trim { board, incarnation, behind, members };
+                let (board, incarnation, point) = (self.name.clone(), self.incarnation, self.point.clone());
+                let payload = Payload::Trim { board, incarnation, point, members };
                 let shard = part.shard.id;
                 let publishing = publishers.of(shard).apply_command(payload, bytes);
                 publishings.push((shard, Box::pin(publishing)));

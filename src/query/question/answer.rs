@@ -1,17 +1,18 @@
 //! A shard's reply to a question, from its state in memory.
 //!
-//! Knows: one shard at one applied sequence. Must not know: the other shards, or the disk: metadata is marked as
-//! being there.
+//! Knows: one shard at one applied sequence. Must not know: the other shards, or the disk: metadata is marked
+//! as being there.
 
 use crate::board::Definition;
-use crate::query::part::Part;
 use crate::query::question::{
-    BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, Mark, PartCounts, Pick, PicksQuestion,
-    PicksReply, Question, Reply, RunQuestion, RunReply, ShardEntry,
+    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, Mark, Question, Reply,
+    RunQuestion, RunReply, ShardEntry, Splitter, SplittersQuestion, SplittersReply,
 };
+use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
 use crate::state::{Shard, TreeId, WindowTree};
 use crate::tree::Handle;
+use crate::types::BoardName;
 
 /// Boards that are looked at for one reply: many of them may be dropped ones.
 const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
@@ -21,48 +22,61 @@ const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
 pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
     match question {
         Question::Counts(boards) => Reply::Counts(
-            boards.iter().map(|(board, marks)| counts_of_part(&Part::of_life(shard, board), marks)).collect(),
+            boards
+                .iter()
+                .map(|(board, marks)| counts_of(&ShardBoard::of_life(shard, board), marks))
+                .collect(),
         ),
-        Question::Run(board, run) => Reply::Run(run_reply(&Part::of_life(shard, board), run)),
-        Question::Picks(board, picks) => Reply::Picks(picks_of_part(&Part::of_life(shard, board), picks)),
+        Question::Run(board, run) => Reply::Run(run_reply(&ShardBoard::of_life(shard, board), run)),
+        Question::Splitters(board, splitters) => {
+            Reply::Splitters(splitters_of(&ShardBoard::of_life(shard, board), splitters))
+        }
         Question::Lookup { board, members, keys } => {
-            let part = Part::of_life(shard, board);
-            let keys = keys.iter().map(|key| part.key_counts(key)).collect();
-            Reply::Lookup { total: part.total(), members: entries_of_members(&part, members), keys }
+            let shard_board = ShardBoard::of_life(shard, board);
+            let keys = keys.iter().map(|key| shard_board.key_counts(key)).collect();
+            Reply::Lookup {
+                total: shard_board.total(),
+                members: entries_of_members(&shard_board, members),
+                keys,
+            }
         }
         Question::MemberOnBoards { member, boards } => Reply::MemberOnBoards(
             boards
                 .iter()
-                .map(|board| found_member(&Part::of_life(shard, board), member.as_bytes()))
+                .map(|board| found_member(&ShardBoard::of_life(shard, board), member.as_bytes()))
                 .collect(),
         ),
-        Question::BoardsOfMember { member, after, limit } => {
-            Reply::BoardsOfMember(boards_of_member(shard, member, *after, *limit))
+        Question::BoardsOfMember { member, after, limit, prefixes } => {
+            Reply::BoardsOfMember(boards_of_member(shard, member, *after, *limit, *prefixes))
         }
     }
 }
 
 /// A board's counts on a shard.
 #[must_use]
-pub fn counts_of_part(part: &Part<'_>, marks: &[Mark<'_>]) -> PartCounts {
-    let hidden = part.window.map_or(0, |(_, window)| crate::types::count(window.hidden_count()));
-    PartCounts { total: part.total(), hidden, marks: marks.iter().map(|mark| part.counted(mark)).collect() }
+pub fn counts_of(shard_board: &ShardBoard<'_>, marks: &[Mark<'_>]) -> BoardCounts {
+    let hidden = shard_board.window.map_or(0, |(_, window)| crate::types::count(window.hidden_count()));
+    BoardCounts {
+        total: shard_board.total(),
+        hidden,
+        marks: marks.iter().map(|mark| shard_board.counted(mark)).collect(),
+    }
 }
 
-fn run_reply(part: &Part<'_>, question: &RunQuestion<'_>) -> Option<RunReply> {
-    let run = ShardRun::in_memory(*part, question)?;
-    let definition = part.window.map(|(_, window)| &*window.definition);
+fn run_reply(shard_board: &ShardBoard<'_>, question: &RunQuestion<'_>) -> Option<RunReply> {
+    let run = ShardRun::in_memory(*shard_board, question)?;
+    let definition = shard_board.window.map(|(_, window)| &*window.definition);
     let take = |limit: u32| usize::try_from(limit).unwrap_or(usize::MAX);
     let mut below = Vec::new();
     let mut above = Vec::new();
     let mut better_than_first = run.start();
     if let Some(definition) = definition {
-        let entry = |(handle, _): (Handle, _)| entry_of(part, handle);
-        let mut cursor = part.window.map(|(_, window)| window.tree.cursor_at(run.start()));
+        let entry = |(handle, _): (Handle, _)| entry_of(shard_board, handle);
+        let mut cursor = shard_board.window.map(|(_, window)| window.tree.cursor_at(run.start()));
         if let Some(cursor) = &mut cursor {
             below = cursor.by_ref().take(take(question.below)).filter_map(entry).collect();
         }
-        let mut cursor = part.window.map(|(_, window)| window.tree.cursor_at(run.start()));
+        let mut cursor = shard_board.window.map(|(_, window)| window.tree.cursor_at(run.start()));
         if let Some(cursor) = &mut cursor {
             above =
                 std::iter::from_fn(|| cursor.prev()).take(take(question.above)).filter_map(entry).collect();
@@ -72,9 +86,9 @@ fn run_reply(part: &Part<'_>, question: &RunQuestion<'_>) -> Option<RunReply> {
         }
     }
     Some(RunReply {
-        total: part.total(),
+        total: shard_board.total(),
         start: run.start(),
-        left: run.left(),
+        remaining: run.remaining(),
         at_start: run.at_start(),
         better_than_first,
         above,
@@ -88,10 +102,10 @@ fn score_words<'w>(definition: &Definition, words: &'w crate::tree::Words) -> &'
 }
 
 /// An entry as a reply has it.
-fn entry_of(part: &Part<'_>, handle: Handle) -> Option<ShardEntry> {
-    let (tree, window) = part.window?;
+fn entry_of(shard_board: &ShardBoard<'_>, handle: Handle) -> Option<ShardEntry> {
+    let (tree, window) = shard_board.window?;
     let words = window.tree.get(handle)?;
-    Some(shard_entry(tree, window, handle, words, part.shard.members.id(handle)))
+    Some(shard_entry(tree, window, handle, words, shard_board.shard.members.id(handle)))
 }
 
 fn shard_entry(
@@ -114,17 +128,21 @@ fn shard_entry(
 
 /// Members of this shard, without counts.
 #[must_use]
-pub fn entries_of_members(part: &Part<'_>, members: &[&str]) -> Vec<Option<ShardEntry>> {
-    let entry = |member: &&str| entry_of(part, part.shard.members.get(member.as_bytes())?);
+pub fn entries_of_members(shard_board: &ShardBoard<'_>, members: &[&str]) -> Vec<Option<ShardEntry>> {
+    let entry = |member: &&str| entry_of(shard_board, shard_board.shard.members.get(member.as_bytes())?);
     members.iter().map(entry).collect()
 }
 
 /// A member of this shard, with its counts on it.
 #[must_use]
-pub fn found_member(part: &Part<'_>, member: &[u8]) -> Option<FoundMember> {
-    let (tree, window) = part.window?;
-    let handle = part.shard.members.get(member)?;
+pub fn found_member(shard_board: &ShardBoard<'_>, member: &[u8]) -> Option<FoundMember> {
+    found_at(shard_board, shard_board.shard.members.get(member)?)
+}
+
+fn found_at(shard_board: &ShardBoard<'_>, handle: Handle) -> Option<FoundMember> {
+    let (tree, window) = shard_board.window?;
     let words = window.tree.get(handle)?;
+    let member = shard_board.shard.members.id(handle);
     let (before, through) = window.tree.count_range(score_words(&window.definition, &words));
     Some(FoundMember {
         entry: shard_entry(tree, window, handle, words, member),
@@ -134,16 +152,16 @@ pub fn found_member(part: &Part<'_>, member: &[u8]) -> Option<FoundMember> {
     })
 }
 
-/// Even picks, and some near the place that is looked for if entries are spread by their members' hash: within
-/// a deviation and four of them.
+/// Evenly spaced splitters, and five around the expected position: at it, and one and four standard
+/// deviations before and after it. The estimate assumes that members are spread over shards by hash.
 #[must_use]
-pub fn picks_of_part(part: &Part<'_>, question: &PicksQuestion<'_>) -> PicksReply {
-    let total = part.total();
-    let low = question.low.map_or(0, |key| part.through(&key));
-    let high = question.high.map_or(total, |key| part.before(&key)).max(low);
+pub fn splitters_of(shard_board: &ShardBoard<'_>, question: &SplittersQuestion<'_>) -> SplittersReply {
+    let total = shard_board.total();
+    let low = question.low.map_or(0, |key| shard_board.through(&key));
+    let high = question.high.map_or(total, |key| shard_board.before(&key)).max(low);
     let span = high - low;
-    let mut picks = Vec::new();
-    if let Some((_, window)) = part.window
+    let mut splitters = Vec::new();
+    if let Some((_, window)) = shard_board.window
         && span > 0
     {
         let even = u64::from(question.even);
@@ -162,11 +180,15 @@ pub fn picks_of_part(part: &Part<'_>, question: &PicksQuestion<'_>) -> PicksRepl
         for offset in offsets.into_iter().filter(|offset| *offset < span) {
             let at = low + offset;
             if let Some((handle, words)) = window.tree.select(at) {
-                picks.push(Pick { index: at, words, member: part.shard.members.id(handle).into() });
+                splitters.push(Splitter {
+                    index: at,
+                    words,
+                    member: shard_board.shard.members.id(handle).into(),
+                });
             }
         }
     }
-    PicksReply { total, low, high, picks }
+    SplittersReply { total, low, high, splitters }
 }
 
 /// `value * numerator / denominator`, in 128 bits.
@@ -177,7 +199,16 @@ fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
 
 /// The boards that list a member, in the order in which boards came.
 #[must_use]
-pub fn boards_of_member(shard: &Shard, member: &str, after: Option<u32>, limit: u32) -> BoardsOfMember {
+pub fn boards_of_member(
+    shard: &Shard,
+    member: &str,
+    after: Option<u32>,
+    limit: u32,
+    prefixes: Option<&[String]>,
+) -> BoardsOfMember {
+    let is_wanted = |board: &BoardName| {
+        prefixes.is_none_or(|prefixes| prefixes.iter().any(|prefix| board.as_str().starts_with(&**prefix)))
+    };
     let (mut boards, mut next) = (Vec::new(), None);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     if let Some(handle) = shard.members.get(member.as_bytes()) {
@@ -190,15 +221,13 @@ pub fn boards_of_member(shard: &Shard, member: &str, after: Option<u32>, limit: 
             last = Some(tree.0);
             // Trees of dropped boards count as well: until they have released the member, there may be any
             // number.
-            let Some(window) = shard.tree(tree).filter(|window| window.tree.contains(handle)) else {
-                continue;
-            };
+            let Some(window) = shard.tree(tree).filter(|window| is_wanted(&window.board)) else { continue };
             let Some(board) = shard.board(window.board.as_str()).filter(|board| board.all == tree) else {
                 continue;
             };
             let life = BoardLife { board: window.board.clone(), incarnation: board.incarnation };
-            let part = Part { shard, window: Some((tree, window)) };
-            boards.extend(found_member(&part, member.as_bytes()).map(|found| (life, found)));
+            let shard_board = ShardBoard { shard, window: Some((tree, window)) };
+            boards.extend(found_at(&shard_board, handle).map(|found| (life, found)));
         }
     }
     BoardsOfMember { boards, next }

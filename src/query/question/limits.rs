@@ -12,7 +12,7 @@ const RUN_MAX: u32 = 4_096;
 const EVEN_MAX: u16 = 64;
 /// Boards of one question, and marks of all of them.
 const BOARDS_MAX: usize = 4_096;
-const MARKS_MAX: usize = 65_536;
+const MARKS_MAX: usize = 8_192;
 /// Members of a look-up, and keys.
 const MEMBERS_MAX: usize = 4_096;
 
@@ -43,7 +43,9 @@ pub fn check(question: &Question<'_>) -> Result<(), InvalidQuestion> {
             let (asked, limit) = (u64::from(run.above) + u64::from(run.below), u64::from(RUN_MAX));
             if asked <= limit { Ok(()) } else { Err(InvalidQuestion { what: "entries", asked, limit }) }
         }
-        Question::Picks(_, picks) => within("entries", usize::from(picks.even), usize::from(EVEN_MAX)),
+        Question::Splitters(_, splitters) => {
+            within("entries", usize::from(splitters.even), usize::from(EVEN_MAX))
+        }
         Question::Lookup { members, keys, .. } => {
             within("members", members.len(), MEMBERS_MAX)?;
             within("keys", keys.len(), MEMBERS_MAX)

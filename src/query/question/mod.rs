@@ -1,19 +1,22 @@
-//! What one shard is asked for an answer that several shards have a part in, and what it replies.
+//! The questions that a read asks one shard, and the shard's replies.
 //!
-//! Knows: that everything in a reply is from one applied sequence of the shard, and what a run of entries must
-//! bring along so that nothing has to be asked again. Must not know: where a shard is, or how questions travel.
+//! Knows: that everything in a reply is from one applied sequence of the shard, and what a run of entries
+//! must bring along so that nothing has to be asked again. Must not know: where a shard is, or how questions
+//! travel.
 //!
-//! The questions are coarse. Most answers take one exchange with each shard; a member's take one with its home
-//! shard and then one with the others; a position is searched in a handful.
+//! The questions are coarse. Most answers take one round trip with each shard; a member's take one with its
+//! home shard and then one with the others; a position is searched in a handful.
 
 mod answer;
+mod consistency;
 mod limits;
 
 use crate::state::Incarnation;
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
-pub use answer::{answer, boards_of_member, counts_of_part, entries_of_members, found_member, picks_of_part};
+pub use answer::{answer, boards_of_member, counts_of, entries_of_members, found_member, splitters_of};
+pub use consistency::is_consistent;
 pub use limits::{InvalidQuestion, check};
 
 /// A board as one of its lives, so that no count mixes two of them.
@@ -39,7 +42,8 @@ pub enum Mark<'a> {
     Entry(SortKey<'a>),
 }
 
-/// Entries before a mark, and those with the ones at it.
+/// Entries before a mark, and those with the ones that share a score. For the mark of an entry both are the
+/// entries before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counted {
     pub before: u64,
@@ -51,11 +55,11 @@ pub struct Counted {
 pub enum RunStart<'a> {
     /// Before the best entry.
     Top,
-    /// Behind the worst entry.
+    /// After the worst entry.
     Bottom,
     Before(Mark<'a>),
     Through(Mark<'a>),
-    /// Behind so many of the shard's entries.
+    /// After so many of the shard's entries.
     Index(u64),
     /// Before this member's entry, on its home shard.
     Member(&'a str),
@@ -75,8 +79,8 @@ pub struct RunQuestion<'a> {
 
 /// Entries that divide what lies between two keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PicksQuestion<'a> {
-    /// Entries behind this one; all if there is none.
+pub struct SplittersQuestion<'a> {
+    /// Entries after this one; all if there is none.
     pub low: Option<SortKey<'a>>,
     /// Entries before this one.
     pub high: Option<SortKey<'a>>,
@@ -96,13 +100,19 @@ pub enum Question<'a> {
     /// A run of entries.
     Run(BoardLife, RunQuestion<'a>),
     /// Entries that divide what lies between two keys.
-    Picks(BoardLife, PicksQuestion<'a>),
+    Splitters(BoardLife, SplittersQuestion<'a>),
     /// Members of this shard, and counts at the keys of others.
     Lookup { board: BoardLife, members: Vec<&'a str>, keys: Vec<SortKey<'a>> },
     /// A member of this shard on the boards named.
     MemberOnBoards { member: &'a str, boards: Vec<BoardLife> },
-    /// The boards of a member of this shard, from behind a place on.
-    BoardsOfMember { member: &'a str, after: Option<u32>, limit: u32 },
+    /// The boards of a member of this shard, after a place.
+    BoardsOfMember {
+        member: &'a str,
+        after: Option<u32>,
+        limit: u32,
+        /// Only boards whose names begin with one of these; `None`: all.
+        prefixes: Option<&'a [String]>,
+    },
 }
 
 /// An entry that a shard replies.
@@ -128,7 +138,7 @@ pub enum EntryMetadata {
 
 /// One board's counts on a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PartCounts {
+pub struct BoardCounts {
     /// Listed entries.
     pub total: u64,
     pub hidden: u64,
@@ -143,7 +153,7 @@ pub struct RunReply {
     /// Entries before the start.
     pub start: u64,
     /// Entries from the start to the end of the run's bound.
-    pub left: u64,
+    pub remaining: u64,
     /// Counts at the score of the start, if it has one.
     pub at_start: Counted,
     /// Entries better than the first entry of the run in order.
@@ -155,26 +165,26 @@ pub struct RunReply {
 
 /// Entries that divide a shard's entries between two keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct PicksReply {
+pub struct SplittersReply {
     pub total: u64,
     /// Entries through the lower key.
     pub low: u64,
     /// Entries before the upper key.
     pub high: u64,
     /// In order.
-    pub picks: Vec<Pick>,
+    pub splitters: Vec<Splitter>,
 }
 
 /// An entry that divides a shard's entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pick {
+pub struct Splitter {
     /// Entries of the shard before it.
     pub index: u64,
     pub words: Words,
     pub member: Box<[u8]>,
 }
 
-impl Pick {
+impl Splitter {
     #[must_use]
     pub fn key(&self) -> SortKey<'_> {
         SortKey { words: self.words, member: &self.member }
@@ -203,10 +213,10 @@ pub struct FoundMember {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// One for each board asked.
-    Counts(Vec<PartCounts>),
+    Counts(Vec<BoardCounts>),
     /// `None`: the member that the run should begin at is not listed.
     Run(Option<RunReply>),
-    Picks(PicksReply),
+    Splitters(SplittersReply),
     Lookup {
         total: u64,
         /// One for each member asked; `None` if it is not listed.
@@ -243,4 +253,23 @@ pub struct ShardReply {
     /// Whether the shard applies what is published at present.
     pub is_live: bool,
     pub reply: Reply,
+}
+
+impl Reply {
+    /// Visits each entry of the reply.
+    pub fn each_entry(&mut self, visit: &mut dyn FnMut(&mut ShardEntry)) {
+        match self {
+            Self::Counts(_) | Self::Splitters(_) => {}
+            Self::Run(run) => {
+                run.iter_mut().flat_map(|run| run.above.iter_mut().chain(&mut run.below)).for_each(visit);
+            }
+            Self::Lookup { members, .. } => members.iter_mut().flatten().for_each(visit),
+            Self::MemberOnBoards(found) => {
+                found.iter_mut().flatten().map(|found| &mut found.entry).for_each(visit);
+            }
+            Self::BoardsOfMember(found) => {
+                found.boards.iter_mut().map(|(_, found)| &mut found.entry).for_each(visit);
+            }
+        }
+    }
 }

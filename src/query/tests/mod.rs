@@ -9,8 +9,8 @@
     reason = "a test's numbers are small, and a bad index fails the test"
 )]
 
-mod asked;
 mod moving;
+mod remote;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use proptest::prelude::*;
 use tokio::sync::watch;
 
 use crate::board::{Definition, Key, Order, Ties};
+use crate::query::find_place::find_counting_rounds;
 use crate::query::model::{Model, ModelEntry};
-use crate::query::split::find_counting_rounds;
-use crate::query::tests::asked::AnsweringShards;
+use crate::query::tests::remote::AnsweringShards;
 use crate::query::{
-    Around, AskedShards, BoardSelection, BoardView, End, Listed, MemberOnBoards, Node, ReadError,
-    ScoreTarget, ShardHandle, Start, TrimScan, View, around, at_once, count, edges_over, from_position,
-    histogram, lookup, member, range, ranks_of_scores, read_in_memory, score_at, top, trim_point_of_position,
-    trim_point_of_score,
+    Around, BoardSelection, BoardView, End, Listed, MemberOnBoards, Node, ReadError, RemoteShards,
+    ScoreTarget, ShardHandle, Start, TrimScan, View, around, count, edges_over, from_position, histogram,
+    lookup, member, range, ranks_of_scores, read_in_memory, run_in_memory, score_at, top,
+    trim_point_of_position, trim_point_of_score,
 };
 use crate::state::{Applied, BoardEvent, Change, Entry, EntryState, Incarnation, Shard, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock};
@@ -82,7 +82,7 @@ fn shards(definition: &Arc<Definition>, rows: &[Row], count: u16) -> Vec<StateLo
                 step.added.push(member.into());
                 step.changes.push(Change {
                     tree: TreeId(0),
-                    handle: shard.members.upcoming(nth),
+                    handle: shard.members.nth_next_handle(nth),
                     after: Some(Entry {
                         state: if row.hidden { EntryState::Hidden(words) } else { EntryState::Listed(words) },
                         updated_at: time(row.updated.unwrap_or(row.entry.reached)),
@@ -100,7 +100,7 @@ fn shards(definition: &Arc<Definition>, rows: &[Row], count: u16) -> Vec<StateLo
     (0..count).map(build).collect()
 }
 
-/// Runs a check on each split, over shards in memory and over asked ones.
+/// Runs a check on each split, over shards in memory and over remote ones.
 fn on_every_split(
     definition: &Arc<Definition>,
     rows: &[Row],
@@ -115,16 +115,16 @@ fn on_every_split(
             check(&BoardView::new(&view, BOARD, &known(definition)), &model, &shards)?;
         }
         let answering = AnsweringShards(&shards);
-        let asked = AskedShards::new(&answering);
+        let remote = RemoteShards::new(&answering);
         let name = BoardName::new(BOARD).expect("a good name");
-        check(&BoardView::asked(&asked, name, &known(definition)), &model, &shards)?;
+        check(&BoardView::remote(&remote, name, &known(definition)), &model, &shards)?;
     }
     Ok(())
 }
 
 /// The answer of a read that has nothing to wait for.
 fn ok<A>(read: impl Future<Output = Result<A, ReadError>>) -> A {
-    at_once(read).expect("all shards answer")
+    run_in_memory(read).expect("all shards answer")
 }
 
 /// Compares a run of entries with the model's, `first` being the first one's index there.
@@ -272,7 +272,7 @@ proptest! {
                     let text = next.encode(BOARD);
                     let decoded = super::PageCursor::decode(&text, BOARD, definition.columns());
                     prop_assert_eq!(decoded.as_ref(), Some(&next));
-                    start = Start::Behind(next);
+                    start = Start::After(next);
                 }
                 if from == End::Bottom {
                     read.reverse();
@@ -359,14 +359,14 @@ proptest! {
             let is_within = |entry: &&ModelEntry| (a..=b).contains(&entry.score[0]);
             let count = model.entries.iter().filter(is_within).count();
             let first = model.entries.iter().position(|entry| is_within(&entry)).unwrap_or(0);
-            let (mut read, mut behind): (Vec<Listed>, _) = (Vec::new(), None);
+            let (mut read, mut after): (Vec<Listed>, _) = (Vec::new(), None);
             loop {
-                let page = ok(range(board, a, b, behind.as_ref(), limit));
+                let page = ok(range(board, a, b, after.as_ref(), limit));
                 prop_assert_eq!(page.entries.len(), limit.min(count - read.len()));
                 read.extend(page.entries);
                 prop_assert_eq!(page.next.is_some(), read.len() < count);
                 let Some(next) = page.next else { break };
-                behind = Some(next);
+                after = Some(next);
             }
             check_run(&read, model, first, count)?;
             // Behind any entry of the board, within the bounds or not, come those of the rest that are
@@ -386,7 +386,7 @@ proptest! {
     }
 
     #[test]
-    fn who_is_behind_a_place_is_found_once(
+    fn each_member_after_a_trim_point_is_found_once(
         (definition, rows) in boards(), asked in prop::collection::vec(value(), 3), position in 0_usize..40,
     ) {
         for keys in 0..=definition.keys.len() {
@@ -395,7 +395,7 @@ proptest! {
             let listed = rows.iter().filter(|row| !row.hidden).map(|row| row.entry.clone());
             let model = Model::new(Arc::clone(&definition), listed.collect());
             let place = position.checked_sub(1).and_then(|index| model.entries.get(index));
-            let is_behind = |entry: &ModelEntry| match &score {
+            let is_after = |entry: &ModelEntry| match &score {
                 Some(score) => super::model::compare(&definition, score.keys(), &entry.score[..keys]).is_lt(),
                 None => place.is_some_and(|place| {
                     let two = vec![place.clone(), entry.clone()];
@@ -403,19 +403,19 @@ proptest! {
                 }),
             };
             let mut expected: Vec<_> =
-                rows.iter().filter(|row| is_behind(&row.entry)).map(|row| row.entry.member.clone()).collect();
+                rows.iter().filter(|row| is_after(&row.entry)).map(|row| row.entry.member.clone()).collect();
             expected.sort();
             on_every_split(&definition, &rows, |board, _, shards| {
-                let cut = match &score {
+                let point = match &score {
                     Some(score) => Some(trim_point_of_score(board, score)),
                     None => ok(trim_point_of_position(board, position as u64)),
                 };
-                prop_assert_eq!(cut.is_some(), score.is_some() || place.is_some());
+                prop_assert_eq!(point.is_some(), score.is_some() || place.is_some());
                 let mut found = Vec::new();
-                for shard in shards.iter().filter(|_| cut.is_some()) {
-                    let cut = cut.clone().expect("there is a place");
+                for shard in shards.iter().filter(|_| point.is_some()) {
+                    let point = point.clone().expect("there is a place");
                     let name = BoardName::new(BOARD).expect("a good name");
-                    let mut scan = TrimScan::new(name, board.incarnation, cut);
+                    let mut scan = TrimScan::new(name, board.incarnation, point);
                     let mut looks = 0;
                     while !scan.is_finished() {
                         let seen = scan.next_slice(&shard.read(Purpose::Read));
@@ -465,26 +465,26 @@ fn numbered_rows(count: usize, score: impl Fn(usize) -> i64) -> Vec<Row> {
 }
 
 #[test]
-fn a_deep_position_is_found_in_a_handful_of_exchanges() {
+fn a_deep_position_is_found_in_a_handful_of_round_trips() {
     let definition = Arc::new(Definition::default());
     let check = |rows: &[Row], count: u16, most: u32| {
         let model = Model::new(Arc::clone(&definition), rows.iter().map(|row| row.entry.clone()).collect());
         let shards = shards(&definition, rows, count);
         let view = View { shards: shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
         let answering = AnsweringShards(&shards);
-        let asked = AskedShards::new(&answering);
+        let remote = RemoteShards::new(&answering);
         let name = BoardName::new(BOARD).expect("a good name");
         let in_memory = BoardView::new(&view, BOARD, &known(&definition));
-        for board in [in_memory, BoardView::asked(&asked, name, &known(&definition))] {
+        for board in [in_memory, BoardView::remote(&remote, name, &known(&definition))] {
             for before in (0..rows.len() as u64).filter(|before| before % 997 < 2) {
                 let index_of = |total| Some(before).filter(|before| *before < total);
-                let (place, exchanges) = ok(find_counting_rounds(&board, index_of, 3));
+                let (place, round_trips) = ok(find_counting_rounds(&board, index_of, 3));
                 let place = place.expect("it is on the board");
                 let found = place.entries(3);
                 let expected = model.entries.iter().skip(before as usize).take(3);
                 let members: Vec<&[u8]> = found.iter().map(|found| found.key.member).collect();
                 assert_eq!(members, expected.map(|entry| entry.member.as_bytes()).collect::<Vec<_>>());
-                assert!(exchanges <= most, "{exchanges} exchanges for {before}");
+                assert!(round_trips <= most, "{round_trips} round trips for {before}");
             }
         }
     };
@@ -517,7 +517,7 @@ fn a_cursor_neither_skips_nor_repeats_while_scores_move() {
             row.entry.score = vec![1_000];
         }
     }
-    let second = page(&rows, &Start::Behind(first.next.expect("there is more")));
+    let second = page(&rows, &Start::After(first.next.expect("there is more")));
     let members: Vec<&str> = second.entries.iter().map(|listed| &*listed.member).collect();
     assert_eq!(members, order[10..20].iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(second.entries.first().map(|listed| listed.position), Some(12));
@@ -544,7 +544,7 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
     let member = id("m");
     let words = definition.entry_words(&Score::new(&[1]).expect("one key"), time(0), member.as_bytes());
     let mut shard = Shard::new(ShardId(0));
-    let handle = shard.members.upcoming(0);
+    let handle = shard.members.nth_next_handle(0);
     let events = (0..boards).map(|number| BoardEvent::Define {
         board: name(number),
         incarnation: Incarnation(7),
@@ -564,21 +564,18 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
     shard.apply(&Step { events: (0..kept).map(drop).collect(), ..Step::default() });
     let registry = Registry::new(true);
     registry.register_boards_of(&shard);
-    let node = Node {
-        shards: vec![ShardHandle {
-            id: ShardId(0),
-            state: Arc::new(StateLock::new(shard)),
-            applied: watch::channel(Sequence(0)).1,
-            started: watch::channel(true).1,
-            health: Arc::default(),
-            store: Arc::default(),
-        }],
-        elsewhere: None,
-    };
+    let node = Node::in_memory(vec![ShardHandle {
+        id: ShardId(0),
+        state: Arc::new(StateLock::new(shard)),
+        applied: watch::channel(Sequence(0)).1,
+        started: watch::channel(true).1,
+        health: Arc::default(),
+        store: Arc::default(),
+    }]);
     let (mut after, mut pages) = (None, Vec::new());
     loop {
-        let boards = BoardSelection::All { after, limit: 10 };
-        let asked = MemberOnBoards { member: member.clone(), boards, is_wanted: |_: &BoardName| true };
+        let boards = BoardSelection::All { after, limit: 10, prefixes: None };
+        let asked = MemberOnBoards { member: member.clone(), boards };
         let page = read_in_memory(&node, &registry, &asked).expect("shards in memory answer");
         pages.push(page.entries.len());
         after = page.next;

@@ -14,7 +14,7 @@ use crate::board::Definition;
 use crate::query::model::Model;
 use crate::query::question::{Question, ShardReply, answer};
 use crate::query::{
-    Around, AskShards, AskedShards, BoardView, End, ScoreTarget, ShardUnavailable, Start, around, count,
+    Around, BoardView, End, RemoteShards, ScoreTarget, ShardClient, ShardUnavailable, Start, around, count,
     edges_over, from_position, histogram, lookup, member, ranks_of_scores, scores_at, top,
 };
 use crate::state::{Applied, Change, Entry, EntryState, Step, TreeId};
@@ -95,7 +95,7 @@ impl MovingShards {
     }
 }
 
-impl AskShards for MovingShards {
+impl ShardClient for MovingShards {
     fn shard_count(&self) -> u16 {
         u16::try_from(self.shards.len()).expect("a few")
     }
@@ -115,7 +115,7 @@ impl AskShards for MovingShards {
 }
 
 /// Asks boards of few and of many ties, on few and on many shards, slowly and quickly moving.
-fn on_moving_boards(check: impl Fn(&MovingShards, &BoardView<'_>, &AskedShards<'_>, &mut StdRng)) {
+fn on_moving_boards(check: impl Fn(&MovingShards, &BoardView<'_>, &RemoteShards<'_>, &mut StdRng)) {
     let mut seed = 0;
     for (members, shards, changes, scores) in [
         (40, 2, 3, 1_000_000),
@@ -132,9 +132,9 @@ fn on_moving_boards(check: impl Fn(&MovingShards, &BoardView<'_>, &AskedShards<'
             let name = BoardName::new(BOARD).expect("a good name");
             let mut random = StdRng::seed_from_u64(seed + 1_000);
             for _ in 0..20 {
-                let asked = AskedShards::new(&moving);
-                let board = BoardView::asked(&asked, name.clone(), &known(&moving.definition));
-                check(&moving, &board, &asked, &mut random);
+                let remote = RemoteShards::new(&moving);
+                let board = BoardView::remote(&remote, name.clone(), &known(&moving.definition));
+                check(&moving, &board, &remote, &mut random);
             }
         }
     }
@@ -151,23 +151,23 @@ fn some_member(moving: &MovingShards, random: &mut StdRng) -> MemberId {
 
 #[test]
 fn ranks_and_counts_are_of_the_sequences_named() {
-    on_moving_boards(|moving, board, asked, random| {
+    on_moving_boards(|moving, board, remote, random| {
         let scores: Vec<i64> = (0..5).map(|_| random.random_range(-1..=moving.scores)).collect();
         let asked_scores: Vec<Score> =
             scores.iter().map(|score| Score::new(&[*score]).expect("one key")).collect();
         let ranks = ok(ranks_of_scores(board, &asked_scores));
-        let model = moving.model(&asked.as_of());
+        let model = moving.model(&remote.as_of());
         for (score, ranked) in scores.iter().zip(&ranks) {
             assert_eq!(ranked.standing.better, model.better(&[*score]));
             assert_eq!(ranked.standing.tied, model.tied(&[*score]));
         }
         let (low, high) = (random.random_range(0..moving.scores), random.random_range(0..moving.scores));
         let counted = ok(count(board, low, high));
-        let model = moving.model(&asked.as_of());
+        let model = moving.model(&remote.as_of());
         assert_eq!(counted, model.count(|entry| (low..=high).contains(&entry.score[0])));
         let edges = ok(edges_over(board, 4));
         let spread = ok(histogram(board, &edges));
-        let model = moving.model(&asked.as_of());
+        let model = moving.model(&remote.as_of());
         let inside: u64 = spread.buckets.iter().map(|bucket| bucket.count).sum();
         assert_eq!(spread.below + inside + spread.above, model.entries.len() as u64);
         for bucket in &spread.buckets {
@@ -183,11 +183,11 @@ fn score_of(entry: &crate::query::model::ModelEntry) -> i64 {
 
 #[test]
 fn members_and_their_neighbours_are_of_the_sequences_named() {
-    on_moving_boards(|moving, board, asked, random| {
+    on_moving_boards(|moving, board, remote, random| {
         let member_id = some_member(moving, random);
         let found = ok(member(board, &member_id));
         if let Some(found) = found {
-            let model = moving.model(&asked.as_of());
+            let model = moving.model(&remote.as_of());
             let index = model.index_of(member_id.as_str()).expect("it is listed");
             let entry = &model.entries[index];
             check_listed(&found.listed, &model, index, entry).expect("as the model says");
@@ -197,7 +197,7 @@ fn members_and_their_neighbours_are_of_the_sequences_named() {
         }
         let wanted = Around { above: 3, below: 2, fill: random.random_range(0..2) == 0 };
         if let Some(found) = ok(around(board, &member_id, wanted)) {
-            let model = moving.model(&asked.as_of());
+            let model = moving.model(&remote.as_of());
             let index = model.index_of(member_id.as_str()).expect("it is listed");
             let (mut first, mut past) = (index.saturating_sub(3), (index + 3).min(model.entries.len()));
             if wanted.fill {
@@ -211,11 +211,11 @@ fn members_and_their_neighbours_are_of_the_sequences_named() {
 
 #[test]
 fn a_group_is_of_the_sequences_named() {
-    on_moving_boards(|moving, board, asked, random| {
+    on_moving_boards(|moving, board, remote, random| {
         let members: Vec<MemberId> = (0..6).map(|_| some_member(moving, random)).collect();
-        // Members that change at each exchange cannot be counted at one moment.
-        let Ok(found) = crate::query::at_once(lookup(board, &members)) else { return };
-        let model = moving.model(&asked.as_of());
+        // Members that change at each round trip cannot be counted at one moment.
+        let Ok(found) = crate::query::run_in_memory(lookup(board, &members)) else { return };
+        let model = moving.model(&remote.as_of());
         let listed: Vec<_> = found.entries.iter().map(|(listed, _)| listed).collect();
         for listed in &listed {
             let index = model.index_of(&listed.member).expect("it is listed");
@@ -229,13 +229,13 @@ fn a_group_is_of_the_sequences_named() {
 
 #[test]
 fn pages_are_of_the_sequences_named() {
-    on_moving_boards(|moving, board, asked, random| {
+    on_moving_boards(|moving, board, remote, random| {
         let limit = random.random_range(1..30);
         for from in [End::Top, End::Bottom] {
             let mut start = Start::End(from);
             for nth in 0..3 {
                 let page = ok(top(board, &start, limit));
-                let model = moving.model(&asked.as_of());
+                let model = moving.model(&remote.as_of());
                 for listed in &page.entries {
                     let index = model.index_of(&listed.member).expect("it is listed");
                     check_listed(listed, &model, index, &model.entries[index]).expect("as the model says");
@@ -244,7 +244,7 @@ fn pages_are_of_the_sequences_named() {
                     check_run(&page.entries, &model, 0, limit).expect("as the model says");
                 }
                 let Some(next) = page.next else { break };
-                start = Start::Behind(next);
+                start = Start::After(next);
             }
         }
     });
@@ -254,16 +254,16 @@ fn pages_are_of_the_sequences_named() {
 fn positions_and_percentiles_are_of_the_sequences_named() {
     let mut answered = 0_u32;
     let count = std::cell::Cell::new(0_u32);
-    on_moving_boards(|moving, board, asked, random| {
+    on_moving_boards(|moving, board, remote, random| {
         let members = moving.model(&AsOf(first_sequences(moving))).entries.len() as u64;
         let position = random.random_range(1..=members.max(1));
         let limit = random.random_range(1..20);
         let page = ok(from_position(board, position, limit));
-        let model = moving.model(&asked.as_of());
+        let model = moving.model(&remote.as_of());
         check_run(&page.entries, &model, position as usize - 1, limit).expect("as the model says");
         let target = ScoreTarget::Position(position);
-        if let Ok(found) = crate::query::at_once(scores_at(board, &[target])) {
-            let model = moving.model(&asked.as_of());
+        if let Ok(found) = crate::query::run_in_memory(scores_at(board, &[target])) {
+            let model = moving.model(&remote.as_of());
             let entry = model.entries.get(position as usize - 1);
             assert_eq!(found[0].is_some(), entry.is_some());
             if let (Some((score, standing)), Some(entry)) = (&found[0], entry) {
@@ -275,8 +275,8 @@ fn positions_and_percentiles_are_of_the_sequences_named() {
             }
         }
         let wanted = f64::from(random.random_range(0..=1_000)) / 10.0;
-        if let Ok(found) = crate::query::at_once(scores_at(board, &[ScoreTarget::Percentile(wanted)])) {
-            let model = moving.model(&asked.as_of());
+        if let Ok(found) = crate::query::run_in_memory(scores_at(board, &[ScoreTarget::Percentile(wanted)])) {
+            let model = moving.model(&remote.as_of());
             let total = model.entries.len() as u64;
             let percentile = |entry: &crate::query::model::ModelEntry| {
                 let worse = total - model.better(&entry.score) - model.tied(&entry.score);

@@ -46,7 +46,7 @@ fn batch(source: &mut EmbeddedSource) -> Vec<Message> {
 fn members(messages: &[Message]) -> Vec<String> {
     let member = |message: &Message| match &message.payload {
         Payload::Jobs(jobs) => jobs[0].as_ref().expect("a job").member.to_string(),
-        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Free { .. } => {
+        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Unpark { .. } => {
             panic!("only jobs were sent")
         }
     };

@@ -23,10 +23,10 @@ pub const COMMAND_HEADER: &str = "Ranktree-Command";
 const DEFINE: &str = "define";
 const DROP: &str = "drop";
 const TRIM: &str = "trim";
-const FREE: &str = "free";
+const UNPARK_COMMAND: &str = "free";
 /// All commands. If a command's meaning changes so that an earlier ranktree would misread it, it gets another
 /// name, which stops the earlier one.
-const COMMANDS: [&str; 4] = [DEFINE, DROP, TRIM, FREE];
+const COMMANDS: [&str; 4] = [DEFINE, DROP, TRIM, UNPARK_COMMAND];
 /// How many bytes of an undecodable job are kept.
 const BAD_JOB_BYTES: usize = 4_096;
 
@@ -45,7 +45,7 @@ struct CommandJson {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct FreeJson {
+struct UnparkJson {
     jobs: usize,
 }
 
@@ -55,11 +55,11 @@ struct TrimJson<'a> {
     #[serde(borrow)]
     board: Cow<'a, str>,
     incarnation: u64,
-    /// The key words of the place behind which entries are removed.
+    /// The key words of the trim point, after which entries are removed.
     words: Cow<'a, [u64]>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     member: Option<Cow<'a, str>>,
-    /// Members whose entries are removed if they lie behind that place.
+    /// Members whose entries are removed if they are after that point.
     #[serde(borrow)]
     members: Vec<Cow<'a, str>>,
 }
@@ -71,12 +71,12 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
             (DEFINE, board, incarnation, number, Some(DefinitionJson::from(&**definition)))
         }
         Payload::Drop { board, incarnation, number } => (DROP, board, incarnation, number, None),
-        Payload::Trim { board, incarnation, behind, members } => {
+        Payload::Trim { board, incarnation, point, members } => {
             let json = TrimJson {
                 board: board.as_str().into(),
                 incarnation: incarnation.0,
-                words: behind.words.as_slice().into(),
-                member: behind.member.as_deref().map(String::from_utf8_lossy),
+                words: point.words.as_slice().into(),
+                member: point.member.as_deref().map(String::from_utf8_lossy),
                 members: members.iter().map(|member| member.as_str().into()).collect(),
             };
             return Some((
@@ -84,10 +84,10 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
                 serde_json::to_vec(&json).expect("the value has no maps whose keys are not strings"),
             ));
         }
-        Payload::Free { jobs } => {
-            let json = FreeJson { jobs: *jobs };
+        Payload::Unpark { jobs } => {
+            let json = UnparkJson { jobs: *jobs };
             return Some((
-                FREE,
+                UNPARK_COMMAND,
                 serde_json::to_vec(&json).expect("the value has no maps whose keys are not strings"),
             ));
         }
@@ -101,7 +101,7 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
 /// What a message of the control subject asks for.
 pub enum Control {
     /// A command, or a bad job if it cannot be read, because that must not stop the shard.
-    RegisteredBoard(Payload),
+    Command(Payload),
     /// The name of a command of a later ranktree. Other nodes may have carried it out, so this one must not
     /// continue without it.
     Unknown(String),
@@ -113,9 +113,9 @@ pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Control {
     match command {
         Some(command) if !COMMANDS.contains(&command) => Control::Unknown(command.to_owned()),
         Some(command) => {
-            Control::RegisteredBoard(decode_command(command, bytes).unwrap_or_else(|| no_command(bytes)))
+            Control::Command(decode_command(command, bytes).unwrap_or_else(|| no_command(bytes)))
         }
-        None => Control::RegisteredBoard(no_command(bytes)),
+        None => Control::Command(no_command(bytes)),
     }
 }
 
@@ -125,10 +125,10 @@ pub fn no_command(bytes: &[u8]) -> Payload {
 }
 
 fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
-    if command == FREE {
-        let FreeJson { jobs } = serde_json::from_slice(bytes).ok()?;
+    if command == UNPARK_COMMAND {
+        let UnparkJson { jobs } = serde_json::from_slice(bytes).ok()?;
         // The jobs that one message unparks are applied under one hold of the lock.
-        return (1..=MAX_JOBS_PER_MESSAGE).contains(&jobs).then_some(Payload::Free { jobs });
+        return (1..=MAX_JOBS_PER_MESSAGE).contains(&jobs).then_some(Payload::Unpark { jobs });
     }
     if command == TRIM {
         return decode_trim(serde_json::from_slice(bytes).ok()?);
@@ -162,7 +162,7 @@ fn decode_trim(json: TrimJson<'_>) -> Option<Payload> {
     Some(Payload::Trim {
         board: BoardName::new(&board).ok()?,
         incarnation: Incarnation(incarnation),
-        behind: TrimPoint { words, member },
+        point: TrimPoint { words, member },
         members: members.collect::<Result<_, _>>().ok()?,
     })
 }
@@ -232,9 +232,9 @@ mod tests {
         let (_, bytes) =
             encode(&Payload::Drop { board: board.clone(), incarnation, number }).expect("a command");
         assert_eq!(bytes, br#"{"board":"a.b","incarnation":7}"#);
-        let (command, free) = encode(&Payload::Free { jobs: 256 }).expect("a command");
-        let Some(Payload::Free { jobs: 256 }) = decode_command(command, &free) else {
-            panic!("{}", String::from_utf8_lossy(&free));
+        let (command, unpark) = encode(&Payload::Unpark { jobs: 256 }).expect("a command");
+        let Some(Payload::Unpark { jobs: 256 }) = decode_command(command, &unpark) else {
+            panic!("{}", String::from_utf8_lossy(&unpark));
         };
         for jobs in ["0", "1001", "-1", "\"1\""] {
             assert!(decode_command(command, format!("{{\"jobs\":{jobs}}}").as_bytes()).is_none(), "{jobs}");
@@ -242,15 +242,13 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(COMMAND_HEADER, "define");
         for poison in [&b""[..], b"\xff", b"{}", b"{\"board\":\"a\",\"incarnation\":1}"] {
-            let Control::RegisteredBoard(Payload::Jobs(jobs)) = decode_control(Some(&headers), poison) else {
+            let Control::Command(Payload::Jobs(jobs)) = decode_control(Some(&headers), poison) else {
                 panic!("{poison:?}")
             };
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1);
         }
         // A command without its header, and a command on the jobs subject, are no commands.
-        let Control::RegisteredBoard(without_header) = decode_control(None, &bytes) else {
-            panic!("no header")
-        };
+        let Control::Command(without_header) = decode_control(None, &bytes) else { panic!("no header") };
         for payload in [without_header, decode_jobs(&mut BoardNames::default(), &bytes)] {
             let Payload::Jobs(jobs) = payload else { panic!("no header and no command") };
             let [Err(bad)] = &jobs[..] else { panic!("one bad job") };
@@ -263,21 +261,21 @@ mod tests {
         let members: Vec<MemberId> =
             ["p42", "a\"b\\c", "日本"].map(|id| MemberId::new(id).expect("an id")).into();
         for member in [None, Some("日本".as_bytes().into())] {
-            let behind = TrimPoint { words: Words::from_slice(&[0, u64::MAX, 7]), member };
+            let point = TrimPoint { words: Words::from_slice(&[0, u64::MAX, 7]), member };
             let board = BoardName::new("a.b").expect("a good name");
             let trim = Payload::Trim {
                 board: board.clone(),
                 incarnation: Incarnation(7),
-                behind: behind.clone(),
+                point: point.clone(),
                 members: members.clone(),
             };
             let (command, bytes) = encode(&trim).expect("a command");
-            let Some(Payload::Trim { board: b, incarnation: i, behind: c, members: m }) =
+            let Some(Payload::Trim { board: b, incarnation: i, point: c, members: m }) =
                 decode_command(command, &bytes)
             else {
                 panic!("{}", String::from_utf8_lossy(&bytes));
             };
-            assert_eq!((b, i, c, &m), (board, Incarnation(7), behind, &members));
+            assert_eq!((b, i, c, &m), (board, Incarnation(7), point, &members));
         }
         let many = vec!["m"; MAX_JOBS_PER_MESSAGE + 1];
         for (words, members) in [
@@ -302,7 +300,7 @@ mod tests {
         assert_eq!(name, "explode");
         for command in COMMANDS {
             headers.insert(COMMAND_HEADER, command);
-            let Control::RegisteredBoard(Payload::Jobs(jobs)) = decode_control(Some(&headers), b"{}") else {
+            let Control::Command(Payload::Jobs(jobs)) = decode_control(Some(&headers), b"{}") else {
                 panic!("{command}")
             };
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1, "{command}");

@@ -31,8 +31,8 @@ impl Names {
         format!("{}.control.{shard}", self.prefix)
     }
 
-    /// What the subjects begin with that answers to a node come by: apart from those of all others, who may
-    /// then be denied to read them.
+    /// The prefix of the subjects on which nodes receive replies. It differs from other clients' prefixes, so
+    /// that the operator can deny those clients permission to read it.
     pub fn inbox(&self) -> String {
         format!("_INBOX.{}", self.prefix)
     }

@@ -40,13 +40,13 @@ impl Members {
         }
         // By handle, one more than the index into `PLACES`; 0 for none.
         let mut places = vec![0_u8; space];
-        let leaving = self.leaving.iter().flat_map(HandleSet::handles);
+        let quarantined_before = self.quarantined_before_checkpoint.iter().flat_map(HandleSet::handles);
         let freeing = self.freeing.iter().flat_map(Segments::handles);
         let idle: [Box<dyn Iterator<Item = Handle> + '_>; 5] = [
             Box::new(self.free.handles()),
-            Box::new(self.held_back.handles()),
+            Box::new(self.unavailable_until_checkpoint_ends.handles()),
             Box::new(self.quarantined.handles()),
-            Box::new(leaving),
+            Box::new(quarantined_before),
             Box::new(freeing.chain(self.freeing_now.iter().copied())),
         ];
         for ((number, what), handles) in (1..).zip(PLACES).zip(idle) {
@@ -59,8 +59,8 @@ impl Members {
                 *place = number;
             }
         }
-        if self.checkpointed == u32::MAX && !self.held_back.is_empty() {
-            let held_back = self.held_back.len();
+        if self.checkpoint_handle_end == u32::MAX && !self.unavailable_until_checkpoint_ends.is_empty() {
+            let held_back = self.unavailable_until_checkpoint_ends.len();
             return Err(format!("{held_back} handles are held back, although no checkpoint is running"));
         }
         let mut members = 0;
@@ -146,7 +146,10 @@ mod tests {
         members.complete_checkpoint();
         assert_eq!(members.check(known.clone()), Ok(()));
         assert_eq!((members.free.len(), members.begin_checkpoint().is_empty()), (1, true));
-        assert_eq!((members.free.len(), members.held_back.len(), members.check(known)), (0, 1, Ok(())));
+        assert_eq!(
+            (members.free.len(), members.unavailable_until_checkpoint_ends.len(), members.check(known)),
+            (0, 1, Ok(()))
+        );
     }
 
     #[test]
@@ -172,7 +175,7 @@ mod tests {
                 "said" => members.add_tree(Handle(0), TreeId(1)),
                 "forgotten" => drop(known.pop()),
                 "another" => known[2].0 = TreeId(2),
-                "twice" => members.leaving.push(set_of(Handle(2))),
+                "twice" => members.quarantined_before_checkpoint.push(set_of(Handle(2))),
                 "lost" => drop(members.quarantined.remove(Handle(2))),
                 "in use" => members.freeing.push(set_of(Handle(0)).into_segments()),
                 "freed soon" => members.freeing_now.push(Handle(2)),
@@ -180,7 +183,11 @@ mod tests {
                 "stranger" => known.push((TreeId(0), Handle(9))),
                 "named" | "held back" => {
                     members.quarantined.remove(Handle(2));
-                    let to = if how == "named" { &mut members.free } else { &mut members.held_back };
+                    let to = if how == "named" {
+                        &mut members.free
+                    } else {
+                        &mut members.unavailable_until_checkpoint_ends
+                    };
                     to.push(Handle(2));
                 }
                 _ => unreachable!("it is one of these"),

@@ -25,7 +25,7 @@ pub struct Manifest {
     pub applied: Applied,
     /// The applied sequence when the last page was copied. A log that ends before it cannot bring the
     /// checkpoint to a consistent state.
-    pub seen: Sequence,
+    pub copied_through: Sequence,
     pub next_tree: u32,
     pub boards: Vec<ManifestBoard>,
     pub dropped: Vec<DroppedName>,
@@ -57,7 +57,7 @@ pub struct EntriesPage {
 struct ManifestWire {
     format_version: u32,
     applied: AppliedWire,
-    seen: u64,
+    copied_through: u64,
     next_tree: u32,
     boards: Vec<(String, u64, DefinitionWire, u32, u64)>,
     dropped: Vec<(String, u64)>,
@@ -82,7 +82,7 @@ pub fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     let mut bytes = to_vec(&ManifestWire {
         format_version: FORMAT_VERSION,
         applied: applied_to_wire(manifest.applied),
-        seen: manifest.seen.0,
+        copied_through: manifest.copied_through.0,
         next_tree: manifest.next_tree,
         boards: boards.collect(),
         dropped: dropped.collect(),
@@ -125,7 +125,7 @@ pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
     });
     Ok(Manifest {
         applied: applied_from_wire(&wire.applied)?,
-        seen: Sequence(wire.seen),
+        copied_through: Sequence(wire.copied_through),
         next_tree: wire.next_tree,
         boards,
         dropped: dropped.collect::<Result<_, Undecodable>>()?,

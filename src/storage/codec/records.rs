@@ -19,7 +19,7 @@ pub struct Meta {
     pub message_timestamp_micros: i64,
     pub message_hash: u64,
     pub jobs_rejected: u64,
-    /// Identity of the queue the sequences belong to: empty for the local source.
+    /// Identity of the queue the sequences belong to: empty for the embedded queue.
     pub stream: String,
     /// The latest time of any message so far. Records of format 1 lack it, and use the message's time.
     pub time_micros: i64,

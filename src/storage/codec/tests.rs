@@ -119,7 +119,7 @@ fn delta() -> Delta {
 fn manifest() -> Manifest {
     Manifest {
         applied: applied(),
-        seen: Sequence(1_850),
+        copied_through: Sequence(1_850),
         next_tree: 4,
         boards: vec![ManifestBoard {
             name: name("arena"),

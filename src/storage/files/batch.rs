@@ -11,7 +11,7 @@ const FAMILY_PUT: u8 = 0x05;
 const FAMILY_DELETE_RANGE: u8 = 0x0e;
 
 /// RocksDB's number of the last operation in a batch.
-pub fn last_sequence(record: &[u8]) -> Option<u64> {
+pub fn last_rocksdb_sequence(record: &[u8]) -> Option<u64> {
     let (first, rest) = record.split_first_chunk::<8>()?;
     let operations = u32::from_le_bytes(*rest.first_chunk::<4>()?);
     Some(u64::from_le_bytes(*first) + u64::from(operations).saturating_sub(1))

@@ -17,7 +17,7 @@ use crate::storage::files::frames::{Break, read_records};
 pub struct Logs {
     /// RocksDB's number of the last operation before the end or the break; `None` if there is no record
     /// before it.
-    pub last_sequence: Option<u64>,
+    pub last_rocksdb_sequence: Option<u64>,
     pub torn: Option<TornEnd>,
 }
 
@@ -47,7 +47,7 @@ pub fn check_logs(directory: &Path, key: &[u8]) -> Result<Logs, StorageError> {
     for (at, path) in files.iter().enumerate() {
         let bytes = read(path)?;
         let broken = read_records(&bytes, |record| {
-            logs.last_sequence = batch::last_sequence(record).or(logs.last_sequence);
+            logs.last_rocksdb_sequence = batch::last_rocksdb_sequence(record).or(logs.last_rocksdb_sequence);
             ControlFlow::Continue(())
         });
         if let Some(broken) = broken {

@@ -21,7 +21,7 @@ const IGNORABLE: u64 = 1 << 13;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct FlushedSequence {
     /// RocksDB's number of the last operation in files; 0 if it is not known.
-    pub last_sequence: u64,
+    pub last_rocksdb_sequence: u64,
 }
 
 /// Checks that RocksDB can read its manifest to the end without looping forever.
@@ -42,7 +42,8 @@ pub fn check_manifest(directory: &Path) -> Result<FlushedSequence, StorageError>
     let (mut records, mut in_files) = (0_u64, FlushedSequence::default());
     let broken = read_records(&manifest, |record| {
         records += 1;
-        in_files.last_sequence = in_files.last_sequence.max(last_sequence(record).unwrap_or(0));
+        in_files.last_rocksdb_sequence =
+            in_files.last_rocksdb_sequence.max(last_rocksdb_sequence(record).unwrap_or(0));
         ControlFlow::Continue(())
     });
     match broken {
@@ -56,7 +57,7 @@ pub fn check_manifest(directory: &Path) -> Result<FlushedSequence, StorageError>
 }
 
 /// The last operation in files, as an edit has it. This field comes before those of files.
-fn last_sequence(mut edit: &[u8]) -> Option<u64> {
+fn last_rocksdb_sequence(mut edit: &[u8]) -> Option<u64> {
     loop {
         match varint(&mut edit)? {
             LAST_SEQUENCE => return varint(&mut edit),

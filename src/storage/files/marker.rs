@@ -54,14 +54,17 @@ pub enum Stage {
 pub struct Floor {
     pub applied: u64,
     /// RocksDB's own number, which every operation raises.
-    pub sequence: u64,
+    pub rocksdb_sequence: u64,
 }
 
 impl Floor {
     /// The greater of both, by component.
     #[must_use]
     pub fn max(self, other: Self) -> Self {
-        Self { applied: self.applied.max(other.applied), sequence: self.sequence.max(other.sequence) }
+        Self {
+            applied: self.applied.max(other.applied),
+            rocksdb_sequence: self.rocksdb_sequence.max(other.rocksdb_sequence),
+        }
     }
 }
 
@@ -88,7 +91,7 @@ struct Written {
     floor: Floor,
     is_filled_from_stream: bool,
     /// Index of the floor that is written next.
-    turn: usize,
+    next_slot: usize,
     /// The file, opened by the first write.
     file: Option<File>,
 }
@@ -119,17 +122,17 @@ impl Marker {
         };
         // The floor that is lower, or damaged, is written next.
         let [first, _] = floors;
-        let turn = usize::from(first == Some(floor));
+        let next_slot = usize::from(first == Some(floor));
         let marker = Self::unwritten(path, stage, shard, shards);
         let is_filled_from_stream =
             checked(&bytes, SOURCE_AT, SOURCE.len()).is_some_and(|found| found == SOURCE);
-        let written = Mutex::new(Written { floor, is_filled_from_stream, turn, file: None });
+        let written = Mutex::new(Written { floor, is_filled_from_stream, next_slot, file: None });
         Ok(Some(Self { written, damage, ..marker }))
     }
 
     fn unwritten(path: PathBuf, stage: Stage, shard: u16, shards: u16) -> Self {
-        let (floor, turn) = (Floor::default(), 0);
-        let written = Mutex::new(Written { floor, is_filled_from_stream: false, turn, file: None });
+        let (floor, next_slot) = (Floor::default(), 0);
+        let written = Mutex::new(Written { floor, is_filled_from_stream: false, next_slot, file: None });
         Self { path, stage, shard, shards, written, damage: None }
     }
 
@@ -215,14 +218,15 @@ impl Marker {
         if floor == written.floor {
             return;
         }
-        let (turn, at) = (written.turn, FLOORS_AT.get(written.turn).copied().unwrap_or_default());
+        let (next_slot, at) =
+            (written.next_slot, FLOORS_AT.get(written.next_slot).copied().unwrap_or_default());
         if let Err(error) = self.write_at(&mut written, &encode_floor(floor), at) {
             // The data itself is on disk. The only consequence is that its loss would not be noticed.
             tracing::debug!(path = %self.path.display(), %error, "the applied sequence that was synced could not be written to the marker");
             return;
         }
         written.floor = floor;
-        written.turn = 1 - turn;
+        written.next_slot = 1 - next_slot;
     }
 
     fn write_at(&self, written: &mut Written, bytes: &[u8], at: usize) -> std::io::Result<()> {
@@ -290,11 +294,11 @@ fn decode_head(directory: &Path, bytes: &[u8]) -> Result<Option<(Stage, u16, u16
 }
 
 pub(super) fn encode_floor(floor: Floor) -> Vec<u8> {
-    with_checksum([floor.applied.to_le_bytes(), floor.sequence.to_le_bytes()].concat())
+    with_checksum([floor.applied.to_le_bytes(), floor.rocksdb_sequence.to_le_bytes()].concat())
 }
 
 fn decode_floor(bytes: &[u8], at: usize) -> Option<Floor> {
-    let (applied, sequence) = checked(bytes, at, FLOOR_BYTES)?.split_first_chunk::<8>()?;
-    let sequence = u64::from_le_bytes(*sequence.first_chunk::<8>()?);
-    Some(Floor { applied: u64::from_le_bytes(*applied), sequence })
+    let (applied, rocksdb_sequence) = checked(bytes, at, FLOOR_BYTES)?.split_first_chunk::<8>()?;
+    let rocksdb_sequence = u64::from_le_bytes(*rocksdb_sequence.first_chunk::<8>()?);
+    Some(Floor { applied: u64::from_le_bytes(*applied), rocksdb_sequence })
 }

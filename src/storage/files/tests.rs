@@ -150,7 +150,7 @@ fn read_marker(folder: &Path) -> Marker {
 #[test]
 fn golden_bytes_of_a_marker() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let floor = Floor { applied: 0x0102, sequence: 0x0304 };
+    let floor = Floor { applied: 0x0102, rocksdb_sequence: 0x0304 };
     Marker::put(folder.path(), Stage::InService, (2, 3), floor).expect("the disk takes it");
     let bytes = std::fs::read(folder.path().join(MARKER)).expect("it is there");
     assert_eq!(bytes.len(), 1536);
@@ -168,17 +168,17 @@ fn golden_bytes_of_a_marker() {
 fn a_manifest_says_what_is_in_files() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("CURRENT"), "MANIFEST-000005\n").expect("written");
-    let last_sequence = |edits: &[&[u8]]| {
+    let last_rocksdb_sequence = |edits: &[&[u8]]| {
         let edits: Vec<_> = edits.iter().map(|edit| edit.to_vec()).collect();
         std::fs::write(folder.path().join("MANIFEST-000005"), framed(&edits)).expect("written");
-        check_manifest(folder.path()).expect("it is whole").last_sequence
+        check_manifest(folder.path()).expect("it is whole").last_rocksdb_sequence
     };
     // The database's id, its comparator, logs, the next file, and where the files end.
     let edit = b"\x81\x40\x02id\x01\x03cmp\x02\x07\x09\x00\x03\x08\xcb\x01\x02\x0a\x06\x04\xac\x02";
-    assert_eq!(last_sequence(&[edit]), 300);
-    assert_eq!(last_sequence(&[edit, b"\x04\x05"]), 300);
-    assert_eq!(last_sequence(&[b"\x04\x05\x67 what it says of files", edit]), 300);
-    assert_eq!(last_sequence(&[b"\x67\x04\x05", b"\x04", b""]), 0);
+    assert_eq!(last_rocksdb_sequence(&[edit]), 300);
+    assert_eq!(last_rocksdb_sequence(&[edit, b"\x04\x05"]), 300);
+    assert_eq!(last_rocksdb_sequence(&[b"\x04\x05\x67 what it says of files", edit]), 300);
+    assert_eq!(last_rocksdb_sequence(&[b"\x67\x04\x05", b"\x04", b""]), 0);
 }
 
 #[test]
@@ -203,10 +203,10 @@ fn a_floor_only_rises_and_one_of_two_is_enough() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let marker =
         Marker::put(folder.path(), Stage::Created, (0, 1), Floor::default()).expect("the disk takes it");
-    for sequence in [5, 9, 7] {
-        marker.raise_floor(Floor { applied: sequence * 10, sequence });
+    for rocksdb_sequence in [5, 9, 7] {
+        marker.raise_floor(Floor { applied: rocksdb_sequence * 10, rocksdb_sequence });
     }
-    let highest = Floor { applied: 90, sequence: 9 };
+    let highest = Floor { applied: 90, rocksdb_sequence: 9 };
     assert_eq!((marker.floor(), read_marker(folder.path()).floor()), (highest, highest));
     // The one written last is torn: the other is what is known.
     let path = folder.path().join(MARKER);
@@ -214,7 +214,10 @@ fn a_floor_only_rises_and_one_of_two_is_enough() {
     bytes[1024] ^= 1;
     std::fs::write(&path, &bytes).expect("the disk takes it");
     let marker = read_marker(folder.path());
-    assert_eq!((marker.floor(), marker.damage), (Floor { applied: 50, sequence: 5 }, Some(Damage::OneFloor)));
+    assert_eq!(
+        (marker.floor(), marker.damage),
+        (Floor { applied: 50, rocksdb_sequence: 5 }, Some(Damage::OneFloor))
+    );
     bytes[0] ^= 1;
     std::fs::write(&path, &bytes).expect("the disk takes it");
     assert_eq!(read_marker(folder.path()).damage, Some(Damage::All));

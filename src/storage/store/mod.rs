@@ -160,8 +160,8 @@ impl Store {
         let before = *self.written.lock();
         // Other threads may write at the same time, so the number of the batch's last operation is this or
         // greater.
-        let sequence = self.db.latest_sequence_number() + count(batch.len());
-        let floor = before.max(Floor { applied: applied.0, sequence });
+        let rocksdb_sequence = self.db.latest_sequence_number() + count(batch.len());
+        let floor = before.max(Floor { applied: applied.0, rocksdb_sequence });
         let mut options = WriteOptions::default();
         options.set_sync(sync);
         self.db.write_opt(batch, &options)?;

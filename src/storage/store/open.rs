@@ -162,7 +162,8 @@ impl Store {
         };
         store.clear_staging()?;
         // RocksDB has written the content of its logs into files, and has synced them.
-        let floor = Floor { applied: meta.applied_sequence, sequence: store.db.latest_sequence_number() };
+        let floor =
+            Floor { applied: meta.applied_sequence, rocksdb_sequence: store.db.latest_sequence_number() };
         *store.written.lock() = floor;
         let marker = match marker {
             Some(marker) if marker.damage.is_none() => {
@@ -236,11 +237,11 @@ impl Store {
                 meta.applied_sequence, floor.applied
             )));
         }
-        if self.db.latest_sequence_number() < floor.sequence {
+        if self.db.latest_sequence_number() < floor.rocksdb_sequence {
             return Err(self.damaged(format!(
                 "it ends at RocksDB's operation {}, but operations up to {} had been synced",
                 self.db.latest_sequence_number(),
-                floor.sequence
+                floor.rocksdb_sequence
             )));
         }
         Ok(())
@@ -368,7 +369,7 @@ impl StoreLocation {
         let floor = marker.map(Marker::floor).unwrap_or_default();
         // A log without a record before its break is a new one. Everything that was written before it is in
         // files.
-        if logs.last_sequence.unwrap_or(in_files.last_sequence) < floor.sequence {
+        if logs.last_rocksdb_sequence.unwrap_or(in_files.last_rocksdb_sequence) < floor.rocksdb_sequence {
             return Err(self.damaged(format!(
                 "its log {name} is broken after {at} of {length} bytes, before the end of what had been synced"
             )));

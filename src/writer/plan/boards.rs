@@ -80,13 +80,13 @@ impl Batch<'_> {
             let changed = changed.range((handle, TreeId(0))..=(handle, TreeId(u32::MAX)));
             changed.map(|(_, tree)| *tree).collect()
         });
-        let (mut names, mut behind) = (Vec::new(), None);
+        let (mut names, mut last_tree) = (Vec::new(), None);
         loop {
             // Trees of dropped boards are counted as well, as there may be many.
-            let before = self.shard.members.trees_after(handle, behind).take(TREES_PER_YIELD);
+            let before = self.shard.members.trees_after(handle, last_tree).take(TREES_PER_YIELD);
             let before: Vec<TreeId> = before.collect();
             let Some(last) = before.last() else { break };
-            behind = Some(*last);
+            last_tree = Some(*last);
             names.extend(before.iter().filter_map(|tree| self.board_of_entry(*tree, handle)));
             self.shard.yield_if_due();
         }
@@ -106,8 +106,8 @@ impl Batch<'_> {
         let known = self.shard.tree(tree).map(|window| &window.board);
         let name = known.or_else(|| self.new_trees.get(&tree))?;
         // Another incarnation of the name has another tree.
-        let is_it = self.board(name).is_some_and(|board| board.tree == tree);
-        (is_it && self.entry(tree, handle).is_some()).then(|| name.clone())
+        let is_current_incarnation = self.board(name).is_some_and(|board| board.tree == tree);
+        (is_current_incarnation && self.entry(tree, handle).is_some()).then(|| name.clone())
     }
 
     pub(super) fn define(

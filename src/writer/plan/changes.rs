@@ -82,14 +82,14 @@ impl Batch<'_> {
 
     pub(super) fn find_member(&self, member: &MemberId) -> Option<Handle> {
         let members = &self.shard.members;
-        members.get(member.as_bytes()).or_else(|| self.newcomers.get(member.as_bytes()).copied())
+        members.get(member.as_bytes()).or_else(|| self.new_members.get(member.as_bytes()).copied())
     }
 
     pub(super) fn add_member(&mut self, member: &MemberId) -> Handle {
-        let handle = self.shard.members.upcoming(self.added);
+        let handle = self.shard.members.nth_next_handle(self.added);
         self.added += 1;
         self.step.added.push(member.as_bytes().into());
-        self.newcomers.insert(member.as_bytes().into(), handle);
+        self.new_members.insert(member.as_bytes().into(), handle);
         handle
     }
 }

@@ -63,17 +63,17 @@ impl Batch<'_> {
     /// Plans one job as a step of its own, so that the answer has the member's rank before and after.
     ///
     /// # Arguments
-    /// `then`: `applied`, but with the effective time of the message that brought the job. For a job that was
-    /// parked, that is an earlier message.
+    /// `job_applied`: `applied`, with the effective time of the message that brought the job. For a job that
+    /// was parked, that is an earlier message.
     pub(super) fn plan_answered_job(
         &mut self,
         job: &Result<Job, BadJob>,
         index: usize,
-        then: Applied,
+        job_applied: Applied,
         applied: Applied,
     ) -> PlannedJob {
         self.outcome_boards = Some(Vec::new());
-        let outcome = self.plan_job(job, index, then);
+        let outcome = self.plan_job(job, index, job_applied);
         let boards = self.outcome_boards.take().unwrap_or_default();
         let step = self.take_step(applied);
         match outcome {
@@ -272,10 +272,11 @@ impl Batch<'_> {
         }
         if let Some(mut outcome_boards) = self.outcome_boards.take() {
             if let Some(board) = self.board(name) {
-                let (board, definition) = (name.clone(), Arc::clone(board.definition));
+                let (definition, incarnation) = (Arc::clone(board.definition), board.incarnation);
                 outcome_boards.push(PlannedBoard {
-                    board,
+                    board: name.clone(),
                     definition,
+                    incarnation,
                     tree,
                     handle,
                     changed: decision.changed,

@@ -7,7 +7,8 @@ use crate::writer::plan::parked::UnparkedJobs;
 use crate::writer::plan::{Batch, PlannedStep};
 use crate::writer::source::{Message, OutcomeSender, Payload};
 
-/// Jobs per step of messages that no client waits for: some 50 µs under the lock.
+/// A step of messages that no client waits for is closed once it has so many jobs. To apply 64 jobs takes
+/// some 50 µs under the lock. The step is longer if its last message brings more.
 const STEP_JOBS: usize = 64;
 /// Parked jobs that a definition unparks: enough for the first jobs of a board, few enough to apply in one
 /// step.
@@ -16,13 +17,13 @@ const UNPARKED_BY_DEFINITION: usize = if cfg!(test) { 3 } else { 64 };
 impl Batch<'_> {
     pub(super) fn plan_message(&mut self, message: Message, applied: Applied) {
         // Jobs get the effective time. Readers and the disk get the message's own.
-        let timed = Applied { timestamp: self.time, ..applied };
+        let job_applied = Applied { timestamp: self.time, ..applied };
         match (message.payload, message.answer) {
             (Payload::Jobs(jobs), Some(answer)) => {
                 self.close_step();
                 let mut planned = Vec::with_capacity(jobs.len());
                 self.with_look_ahead(&jobs, |batch, index, job| {
-                    planned.push(batch.plan_answered_job(job, index, timed, applied));
+                    planned.push(batch.plan_answered_job(job, index, job_applied, applied));
                 });
                 let mut unparked = self.unpark(jobs.len(), jobs.len(), applied).answered;
                 self.close_partial_step(applied, &mut unparked);
@@ -37,7 +38,7 @@ impl Batch<'_> {
             (Payload::Jobs(jobs), None) => {
                 self.with_look_ahead(&jobs, |batch, index, job| {
                     // The rejection is already recorded, and no client waits for it.
-                    let _ = batch.plan_job(job, index, timed);
+                    let _ = batch.plan_job(job, index, job_applied);
                 });
                 let unparked = self.unpark(jobs.len(), jobs.len(), applied);
                 self.end_message(jobs.len(), unparked, applied);
@@ -55,7 +56,7 @@ impl Batch<'_> {
                 let unparked = self.unpark(UNPARKED_BY_DEFINITION, 0, applied);
                 self.end_command(unparked, 0, applied, answer);
             }
-            (Payload::Free { jobs }, answer) => {
+            (Payload::Unpark { jobs }, answer) => {
                 let unparked = self.unpark(jobs, 0, applied);
                 self.end_command(unparked, 0, applied, answer);
             }
@@ -64,10 +65,10 @@ impl Batch<'_> {
                 self.drop_board(board, incarnation, number);
                 self.end_command(UnparkedJobs::default(), 0, applied, answer);
             }
-            (Payload::Trim { board, incarnation, behind, members }, answer) => {
+            (Payload::Trim { board, incarnation, point, members }, answer) => {
                 // A trim gets a step of its own: it is as much as one hold of the lock may do.
                 self.close_step();
-                let removed = self.trim(&board, incarnation, &behind, &members, timed);
+                let removed = self.trim(&board, incarnation, &point, &members, job_applied);
                 self.end_command(UnparkedJobs::default(), removed, applied, answer);
             }
         }

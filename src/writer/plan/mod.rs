@@ -1,4 +1,5 @@
-//! Plan: computes what a batch of messages changes, against the state before it. Changes nothing itself.
+//! Plan: computes what a batch of messages changes, against the state before it. Changes nothing on the
+//! shard; it may create boards in the registry.
 //!
 //! Knows: jobs, the current entries, and the batch's own earlier changes. Must not know: disks; it gets a
 //! shard to read and returns a [`Plan`].
@@ -83,7 +84,7 @@ pub struct Planner<'a> {
     /// The effective time of the last message; see [`Plan::time`].
     pub time: Timestamp,
     /// Reads a line of parked jobs, as of the last commit.
-    pub parked: &'a ReadParked<'a>,
+    pub read_parked: &'a ReadParked<'a>,
 }
 
 struct Batch<'a> {
@@ -96,7 +97,7 @@ struct Batch<'a> {
     /// boards.
     changed_by_member: Option<BTreeSet<(Handle, TreeId)>>,
     /// Members that the shard does not know yet.
-    newcomers: HashMap<Box<[u8]>, Handle, RandomState>,
+    new_members: HashMap<Box<[u8]>, Handle, RandomState>,
     added: usize,
     boards: ChangedBoards,
     /// The boards of the trees that this batch creates.
@@ -145,7 +146,7 @@ impl Planner<'_> {
         let jobs = CHANGES_RESERVED.min(jobs);
         let (net_changes, net_change_index) =
             (Vec::with_capacity(jobs), HashMap::with_capacity_and_hasher(jobs, FixedState::default()));
-        let newcomers = HashMap::with_capacity_and_hasher(jobs, RandomState::default());
+        let new_members = HashMap::with_capacity_and_hasher(jobs, RandomState::default());
         let shard = YieldingReadGuard::new(self.shard, Purpose::Plan);
         // Not the first message's own sequence: the delta covers a gap in the queue that an operator has
         // accepted.
@@ -158,7 +159,7 @@ impl Planner<'_> {
             net_changes,
             net_change_index,
             changed_by_member: None,
-            newcomers,
+            new_members,
             added: 0,
             boards: BTreeMap::new(),
             new_trees: BTreeMap::new(),
@@ -204,9 +205,9 @@ impl Planner<'_> {
 
 impl Batch<'_> {
     fn finish(mut self, first: Sequence, applied: Applied) -> Plan {
-        let (newcomers, all) = (&self.newcomers, &self.net_changes);
+        let (new_members, all) = (&self.new_members, &self.net_changes);
         let (names, net_changes) = self.shard.unlocked(|| {
-            let names = newcomers.iter().map(|(id, handle)| (*handle, &**id));
+            let names = new_members.iter().map(|(id, handle)| (*handle, &**id));
             let names: HashMap<Handle, &[u8], FixedState> = names.collect();
             // Changes that cancel out are logged too: a checkpoint may have read the entry while the batch
             // was half applied.

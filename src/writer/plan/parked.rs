@@ -95,9 +95,9 @@ impl Batch<'_> {
         self.replaying_parked = true;
         let mut budget = limit.min(UNPARKED_PER_MESSAGE);
         while budget > 0 {
-            let Some(turn) = self.parking.as_mut().and_then(Parking::check_out_line) else { break };
-            let line = turn.line;
-            let mut jobs = match self.read(turn, budget, at_board_limit) {
+            let Some(checked_out) = self.parking.as_mut().and_then(Parking::check_out_line) else { break };
+            let line = checked_out.line;
+            let mut jobs = match self.read_front_of_line(checked_out, budget, at_board_limit) {
                 Ok(jobs) => jobs,
                 Err(reason) => {
                     self.unreadable = Some(reason);
@@ -106,7 +106,9 @@ impl Batch<'_> {
             };
             let before = unparked.count;
             while unparked.count - before < budget
-                && jobs.first().is_some_and(|(_, parked)| at_board_limit || self.unknown(parked).is_none())
+                && jobs
+                    .first()
+                    .is_some_and(|(_, parked)| at_board_limit || self.first_unknown_board(parked).is_none())
                 && let Some((place, parked)) = jobs.take_first()
             {
                 self.shard.yield_if_due();
@@ -135,7 +137,7 @@ impl Batch<'_> {
     fn check_in_line(&mut self, line: u32, unparked: usize, jobs: FrontOfLine, was_seen: bool) {
         let mut next = jobs.first().cloned();
         if let Some((place, parked)) = next.as_mut().filter(|_| was_seen)
-            && let Some(board) = self.unknown(parked).filter(|board| *board != parked.board)
+            && let Some(board) = self.first_unknown_board(parked).filter(|board| *board != parked.board)
         {
             parked.board = board;
             self.put_parked(line, *place, parked);
@@ -147,7 +149,7 @@ impl Batch<'_> {
     }
 
     /// The index of the first unknown board among those that a job names.
-    fn unknown(&self, parked: &ParkedJob) -> Option<u32> {
+    fn first_unknown_board(&self, parked: &ParkedJob) -> Option<u32> {
         let mut boards = (0..).zip(parked.job.boards());
         boards.find(|(_, name)| self.board(name).is_none()).map(|(at, _)| at)
     }
@@ -172,15 +174,15 @@ impl Batch<'_> {
         answered: &mut Vec<PlannedUnparked>,
     ) {
         // Its effects belong to this message; its time is that of the message that brought it.
-        let then = Applied { timestamp, ..applied };
+        let job_applied = Applied { timestamp, ..applied };
         let job = Ok(job);
         let Some(to) = self.take_waiter(place) else {
             // The rejection is already recorded, and no client waits for it.
-            let _ = self.plan_job(&job, index, then);
+            let _ = self.plan_job(&job, index, job_applied);
             return;
         };
         self.close_partial_step(applied, answered);
-        let planned = self.plan_answered_job(&job, index, then, applied);
+        let planned = self.plan_answered_job(&job, index, job_applied, applied);
         answered.push(PlannedUnparked { job: planned, to: Some(to) });
     }
 
@@ -200,13 +202,13 @@ impl Batch<'_> {
 
     /// Reads the first jobs of a line: up to `limit` that can be unparked, and the next one, which the line
     /// is then filed by. The rest is not read.
-    fn read(
+    fn read_front_of_line(
         &mut self,
-        turn: CheckedOutLine,
+        checked_out: CheckedOutLine,
         limit: usize,
         at_board_limit: bool,
     ) -> Result<FrontOfLine, String> {
-        let CheckedOutLine { line, first, board, on_disk, fresh } = turn;
+        let CheckedOutLine { line, first, board, on_disk, fresh } = checked_out;
         let wanted = on_disk.min(limit + 1);
         let mut waits = false;
         let (planner, boards) = (self.planner, &self.boards);
@@ -221,12 +223,12 @@ impl Batch<'_> {
         let stored = if wanted == 0 {
             Vec::new()
         } else {
-            self.shard.unlocked(|| (planner.parked)(line, first, wanted, &mut read_on))?
+            self.shard.unlocked(|| (planner.read_parked)(line, first, wanted, &mut read_on))?
         };
         let is_cut_off = stored.len() != wanted && !waits;
         if is_cut_off || stored.first().is_some_and(|(place, _)| *place != first) {
             return Err(format!(
-                "only {} of the {wanted} waiting jobs from {first:?} on could be found on disk",
+                "only {} of the {wanted} parked jobs from {first:?} on could be found on disk",
                 stored.len()
             ));
         }

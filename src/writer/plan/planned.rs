@@ -17,6 +17,7 @@ use crate::writer::source::OutcomeSender;
 pub struct PlannedBoard {
     pub board: BoardName,
     pub definition: Arc<Definition>,
+    pub incarnation: Incarnation,
     pub tree: TreeId,
     pub handle: Option<Handle>,
     pub changed: bool,

@@ -159,7 +159,7 @@ fn boards_that_no_checkpoint_saw_leave_nothing_to_remove() {
 fn checkpoints_complete_beside_a_writer_that_does_nothing_but_drop_boards() {
     let mut harness = with_members(9);
     let policy =
-        CheckpointPolicy { changes_min: 1, changes_percent: 0, rest_factor: 0, interval: Duration::MAX };
+        CheckpointPolicy { changes_min: 1, changes_percent: 0, pause_factor: 0, interval: Duration::MAX };
     let mut checkpointer = Checkpointer::new(policy, CheckpointGate::default(), 0);
     let mut completed = Vec::new();
     while completed.len() < 10 && checkpointer.failures() == 0 {
@@ -167,7 +167,7 @@ fn checkpoints_complete_beside_a_writer_that_does_nothing_but_drop_boards() {
             harness.batch(&[Say::Drop(board(name))]);
             let jobs = (0..9).map(|number| job(&format!("m{number}"), &[("auto", &[1]), (name, &[number])]));
             harness.batch(&[Say::Jobs(jobs.collect())]);
-            checkpointer.count(19);
+            checkpointer.add_changes(19);
             completed.extend(checkpointer.poll(&harness.shard).map(|(sequence, _)| sequence));
             if checkpointer.is_due(9) {
                 checkpointer.start_if_admitted(harness.store(), &harness.shard);

@@ -131,12 +131,12 @@ fn checkpoint_waits_for_the_gate() {
     let gate = CheckpointGate::default();
     let others = gate.enqueue();
     let policy =
-        CheckpointPolicy { changes_min: 3, changes_percent: 0, rest_factor: 0, interval: Duration::MAX };
+        CheckpointPolicy { changes_min: 3, changes_percent: 0, pause_factor: 0, interval: Duration::MAX };
     let mut checkpointer = Checkpointer::new(policy, gate, 3);
     assert!(checkpointer.is_due(3));
     checkpointer.start_if_admitted(harness.store(), &harness.shard);
     harness.batch(&[Say::Jobs(vec![job("m1", &[("auto", &[6])])])]);
-    checkpointer.count(1);
+    checkpointer.add_changes(1);
     let set_aside = |harness: &Harness| {
         let shard = harness.shard.read(Purpose::Read);
         shard.trees().map(|(_, tree)| tree.tree.pending_pages()).sum::<usize>()
@@ -159,20 +159,20 @@ fn checkpoint_waits_for_the_gate() {
 fn a_checkpoint_is_due_after_few_changes_unless_the_last_one_was_long_in_proportion() {
     let mut harness = with_members(3);
     harness.batch(&[Say::Jobs(vec![job("m0", &[("auto", &[5])])])]);
-    let policy = |rest_factor| CheckpointPolicy {
+    let policy = |pause_factor| CheckpointPolicy {
         changes_min: 10,
-        rest_factor,
+        pause_factor,
         changes_percent: 50,
         interval: Duration::MAX,
     };
-    for (rest_factor, changes, due) in
+    for (pause_factor, changes, due) in
         [(0, 9, false), (0, 10, true), (u32::MAX, 10, false), (u32::MAX, 499, false), (u32::MAX, 500, true)]
     {
-        let mut checkpointer = Checkpointer::new(policy(rest_factor), CheckpointGate::default(), 1);
+        let mut checkpointer = Checkpointer::new(policy(pause_factor), CheckpointGate::default(), 1);
         checkpointer.start_if_admitted(harness.store(), &harness.shard);
         checkpointer.wait(&harness.shard).expect("it completes, and takes longer than nothing");
-        checkpointer.count(changes);
-        assert_eq!(checkpointer.is_due(1_000), due, "{changes} changes, a rest of {rest_factor}");
+        checkpointer.add_changes(changes);
+        assert_eq!(checkpointer.is_due(1_000), due, "{changes} changes, a pause factor of {pause_factor}");
     }
     harness.check_all();
 }

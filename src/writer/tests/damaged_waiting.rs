@@ -70,7 +70,7 @@ fn each_damage_of_a_parked_job_is_reported() {
             "job 0 of message 3, which waits for its board, belongs to a message after the last applied one, 2"
                 .to_owned(),
         ),
-        (key(own_b, (2, 0))[..12].to_vec(), None, "the key of a waiting job is not valid; it has 12 bytes".to_owned()),
+        (key(own_b, (2, 0))[..12].to_vec(), None, "the key of a parked job is not valid; it has 12 bytes".to_owned()),
     ];
     for (key, value, said) in cases {
         let fed = fed();
@@ -99,5 +99,5 @@ fn a_great_many_findings_are_counted_and_not_listed() {
     }
     let (waiting, wrong) = verified(&fed);
     assert_eq!((waiting, wrong.len()), (105, 21));
-    assert_eq!(wrong[20], "80 more findings in waiting jobs are not listed");
+    assert_eq!(wrong[20], "80 more findings in parked jobs are not listed");
 }

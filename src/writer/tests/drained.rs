@@ -469,7 +469,7 @@ fn a_plan_that_is_never_committed_leaves_every_handle_accounted_for() {
         let (model, last, rejected) = (harness.model.clone(), harness.last, harness.rejected);
         let before = {
             let shard = harness.shard.read(Purpose::Read);
-            (shard.members.handle_space(), shard.members.len(), shard.members.upcoming(0))
+            (shard.members.handle_space(), shard.members.len(), shard.members.nth_next_handle(0))
         };
         let plan = harness.plan(says).expect("there is a message");
         assert!(plan.changes > 0, "it would change something");
@@ -477,7 +477,7 @@ fn a_plan_that_is_never_committed_leaves_every_handle_accounted_for() {
         (harness.model, harness.last, harness.rejected) = (model, last, rejected);
         let shard = harness.shard.read(Purpose::Read);
         shard.check_handles().expect("every handle is in one place");
-        let after = (shard.members.handle_space(), shard.members.len(), shard.members.upcoming(0));
+        let after = (shard.members.handle_space(), shard.members.len(), shard.members.nth_next_handle(0));
         assert_eq!(after, before);
     };
     let leave = |ids: std::ops::Range<i64>| {

@@ -154,8 +154,8 @@ impl Fed {
         *self.drops.entry(name.to_owned()).or_default() += 1;
     }
 
-    pub fn free(&mut self, jobs: usize) {
-        self.next.push((Payload::Free { jobs }, false));
+    pub fn unpark(&mut self, jobs: usize) {
+        self.next.push((Payload::Unpark { jobs }, false));
     }
 
     /// Plans and commits what was said, and applies it unless the process dies first.
@@ -197,7 +197,7 @@ impl Fed {
                     shards: 1,
                     registry: &Registry::new(true),
                     time: Timestamp::default(),
-                    parked: &parked,
+                    read_parked: &parked,
                 };
                 planner.plan(messages, parking)
             };
@@ -279,7 +279,7 @@ impl Fed {
     pub fn free_all(&mut self) {
         self.batch(false);
         while self.parking.as_ref().expect("it is there between batches").has_ready() {
-            self.free(2);
+            self.unpark(2);
             self.batch(false);
         }
     }

@@ -160,11 +160,11 @@ impl Harness {
                     else {
                         continue;
                     };
-                    let behind = cut(&definition, place);
+                    let point = trim_point(&definition, place);
                     let members =
                         members.iter().map(|id| MemberId::new(id.as_str()).expect("an id")).collect();
                     let board = name.clone();
-                    (Payload::Trim { board, incarnation, behind, members }, Some(oneshot::channel()))
+                    (Payload::Trim { board, incarnation, point, members }, Some(oneshot::channel()))
                 }
             };
             let life = match say {
@@ -201,7 +201,7 @@ impl Harness {
             shards: 1,
             registry: &self.registry,
             time: Timestamp::default(),
-            parked: &|_, _, _, _| Ok(Vec::new()),
+            read_parked: &|_, _, _, _| Ok(Vec::new()),
         };
         Some(planner.plan(messages, None))
     }
@@ -366,7 +366,7 @@ pub fn time(sequence: u64) -> Timestamp {
 }
 
 /// As a node makes it of what a client asks for.
-fn cut(definition: &Definition, place: &Place) -> TrimPoint {
+fn trim_point(definition: &Definition, place: &Place) -> TrimPoint {
     let score = Score::new(&place.score).expect("some keys");
     match &place.member {
         Some((reached, id)) => {

@@ -88,7 +88,7 @@ fn arrivals(
         let words = definition.entry_words(&score, at, id.as_bytes());
         let state = EntryState::Listed(words);
         let after = Entry { state, updated_at: at, version, has_metadata: false };
-        Change { tree, handle: shard.members.upcoming(nth), after: Some(after) }
+        Change { tree, handle: shard.members.nth_next_handle(nth), after: Some(after) }
     };
     Step {
         added: ids.iter().map(|id| id.as_bytes().into()).collect(),

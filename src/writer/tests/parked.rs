@@ -25,7 +25,7 @@ enum Event {
     /// Also of a board that is there: whoever brings a definition may bring it twice.
     Define(&'static str),
     Drop(&'static str),
-    Free(usize),
+    Unpark(usize),
     EndBatch,
     Restart,
     /// The batch is committed, and the process dies before it is applied.
@@ -38,7 +38,7 @@ fn events(drops: bool) -> impl Strategy<Value = Vec<Event>> {
             .prop_map(|(jobs, asks)| Event::Jobs(jobs, asks)),
         2 => prop::sample::select(BOARDS.to_vec()).prop_map(Event::Define),
         u32::from(drops) => prop::sample::select(BOARDS.to_vec()).prop_map(Event::Drop),
-        2 => (1_usize..5).prop_map(Event::Free),
+        2 => (1_usize..5).prop_map(Event::Unpark),
         3 => Just(Event::EndBatch),
         1 => Just(Event::Restart),
         1 => Just(Event::Die),
@@ -52,7 +52,7 @@ fn play(fed: &mut Fed, events: Vec<Event>) {
             Event::Jobs(jobs, asks) => fed.say(jobs, asks),
             Event::Define(name) => fed.define(name),
             Event::Drop(name) => fed.drop_board(name),
-            Event::Free(jobs) => fed.free(jobs),
+            Event::Unpark(jobs) => fed.unpark(jobs),
             Event::EndBatch => fed.batch(false),
             Event::Restart => {
                 fed.batch(false);
@@ -165,7 +165,7 @@ fn drop_blocks_parked_jobs_again() {
     assert_eq!(fed.waiting(), 5, "a definition unparks three");
     fed.drop_board("auto");
     fed.batch(false);
-    fed.free(100);
+    fed.unpark(100);
     fed.batch(false);
     assert_eq!(fed.waiting(), 5);
     assert!(fed.shard.read(Purpose::Read).board("auto").is_none());
@@ -213,7 +213,7 @@ fn however_many_jobs_wait_each_is_applied_and_no_step_is_long() {
     let (mut longest, started) = (Duration::ZERO, Instant::now());
     while fed.waiting() > 0 {
         let waiting = fed.waiting();
-        fed.free(PER_MESSAGE);
+        fed.unpark(PER_MESSAGE);
         let began = Instant::now();
         fed.batch(false);
         longest = longest.max(began.elapsed());
@@ -267,7 +267,7 @@ fn lines_looked_at_per_message_are_bounded() {
         "a definition looks at three"
     );
     for looks in [8, 13] {
-        fed.free(5);
+        fed.unpark(5);
         fed.batch(false);
         assert_eq!((fed.waiting(), fed.looks.get(), fed.reads.get()), (JOBS, looks, looks));
     }
@@ -276,7 +276,7 @@ fn lines_looked_at_per_message_are_bounded() {
     fed.define("more");
     fed.batch(false);
     assert_eq!((fed.waiting(), fed.looks.get()), (JOBS - 3, 16));
-    fed.free(1_000);
+    fed.unpark(1_000);
     fed.batch(false);
     assert_eq!((fed.waiting(), fed.looks.get()), (0, 13 + JOBS));
     fed.check();

@@ -117,13 +117,13 @@ pub fn copy_of(payload: &Payload) -> Payload {
         Payload::Drop { board, incarnation, number } => {
             Payload::Drop { board: board.clone(), incarnation: *incarnation, number: *number }
         }
-        Payload::Trim { board, incarnation, behind, members } => Payload::Trim {
+        Payload::Trim { board, incarnation, point, members } => Payload::Trim {
             board: board.clone(),
             incarnation: *incarnation,
-            behind: behind.clone(),
+            point: point.clone(),
             members: members.clone(),
         },
-        Payload::Free { jobs } => Payload::Free { jobs: *jobs },
+        Payload::Unpark { jobs } => Payload::Unpark { jobs: *jobs },
     }
 }
 
@@ -182,7 +182,7 @@ impl Running {
         reopen: impl Fn() -> Result<crate::storage::Store, StorageError> + Send + 'static,
     ) -> Writer<S> {
         let policy =
-            CheckpointPolicy { changes_min: 3, changes_percent: 0, rest_factor: 0, interval: Duration::MAX };
+            CheckpointPolicy { changes_min: 3, changes_percent: 0, pause_factor: 0, interval: Duration::MAX };
         Writer {
             id: ShardId(0),
             shards: self.shards,

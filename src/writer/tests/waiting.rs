@@ -66,12 +66,12 @@ fn a_job_that_waited_is_told_of_with_its_place_when_its_board_comes() {
     assert_eq!(running.board("b"), [("o".to_owned(), 9), ("m".to_owned(), 7)]);
 }
 
-/// Format 1 kept waiting jobs in no lines. A start moves them to theirs, and they are applied in their order.
+/// Format 1 kept parked jobs in no lines. A start moves them to theirs, and they are applied in their order.
 #[test]
 fn jobs_that_wait_in_a_directory_of_format_1_are_applied() {
     let running = Running::new(true);
     let waiting = [job("m", &[("b", &[5])]), job("n", &[("b", &[1])]), job("m", &[("b", &[2])]).op(Op::Incr)];
-    let (source, _) = VecSource::new(vec![define("b"), Payload::Free { jobs: 10 }]);
+    let (source, _) = VecSource::new(vec![define("b"), Payload::Unpark { jobs: 10 }]);
     let store = running.store.get().expect("it is open");
     for (index, job) in (0..).zip(&waiting) {
         let (sequence, job) = (Sequence(0), wire::encode(job));
@@ -90,7 +90,7 @@ fn jobs_that_wait_in_a_directory_of_format_1_are_applied() {
 
 /// A job that waits and cannot be read must not be passed over.
 #[test]
-fn a_waiting_job_that_cannot_be_read_halts_the_shard_and_says_which() {
+fn a_parked_job_that_cannot_be_read_halts_the_shard_and_says_which() {
     let running = Running::new(true);
     let (source, _) = VecSource::new(vec![jobs(vec![job("m", &[("b", &[5])])])]);
     Writer { parking: Some(parking()), ..running.writer(source) }.run();
@@ -125,7 +125,7 @@ fn a_restart_goes_on_rejecting_what_waits_for_boards_that_cannot_come() {
     let has_ready_jobs = running.health.has_ready_jobs();
     running.health.set_has_ready_jobs(false);
     let (mut source, _) =
-        VecSource::new(vec![jobs(Vec::new()), jobs(Vec::new()), Payload::Free { jobs: 100 }]);
+        VecSource::new(vec![jobs(Vec::new()), jobs(Vec::new()), Payload::Unpark { jobs: 100 }]);
     let (mut fetches, asked) = (0, Arc::new(AtomicBool::new(false)));
     let seen = Arc::clone(&asked);
     // The first fetch brings nothing, and the second is made when the writer has looked around.

@@ -354,7 +354,7 @@ fn settings_that_require_or_exclude_each_other_do_so_wherever_they_are_set() {
                 _ => None,
             };
             check(&tls, lacking);
-            let both = first.and(second).map(|_| "--tokens and --token-list are given");
+            let both = first.and(second).map(|_| "--tokens and --token-list are both set");
             check(&lists, both);
         }
     }

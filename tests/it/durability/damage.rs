@@ -246,16 +246,13 @@ fn verify_reads_parked_jobs_and_reports_one_in_a_wrong_line() {
     };
     let (code, said) = verified();
     assert!(
-        code == Some(0) && said.contains("1 entry, 0 waiting jobs, ") && said.contains("no errors found"),
+        code == Some(0) && said.contains("1 entry, 0 parked jobs, ") && said.contains("no errors found"),
         "{said}"
     );
     let [own, shared] = lines_of(&MemberId::new("m").expect("a good id"));
     park(own, 5);
     let (code, said) = verified();
-    assert!(
-        code == Some(0) && said.contains("1 waiting job, ") && said.contains("no errors found"),
-        "{said}"
-    );
+    assert!(code == Some(0) && said.contains("1 parked job, ") && said.contains("no errors found"), "{said}");
     park(own + 1, 6);
     let (code, said) = verified();
     let wrong = format!(
@@ -263,7 +260,7 @@ fn verify_reads_parked_jobs_and_reports_one_in_a_wrong_line() {
         own + 1
     );
     assert!(code == Some(1) && said.contains("errors were found") && said.contains(&wrong), "{said}");
-    assert!(said.contains("1 finding in waiting jobs") && !said.contains("rebuild"), "{said}");
+    assert!(said.contains("1 finding in parked jobs") && !said.contains("rebuild"), "{said}");
 }
 
 #[test]
@@ -309,7 +306,7 @@ fn a_signal_ends_loading_and_the_progress_is_reported() {
             let mut said = said;
             said.read_to_string(&mut words).expect("it is text");
             assert_eq!(status.code(), Some(2), "{words}");
-            assert!(words.contains("stopped by a signal"), "{words}");
+            assert!(words.contains("a signal"), "{words}");
             assert!(words.contains("shard 1: reading the log"), "{words}");
         }
     }

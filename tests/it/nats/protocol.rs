@@ -408,7 +408,7 @@ fn a_directory_that_was_filled_without_nats_is_refused_with_an_explanation() {
     for extra in [&[][..], &["--accept-gap", "0"], &[]] {
         let mut service = Node::with_nats(&nats).stream_mib(16).flags(extra).at(alone.data_dir()).start();
         let reason = wait_state(&service.client(), 0, "halted");
-        assert!(reason.contains("filled without NATS up to 1"), "{extra:?}: {reason}");
+        assert!(reason.contains("filled without NATS up to sequence 1"), "{extra:?}: {reason}");
         assert!(reason.contains("ranktree export and ranktree import"), "{extra:?}: {reason}");
         assert_eq!(score(&service.client(), "m"), Some(1), "it is still read");
         assert!(service.terminate().success());

@@ -171,7 +171,9 @@ mod tests {
         ] {
             assert_eq!(scaled_double(text, scale).ok(), expect, "{text} times {scale}");
         }
-        assert!(scaled_double("3.25", 1).expect_err("a fraction").contains("--scale 100"));
+        assert!(
+            scaled_double("3.25", 1).expect_err("a fraction").contains("a larger --scale keeps more places")
+        );
         assert!(scaled_double("inf", 1).expect_err("infinity").contains("inf is not a score"));
     }
 }

@@ -10,8 +10,8 @@ use futures_util::StreamExt as _;
 
 use crate::board::Definition;
 use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
-use crate::queue::nats::boards::decision::{Decision, Recorded};
-use crate::queue::nats::boards::record::Record;
+use crate::queue::nats::boards::decision::{Decision, Record};
+use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::state_lock::Purpose;
 use crate::types::{BoardName, Sequence, ShardId};
@@ -54,11 +54,11 @@ impl BoardsStream {
                 // The drop was decided before, but has not arrived everywhere. Its delivery continues.
                 break self.pending_drop(name).ok_or(BoardRefused::Unknown)?;
             };
-            let record = Record::of(&Decision::dropped(incarnation), self.next_number());
+            let record = RecordJson::of(&Decision::dropped(incarnation), self.next_number());
             if let Some(recorded) = self.store(NewRecord { name: name.clone(), record, after }).await? {
                 break recorded;
             }
-            last = self.last_behind(name, after).await?;
+            last = self.last_after(name, after).await?;
         };
         self.carry_out(name, &recorded).await
     }
@@ -77,11 +77,11 @@ impl BoardsStream {
             let Some(Decision { definition: Some(definition), .. }) = known else {
                 return Err(BoardRefused::Unknown);
             };
-            let record = Record::first(self.next_number(), &definition);
+            let record = RecordJson::first(self.next_number(), &definition);
             if let Some(recorded) = self.store(NewRecord { name: name.clone(), record, after }).await? {
                 break recorded;
             }
-            last = self.last_behind(name, after).await?;
+            last = self.last_after(name, after).await?;
         };
         self.carry_out(name, &recorded).await
     }
@@ -91,7 +91,7 @@ impl BoardsStream {
     async fn carry_out(
         &self,
         name: &BoardName,
-        recorded: &Recorded,
+        recorded: &Record,
     ) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
         self.note(name, recorded, true);
         let delivered = self.deliver_one(name, recorded).await?;
@@ -121,7 +121,7 @@ impl BoardsStream {
         &self,
         name: &BoardName,
         definition: &Definition,
-    ) -> Result<(bool, Recorded), BoardRefused> {
+    ) -> Result<(bool, Record), BoardRefused> {
         // A board that this node does not know mostly has no record. If it has one, the server refuses
         // another.
         let mut last = if self.held(name).is_some() { self.last(name).await? } else { None };
@@ -135,7 +135,7 @@ impl BoardsStream {
                         return Err(DefineRefused::conflict(&known.definition, definition).into());
                     }
                     let decision = Decision::from(known);
-                    let is_said = |last: &Recorded| {
+                    let is_said = |last: &Record| {
                         *known.definition == *definition
                             && last.decision == decision
                             && !self.is_too_late(name, last)
@@ -147,19 +147,19 @@ impl BoardsStream {
                     // The definition changes, or the stream has lost what a shard holds, or a shard needs a
                     // later number.
                     let definition = Some(Arc::new(definition.clone()));
-                    Record::of(&Decision { definition, ..decision }, self.next_number())
+                    RecordJson::of(&Decision { definition, ..decision }, self.next_number())
                 }
                 None if self.registry.count_named(None) >= MAX_BOARDS => {
                     return Err(DefineRefused::TooMany.into());
                 }
-                None => Record::first(self.next_number(), definition),
+                None => RecordJson::first(self.next_number(), definition),
             };
             if let Some(recorded) = self.store(NewRecord { name: name.clone(), record, after }).await? {
                 self.note(name, &recorded, true);
                 return Ok((begun.is_none(), recorded));
             }
             // Another node was first: its decision holds.
-            last = self.last_behind(name, after).await?;
+            last = self.last_after(name, after).await?;
         }
     }
 
@@ -169,7 +169,7 @@ impl BoardsStream {
     pub(super) async fn decide_defaults(
         &self,
         names: Vec<BoardName>,
-    ) -> Vec<(BoardName, Result<Recorded, BoardRefused>)> {
+    ) -> Vec<(BoardName, Result<Record, BoardRefused>)> {
         let definition = Definition::default();
         let (mut decided, mut new, mut others) = (Vec::with_capacity(names.len()), Vec::new(), Vec::new());
         for name in names {
@@ -194,7 +194,7 @@ impl BoardsStream {
         let room = MAX_BOARDS.saturating_sub(self.registry.count_named(None));
         let too_many = new.split_off(room.min(new.len()));
         decided.extend(too_many.into_iter().map(|name| (name, Err(DefineRefused::TooMany.into()))));
-        let record = Record::first(self.next_number(), &definition);
+        let record = RecordJson::first(self.next_number(), &definition);
         let records =
             new.iter().map(|name| NewRecord { name: name.clone(), record: record.clone(), after: 0 });
         let outcomes = self.store_all(records.collect()).await;
@@ -218,7 +218,7 @@ impl BoardsStream {
         decided
     }
 
-    async fn decide_default(&self, name: &BoardName) -> Result<Recorded, BoardRefused> {
+    async fn decide_default(&self, name: &BoardName) -> Result<Record, BoardRefused> {
         loop {
             match self.decide(name, &Definition::default()).await {
                 Ok((_, recorded)) => return Ok(recorded),

@@ -49,7 +49,7 @@ impl From<&RegisteredBoard> for Decision {
 
 /// A decision as its record says it, with its place in the stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recorded {
+pub struct Record {
     /// The record's sequence, which the next record of this board has to follow.
     pub sequence: u64,
     /// Rises along the records of a board, also if the stream was lost between two of them. At least the
@@ -58,7 +58,7 @@ pub struct Recorded {
     pub decision: Decision,
 }
 
-impl Recorded {
+impl Record {
     pub fn is_alive(&self) -> bool {
         self.decision.definition.is_some()
     }
@@ -146,7 +146,7 @@ mod tests {
         let events = std::iter::once(define).chain(drops).collect();
         shard.apply(&Step { events, ..Step::default() });
         assert_eq!(shard.dropped().forgotten(), RecordNumber(9));
-        let recorded = |number, life, definition: Option<Arc<Definition>>| Recorded {
+        let recorded = |number, life, definition: Option<Arc<Definition>>| Record {
             sequence: 1,
             number: RecordNumber(number),
             decision: Decision { incarnation: Incarnation(life), definition },

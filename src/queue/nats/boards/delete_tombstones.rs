@@ -12,8 +12,8 @@ use async_nats::jetstream::stream::{DeleteMessageErrorKind, RawMessageErrorKind,
 use futures_util::StreamExt as _;
 
 use crate::queue::nats::boards::boards_stream::BoardsStream;
-use crate::queue::nats::boards::decision::Recorded;
-use crate::queue::nats::boards::record::Record;
+use crate::queue::nats::boards::decision::Record;
+use crate::queue::nats::boards::record::RecordJson;
 use crate::state_lock::Purpose;
 use crate::types::BoardName;
 
@@ -74,7 +74,7 @@ impl BoardsStream {
         });
         let stream = self.managing.context.get_stream_no_info(self.names.boards_stream()).await;
         let stream = stream.map_err(|error| error.to_string())?;
-        let delete = async |(name, recorded): (BoardName, Recorded)| {
+        let delete = async |(name, recorded): (BoardName, Record)| {
             self.delete(&stream, &name, &recorded).await?;
             self.tombstones.lock().forget(recorded.sequence);
             Ok::<(), String>(())
@@ -93,14 +93,14 @@ impl BoardsStream {
     }
 
     /// Deletes a tombstone, unless it is gone already.
-    async fn delete(&self, stream: &Stream<()>, name: &BoardName, recorded: &Recorded) -> Result<(), String> {
+    async fn delete(&self, stream: &Stream<()>, name: &BoardName, recorded: &Record) -> Result<(), String> {
         let sequence = recorded.sequence;
         // The stream may be another one by now, with another message at this sequence.
         match stream.get_raw_message(sequence).await {
             Ok(message) => {
-                let is_it = message.subject.as_str() == self.names.board_subject(name)
-                    && Record::read(sequence, &message.payload).as_ref() == Some(recorded);
-                if !is_it {
+                let is_that_record = message.subject.as_str() == self.names.board_subject(name)
+                    && RecordJson::read(sequence, &message.payload).as_ref() == Some(recorded);
+                if !is_that_record {
                     return Ok(());
                 }
             }

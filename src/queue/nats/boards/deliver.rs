@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::queue::error::NotPublished;
 use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
-use crate::queue::nats::boards::decision::Recorded;
+use crate::queue::nats::boards::decision::Record;
 use crate::queue::nats::boards::pending::PendingDecision;
 use crate::queue::nats::shard::NatsShard;
 use crate::state_lock::Purpose;
@@ -27,14 +27,14 @@ const LOOKED_AT_ONCE: usize = 128;
 const WANTED_AT_ONCE: usize = 1_000;
 
 /// Drops by shard and board, each with whether it was delivered to the shard a moment ago.
-type DropsDue = BTreeMap<(ShardId, BoardName), (Recorded, bool)>;
+type DropsDue = BTreeMap<(ShardId, BoardName), (Record, bool)>;
 
 impl BoardsStream {
     /// Delivers one decision to every shard where it is not in force.
     pub(super) async fn deliver_one(
         &self,
         name: &BoardName,
-        recorded: &Recorded,
+        recorded: &Record,
     ) -> Result<BTreeMap<ShardId, Sequence>, NotPublished> {
         let one = [(name.clone(), recorded.clone())];
         self.deliver(&one, |_, _| true).await
@@ -43,7 +43,7 @@ impl BoardsStream {
     /// Publishes decisions to the shards where they are not in force, all in flight at once.
     async fn deliver(
         &self,
-        decisions: &[(BoardName, Recorded)],
+        decisions: &[(BoardName, Record)],
         is_due: impl Fn(&BoardName, &NatsShard) -> bool,
     ) -> Result<BTreeMap<ShardId, Sequence>, NotPublished> {
         let mut sent = Vec::new();
@@ -69,7 +69,7 @@ impl BoardsStream {
     pub(super) async fn wait_until_in_force(
         &self,
         name: &BoardName,
-        recorded: &Recorded,
+        recorded: &Record,
         delivered: &BTreeMap<ShardId, Sequence>,
     ) -> Result<Vec<(ShardId, Sequence)>, BoardRefused> {
         let deadline = tokio::time::Instant::now() + DELIVERY_TIMEOUT;
@@ -82,7 +82,7 @@ impl BoardsStream {
     }
 
     /// The drop of a board that was decided and that a shard has yet to apply.
-    pub(super) fn pending_drop(&self, name: &BoardName) -> Option<Recorded> {
+    pub(super) fn pending_drop(&self, name: &BoardName) -> Option<Record> {
         let pending = self.pending.lock();
         let pending_decision = pending.get(name).filter(|known| !known.recorded.is_alive())?;
         let lacks = |shard: &NatsShard| !has_arrived(name, pending_decision, shard);
@@ -195,7 +195,7 @@ impl BoardsStream {
     ) -> Option<BoardName> {
         let read_through = self.read_through.load(Ordering::Relaxed);
         let mut pending = self.pending.lock();
-        let names = pending.names_behind(after, LOOKED_AT_ONCE);
+        let names = pending.names_after(after, LOOKED_AT_ONCE);
         for name in &names {
             let Some(pending_decision) = pending.get(name) else { continue };
             // Until the decision's own record was read, earlier records may still come.
@@ -253,16 +253,16 @@ impl BoardsStream {
 /// Pending decisions that have not arrived.
 #[derive(Default)]
 struct Undelivered {
-    lacking: Vec<(BoardName, Recorded)>,
+    lacking: Vec<(BoardName, Record)>,
     /// The boards' stream is asked first what holds.
-    doubtful: Vec<(BoardName, Recorded)>,
+    doubtful: Vec<(BoardName, Record)>,
 }
 
 /// Waits until a decision is in force on a shard. Returns a sequence from which on it is.
 async fn in_force_at(
     shard: &NatsShard,
     name: &BoardName,
-    recorded: &Recorded,
+    recorded: &Record,
     deadline: tokio::time::Instant,
 ) -> Result<Sequence, BoardRefused> {
     let mut applied = shard.applied.clone();

@@ -16,8 +16,8 @@ use async_nats::jetstream::{ErrorCode, Message};
 use futures_util::StreamExt as _;
 
 use crate::queue::nats::boards::boards_stream::BoardsStream;
-use crate::queue::nats::boards::decision::Recorded;
-use crate::queue::nats::boards::record::{Record, is_foreign};
+use crate::queue::nats::boards::decision::Record;
+use crate::queue::nats::boards::record::{RecordJson, is_foreign};
 use crate::queue::nats::boards::store::NewRecord;
 use crate::queue::nats::streams::boards_config::boards_config;
 use crate::state::Incarnation;
@@ -37,7 +37,7 @@ const ASK_AFTER: Duration = Duration::from_secs(2);
 /// The last record of each board, when the stream was read from the beginning.
 #[derive(Default)]
 pub struct LastRecords {
-    pub records: HashMap<BoardName, Recorded>,
+    pub records: HashMap<BoardName, Record>,
     /// Boards whose last record cannot be read. A newer version may have written it.
     pub unreadable: HashSet<BoardName>,
 }
@@ -61,7 +61,7 @@ impl BoardsStream {
             self.reconciled.send_replace(false);
             if let Err(error) = followed {
                 let error = self.managing.explain(&error);
-                if self.managing.is_news(&error) {
+                if self.managing.should_log(&error) {
                     tracing::warn!(error, "the boards' stream cannot be read; trying again");
                 }
             }
@@ -190,7 +190,7 @@ impl BoardsStream {
         let name = self.names.board_of(&message.subject);
         if is_foreign(&message.payload) {
             self.restore_record(&message.subject, name, sequence).await?;
-        } else if let Some((name, recorded)) = name.zip(Record::read(sequence, &message.payload)) {
+        } else if let Some((name, recorded)) = name.zip(RecordJson::read(sequence, &message.payload)) {
             // Drops from before this node followed have arrived where they had to, unless a shard holds the
             // board.
             self.note(&name, &recorded, first.is_none());
@@ -230,7 +230,7 @@ impl BoardsStream {
         );
         let Some(name) = name else { return Ok(()) };
         let Some(decision) = self.held(&name) else { return Ok(()) };
-        let record = Record::of(&decision, self.next_number());
+        let record = RecordJson::of(&decision, self.next_number());
         self.store(NewRecord { name, record, after: sequence }).await.map_err(|error| error.to_string())?;
         Ok(())
     }

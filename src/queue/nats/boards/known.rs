@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::queue::nats::boards::boards_stream::BoardsStream;
-use crate::queue::nats::boards::decision::{Decision, Recorded};
+use crate::queue::nats::boards::decision::{Decision, Record};
 use crate::queue::nats::shard::NatsShard;
 use crate::state::RecordNumber;
 use crate::state_lock::Purpose;
@@ -33,8 +33,8 @@ impl BoardsStream {
     ///
     /// # Arguments
     /// `everywhere`: whether a drop is delivered to shards that never had the board, too.
-    pub(super) fn note(&self, name: &BoardName, recorded: &Recorded, everywhere: bool) {
-        let Recorded { sequence, number, decision } = recorded;
+    pub(super) fn note(&self, name: &BoardName, recorded: &Record, everywhere: bool) {
+        let Record { sequence, number, decision } = recorded;
         {
             let mut pending = self.pending.lock();
             if pending.knows_later(name, *sequence) {
@@ -70,7 +70,7 @@ impl BoardsStream {
     }
 
     /// Whether a shard lacks the board and would ignore this record as a late one.
-    pub(super) fn is_too_late(&self, name: &BoardName, recorded: &Recorded) -> bool {
+    pub(super) fn is_too_late(&self, name: &BoardName, recorded: &Record) -> bool {
         self.shards.iter().any(|shard| recorded.is_too_late_for(&shard.state.read(Purpose::Boards), name))
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
-use crate::queue::nats::boards::decision::Recorded;
+use crate::queue::nats::boards::decision::Record;
 use crate::state::Incarnation;
 use crate::types::{BoardName, ShardId};
 
@@ -21,7 +21,7 @@ const WATCHED: Duration = Duration::from_secs(60);
 /// A decision that a shard may still lack.
 pub struct PendingDecision {
     /// Its sequence is 0 after the stream began to be read again, until its record was read.
-    pub recorded: Recorded,
+    pub recorded: Record,
     /// Whether a drop is delivered to shards that never had the board, too: a definition may still be in
     /// their streams.
     pub everywhere: bool,
@@ -33,7 +33,7 @@ pub struct PendingDecision {
 impl PendingDecision {
     /// Whether it is kept although it has arrived on every shard.
     pub fn is_watched(&self) -> bool {
-        let Recorded { number, decision, .. } = &self.recorded;
+        let Record { number, decision, .. } = &self.recorded;
         let changes_a_life = decision.definition.is_some() && number.0 != decision.incarnation.0;
         changes_a_life && self.noted.elapsed() < WATCHED
     }
@@ -46,7 +46,7 @@ pub struct Pending {
 
 impl Pending {
     /// Notes a decision, in place of the one before.
-    pub fn note(&mut self, name: &BoardName, recorded: &Recorded, everywhere: bool) {
+    pub fn note(&mut self, name: &BoardName, recorded: &Record, everywhere: bool) {
         let known = self.boards.get_mut(name);
         if let Some(known) = known.filter(|known| known.recorded.decision == recorded.decision) {
             known.recorded.sequence = known.recorded.sequence.max(recorded.sequence);
@@ -84,8 +84,8 @@ impl Pending {
         }
     }
 
-    /// Some of the pending boards, by name, behind the given one.
-    pub fn names_behind(&self, name: Option<&BoardName>, limit: usize) -> Vec<BoardName> {
+    /// Some of the pending boards, by name, after the given one.
+    pub fn names_after(&self, name: Option<&BoardName>, limit: usize) -> Vec<BoardName> {
         let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
         self.boards
             .range::<str, _>((from, Bound::Unbounded))
@@ -137,7 +137,7 @@ mod tests {
         let watched = |number, life, definition: Option<Definition>| {
             let (mut pending, name) = (Pending::default(), BoardName::new("b").expect("a good name"));
             let decision = Decision { incarnation: Incarnation(life), definition: definition.map(Arc::new) };
-            pending.note(&name, &Recorded { sequence: 1, number: RecordNumber(number), decision }, false);
+            pending.note(&name, &Record { sequence: 1, number: RecordNumber(number), decision }, false);
             pending.get(&name).expect("just noted").is_watched()
         };
         assert!(watched(8, 7, Some(Definition::default())));
@@ -150,12 +150,12 @@ mod tests {
         for number in 0..300_u64 {
             let name = BoardName::new(&format!("b{number}")).expect("a good name");
             let decision = Decision { incarnation: Incarnation(number), definition: None };
-            pending.note(&name, &Recorded { sequence: 1, number: RecordNumber(number), decision }, false);
+            pending.note(&name, &Record { sequence: 1, number: RecordNumber(number), decision }, false);
         }
         let (mut seen, mut slices) = (Vec::new(), 0);
         let mut after = None;
         loop {
-            let names = pending.names_behind(after.as_ref(), 128);
+            let names = pending.names_after(after.as_ref(), 128);
             assert!(names.len() <= 128);
             let Some(last) = names.last() else { break };
             after = Some(last.clone());

@@ -13,7 +13,7 @@ use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use crate::queue::nats::boards::boards_stream::BoardsStream;
 use crate::queue::nats::boards::decision::Decision;
 use crate::queue::nats::boards::follow::LastRecords;
-use crate::queue::nats::boards::record::Record;
+use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::queue::nats::message::{self, Control};
 use crate::queue::nats::shard::NatsShard;
@@ -61,7 +61,7 @@ impl BoardsStream {
         let names: Vec<BoardName> = records.iter().map(|new| new.name.clone()).collect();
         let outcomes = self.store_all(records).await;
         for (name, outcome) in names.iter().zip(outcomes) {
-            // If another node was first, its record is read in its turn.
+            // If another node won the race, its record is read in its turn.
             if let Some(recorded) = outcome.map_err(|error| error.to_string())? {
                 self.note(name, &recorded, true);
             }
@@ -92,11 +92,11 @@ impl BoardsStream {
             }
         };
         let said = match message::decode_control(Some(&last.headers), &last.payload) {
-            Control::RegisteredBoard(
+            Control::Command(
                 Payload::Define { board, incarnation, .. } | Payload::Drop { board, incarnation, .. },
             ) => is_said(&board, incarnation),
             // These say nothing about which boards there are.
-            Control::RegisteredBoard(Payload::Jobs(_) | Payload::Trim { .. } | Payload::Free { .. })
+            Control::Command(Payload::Jobs(_) | Payload::Trim { .. } | Payload::Unpark { .. })
             | Control::Unknown(_) => false,
         };
         let mut applied = shard.applied.clone();
@@ -178,7 +178,7 @@ impl BoardsStream {
         let number = self.next_number();
         let records = records.map(|(name, decision)| {
             let after = in_stream.records.get(&name).map_or(0, |recorded| recorded.sequence);
-            NewRecord { record: Record::of(&decision, number), name, after }
+            NewRecord { record: RecordJson::of(&decision, number), name, after }
         });
         records.collect()
     }

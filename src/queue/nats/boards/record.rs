@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::board::Definition;
-use crate::queue::nats::boards::decision::{Decision, Recorded};
+use crate::queue::nats::boards::decision::{Decision, Record};
 use crate::queue::nats::definition_json::DefinitionJson;
 use crate::state::{Incarnation, RecordNumber};
 
 /// A record as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+pub struct RecordJson {
     /// Absent in a life's first record, whose number it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     incarnation: Option<u64>,
@@ -23,7 +23,7 @@ pub struct Record {
     definition: Option<DefinitionJson>,
 }
 
-impl Record {
+impl RecordJson {
     /// The first record of a life.
     ///
     /// # Arguments
@@ -49,19 +49,19 @@ impl Record {
     }
 
     /// Reads a message of the stream; `None` if it is no record.
-    pub fn read(sequence: u64, body: &[u8]) -> Option<Recorded> {
+    pub fn read(sequence: u64, body: &[u8]) -> Option<Record> {
         serde_json::from_slice::<Self>(body).ok()?.stored_at(sequence)
     }
 
     /// What the record says, stored at this sequence; `None` if its definition is invalid.
-    pub fn stored_at(self, sequence: u64) -> Option<Recorded> {
+    pub fn stored_at(self, sequence: u64) -> Option<Record> {
         let number = RecordNumber(sequence.max(self.number.unwrap_or(0)));
         let incarnation = Incarnation(self.incarnation.unwrap_or(number.0));
         let definition = match self.definition {
             Some(definition) => Some(Arc::new(definition.read()?)),
             None => None,
         };
-        Some(Recorded { sequence, number, decision: Decision { incarnation, definition } })
+        Some(Record { sequence, number, decision: Decision { incarnation, definition } })
     }
 }
 
@@ -80,8 +80,9 @@ mod tests {
     #[test]
     fn records_read_back_as_they_were() {
         let definition = Definition { keep: 3, ..Definition::default() };
-        let read = |record: &Record, sequence| Record::read(sequence, &record.encode()).expect("readable");
-        let first = |number| Record::first(RecordNumber(number), &definition);
+        let read =
+            |record: &RecordJson, sequence| RecordJson::read(sequence, &record.encode()).expect("readable");
+        let first = |number| RecordJson::first(RecordNumber(number), &definition);
         // The number is the sequence's at least, and a life has that of its first record.
         for (number, sequence, expect) in [(17, 17, 17), (3, 17, 17), (30, 17, 30)] {
             let read = read(&first(number), sequence);
@@ -91,13 +92,13 @@ mod tests {
         }
         let alive = read(&first(30), 17).decision;
         for decision in [alive, Decision::dropped(Incarnation(30))] {
-            let again = read(&Record::of(&decision, RecordNumber(31)), 18);
+            let again = read(&RecordJson::of(&decision, RecordNumber(31)), 18);
             assert_eq!((again.number, again.decision), (RecordNumber(31), decision));
         }
         // From before there were numbers.
-        let older = Record::read(18, br#"{"incarnation":7}"#).expect("readable");
+        let older = RecordJson::read(18, br#"{"incarnation":7}"#).expect("readable");
         assert_eq!((older.number, older.decision), (RecordNumber(18), Decision::dropped(Incarnation(7))));
         assert!(is_foreign(br#"{"stream":"S","seq":3}"#) && is_foreign(b"x"));
-        assert!(!is_foreign(&Record::of(&Decision::dropped(Incarnation(1)), RecordNumber(2)).encode()));
+        assert!(!is_foreign(&RecordJson::of(&Decision::dropped(Incarnation(1)), RecordNumber(2)).encode()));
     }
 }

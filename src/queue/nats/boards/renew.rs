@@ -3,8 +3,8 @@
 use futures_util::StreamExt as _;
 
 use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
-use crate::queue::nats::boards::decision::Recorded;
-use crate::queue::nats::boards::record::Record;
+use crate::queue::nats::boards::decision::Record;
+use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::state_lock::Purpose;
 use crate::types::BoardName;
@@ -22,8 +22,8 @@ impl BoardsStream {
     pub(super) async fn renew(
         &self,
         name: &BoardName,
-        known: &Recorded,
-    ) -> Result<Option<Recorded>, BoardRefused> {
+        known: &Record,
+    ) -> Result<Option<Record>, BoardRefused> {
         let Some(last) = self.last(name).await? else {
             let life = known.decision.incarnation;
             if !known.is_alive() {
@@ -49,8 +49,8 @@ impl BoardsStream {
             self.note(name, &last, true);
             return Ok(Some(last));
         }
-        let record = Record::of(&last.decision, self.next_number());
-        // If another node was first, the next look finds its record.
+        let record = RecordJson::of(&last.decision, self.next_number());
+        // If another node won the race, the next look finds its record.
         let renewed = self.store(NewRecord { name: name.clone(), record, after: last.sequence }).await?;
         if let Some(renewed) = &renewed {
             self.note(name, renewed, true);
@@ -59,7 +59,7 @@ impl BoardsStream {
     }
 
     /// As [`BoardsStream::renew`], for many boards. Boards whose record cannot be read now are left out.
-    pub(super) async fn renew_all(&self, known: Vec<(BoardName, Recorded)>) -> Vec<(BoardName, Recorded)> {
+    pub(super) async fn renew_all(&self, known: Vec<(BoardName, Record)>) -> Vec<(BoardName, Record)> {
         let renewing = known.into_iter().map(|(name, known)| async move {
             let renewed = self.renew(&name, &known).await;
             if let Err(error) = &renewed {

@@ -11,8 +11,8 @@ use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use futures_util::future::join_all;
 
 use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
-use crate::queue::nats::boards::decision::{Decision, Recorded};
-use crate::queue::nats::boards::record::{Record, is_foreign};
+use crate::queue::nats::boards::decision::{Decision, Record};
+use crate::queue::nats::boards::record::{RecordJson, is_foreign};
 use crate::state::{Incarnation, RecordNumber};
 use crate::types::BoardName;
 
@@ -25,13 +25,13 @@ const STORED_AT_ONCE: usize = 1_000;
 /// A record to be stored behind the one at `after`; 0 for none.
 pub struct NewRecord {
     pub name: BoardName,
-    pub record: Record,
+    pub record: RecordJson,
     pub after: u64,
 }
 
 impl BoardsStream {
     /// The last record of a board.
-    pub(super) async fn last(&self, name: &BoardName) -> Result<Option<Recorded>, BoardRefused> {
+    pub(super) async fn last(&self, name: &BoardName) -> Result<Option<Record>, BoardRefused> {
         let unavailable = |error: &dyn std::fmt::Display| self.unavailable(error);
         let stream = self.managing.context.get_stream_no_info(self.names.boards_stream()).await;
         let stream = stream.map_err(|error| unavailable(&error))?;
@@ -39,10 +39,10 @@ impl BoardsStream {
             Ok(message) if is_foreign(&message.payload) => {
                 let sequence = message.sequence;
                 let decision = self.held(name).unwrap_or(Decision::dropped(Incarnation(sequence)));
-                Ok(Some(Recorded { sequence, number: RecordNumber(sequence), decision }))
+                Ok(Some(Record { sequence, number: RecordNumber(sequence), decision }))
             }
             Ok(message) => {
-                let last = Record::read(message.sequence, &message.payload);
+                let last = RecordJson::read(message.sequence, &message.payload);
                 let last =
                     last.ok_or_else(|| unavailable(&format!("the record of {name} in it cannot be read")))?;
                 // The next record of this board gets a higher number.
@@ -54,13 +54,13 @@ impl BoardsStream {
         }
     }
 
-    /// The last record of a board, after another node has stored one behind the one at `after`, or is about
+    /// The last record of a board, after another node has stored one after the one at `after`, or is about
     /// to.
-    pub(super) async fn last_behind(
+    pub(super) async fn last_after(
         &self,
         name: &BoardName,
         after: u64,
-    ) -> Result<Option<Recorded>, BoardRefused> {
+    ) -> Result<Option<Record>, BoardRefused> {
         let last = self.last(name).await?;
         if last.as_ref().map_or(0, |last| last.sequence) == after {
             tokio::time::sleep(OTHER_IS_STORED).await;
@@ -69,8 +69,8 @@ impl BoardsStream {
         Ok(last)
     }
 
-    /// Stores a record if it follows the one at `after`. `None`: another node was first.
-    pub(super) async fn store(&self, new: NewRecord) -> Result<Option<Recorded>, BoardRefused> {
+    /// Stores a record if it follows the one at `after`. `None`: another node won the race.
+    pub(super) async fn store(&self, new: NewRecord) -> Result<Option<Record>, BoardRefused> {
         let record = new.record.clone();
         let sent = self.send(new).await?;
         self.stored(record, sent.await)
@@ -80,7 +80,7 @@ impl BoardsStream {
     pub(super) async fn store_all(
         &self,
         records: Vec<NewRecord>,
-    ) -> Vec<Result<Option<Recorded>, BoardRefused>> {
+    ) -> Vec<Result<Option<Record>, BoardRefused>> {
         let mut outcomes = Vec::with_capacity(records.len());
         let mut records = records.into_iter().peekable();
         while records.peek().is_some() {
@@ -109,21 +109,21 @@ impl BoardsStream {
 
     fn stored(
         &self,
-        record: Record,
+        record: RecordJson,
         outcome: Result<PublishAck, PublishError>,
-    ) -> Result<Option<Recorded>, BoardRefused> {
+    ) -> Result<Option<Record>, BoardRefused> {
         match outcome {
             Ok(stored) => Ok(Some(record.stored_at(stored.sequence).expect("it was just written"))),
-            Err(error) if another_was_first(&error) => Ok(None),
+            Err(error) if is_write_conflict(&error) => Ok(None),
             Err(error) => Err(self.unavailable(&error)),
         }
     }
 }
 
-/// Whether another node has stored a record behind the same one. A single server reports the sequence that it
+/// Whether another node has stored a record after the same one. A single server reports the sequence that it
 /// found. The leader of several replicas reports another code, for which the client has no name, while the
 /// other record is not stored by all replicas yet.
-fn another_was_first(error: &PublishError) -> bool {
+fn is_write_conflict(error: &PublishError) -> bool {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<jetstream::Error>());
     error.kind() == PublishErrorKind::WrongLastSequence
         || cause.is_some_and(|cause| cause.error_code() == ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT)

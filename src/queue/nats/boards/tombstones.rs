@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::queue::nats::boards::decision::Recorded;
+use crate::queue::nats::boards::decision::Record;
 use crate::types::BoardName;
 
 /// Tombstones that the stream keeps: about a megabyte. A node misses a drop only if it is behind by so many.
@@ -15,7 +15,7 @@ const AT_ONCE: usize = 256;
 /// The tombstones in the stream, as far as this node has read.
 #[derive(Default)]
 pub struct Tombstones {
-    by_sequence: BTreeMap<u64, (BoardName, Recorded)>,
+    by_sequence: BTreeMap<u64, (BoardName, Record)>,
     by_name: HashMap<BoardName, u64>,
     /// Whether the stream allows deleting messages. Streams of earlier versions do not.
     are_deleted: bool,
@@ -27,7 +27,7 @@ impl Tombstones {
         *self = Self { are_deleted, ..Self::default() };
     }
 
-    pub fn note(&mut self, name: &BoardName, recorded: &Recorded) {
+    pub fn note(&mut self, name: &BoardName, recorded: &Record) {
         if let Some(before) = self.by_name.remove(name) {
             self.by_sequence.remove(&before);
         }
@@ -45,7 +45,7 @@ impl Tombstones {
     }
 
     /// The oldest tombstones, if there are too many.
-    pub fn too_many(&self) -> Vec<(BoardName, Recorded)> {
+    pub fn too_many(&self) -> Vec<(BoardName, Record)> {
         let too_many = self.by_sequence.len().saturating_sub(KEPT);
         self.by_sequence.values().take(too_many.min(AT_ONCE)).cloned().collect()
     }

@@ -36,7 +36,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(30);
 /// For how long an error that the server reported explains failed requests. A request that the server denied
 /// has no answer, and times out after [`REQUEST_TIMEOUT`]; the error that the server reported meanwhile is
 /// the reason.
-const COMPLAINT_HOLDS: Duration = Duration::from_secs(10);
+const SERVER_ERROR_VALID_FOR: Duration = Duration::from_secs(10);
 
 /// A connection that keeps itself up.
 #[derive(Clone)]
@@ -58,7 +58,7 @@ struct Problems {
     failure_logged: Option<Instant>,
     no_jetstream_logged: Option<Instant>,
     /// The last error that the server reported, and when. Usually it is a missing permission.
-    complaint: Option<(Instant, String)>,
+    server_error: Option<(Instant, String)>,
 }
 
 impl Connection {
@@ -106,11 +106,11 @@ impl Connection {
                 Event::ClientError(_) => {}
                 Event::ServerError(error) => {
                     let error = error.to_string();
-                    let is_new = problems.complaint.as_ref().is_none_or(|(_, said)| *said != error);
+                    let is_new = problems.server_error.as_ref().is_none_or(|(_, said)| *said != error);
                     if is_new {
                         tracing::warn!(purpose, error, "the NATS server reported an error");
                     }
-                    problems.complaint = Some((Instant::now(), error));
+                    problems.server_error = Some((Instant::now(), error));
                 }
                 event => tracing::warn!(purpose, "NATS: {event}"),
             }
@@ -198,9 +198,9 @@ impl Connection {
         if signs.iter().any(|sign| said.contains(sign)) {
             return NO_JETSTREAM.to_owned();
         }
-        match &self.problems.lock().complaint {
-            Some((when, complaint)) if when.elapsed() < COMPLAINT_HOLDS => {
-                format!("{error}; the NATS server reported: {complaint}")
+        match &self.problems.lock().server_error {
+            Some((when, server_error)) if when.elapsed() < SERVER_ERROR_VALID_FOR => {
+                format!("{error}; the NATS server reported: {server_error}")
             }
             Some(_) | None => error,
         }
@@ -208,16 +208,16 @@ impl Connection {
 
     /// Whether to log a reason that [`Connection::explain`] gave. A reason that all requests share is logged
     /// once in a while.
-    pub fn is_news(&self, reason: &str) -> bool {
+    pub fn should_log(&self, reason: &str) -> bool {
         if reason != NO_JETSTREAM {
             return true;
         }
         let said = &mut self.problems.lock().no_jetstream_logged;
-        let is_news = said.is_none_or(|said| said.elapsed() >= LOG_INTERVAL);
-        if is_news {
+        let should_log = said.is_none_or(|said| said.elapsed() >= LOG_INTERVAL);
+        if should_log {
             *said = Some(Instant::now());
         }
-        is_news
+        should_log
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_nats::{ReconnectToServer, Server, ServerAddr};
 
-/// Pauses between attempts double from the first to the second.
+/// The pause between attempts doubles from `PAUSE_FIRST` up to `PAUSE_MAX`.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 

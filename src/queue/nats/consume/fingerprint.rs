@@ -2,7 +2,7 @@
 
 use crate::types::Timestamp;
 
-/// A hash of a message's bytes by which it is recognised. On people's disks: it never changes.
+/// A hash of a message's bytes by which it is recognised. It is stored on disk, so it must never change.
 pub fn hash(bytes: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_left(29);

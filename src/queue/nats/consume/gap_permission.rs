@@ -35,8 +35,8 @@ impl GapPermission {
         is_open
     }
 
-    /// There was nothing to accept. Whether it could have been used.
-    pub fn give_up(&self) -> bool {
+    /// Withdraws the permission because there was no gap. Returns whether it was still unused.
+    pub fn withdraw(&self) -> bool {
         let mut state = self.0.lock();
         let is_open = *state == State::Open;
         if is_open {
@@ -77,8 +77,8 @@ mod tests {
     fn nothing_is_accepted_that_was_not_allowed_or_comes_later() {
         assert!(!GapPermission::new(false).take(Sequence(0)));
         let permission = GapPermission::new(true);
-        assert!(permission.give_up());
+        assert!(permission.withdraw());
         permission.resume(Sequence(0));
-        assert!(!permission.take(Sequence(0)) && !permission.give_up());
+        assert!(!permission.take(Sequence(0)) && !permission.withdraw());
     }
 }

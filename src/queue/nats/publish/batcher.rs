@@ -88,7 +88,7 @@ pub fn body(requests: &[PublishRequest]) -> Vec<u8> {
 /// one.
 pub fn reply_stored(requests: &mut [PublishRequest], sequence: Sequence) {
     for request in requests {
-        request.order.tell(Ok(()));
+        request.order.notify_later(Ok(()));
         if let Some(ReplyTo::Stored(to)) =
             request.reply_to.take_if(|answer| matches!(answer, ReplyTo::Stored(_)))
         {
@@ -127,7 +127,7 @@ pub async fn all_disconnected(requests: &mut [PublishRequest]) {
 /// Replies to all requests that their message was not published, or that it is unknown whether it was.
 pub fn refuse(requests: Vec<PublishRequest>, why: &NotPublished) {
     for mut request in requests {
-        request.order.tell(Err(why.clone()));
+        request.order.notify_later(Err(why.clone()));
         match request.reply_to {
             Some(ReplyTo::Stored(to)) => drop(to.send(Err(why.clone()))),
             Some(ReplyTo::Applied(to)) => drop(to.send(Err(why.clone()))),

@@ -40,7 +40,7 @@ pub struct BulkPublisher {
     /// Subject and stream of each shard.
     shards: Arc<[(Subject, String)]>,
     /// The last error that the server reported. It reports errors apart from its answers.
-    complaint: Arc<Mutex<Option<String>>>,
+    server_error: Arc<Mutex<Option<String>>>,
 }
 
 impl BulkPublisher {
@@ -57,15 +57,15 @@ impl BulkPublisher {
         shards: Option<u16>,
         in_flight: usize,
     ) -> Result<Self, String> {
-        let complaint = Arc::new(Mutex::new(None));
+        let server_error = Arc::new(Mutex::new(None));
         let names = Names::new(prefix);
-        let client = connect(access, &names, Arc::clone(&complaint)).await?;
+        let client = connect(access, &names, Arc::clone(&server_error)).await?;
         let context = ContextBuilder::new()
             .timeout(ACK_TIMEOUT)
             .ack_timeout(ACK_TIMEOUT)
             .max_ack_inflight(in_flight.max(1))
             .build(client);
-        let mut publisher = Self { context, names, shards: Arc::new([]), complaint };
+        let mut publisher = Self { context, names, shards: Arc::new([]), server_error };
         let shards = match shards {
             Some(shards) => shards,
             None => publisher.find_shards().await?,
@@ -104,16 +104,16 @@ impl BulkPublisher {
         };
         let message = PublishMessage::build().expected_stream(stream).payload(body);
         let sent = self.context.send_publish(subject.clone(), message).await;
-        let sent = sent.map_err(|error| explain(&error, subject, stream, &self.complaint))?;
+        let sent = sent.map_err(|error| explain(&error, subject, stream, &self.server_error))?;
         // Only a failure needs these, which is rare.
-        let (shards, complaint) = (Arc::clone(&self.shards), Arc::clone(&self.complaint));
+        let (shards, server_error) = (Arc::clone(&self.shards), Arc::clone(&self.server_error));
         Ok(async move {
             match sent.await {
                 Ok(stored) => Ok(Sequence(stored.sequence)),
                 Err(error) => {
                     let (subject, stream) =
                         shards.get(shard.index()).expect("the shard was found when the message was sent");
-                    Err(explain(&error, subject, stream, &complaint))
+                    Err(explain(&error, subject, stream, &server_error))
                 }
             }
         })
@@ -128,7 +128,7 @@ impl BulkPublisher {
             _ => format!(
                 "the number of shards cannot be read from the stream {name}: {error}{}; a user that may \
                  only publish needs --shards",
-                self.complaint.lock().as_ref().map(|said| format!(" ({said})")).unwrap_or_default()
+                self.server_error.lock().as_ref().map(|said| format!(" ({said})")).unwrap_or_default()
             ),
         })?;
         let config = &stream.cached_info().config;
@@ -141,11 +141,11 @@ impl BulkPublisher {
 async fn connect(
     access: &NatsAccess,
     names: &Names,
-    complaint: Arc<Mutex<Option<String>>>,
+    server_error: Arc<Mutex<Option<String>>>,
 ) -> Result<async_nats::Client, String> {
     let events = move |event| {
         match event {
-            Event::ServerError(error) => *complaint.lock() = Some(error.to_string()),
+            Event::ServerError(error) => *server_error.lock() = Some(error.to_string()),
             Event::Disconnected => tracing::warn!("the connection to NATS was lost; reconnecting"),
             Event::Connected => tracing::debug!("connected to NATS"),
             event => tracing::debug!("NATS: {event}"),
@@ -174,7 +174,7 @@ fn explain(
     error: &PublishError,
     subject: &str,
     stream: &str,
-    complaint: &Mutex<Option<String>>,
+    server_error: &Mutex<Option<String>>,
 ) -> NotStored {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<jetstream::Error>());
     let code = cause.map(jetstream::Error::error_code);
@@ -198,7 +198,11 @@ fn explain(
             "a message is larger than the NATS server allows; send fewer jobs in a message".to_owned(),
         ),
         (PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe, _) => {
-            let said = complaint.lock().as_ref().map(|said| format!("; it said: {said}")).unwrap_or_default();
+            let said = server_error
+                .lock()
+                .as_ref()
+                .map(|said| format!("; the server reported: {said}"))
+                .unwrap_or_default();
             (
                 "unanswered",
                 format!(

@@ -92,7 +92,7 @@ impl JetStream {
                 Err(Failed::NoBatches) => in_batches = self.enable_batches().await,
                 Err(Failed::Other(error)) => {
                     let error = self.managing.explain(&error);
-                    if self.managing.is_news(&error) {
+                    if self.managing.should_log(&error) {
                         tracing::warn!(shard = %shard.id, error, "rejects could not be published; trying again");
                     }
                     published = None;

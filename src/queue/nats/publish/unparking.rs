@@ -28,7 +28,7 @@ pub async fn unpark_ready_jobs(mut shard: NatsShard) {
             tokio::time::sleep(RECHECK_INTERVAL).await;
             continue;
         }
-        if let Err(error) = publish_free_commands(&mut shard).await {
+        if let Err(error) = publish_unpark_commands(&mut shard).await {
             tracing::warn!(
                 shard = %shard.id, %error, "jobs whose boards exist now could not be unparked; trying again"
             );
@@ -37,10 +37,10 @@ pub async fn unpark_ready_jobs(mut shard: NatsShard) {
     }
 }
 
-async fn publish_free_commands(shard: &mut NatsShard) -> Result<(), NotPublished> {
+async fn publish_unpark_commands(shard: &mut NatsShard) -> Result<(), NotPublished> {
     let jobs = u64::try_from(UNPARKED_PER_MESSAGE).unwrap_or(u64::MAX);
     let commands = shard.health.jobs_parked().div_ceil(jobs).clamp(1, COMMANDS_MAX);
-    let payload = Payload::Free { jobs: UNPARKED_PER_MESSAGE };
+    let payload = Payload::Unpark { jobs: UNPARKED_PER_MESSAGE };
     let stored = try_join_all((0..commands).map(|_| shard.publisher.store_command(&payload))).await?;
     let last = stored.into_iter().max().unwrap_or_default();
     // If the commands are late, the next round sees what is left to be unparked.

@@ -64,7 +64,8 @@ pub struct Retention {
     sizes: SizeHistory,
     /// Where the stream was seen to end. No purge goes beyond this.
     end_seen: u64,
-    went_back: bool,
+    /// The stream ended before an end that was seen, so it may have lost messages.
+    end_decreased: bool,
 }
 
 impl Retention {
@@ -74,7 +75,7 @@ impl Retention {
     /// `end`: where the stream ended when that session began. A stream that ends before that now has lost
     /// messages since.
     pub fn begin_session(&mut self, end: u64) {
-        if self.went_back || end < self.end_seen {
+        if self.end_decreased || end < self.end_seen {
             *self = Self::default();
         }
         self.end_seen = self.end_seen.max(end);
@@ -83,8 +84,8 @@ impl Retention {
     /// Notes a snapshot. `false`: the stream ends before an end that was seen, so it may have lost messages
     /// and use their sequences again.
     pub fn note(&mut self, snapshot: &StreamSnapshot) -> bool {
-        self.went_back |= snapshot.last < self.end_seen;
-        if self.went_back {
+        self.end_decreased |= snapshot.last < self.end_seen;
+        if self.end_decreased {
             return false;
         }
         self.end_seen = snapshot.last;
@@ -102,16 +103,16 @@ impl Retention {
     ///   compares it.
     /// - `keeps`: messages that are kept for other nodes, unless they take half of the stream.
     pub fn purge(&mut self, snapshot: &StreamSnapshot, checkpoint: u64, keeps: u64) -> Option<Purge> {
-        if self.went_back {
+        if self.end_decreased {
             return None;
         }
         // A purge beyond the end would empty the stream and move its sequences on.
         let safe = checkpoint.min(self.end_seen);
-        let settled = self.settled(snapshot);
+        let past_duplicate_window = self.past_duplicate_window(snapshot);
         let half = self.half(snapshot);
-        let old = safe.saturating_sub(keeps).max(half).min(safe).min(settled);
+        let old = safe.saturating_sub(keeps).max(half).min(safe).min(past_duplicate_window);
         let before = if snapshot.is_filling() { old.max(half.min(safe)) } else { old };
-        let early = before.saturating_sub(settled.max(snapshot.first));
+        let early = before.saturating_sub(past_duplicate_window.max(snapshot.first));
         (before > snapshot.first).then_some(Purge { before, early })
     }
 
@@ -125,7 +126,7 @@ impl Retention {
     }
 
     /// The last message that is known to be older than the duplicate window; 0 if there is none.
-    pub fn settled(&mut self, snapshot: &StreamSnapshot) -> u64 {
+    pub fn past_duplicate_window(&mut self, snapshot: &StreamSnapshot) -> u64 {
         self.ends.before(snapshot.at, snapshot.duplicate_window).unwrap_or(0)
     }
 

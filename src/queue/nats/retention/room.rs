@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use crate::queue::nats::retention::policy::StreamSnapshot;
-use crate::writer::{HeldBy, HeldMessages, QueueLevel, QueueRoom};
+use crate::writer::{QueueLevel, QueueRoom, RetainedBy, RetainedMessages};
 
 /// Above seven eighths a stream is nearly full: purges begin at three quarters, so the messages that are left
 /// cannot go.
@@ -22,7 +22,7 @@ pub struct Progress {
     /// What the last checkpoint holds.
     pub checkpoint: u64,
     /// The last message that is older than the duplicate window, as far as is known.
-    pub settled: u64,
+    pub past_duplicate_window: u64,
     pub is_live: bool,
 }
 
@@ -50,9 +50,9 @@ pub fn room_of(
     let within = |sequence: u64| sequence.clamp(begin, snapshot.last);
     let applied = within(progress.applied);
     let checkpoint = within(progress.checkpoint).min(applied);
-    let settled = within(progress.settled).min(checkpoint);
-    let ends = [snapshot.last, applied, checkpoint, settled, begin];
-    let mut held = HeldBy::ALL.map(|by| HeldMessages { by, messages: 0, bytes: 0 });
+    let past_duplicate_window = within(progress.past_duplicate_window).min(checkpoint);
+    let ends = [snapshot.last, applied, checkpoint, past_duplicate_window, begin];
+    let mut held = RetainedBy::ALL.map(|by| RetainedMessages { by, messages: 0, bytes: 0 });
     let mut bytes_left = snapshot.bytes;
     for (part, (up_to, after)) in held.iter_mut().zip(ends.into_iter().zip(ends.into_iter().skip(1))) {
         part.messages = up_to - after;
@@ -106,16 +106,18 @@ fn reason(room: &QueueRoom, progress: Progress, purging: Purging<'_>) -> String 
     );
     for part in room.held.iter().filter(|part| part.messages > 0) {
         let why = match part.by {
-            HeldBy::Lag => "not applied yet (lag)",
-            HeldBy::Checkpoint => "in no checkpoint yet",
-            HeldBy::DuplicateWindow => "younger than the duplicate window",
-            HeldBy::Keep if purging.purge_keeps.is_none() => "never purged, because of --nats-no-purge",
-            HeldBy::Keep => "kept by --nats-keep",
+            RetainedBy::Lag => "not applied yet (lag)",
+            RetainedBy::Checkpoint => "in no checkpoint yet",
+            RetainedBy::DuplicateWindow => "younger than the duplicate window",
+            RetainedBy::KeepSetting if purging.purge_keeps.is_none() => {
+                "never purged, because of --nats-no-purge"
+            }
+            RetainedBy::KeepSetting => "kept by --nats-keep",
         };
         // Writing to a string cannot fail.
         let _ = write!(text, "; {} in {} messages: {why}", mib(part.bytes), part.messages);
     }
-    let most = |part: &&HeldMessages| if room.bytes_max.is_some() { part.bytes } else { part.messages };
+    let most = |part: &&RetainedMessages| if room.bytes_max.is_some() { part.bytes } else { part.messages };
     let more_room = format!(
         "give the stream more room: a larger max_bytes of {stream} (nats stream edit), or --nats-stream-mib before it is created"
     );
@@ -123,25 +125,25 @@ fn reason(room: &QueueRoom, progress: Progress, purging: Purging<'_>) -> String 
         _ if purging.failure.is_some() => {
             format!("the last attempt to purge it failed: {}", purging.failure.unwrap_or_default())
         }
-        Some(HeldBy::Lag) if progress.is_live => {
+        Some(RetainedBy::Lag) if progress.is_live => {
             format!("the shard is behind its publishers; let it catch up, or {more_room}")
         }
-        Some(HeldBy::Lag) | None => {
+        Some(RetainedBy::Lag) | None => {
             "the shard does not apply messages at present; its state in GET /v1/status says why".to_owned()
         }
-        Some(HeldBy::Keep) if purging.purge_keeps.is_none() => {
+        Some(RetainedBy::KeepSetting) if purging.purge_keeps.is_none() => {
             format!(
                 "this node does not purge it; purge it by other means (nats stream purge), or start a node without --nats-no-purge, or {more_room}"
             )
         }
-        Some(HeldBy::Keep) => format!(
+        Some(RetainedBy::KeepSetting) => format!(
             "use a smaller --nats-keep than {}, or {more_room}",
             purging.purge_keeps.unwrap_or_default()
         ),
-        Some(HeldBy::Checkpoint) => {
+        Some(RetainedBy::Checkpoint) => {
             format!("the next checkpoint makes room, and the log says if it fails; or {more_room}")
         }
-        Some(HeldBy::DuplicateWindow) => {
+        Some(RetainedBy::DuplicateWindow) => {
             format!("use a shorter duplicate_window of {stream} (nats stream edit), or {more_room}")
         }
     };
@@ -176,10 +178,10 @@ mod tests {
 
     fn room(
         look: &StreamSnapshot,
-        [applied, checkpoint, settled]: [u64; 3],
+        [applied, checkpoint, past_duplicate_window]: [u64; 3],
         keeps: Option<u64>,
     ) -> QueueRoom {
-        let progress = Progress { applied, checkpoint, settled, is_live: true };
+        let progress = Progress { applied, checkpoint, past_duplicate_window, is_live: true };
         let purging = Purging { stream: "S", purge_keeps: keeps, failure: None };
         room_of(look, progress, purging, |after, up_to| (up_to - after) * 1_000)
     }
@@ -249,7 +251,7 @@ mod tests {
                 assert!(said.contains(part), "{part}: {said}");
             }
         }
-        let progress = Progress { applied: 0, checkpoint: 0, settled: 0, is_live: false };
+        let progress = Progress { applied: 0, checkpoint: 0, past_duplicate_window: 0, is_live: false };
         let purging = Purging { stream: "S", purge_keeps: Some(5), failure: None };
         let halted = room_of(&look(1, 1_000), progress, purging, |_, _| 0);
         assert!(halted.reason.contains("does not apply messages"), "{}", halted.reason);

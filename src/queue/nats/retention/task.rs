@@ -121,7 +121,7 @@ impl JetStream {
                 Ok(_) => {}
                 Err(error) => {
                     let error = self.managing.explain(&error);
-                    if self.managing.is_news(&error) {
+                    if self.managing.should_log(&error) {
                         tracing::warn!(shard = %stream.shard, error, "the state of the shard's stream could not be read, or the stream could not be purged");
                     }
                 }
@@ -149,7 +149,7 @@ impl JetStream {
             self.note_room(shard, state, &snapshot);
             return Ok(false);
         };
-        shared.growth.seen(snapshot.bytes_to_next());
+        shared.growth.note_check(snapshot.bytes_to_next());
         if state.session.is_none_or(|(before, _)| before != session) {
             state.retention.begin_session(session.end);
             state.session = Some((session, connections));
@@ -208,7 +208,7 @@ impl JetStream {
         let progress = room::Progress {
             applied: in_stream(shard.applied.borrow().0),
             checkpoint: in_stream(shared.health.checkpoint_sequence()),
-            settled: if is_known { state.retention.settled(snapshot) } else { 0 },
+            past_duplicate_window: if is_known { state.retention.past_duplicate_window(snapshot) } else { 0 },
             is_live: shared.health.is_live(),
         };
         let purging = room::Purging {

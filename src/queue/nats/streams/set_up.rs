@@ -61,7 +61,7 @@ impl JetStream {
                 }
                 Err(PrepareError::Unreachable(reason)) => {
                     let reason = self.managing.explain(&reason);
-                    if self.managing.is_news(&reason) {
+                    if self.managing.should_log(&reason) {
                         tracing::warn!(reason, "the streams cannot be created or checked yet; trying again");
                     }
                     self.prepared.send_replace(Prepared::Waiting(reason));

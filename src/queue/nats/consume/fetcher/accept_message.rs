@@ -33,7 +33,7 @@ impl Fetcher {
         let tip = self.tip;
         if *overlaps && sequence == tip.sequence.0 {
             if (timestamp, hash) != (tip.timestamp, tip.hash) {
-                return Err(SessionEnd::Doubt(format!(
+                return Err(SessionEnd::ConsumerMismatch(format!(
                     "the message {sequence}, as the server of the consumer has it, is not the one that \
                      was applied here (its time is {timestamp}, and that of the applied one was {})",
                     tip.timestamp
@@ -48,7 +48,7 @@ impl Fetcher {
         if (*overlaps || sequence != tip.sequence.0 + 1) && !self.admits_gap {
             // The missing messages may have been lost on the way here, or the consumer's server may lack
             // them.
-            return Err(SessionEnd::Doubt(format!(
+            return Err(SessionEnd::ConsumerMismatch(format!(
                 "the server of the consumer delivered message {sequence} right after {}: the messages between are missing",
                 tip.sequence
             )));
@@ -56,7 +56,7 @@ impl Fetcher {
         let headers = message.headers.as_ref();
         let payload = if message.subject.as_str() == self.control_subject {
             match message::decode_control(headers, &message.payload) {
-                Control::RegisteredBoard(payload) => payload,
+                Control::Command(payload) => payload,
                 Control::Unknown(name) => self.reject_unknown_command(&name, sequence, &message.payload)?,
             }
         } else {
@@ -91,7 +91,7 @@ impl Fetcher {
             tracing::warn!(%shard, sequence, command, "rejecting a command that this version does not know, because of --accept-gap");
             return Ok(message::no_command(bytes));
         }
-        Err(SessionEnd::Refuse(format!(
+        Err(SessionEnd::Unrecoverable(format!(
             "the message {sequence} of the shard's stream is a command that this version of ranktree does \
              not know, {command:?}: nodes of a later version may have carried it out; start that version \
              here, or, if none of your nodes published the command, start with --accept-gap {shard} to \

@@ -34,7 +34,7 @@ impl Fetcher {
         let name = &info.config.name;
         let found = identity(info);
         if self.was_filled_without_nats() {
-            return Err(SessionEnd::Refuse(self.why_filled_without_nats()));
+            return Err(SessionEnd::Unrecoverable(self.why_filled_without_nats()));
         }
         if applied > 0 && self.origin.stream != found {
             let gone = match first {
@@ -57,7 +57,7 @@ impl Fetcher {
             return Ok(());
         }
         if last < tip {
-            return Err(SessionEnd::Suspect(format!(
+            return Err(SessionEnd::LeaderMismatch(format!(
                 "the stream {name} ends at {last}, but this shard has applied messages up to {tip}: the \
                  server lost the end of the stream, and will use those sequences again; restore the \
                  stream, or start with --accept-gap {shard} to continue with the messages that were \

@@ -16,14 +16,14 @@
 //! - `run`: the loop of sessions; `session_end`: why a session ended; `consumer`: what a session reads with
 //! - `continuity`: whether the stream continues the tip; `accept_message`: whether a message does
 //! - `lag`: whether the consumer's server keeps up
-//! - `doubts`, `recovery`: what the fetcher does if the stream seems not to continue the tip
+//! - `mismatch_state`, `recovery`: what the fetcher does if the stream seems not to continue the tip
 //! - `rebase`: continuing with another stream, because of `--accept-gap`
 
 mod accept_message;
 mod consumer;
 mod continuity;
-mod doubts;
 mod lag;
+mod mismatch_state;
 mod rebase;
 mod recovery;
 pub mod run;

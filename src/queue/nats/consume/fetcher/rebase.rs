@@ -138,7 +138,7 @@ impl Fetcher {
         }
         if !self.is_purged_past_tip(&info) {
             if info.state.last_sequence + self.origin.sequence_offset > tip {
-                return Err(SessionEnd::Again);
+                return Err(SessionEnd::Restart);
             }
             let name = &info.config.name;
             let failed = |error: &dyn std::fmt::Display| {

@@ -12,36 +12,36 @@ use async_nats::jetstream::stream::Info;
 
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::connect::leader_requests::LeaderError;
-use crate::queue::nats::consume::fetcher::doubts::Doubts;
+use crate::queue::nats::consume::fetcher::mismatch_state::MismatchState;
 use crate::queue::nats::consume::fetcher::run::Fetcher;
 use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
 use crate::queue::nats::consume::fingerprint::{hash, micros_of};
 use crate::types::ShardId;
 use crate::writer::ShardState;
 
-/// How often the leader is asked again about a suspected mismatch.
-const SUSPICION_PAUSE: Duration = Duration::from_millis(500);
+/// How often the leader is asked again about a mismatch that it reported.
+const LEADER_MISMATCH_PAUSE: Duration = Duration::from_millis(500);
 /// How often a shard that is halted checks its stream again.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 impl Fetcher {
     /// After a consumer brought something that does not fit.
-    pub(super) async fn doubt(&mut self, reason: String) {
+    pub(super) async fn on_consumer_mismatch(&mut self, reason: String) {
         tracing::warn!(shard = %self.shared.shard, reason, "a consumer delivered messages that do not continue what was applied; asking the stream's leader");
-        self.doubts.any = true;
+        self.mismatch.ask_leader_first = true;
         self.wait(ShardState::CatchingUp(reason), self.pause).await;
         self.slow_down();
     }
 
     /// After the leader reported a mismatch. The shard halts if the leader still reports it after a while.
-    pub(super) async fn suspect(&mut self, reason: String) {
-        self.doubts.any = true;
-        let since = *self.doubts.suspected.get_or_insert_with(Instant::now);
+    pub(super) async fn on_leader_mismatch(&mut self, reason: String) {
+        self.mismatch.ask_leader_first = true;
+        let since = *self.mismatch.leader_mismatch_since.get_or_insert_with(Instant::now);
         if since.elapsed() >= self.shared.gap_policy.halt_after {
             self.halt(reason).await;
             return;
         }
-        self.wait(ShardState::CatchingUp(reason), SUSPICION_PAUSE).await;
+        self.wait(ShardState::CatchingUp(reason), LEADER_MISMATCH_PAUSE).await;
     }
 
     /// After the leader reported a mismatch that is a reason to halt. Returns when it is time to look again,
@@ -49,10 +49,10 @@ impl Fetcher {
     pub(super) async fn halt(&mut self, reason: String) {
         if self.shared.accept_gap.take(self.tip.sequence) {
             tracing::warn!(shard = %self.shared.shard, reason, "a stream that does not continue what was applied is accepted, because of --accept-gap");
-            (self.accepted, self.doubts) = (true, Doubts::default());
+            (self.rebase_accepted, self.mismatch) = (true, MismatchState::default());
             return;
         }
-        (self.doubts.any, self.doubts.halted) = (true, true);
+        (self.mismatch.ask_leader_first, self.mismatch.halted) = (true, true);
         self.shared.set_state(ShardState::Halted(reason));
         self.rest(RECHECK_INTERVAL).await;
     }
@@ -61,14 +61,14 @@ impl Fetcher {
     pub(super) async fn retry(&mut self, reason: String) {
         tracing::info!(shard = %self.shared.shard, reason, "the session with the stream ended; beginning another one");
         // A leader that does not answer confirms nothing.
-        self.doubts.suspected = None;
+        self.mismatch.leader_mismatch_since = None;
         self.wait(ShardState::CatchingUp(reason), self.pause).await;
         self.slow_down();
     }
 
     /// Waits in a state. A shard that is halted stays halted, even if it cannot look again at the moment.
     async fn wait(&self, state: ShardState, pause: Duration) {
-        if self.doubts.halted {
+        if self.mismatch.halted {
             self.rest(RECHECK_INTERVAL).await;
         } else {
             self.shared.set_state(state);
@@ -86,14 +86,14 @@ impl Fetcher {
 
     /// Why messages do not come at the moment.
     pub(super) fn note_waiting(&self, reason: String) {
-        if !self.doubts.halted {
+        if !self.mismatch.halted {
             self.shared.set_state(ShardState::CatchingUp(reason));
         }
     }
 
-    /// Forgets doubts, because messages were handed on or none are missing.
-    pub(super) fn note_no_doubts(&mut self) {
-        self.doubts = Doubts::default();
+    /// Forgets the mismatch, because messages were handed on or none are missing.
+    pub(super) fn forget_mismatch(&mut self) {
+        self.mismatch = MismatchState::default();
     }
 
     /// Checks that the leader has the tip's message as it was handed on, and the message after it.
@@ -102,7 +102,7 @@ impl Fetcher {
         connection: &Connection,
         info: &Info,
     ) -> Result<(), SessionEnd> {
-        if !self.doubts.any || self.is_purged_past_tip(info) {
+        if !self.mismatch.ask_leader_first || self.is_purged_past_tip(info) {
             return Ok(());
         }
         let (name, shard, tip) = (&info.config.name, self.shared.shard, self.tip);
@@ -116,7 +116,7 @@ impl Fetcher {
         };
         if self.origin.sequence_offset == 0 && tip.sequence.0 > 0 && is_stored(at) {
             let Some(message) = connection.message(name, at).await.map_err(unanswered)? else {
-                return Err(SessionEnd::Suspect(missing(name, at, info, shard)));
+                return Err(SessionEnd::LeaderMismatch(missing(name, at, info, shard)));
             };
             let timestamp = micros_of(message.time.unix_timestamp_nanos());
             if (timestamp, hash(&message.payload)) != (tip.timestamp, tip.hash) {
@@ -134,9 +134,9 @@ impl Fetcher {
             && is_stored(next)
             && connection.message(name, next).await.map_err(unanswered)?.is_none()
         {
-            return Err(SessionEnd::Suspect(missing(name, next, info, shard)));
+            return Err(SessionEnd::LeaderMismatch(missing(name, next, info, shard)));
         }
-        if std::mem::take(&mut self.doubts.halted) {
+        if std::mem::take(&mut self.mismatch.halted) {
             tracing::warn!(%shard, "the stream continues what was applied again, so the shard is no longer halted");
         }
         Ok(())

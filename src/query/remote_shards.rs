@@ -1,17 +1,17 @@
-//! Puts questions to shards wherever they are, and remembers what the replies are exact at.
+//! Puts questions to remote shards, and remembers what the replies are exact at.
 //!
-//! Knows: that all shards are asked at the same time, and that an answer is of each shard's last reply. Must not
-//! know: how a question travels, or what it asks.
+//! Knows: that all shards are asked at the same time, and that an answer is of each shard's last reply. Must
+//! not know: how a question travels, or what it asks.
 
 use futures_util::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 use thiserror::Error;
 
-use crate::query::question::{Question, Reply, ShardReply};
+use crate::query::question::{EntryMetadata, Question, Reply, ShardReply, is_consistent};
 use crate::types::{AsOf, Sequence, ShardId};
 
-/// Shards on this node or on others.
-pub trait AskShards: Send + Sync {
+/// Puts questions to shards, on this node or on others.
+pub trait ShardClient: Send + Sync {
     /// The number of all shards.
     fn shard_count(&self) -> u16;
 
@@ -37,7 +37,7 @@ pub enum ReadError {
     /// No node replied for these shards.
     #[error("{}", list(.0))]
     Unavailable(Vec<ShardUnavailable>),
-    /// What was asked for moved from one exchange to the next, too often to follow.
+    /// What was asked for moved from one round trip to the next, too often to follow.
     #[error("the entries asked for changed while they were counted, {0} times in a row; ask again")]
     KeptChanging(u32),
 }
@@ -46,9 +46,9 @@ fn list(shards: &[ShardUnavailable]) -> String {
     shards.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-/// The shards as one read sees them: what each replied last.
-pub struct AskedShards<'v> {
-    shards: &'v dyn AskShards,
+/// Remote shards as one read sees them: what each replied last.
+pub struct RemoteShards<'v> {
+    shards: &'v dyn ShardClient,
     seen: Mutex<Vec<Option<Seen>>>,
 }
 
@@ -61,9 +61,9 @@ struct Seen {
     total: Option<u64>,
 }
 
-impl<'v> AskedShards<'v> {
+impl<'v> RemoteShards<'v> {
     #[must_use]
-    pub fn new(shards: &'v dyn AskShards) -> Self {
+    pub fn new(shards: &'v dyn ShardClient) -> Self {
         Self { shards, seen: Mutex::new(vec![None; usize::from(shards.shard_count())]) }
     }
 
@@ -112,18 +112,26 @@ impl<'v> AskedShards<'v> {
         &self,
         questions: impl IntoIterator<Item = (ShardId, &'q Question<'q>)>,
     ) -> Result<Vec<(ShardId, Reply)>, ReadError> {
-        let asked = questions
-            .into_iter()
-            .map(|(shard, question)| async move { (shard, self.shards.ask(shard, question).await) });
+        let asked = questions.into_iter().map(|(shard, question)| async move {
+            let reply = self.shards.ask(shard, question).await;
+            (shard, reply.map(|reply| is_consistent(question, &reply.reply).then_some(reply)))
+        });
         let (mut replies, mut missing) = (Vec::new(), Vec::new());
         for (shard, reply) in join_all(asked).await {
             match reply {
-                Ok(ShardReply { sequence, is_live, reply }) => {
+                Ok(Some(ShardReply { sequence, is_live, mut reply })) => {
+                    // Only the node that replied could read them from its disk.
+                    reply.each_entry(&mut |entry| {
+                        if matches!(entry.metadata, EntryMetadata::OnDisk(_)) {
+                            entry.metadata = EntryMetadata::Unreadable;
+                        }
+                    });
                     if let Some(seen) = self.seen.lock().get_mut(shard.index()) {
                         *seen = Some(Seen { sequence, is_live, total: None });
                     }
                     replies.push((shard, reply));
                 }
+                Ok(None) => return Err(unexpected(shard)),
                 Err(why) => missing.push(why),
             }
         }
@@ -139,8 +147,8 @@ impl<'v> AskedShards<'v> {
     }
 }
 
-/// A reply to another question: the other node is at fault.
+/// A reply that cannot be one to its question: the other node is at fault.
 pub(super) fn unexpected(shard: ShardId) -> ReadError {
-    let reason = "its node replied to another question than it was asked".to_owned();
+    let reason = "its node sent a reply that does not fit the question".to_owned();
     ReadError::Unavailable(vec![ShardUnavailable { shard, reason }])
 }

@@ -1,15 +1,15 @@
-//! Shards of the test's own memory that are asked as those of other nodes are.
+//! Shards of the test's own memory that are asked as remote shards are.
 
 use futures_util::future::BoxFuture;
 
 use crate::query::question::{Question, ShardReply, answer, check};
-use crate::query::{AskShards, ShardUnavailable};
+use crate::query::{ShardClient, ShardUnavailable};
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::ShardId;
 
 pub struct AnsweringShards<'a>(pub &'a [StateLock]);
 
-impl AskShards for AnsweringShards<'_> {
+impl ShardClient for AnsweringShards<'_> {
     fn shard_count(&self) -> u16 {
         u16::try_from(self.0.len()).expect("a few")
     }

@@ -1,34 +1,34 @@
-//! The entry that `n` others are before, wherever shards are: what a deep page begins with.
+//! Finds the entry at position `n` over all shards, local or remote. A deep page begins there.
 //!
-//! Multi-way selection in sorted sequences, by splitters. Each round takes a few entries of every shard between
-//! two keys, and bounds how many entries of all shards are before each of them by what is known of the other
-//! shards' splitters. What is before one of them for sure, or behind another one, is decided: these two are the
-//! next round's keys. Nothing before the place is read.
+//! Multi-way selection in sorted sequences, by splitters. Each round takes a few entries of every shard
+//! between two keys, and bounds how many entries of all shards are before each of them by what is known of
+//! the other shards' splitters. The last splitter that is surely before the position and the first that is
+//! surely not before it become the keys of the next round. Nothing before the position is read.
 //!
-//! If shards are asked, they may move between two rounds, so that a round's counts are hints for the next one.
-//! Only the last exchange counts: each shard returns its entries on both sides of one key and how many are before
-//! it, from one applied sequence. If entries came or went meanwhile, the place is some entries further up or down
-//! among those returned.
+//! Remote shards may move between two rounds, so that a round's counts are hints for the next one. Only the
+//! last round trip counts: each shard returns its entries on both sides of one key and how many are before
+//! it, from one applied sequence. If entries came or went meanwhile, the place is some entries further up or
+//! down among those returned.
 
-use crate::query::ask_shards::ReadError;
 use crate::query::board_view::BoardView;
 use crate::query::merge::{MergedEntry, backward, forward};
-use crate::query::question::{Mark, Pick, PicksQuestion, PicksReply, RunQuestion, RunStart};
+use crate::query::question::{Mark, RunQuestion, RunStart, Splitter, SplittersQuestion, SplittersReply};
+use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
 use crate::query::top::before;
 
-/// Evenly spaced splitters per shard and round: whatever the data, a round divides the undecided by half of
-/// it.
-const EVEN: u16 = 8;
+/// Evenly spaced splitters per shard and round. For any data, a round divides the number of undecided entries
+/// by at least half of this number.
+const SPLITTERS_PER_SHARD: u16 = 8;
 /// Undecided entries per shard below which reading them is cheaper than another round.
-const FEW: u64 = 16;
-/// Entries that are returned beyond what a place needs, on both sides, for what shards applied since the round
-/// before.
-const SPARE: u32 = 64;
+const READ_WHEN_UNDECIDED_BELOW: u64 = 16;
+/// Entries that are returned on both sides beyond those that a place needs, because shards may have applied
+/// messages since the round before.
+const MARGIN_ENTRIES: u32 = 64;
 /// Rounds of a search. Each divides what is undecided by four at least, unless shards move.
 const ROUNDS_MAX: u32 = 64;
-/// Searches that are begun for one place. Another one is needed only if shards moved by more than [`SPARE`]
-/// entries within an exchange.
+/// Searches that are begun for one place. Another one is needed only if shards moved by more than
+/// [`MARGIN_ENTRIES`] entries within a round trip.
 const ATTEMPTS: u32 = 16;
 
 /// Runs of all shards, and the place that was looked for among their entries.
@@ -57,14 +57,15 @@ impl Place<'_> {
         entries
     }
 
-    /// The entry that `index` others are before, at most [`SPARE`] entries above the place and shown by the runs.
+    /// The entry that `index` others are before, at most [`MARGIN_ENTRIES`] entries above the place and shown
+    /// by the runs.
     #[must_use]
     pub fn shown_above(&self, index: u64) -> Option<MergedEntry<'_>> {
         let start = before(&self.runs);
         if index < start {
             let above = start - index;
             let nth = usize::try_from(above - 1).ok()?;
-            if above > u64::from(SPARE) { None } else { backward(&self.runs).nth(nth) }
+            if above > u64::from(MARGIN_ENTRIES) { None } else { backward(&self.runs).nth(nth) }
         } else {
             // Between the start and the place.
             forward(&self.runs).nth(usize::try_from(index - start).ok()?)
@@ -98,7 +99,7 @@ pub async fn find_place<'v>(
     find_counting_rounds(board, index_of, limit).await.map(|(place, _)| place)
 }
 
-/// Also returns how many exchanges it took.
+/// Also returns how many round trips it took.
 pub(super) async fn find_counting_rounds<'v>(
     board: &BoardView<'v>,
     index_of: impl Fn(u64) -> Option<u64>,
@@ -106,48 +107,48 @@ pub(super) async fn find_counting_rounds<'v>(
 ) -> Result<(Option<Place<'v>>, u32), ReadError> {
     let limit = crate::types::count(limit);
     // Over shards that stay as they are the place is where the last round found it.
-    let spare = if board.is_frozen() { 0 } else { SPARE };
+    let margin = if board.is_snapshot() { 0 } else { MARGIN_ENTRIES };
     let mut rounds = 0;
     for _ in 0..ATTEMPTS {
         let Some(found) = search(board, &index_of, &mut rounds).await? else { return Ok((None, rounds)) };
-        let below = u64::from(spare) + found.behind + limit + 1;
+        let below = u64::from(margin) + found.offset + limit + 1;
         let below = u32::try_from(below).unwrap_or(u32::MAX);
         let start = match &found.start {
             FoundStart::Top => RunStart::Top,
-            FoundStart::Behind(low) => RunStart::Through(Mark::Entry(low.key())),
+            FoundStart::After(low) => RunStart::Through(Mark::Entry(low.key())),
             FoundStart::Index(index) => RunStart::Index(*index),
         };
-        let runs = board.runs(&RunQuestion { start, worst: None, above: spare, below }, None).await?;
+        let runs = board.runs(&RunQuestion { start, worst: None, above: margin, below }, None).await?;
         rounds += 1;
         let total = runs.iter().map(ShardRun::total).sum();
         let Some(index) = index_of(total).filter(|index| *index < total) else { return Ok((None, rounds)) };
         let place = Place { runs, index, total };
-        if board.is_frozen() || place.is_within(spare, below, limit) {
+        if board.is_snapshot() || place.is_within(margin, below, limit) {
             return Ok((Some(place), rounds));
         }
     }
     Err(ReadError::KeptChanging(ATTEMPTS))
 }
 
-/// Where the last exchange begins.
-struct Found {
+/// Where the last round trip begins.
+struct SearchResult {
     start: FoundStart,
     /// Entries between the start and the place.
-    behind: u64,
+    offset: u64,
 }
 
 enum FoundStart {
     Top,
-    /// Behind an entry shortly before the place.
-    Behind(Pick),
+    /// After an entry shortly before the place.
+    After(Splitter),
     /// So many entries are before the place on the only shard.
     Index(u64),
 }
 
 /// The entries between two keys, as the rounds know them.
 struct Search {
-    low: Option<Pick>,
-    high: Option<Pick>,
+    low: Option<Splitter>,
+    high: Option<Splitter>,
     /// Where the place is expected between them, in millionths.
     near: Option<u32>,
 }
@@ -156,30 +157,30 @@ async fn search(
     board: &BoardView<'_>,
     index_of: &impl Fn(u64) -> Option<u64>,
     rounds: &mut u32,
-) -> Result<Option<Found>, ReadError> {
+) -> Result<Option<SearchResult>, ReadError> {
     let mut search = Search { low: None, high: None, near: None };
     for _ in 0..ROUNDS_MAX {
         // A single shard tells its total; what is before the place on it is no question.
-        let even = if board.shard_count() == 1 { 0 } else { EVEN };
-        let picks = PicksQuestion {
-            low: search.low.as_ref().map(Pick::key),
-            high: search.high.as_ref().map(Pick::key),
+        let even = if board.shard_count() == 1 { 0 } else { SPLITTERS_PER_SHARD };
+        let splitters = SplittersQuestion {
+            low: search.low.as_ref().map(Splitter::key),
+            high: search.high.as_ref().map(Splitter::key),
             even,
             near: search.near,
             ends: false,
         };
-        let replies = board.picks(&picks).await?;
+        let replies = board.splitters(&splitters).await?;
         *rounds += 1;
         let total = replies.iter().map(|reply| reply.total).sum();
         let Some(n) = index_of(total).filter(|index| *index < total) else { return Ok(None) };
         if let [_] = replies.as_slice() {
-            return Ok(Some(Found { start: FoundStart::Index(n), behind: 0 }));
+            return Ok(Some(SearchResult { start: FoundStart::Index(n), offset: 0 }));
         }
         let decided: u64 = replies.iter().map(|reply| reply.low).sum();
         let open: u64 = replies.iter().map(|reply| reply.high - reply.low).sum();
         if n < decided || n > decided + open {
             if search.low.is_none() && search.high.is_none() {
-                return Ok(Some(Found { start: FoundStart::Top, behind: n }));
+                return Ok(Some(SearchResult { start: FoundStart::Top, offset: n }));
             }
             // Entries came or went: what was decided is not so any more.
             if n < decided {
@@ -190,9 +191,9 @@ async fn search(
             search.near = None;
             continue;
         }
-        if open <= FEW * u64::from(board.shard_count()) {
-            let start = search.low.map_or(FoundStart::Top, FoundStart::Behind);
-            return Ok(Some(Found { start, behind: n - decided }));
+        if open <= READ_WHEN_UNDECIDED_BELOW * u64::from(board.shard_count()) {
+            let start = search.low.map_or(FoundStart::Top, FoundStart::After);
+            return Ok(Some(SearchResult { start, offset: n - decided }));
         }
         if search.narrow(&replies, n) {
             continue;
@@ -216,24 +217,24 @@ async fn search(
 
 impl Search {
     /// One round. False: nothing could be decided.
-    fn narrow(&mut self, replies: &[PicksReply], n: u64) -> bool {
+    fn narrow(&mut self, replies: &[SplittersReply], n: u64) -> bool {
         let splitters = in_order(replies);
         let bounds = bounds(&splitters, replies);
         // The last splitter that is surely before the place, and the first that surely is not.
         let inside = bounds.iter().rposition(|(_, most)| *most < n);
         let outside = bounds.iter().position(|(least, _)| *least >= n);
         let mut has_narrowed = false;
-        let pick = |at: usize| splitters.get(at).map(|(_, pick)| (*pick).clone());
+        let splitter = |at: usize| splitters.get(at).map(|(_, splitter)| (*splitter).clone());
         let expected = |at: usize| bounds.get(at).map(|(least, most)| least.midpoint(*most));
         let total: u64 = replies.iter().map(|reply| reply.high).sum();
         let decided: u64 = replies.iter().map(|reply| reply.low).sum();
         let (mut from, mut to) = (decided, total);
         if let Some(at) = inside {
-            (self.low, has_narrowed) = (pick(at), true);
+            (self.low, has_narrowed) = (splitter(at), true);
             from = expected(at).unwrap_or(from);
         }
         if let Some(at) = outside {
-            (self.high, has_narrowed) = (pick(at), true);
+            (self.high, has_narrowed) = (splitter(at), true);
             to = expected(at).unwrap_or(to);
         }
         let span = to.saturating_sub(from);
@@ -245,32 +246,33 @@ impl Search {
     }
 }
 
-/// All picks in order, each with the number of its shard's reply.
-fn in_order(replies: &[PicksReply]) -> Vec<(usize, &Pick)> {
+/// All splitters in order, each with the number of its shard's reply.
+fn in_order(replies: &[SplittersReply]) -> Vec<(usize, &Splitter)> {
     let numbered = replies.iter().enumerate();
-    let mut splitters: Vec<(usize, &Pick)> =
-        numbered.flat_map(|(part, reply)| reply.picks.iter().map(move |pick| (part, pick))).collect();
-    splitters.sort_unstable_by_key(|(_, pick)| pick.key());
+    let mut splitters: Vec<(usize, &Splitter)> = numbered
+        .flat_map(|(shard, reply)| reply.splitters.iter().map(move |splitter| (shard, splitter)))
+        .collect();
+    splitters.sort_unstable_by_key(|(_, splitter)| splitter.key());
     splitters
 }
 
 /// For each splitter, the least and the most entries of all shards that can be before it.
-fn bounds(splitters: &[(usize, &Pick)], replies: &[PicksReply]) -> Vec<(u64, u64)> {
+fn bounds(splitters: &[(usize, &Splitter)], replies: &[SplittersReply]) -> Vec<(u64, u64)> {
     // A shard's entries up to its last splitter before this one are before it for sure, ...
     let mut known: Vec<u64> = replies.iter().map(|reply| reply.low).collect();
     let mut sum: u64 = known.iter().sum();
     let mut bounds = Vec::with_capacity(splitters.len());
-    for (part, splitter) in splitters {
-        let Some(own) = known.get_mut(*part) else { continue };
+    for (shard, splitter) in splitters {
+        let Some(own) = known.get_mut(*shard) else { continue };
         bounds.push((sum - *own + splitter.index, 0));
         sum += splitter.index + 1 - *own;
         *own = splitter.index + 1;
     }
-    // ... and those from its next splitter on are behind it for sure.
+    // ... and those from its next splitter on are after it for sure.
     let mut known: Vec<u64> = replies.iter().map(|reply| reply.high).collect();
     let mut sum: u64 = known.iter().sum();
-    for ((part, splitter), bound) in splitters.iter().zip(&mut bounds).rev() {
-        let Some(own) = known.get_mut(*part) else { continue };
+    for ((shard, splitter), bound) in splitters.iter().zip(&mut bounds).rev() {
+        let Some(own) = known.get_mut(*shard) else { continue };
         sum = sum - *own + splitter.index;
         *own = splitter.index;
         bound.1 = sum;

@@ -1,15 +1,15 @@
-//! What is known against a stream.
+//! The evidence that the stream does not continue the tip.
 
 use std::time::Instant;
 
-/// What is known against a stream.
+/// The evidence that the stream does not continue the tip.
 #[derive(Default)]
-pub struct Doubts {
+pub struct MismatchState {
     /// Something did not fit since messages were last handed on: the next session begins by asking the
     /// leader.
-    pub any: bool,
+    pub ask_leader_first: bool,
     /// Since when the leader has reported a mismatch at every look.
-    pub suspected: Option<Instant>,
-    /// The shard is halted: it says why, and applies nothing.
+    pub leader_mismatch_since: Option<Instant>,
+    /// The shard is halted.
     pub halted: bool,
 }

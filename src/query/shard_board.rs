@@ -8,15 +8,15 @@ use crate::tree::Handle;
 
 /// One board's tree on one shard.
 #[derive(Clone, Copy)]
-pub struct Part<'v> {
+pub struct ShardBoard<'v> {
     pub shard: &'v Shard,
     /// `None` if the board is not on this shard yet.
     pub window: Option<(TreeId, &'v WindowTree)>,
 }
 
-impl<'v> Part<'v> {
-    /// The board of that name and life. A shard may still hold an earlier life of the name, which readers must
-    /// not see.
+impl<'v> ShardBoard<'v> {
+    /// The board of that name and life. A shard may still hold an earlier life of the name, which readers
+    /// must not see.
     #[must_use]
     pub fn of(shard: &'v Shard, name: &str, incarnation: Incarnation) -> Self {
         let board = shard.board(name).filter(|board| board.incarnation == incarnation);
@@ -29,20 +29,21 @@ impl<'v> Part<'v> {
     }
 }
 
-impl Part<'_> {
+impl ShardBoard<'_> {
     #[must_use]
     pub fn total(&self) -> u64 {
         self.window.map_or(0, |(_, window)| window.total())
     }
 
-    /// Entries before the mark, and through it.
+    /// Entries before the mark, and with those at it. An entry at a mark is not looked for: of an entry, only
+    /// those before it are counted.
     #[must_use]
     pub fn counted(&self, mark: &Mark<'_>) -> Counted {
         match mark {
             Mark::Score(score) => self.at_score(score.as_slice()),
             Mark::Entry(key) => {
                 let before = self.before(key);
-                Counted { before, through: before + u64::from(self.holds(key)) }
+                Counted { before, through: before }
             }
         }
     }
@@ -68,13 +69,6 @@ impl Part<'_> {
         let words = key.words.as_slice();
         let score = words.get(..window.definition.keys.len()).unwrap_or(words);
         KeyCounts { better: window.tree.count_below(score), before: self.before(key) }
-    }
-
-    /// Whether the entry is here, with just these words.
-    fn holds(&self, key: &SortKey<'_>) -> bool {
-        let handle = self.shard.members.get(key.member);
-        let words = self.window.zip(handle).and_then(|((_, window), handle)| window.tree.get(handle));
-        words.is_some_and(|words| words == key.words)
     }
 
     /// Entries before the key, which need not be here.

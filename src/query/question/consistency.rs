@@ -1,0 +1,161 @@
+//! Whether a reply can be one to its question. A faulty or older node must not make a wrong answer that looks
+//! right.
+//!
+//! Knows: what follows from a question and a reply alone: how many entries there have to be, in which order,
+//! and which counts cannot be greater than others. Must not know: which node replied.
+
+use crate::query::question::{
+    BoardCounts, Counted, FoundMember, Question, Reply, RunQuestion, RunReply, RunStart, ShardEntry, SortKey,
+    SplittersQuestion, SplittersReply,
+};
+use crate::types::count;
+
+/// Whether the reply fits the question and itself.
+#[must_use]
+pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
+    match (question, reply) {
+        (Question::Counts(boards), Reply::Counts(counts)) => {
+            let fits = |((_, marks), counts): (&(_, Vec<_>), &BoardCounts)| {
+                marks.len() == counts.marks.len() && counts.marks.iter().all(|at| is_within(at, counts.total))
+            };
+            boards.len() == counts.len() && boards.iter().zip(counts).all(fits)
+        }
+        (Question::Run(_, run), Reply::Run(reply)) => match reply {
+            Some(reply) => run_fits(run, reply),
+            None => matches!(run.start, RunStart::Member(_)),
+        },
+        (Question::Splitters(_, question), Reply::Splitters(reply)) => splitters_fit(question, reply),
+        (Question::Lookup { members, keys, .. }, Reply::Lookup { total, members: found, keys: counts }) => {
+            let is_it = |(asked, found): (&&str, &Option<ShardEntry>)| {
+                found.as_ref().is_none_or(|found| *found.member == *asked.as_bytes())
+            };
+            members.len() == found.len()
+                && members.iter().zip(found).all(is_it)
+                && keys.len() == counts.len()
+                && counts.iter().all(|at| at.better <= at.before && at.before <= *total)
+        }
+        (Question::MemberOnBoards { member, boards }, Reply::MemberOnBoards(found)) => {
+            boards.len() == found.len() && found.iter().flatten().all(|found| member_fits(member, found))
+        }
+        (Question::BoardsOfMember { member, limit, .. }, Reply::BoardsOfMember(found)) => {
+            count(found.boards.len()) <= u64::from(*limit)
+                && found.boards.iter().all(|(_, found)| member_fits(member, found))
+        }
+        _ => false,
+    }
+}
+
+fn is_within(at: &Counted, total: u64) -> bool {
+    at.before <= at.through && at.through <= total
+}
+
+fn member_fits(asked: &str, found: &FoundMember) -> bool {
+    let FoundMember { entry, at_score, index, total } = found;
+    *entry.member == *asked.as_bytes()
+        && is_within(at_score, *total)
+        && at_score.before <= *index
+        && *index < at_score.through
+}
+
+/// A run is exactly as long as was asked for, unless the shard begins or ends before: what is worked out from
+/// a run depends on that.
+fn run_fits(question: &RunQuestion<'_>, reply: &RunReply) -> bool {
+    let RunReply { total, start, remaining, at_start, better_than_first, above, below } = reply;
+    let Some(behind) = total.checked_sub(*start) else { return false };
+    let first = match question.start {
+        RunStart::Member(member) => below.first().is_some_and(|entry| *entry.member == *member.as_bytes()),
+        _ => true,
+    };
+    first
+        && *remaining <= behind
+        && count(above.len()) == u64::from(question.above).min(*start)
+        && count(below.len()) == u64::from(question.below).min(behind)
+        && is_within(at_start, *total)
+        && *better_than_first <= *start
+        && is_ascending(above.iter().rev().chain(below).map(ShardEntry::key))
+}
+
+fn splitters_fit(question: &SplittersQuestion<'_>, reply: &SplittersReply) -> bool {
+    let SplittersReply { total, low, high, splitters } = reply;
+    // The evenly spaced ones, five near the place, and the two ends.
+    let most = usize::from(question.even) + 7;
+    let is_between = |index: u64| (*low..*high).contains(&index);
+    low <= high
+        && high <= total
+        && splitters.len() <= most
+        && splitters.iter().all(|splitter| is_between(splitter.index))
+        && splitters.is_sorted_by(|a, b| a.index < b.index)
+        && is_ascending(splitters.iter().map(super::Splitter::key))
+}
+
+fn is_ascending<'a>(keys: impl Iterator<Item = SortKey<'a>>) -> bool {
+    keys.is_sorted_by(|a, b| a < b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::question::{BoardLife, EntryMetadata, Mark};
+    use crate::state::Incarnation;
+    use crate::tree::Words;
+    use crate::types::{BoardName, Timestamp};
+
+    fn life() -> BoardLife {
+        BoardLife { board: BoardName::new("b").expect("a good name"), incarnation: Incarnation(1) }
+    }
+
+    fn entry(word: u64) -> ShardEntry {
+        ShardEntry {
+            words: Words::from_slice(&[word, 0]),
+            member: format!("m{word}").into_bytes().into(),
+            updated_at: Timestamp::default(),
+            metadata: EntryMetadata::None,
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_shorter_or_longer_than_asked_or_out_of_order_is_no_reply() {
+        let run = RunQuestion { start: RunStart::Top, worst: None, above: 2, below: 3 };
+        let question = Question::Run(life(), run);
+        let good = RunReply {
+            total: 9,
+            start: 1,
+            remaining: 8,
+            better_than_first: 0,
+            above: vec![entry(1)],
+            below: vec![entry(2), entry(3), entry(4)],
+            ..RunReply::default()
+        };
+        let fits = |reply: &RunReply| is_consistent(&question, &Reply::Run(Some(reply.clone())));
+        assert!(fits(&good));
+        let spoil: [fn(&mut RunReply); 8] = [
+            |reply| reply.start = 10,
+            |reply| reply.remaining = 9,
+            |reply| drop(reply.below.pop()),
+            |reply| reply.below.push(entry(5)),
+            |reply| reply.below.swap(0, 1),
+            |reply| reply.above.clear(),
+            |reply| reply.better_than_first = 2,
+            |reply| reply.at_start = Counted { before: 2, through: 1 },
+        ];
+        for (nth, spoil) in spoil.iter().enumerate() {
+            let mut reply = good.clone();
+            spoil(&mut reply);
+            assert!(!fits(&reply), "{nth}");
+        }
+        assert!(!is_consistent(&question, &Reply::Run(None)), "only a member may be missing");
+        assert!(!is_consistent(&question, &Reply::Counts(Vec::new())));
+    }
+
+    #[test]
+    fn counts_that_cannot_be_are_no_reply() {
+        let question = Question::Counts(vec![(life(), vec![Mark::Score(Words::from_slice(&[1]))])]);
+        let reply = |before, through| {
+            let marks = vec![Counted { before, through }];
+            Reply::Counts(vec![BoardCounts { total: 5, hidden: 0, marks }])
+        };
+        assert!(is_consistent(&question, &reply(2, 5)));
+        assert!(!is_consistent(&question, &reply(3, 2)) && !is_consistent(&question, &reply(2, 6)));
+        assert!(!is_consistent(&question, &Reply::Counts(Vec::new())));
+    }
+}
