@@ -51,9 +51,9 @@ pub fn copy_shard(store: &Store, to: &Path) -> Result<ShardCopy, StorageError> {
     put(Floor::default())?;
     let copy = Store::open_for_reading(to, shard, shards, &StorageResources::new(CACHE_BYTES, 1))?;
     let meta = copy.meta()?.ok_or_else(|| copy.damaged("the copy has no meta record"))?;
-    let sequence = copy.db().latest_sequence_number();
+    let rocksdb_sequence = copy.db().latest_sequence_number();
     drop(copy);
-    let marker = put(Floor { applied: meta.applied_sequence, rocksdb_sequence: sequence })?;
+    let marker = put(Floor { applied: meta.applied_sequence, rocksdb_sequence })?;
     if !meta.stream.is_empty() {
         marker.note_filled_from_stream()?;
     }
