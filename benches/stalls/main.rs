@@ -48,7 +48,6 @@ use std::time::{Duration, Instant};
 use cases::{CASES, Case, Sizes};
 use holds::{Hold, HoldTimes, Longest, longest_page_fault};
 use longest::WaitTimes;
-use ranktree::service::MemoryReserve;
 use reader::{Met, Reader};
 use rustix::thread::disable_transparent_huge_pages;
 use shard::Running;
@@ -81,7 +80,6 @@ fn main() {
         disable_transparent_huge_pages(true).expect("Linux allows it");
     }
     touch_memory(number("touch", 0));
-    let _reserve = MemoryReserve::keep(number("reserve", 32) as usize).expect("a thread starts");
     let sizes = Sizes {
         members: number("members", 10_000_000),
         half: number("half", 1_000_000),
@@ -254,7 +252,6 @@ fn help() {
   --seconds N      how long updates go on beside checkpoints, in each case that has them (10)
   --busy N         threads that keep cores busy meanwhile (0)
   --huge-pages B   whether Linux may give memory in pages of 2 MiB (true)
-  --reserve MIB    memory that is kept at hand, as the service does (32)
   --touch MIB      memory that is touched before, and left to the allocator (0); with MIMALLOC_PURGE_DELAY=-1 in
                    the environment, which has the allocator keep it, this shows what page faults are to blame for
   --cases A,B      only these; what they need is prepared all the same

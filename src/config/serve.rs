@@ -53,8 +53,6 @@ pub struct ServeConfig {
     /// Where jobs come from; `None` for the embedded queue.
     pub nats: Option<nats::Settings>,
     pub cache_bytes: usize,
-    /// Memory that is kept at hand, in MiB.
-    pub memory_reserve_mib: usize,
     pub checkpoint_interval: Duration,
     pub checkpoint_changes: u64,
 }
@@ -77,7 +75,6 @@ impl ServeConfig {
             auto_create: !boards.no_auto_create,
             nats: nats.resolve(accept_gap)?,
             cache_bytes: storage.cache_mib << 20,
-            memory_reserve_mib: storage.memory_reserve_mib,
             checkpoint_interval: Duration::from_secs(storage.checkpoint_seconds.max(1)),
             checkpoint_changes: storage.checkpoint_changes,
         })

@@ -7,10 +7,6 @@ pub struct StorageArgs {
     /// Memory for blocks read from disk (metadata), over all shards, in MiB
     #[arg(long, env = "RANKTREE_CACHE_MIB", value_name = "MIB", default_value_t = 256)]
     pub cache_mib: usize,
-    /// Memory that is kept at hand, in MiB, so that a shard that grows does not wait for the system to give
-    /// it. 0 keeps none
-    #[arg(long, env = "RANKTREE_MEMORY_RESERVE_MIB", value_name = "MIB", default_value_t = 32)]
-    pub memory_reserve_mib: usize,
     /// Maximum time between checkpoints of a shard that changes, in seconds
     #[arg(long, env = "RANKTREE_CHECKPOINT_SECONDS", value_name = "SECONDS", default_value_t = 300)]
     pub checkpoint_seconds: u64,

@@ -5,11 +5,9 @@
 //! - `this_node`: this node's name, address and data directory, as others know them
 //! - `writers`: a thread for each shard's writer
 //! - `nats`: a node's streams, and the tasks that run beside its writers
-//! - `memory_reserve`: memory that the system has given before it is needed
 //! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
 
 mod board_repair;
-mod memory_reserve;
 mod nats;
 mod opening;
 mod run;
@@ -20,7 +18,6 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
-pub use memory_reserve::MemoryReserve;
 pub use run::{RenderMetrics, run};
 
 use crate::credential_files::CredentialFilesError;

@@ -16,7 +16,6 @@ use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve}
 use crate::query::Node;
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
-use crate::service::memory_reserve::MemoryReserve;
 use crate::service::nats::NatsStreams;
 use crate::service::opening::load_shards;
 use crate::service::writers::Common;
@@ -51,7 +50,6 @@ pub async fn run(
     let mut credentials = CredentialFiles::load(&config.http)?;
     let mut shutdown = Box::pin(shutdown);
     let Some(opened) = load_shards(config, &mut shutdown).await? else { return Ok(()) };
-    let _reserve = MemoryReserve::keep(config.memory_reserve_mib)?;
     let registry = Arc::new(Registry::new(config.auto_create));
     for shard in &opened {
         registry.register_boards_of(&shard.state.read(Purpose::Start));
