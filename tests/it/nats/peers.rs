@@ -77,6 +77,10 @@ fn settle(nats: &Nats, nodes: &[&Node]) -> u64 {
     for node in nodes {
         wait_applied(&node.client(), &[last]);
     }
+    // A node stores its floors once it has read the stream. Before that, the others may purge without it.
+    wait_until("each has said what it needs", || {
+        nats.info("KV_RANKTREE_FLOORS").state.messages >= nodes.len() as u64
+    });
     wait_until("what both have checkpointed is purged", || first(nats) == last);
     last
 }
