@@ -67,6 +67,12 @@ cluster: build nats ## Starts three nats-servers and three nodes to try, and sto
 test: lint nats redis prometheus deploy-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test $(CARGO_FLAGS)
 
+MINUTES ?= 10
+
+.PHONY: soak
+soak: libclang nats ## Disturbs a cluster for MINUTES=10, and says what it did; every answer is checked
+	RANKTREE_SOAK_MINUTES=$(MINUTES) cargo test $(CARGO_FLAGS) --test it -- cluster::disturbed::soak --exact --ignored --nocapture
+
 .PHONY: lint
 lint: libclang ## Checks the format and the lints
 	cargo fmt --check

@@ -67,11 +67,11 @@ impl World {
     }
 
     fn shorten_duplicate_windows(&self) {
-        let runtime = Runtime::new().expect("a runtime");
-        runtime.block_on(async {
+        let config = |stream: &String| self.cluster.info(stream).expect("all servers are up").config;
+        let configs: Vec<Config> = self.streams().iter().map(config).collect();
+        Runtime::new().expect("a runtime").block_on(async {
             let context = jetstream::new(connect(&self.cluster.urls()).await);
-            for stream in self.streams() {
-                let config = self.cluster.info(&stream).expect("all servers are up").config;
+            for config in configs {
                 let config = Config { duplicate_window: DUPLICATE_WINDOW, ..config };
                 context.update_stream(config).await.expect("it is updated");
             }
