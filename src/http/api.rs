@@ -88,6 +88,6 @@ impl Api {
 
     /// Whether some shard applies nothing at the moment, so that answers may be behind.
     pub(super) fn is_stale(&self) -> bool {
-        !self.node.shards.iter().all(|shard| shard.health.is_live())
+        self.node.is_stale()
     }
 }

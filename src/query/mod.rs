@@ -63,7 +63,9 @@ pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other
 pub use position::{FromPosition, from_position};
 pub use range::{Range, range};
 pub use rank::{RanksOf, ScoreRank, ranks_of_scores};
-pub use read::{Answer, BoardRead, OfBoard, ShardsRead, TotalOnly, read, read_in_memory};
+pub use read::{
+    Answer, BoardRead, OfBoard, ReadOptions, ReadReply, ShardsRead, TotalOnly, read, read_in_memory,
+};
 pub use read_shards::ReadShards;
 pub use reject_cursor::RejectFilters;
 pub use remote_shards::{ReadError, RemoteShards, ShardClient, ShardUnavailable};

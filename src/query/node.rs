@@ -57,6 +57,12 @@ impl Node {
         shard_of(member, self.shard_count())
     }
 
+    /// Whether some shard in memory applies nothing at the moment, so that answers may be behind.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        !self.shards.iter().all(|shard| shard.health.is_live())
+    }
+
     /// Locks every shard for reading. Locks are taken in the order of shards, and a writer takes only its
     /// own, so there is no deadlock.
     #[must_use]

@@ -15,8 +15,8 @@ use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::job::MAX_METADATA_BYTES;
 use crate::query::{
-    Answer, BoardRead, ConsistentAnswer, EntryChange, OfBoard, ShardsRead, VisitEntries, fill_metadata,
-    fill_unchanged_metadata, missing_metadata, read, with_metadata,
+    Answer, BoardRead, ConsistentAnswer, EntryChange, OfBoard, ReadOptions, ShardsRead, VisitEntries,
+    fill_metadata, fill_unchanged_metadata, missing_metadata, read, with_metadata,
 };
 use crate::types::{AsOf, BoardName, Sequence, ShardId};
 
@@ -71,7 +71,9 @@ impl Call {
     /// When there is no such board, or some shard does not reply.
     pub async fn ask<R: BoardRead>(&self, asked: R) -> Result<Answer<R::Answer>, Problem> {
         let started = Instant::now();
-        let answer = read(&self.api.node, &self.api.registry, &self.of_board(asked)?).await?;
+        let asked = self.of_board(asked)?;
+        let options = ReadOptions::default();
+        let answer = read(&self.api.node, &self.api.registry, &asked, &options).await?.answer;
         self.record_read(started);
         answer.ok_or_else(Problem::unknown_board)
     }
@@ -104,7 +106,8 @@ impl Call {
         R: ShardsRead<Answer: ConsistentAnswer> + 'static,
     {
         let started = Instant::now();
-        let mut answer = read(&self.api.node, &self.api.registry, &asked).await?;
+        let options = ReadOptions::default();
+        let mut answer = read(&self.api.node, &self.api.registry, &asked, &options).await?.answer;
         let missing = missing_metadata(&mut answer);
         let is_filled =
             missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(&self.api.node, &mut answer));

@@ -18,7 +18,7 @@ use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{Params, board_name};
 use crate::http::writes::boards::{define, drop_board};
 use crate::http::writes::options::read_wait;
-use crate::query::{Answer, OfBoard, TotalOnly, TotalsOf, read};
+use crate::query::{Answer, OfBoard, ReadOptions, TotalOnly, TotalsOf, read};
 use crate::types::{AsOf, BoardName};
 
 fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, total: u64) {
@@ -49,7 +49,9 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     let mut boards = call.api.registry.page_after(cursor.as_ref(), limit + 1, allowed);
     let next = boards.get(limit).and_then(|_| boards.get(limit - 1)).map(|(name, _)| name.clone());
     boards.truncate(limit);
-    let (totals, as_of) = read(&call.api.node, &call.api.registry, &TotalsOf(&boards)).await?;
+    let options = ReadOptions::default();
+    let counted = read(&call.api.node, &call.api.registry, &TotalsOf(&boards), &options).await?;
+    let (totals, as_of) = counted.answer;
     Ok(Reply::sized(boards.len() * 240 + 200, |object| {
         object.array("boards", boards.iter().zip(&totals), |out, ((name, known), total)| {
             let mut object = Object::begin(out);
@@ -112,7 +114,7 @@ async fn define_within_limit(
     // The lock keeps this node from beginning a drop: one that waits for its turn must not make this answer
     // "unknown board".
     let asked = OfBoard { board: name.clone(), read: TotalOnly };
-    let defined = match read(&api.node, &api.registry, &asked).await? {
+    let defined = match read(&api.node, &api.registry, &asked, &ReadOptions::default()).await?.answer {
         Some(answer) => {
             let Answer { as_of, definition, total, .. } = answer;
             DefinedBoard { created, token, definition, total, as_of }

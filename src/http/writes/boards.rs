@@ -6,7 +6,7 @@ use crate::board::Definition;
 use crate::http::api::Api;
 use crate::http::render::problem::Problem;
 use crate::http::writes::publish::{check_live, publish_to};
-use crate::query::{CountAll, OfBoard, ShardHandle, read};
+use crate::query::{CountAll, OfBoard, ReadOptions, ShardHandle, read};
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, ShardId};
@@ -66,8 +66,9 @@ pub async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Prob
     let _in_order = api.board_changes.lock().await;
     let shards: Vec<ShardId> = api.node.shards.iter().map(|shard| shard.id).collect();
     check_live(&api, shards.iter().copied())?;
-    let entries = read(&api.node, &api.registry, &OfBoard { board: name.clone(), read: CountAll }).await?;
-    let entries = entries.ok_or_else(Problem::unknown_board)?.body;
+    let asked = OfBoard { board: name.clone(), read: CountAll };
+    let entries = read(&api.node, &api.registry, &asked, &ReadOptions::default()).await?;
+    let entries = entries.answer.ok_or_else(Problem::unknown_board)?.body;
     let token = if let Some(boards) = &api.boards_stream {
         AsOf(boards.clear_board(&name).await?)
     } else {

@@ -7,7 +7,7 @@ use crate::http::writes::options::Detail;
 use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
 use crate::job::{Job, Metadata, Reject, Targets};
-use crate::query::{AddOtherShards, EntryChange, FoundOutcome, ReadError, ShardHandle, read};
+use crate::query::{AddOtherShards, EntryChange, FoundOutcome, ReadError, ReadOptions, ShardHandle, read};
 use crate::queue::NotPublished;
 use crate::types::{BoardName, MemberId};
 use crate::writer::{BoardOutcome, JobOutcome};
@@ -147,7 +147,9 @@ async fn changes_of(
     let mut changes = Vec::with_capacity(found.len());
     let at_once = (LOOKS_PER_VIEW / usize::from(api.node.shard_count())).max(1);
     for found in found.chunks(at_once) {
-        changes.extend(read(&api.node, &api.registry, &AddOtherShards { home, found }).await?);
+        let asked = AddOtherShards { home, found };
+        let counted = read(&api.node, &api.registry, &asked, &ReadOptions::default()).await?;
+        changes.extend(counted.answer);
     }
     Ok(changes)
 }
