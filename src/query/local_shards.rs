@@ -59,7 +59,9 @@ impl ShardClient for LocalShards {
         Box::pin(async move {
             let unavailable = |reason: String| ShardUnavailable { shard, reason };
             let Some(handle) = self.get(shard) else {
-                return Err(unavailable("this node does not own it, and no other node answers yet".to_owned()));
+                return Err(unavailable(
+                    "this node does not own it, and no other node answers yet".to_owned(),
+                ));
             };
             question::check(question).map_err(|why| unavailable(why.to_string()))?;
             Ok(answer_with_metadata(handle, question).await)

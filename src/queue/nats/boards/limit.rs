@@ -65,7 +65,8 @@ impl BoardsStream {
             through = self.read_through_end().await?;
         }
         Err(BoardRefused::Unavailable(
-            "other nodes change boards all the time, so the boards could not be counted; try again".to_owned(),
+            "other nodes change boards all the time, so the boards could not be counted; try again"
+                .to_owned(),
         ))
     }
 

@@ -100,7 +100,8 @@ fn a_board_that_jobs_create_on_shards_of_two_nodes_is_one() {
             }
         }
     }
-    let lives: Vec<Value> = (0..SHARDS).map(|shard| cluster.commands(shard)[0]["incarnation"].clone()).collect();
+    let lives: Vec<Value> =
+        (0..SHARDS).map(|shard| cluster.commands(shard)[0]["incarnation"].clone()).collect();
     assert!(lives.iter().all(|life| *life == lives[0]), "{lives:?}");
     cluster.end();
 }

@@ -104,7 +104,8 @@ fn applied(node: &Node, shard: usize) -> u64 {
 /// Members, the same number for each shard, and the shard of each.
 fn members(each: usize) -> Vec<(String, usize)> {
     let mut left = vec![each; usize::from(SHARDS)];
-    let home = |member: &String| shard_of(&MemberId::new(member.as_str()).expect("a good id"), SHARDS).index();
+    let home =
+        |member: &String| shard_of(&MemberId::new(member.as_str()).expect("a good id"), SHARDS).index();
     let named = (0..).map(|number| format!("m{number}")).map(|member| (home(&member), member));
     let mut members = Vec::new();
     for (shard, member) in named {
