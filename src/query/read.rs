@@ -6,6 +6,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::board::Definition;
 use crate::query::answer::Listed;
@@ -14,7 +15,7 @@ use crate::query::entries::{ConsistentAnswer, VisitEntries};
 use crate::query::node::Node;
 use crate::query::read_shards::ReadShards;
 use crate::query::remote_shards::{ReadError, RemoteShards};
-use crate::types::{AsOf, BoardName};
+use crate::types::{AsOf, BoardName, ShardId};
 use crate::writer::Registry;
 
 /// A read of all shards.
@@ -103,16 +104,48 @@ impl BoardRead for TotalOnly {
     }
 }
 
+/// How a read treats shards that have to be waited for, or that do not reply.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// Answer without the shards that do not reply, instead of not at all.
+    pub partial: bool,
+    /// What the answer must be of at least: a shard named here replies once it has applied this sequence. A
+    /// read over shards in memory takes no notice of it: whoever asks has waited for them.
+    pub after: AsOf,
+    /// Until when shards are waited for; `None`: as long as any read waits.
+    pub deadline: Option<Instant>,
+}
+
+/// What a read found, and on which shards.
+#[derive(Debug, Clone)]
+pub struct ReadReply<A> {
+    pub answer: A,
+    /// Shards that have no part in the answer, because they did not reply. Empty unless the read was
+    /// [`ReadOptions::partial`].
+    pub missing: Vec<ShardId>,
+    /// Whether some shard did not apply what was published, so that the answer may be behind.
+    pub is_stale: bool,
+}
+
 /// Reads, without the metadata of shards in memory.
 ///
 /// # Errors
 /// When some shard does not reply, or what was asked for kept changing.
-pub async fn read<R: ShardsRead>(node: &Node, registry: &Registry, read: &R) -> Result<R::Answer, ReadError> {
+pub async fn read<R: ShardsRead>(
+    node: &Node,
+    registry: &Registry,
+    read: &R,
+    options: &ReadOptions,
+) -> Result<ReadReply<R::Answer>, ReadError> {
     match &node.remote {
-        None => read_in_memory(node, registry, read),
+        None => {
+            let answer = read_in_memory(node, registry, read)?;
+            Ok(ReadReply { answer, missing: Vec::new(), is_stale: node.is_stale() })
+        }
         Some(shards) => {
-            let remote = RemoteShards::new(&**shards);
-            read.read(ReadShards::Remote(&remote), registry).await
+            let remote = RemoteShards::new(&**shards).with_options(options);
+            let answer = read.read(ReadShards::Remote(&remote), registry).await?;
+            Ok(ReadReply { answer, missing: remote.missing(), is_stale: remote.is_stale() })
         }
     }
 }

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use crate::query::question::{EntryMetadata, Question, Reply, ShardReply, is_consistent};
+use crate::query::read::ReadOptions;
 use crate::types::{AsOf, Sequence, ShardId};
 
 /// Puts questions to shards, on this node or on others.
@@ -50,6 +51,8 @@ fn list(shards: &[ShardUnavailable]) -> String {
 pub struct RemoteShards<'v> {
     shards: &'v dyn ShardClient,
     seen: Mutex<Vec<Option<Seen>>>,
+    /// `None`: the defaults.
+    options: Option<&'v ReadOptions>,
 }
 
 /// What a shard's last reply was exact at.
@@ -64,7 +67,26 @@ struct Seen {
 impl<'v> RemoteShards<'v> {
     #[must_use]
     pub fn new(shards: &'v dyn ShardClient) -> Self {
-        Self { shards, seen: Mutex::new(vec![None; usize::from(shards.shard_count())]) }
+        let seen = Mutex::new(vec![None; usize::from(shards.shard_count())]);
+        Self { shards, seen, options: None }
+    }
+
+    /// The same for a read with options.
+    #[must_use]
+    pub fn with_options(self, options: &'v ReadOptions) -> Self {
+        Self { options: Some(options), ..self }
+    }
+
+    /// Whether shards that do not reply are left out ([`ReadOptions::partial`]).
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.options.is_some_and(|options| options.partial)
+    }
+
+    /// Shards that were left out, because they did not reply.
+    #[must_use]
+    pub fn missing(&self) -> Vec<ShardId> {
+        Vec::new()
     }
 
     #[must_use]

@@ -28,7 +28,7 @@ mod boards;
 mod peers;
 mod retention;
 
-pub use boards::{BoardRefused, BoardsStream};
+pub use boards::{BoardLimit, BoardRefused, BoardsStream};
 pub use connect::access::{NatsAccess, NatsAccessError};
 pub use connect::credentials::{Login, NatsCredentials, NatsCredentialsError, Secret, SecretFrom, Tls};
 pub use connect::servers::{Servers, ServersError};
@@ -40,4 +40,6 @@ pub use peers::known::{KnownNode, OwnedShard, Peers};
 pub use publish::bulk_publisher::{BulkPublisher, NotStored};
 pub use publish::stream_publisher::StreamPublisher;
 pub use publish::unparking::unpark_ready_jobs;
-pub use shard::NatsShard;
+pub use shard::{NatsShard, OtherShard};
+pub use streams::boards_config::ServiceFacts;
+pub use streams::find_shards::find_shards;
