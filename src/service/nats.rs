@@ -83,6 +83,11 @@ impl NatsStreams {
         self.queue_ends.remove(&shard).expect("every shard has its streams, once")
     }
 
+    /// For what is asked of this node over NATS.
+    pub fn nats(&self) -> Arc<JetStream> {
+        Arc::clone(&self.nats)
+    }
+
     /// What is known of other nodes.
     pub fn peers(&self) -> Arc<Peers> {
         Arc::clone(&self.nats.peers)

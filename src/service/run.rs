@@ -10,12 +10,14 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
+use crate::cluster::{ServedShard, WriteHandler, WriteService};
 use crate::config::{HttpConfig, ServeConfig};
 use crate::credential_files::CredentialFiles;
-use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
+use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, NatsWrites, Serving, serve};
 use crate::query::Node;
+use crate::queue::nats::JetStream;
 use crate::queue::publisher::Publisher;
-use crate::queue::{Publishers, embedded};
+use crate::queue::{Publishers, ThisNode, embedded};
 use crate::service::nats::NatsStreams;
 use crate::service::opening::load_shards;
 use crate::service::writers::Common;
@@ -71,6 +73,7 @@ pub async fn run(
         None => None,
     };
     let peers = streams.as_ref().map(NatsStreams::peers);
+    let nats = streams.as_ref().map(NatsStreams::nats);
     for shard in opened {
         let (handle, writer) = if let Some(streams) = &mut streams {
             let (publisher, source) = streams.take(shard.id);
@@ -112,8 +115,16 @@ pub async fn run(
         access,
         boards,
     );
-    let api = Arc::new(api.known_as(this, peers).with_snapshots(Arc::clone(&snapshots)));
+    let api = Arc::new(api.known_as(this.clone(), peers).with_snapshots(Arc::clone(&snapshots)));
     all_started(&node).await;
+    let write_service = nats.map(|nats| Arc::new(start_write_service(&nats, this, &node, &api)));
+    let stopping = write_service.clone();
+    let shutdown = async move {
+        shutdown.await;
+        if let Some(write_service) = stopping {
+            write_service.begin_stop();
+        }
+    };
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads
     // meanwhile, and a shutdown ends it.
@@ -126,6 +137,9 @@ pub async fn run(
             serving.await
         }
     };
+    if let Some(write_service) = write_service {
+        write_service.stop().await;
+    }
     snapshots.clear();
     publishers.close().await;
     let joined =
@@ -135,6 +149,14 @@ pub async fn run(
         Ok(Err(_)) => Err(std::io::Error::other("a writer panicked; the log says why").into()),
         Err(error) => Err(std::io::Error::other(error).into()),
     }
+}
+
+/// Begins to take requests over NATS for the shards that this node owns.
+fn start_write_service(nats: &JetStream, this: ThisNode, node: &Node, api: &Arc<Api>) -> WriteService {
+    let served =
+        node.shards.iter().map(|shard| ServedShard { id: shard.id, health: Arc::clone(&shard.health) });
+    let handler: Arc<dyn WriteHandler> = Arc::new(NatsWrites::new(Arc::clone(api)));
+    WriteService::start(&nats.serving, &nats.names, this, served.collect(), &handler)
 }
 
 fn limits(config: &HttpConfig) -> Limits {

@@ -1,7 +1,10 @@
 //! Jobs scattered to their members' shards, and what came of them gathered again in the request's order.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use crate::http::api::Api;
+use crate::http::guard::in_progress::InProgress;
 use crate::http::render::problem::Problem;
 use crate::http::request::ask::fill_metadata_of_changes;
 use crate::http::request::call::Call;
@@ -49,9 +52,21 @@ pub struct Written {
 /// When their answer may be larger than there is room for; when a shard takes no writes, or does not answer
 /// in time.
 pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result<Written, Problem> {
-    let api = &call.api;
+    write_jobs(&call.api, &call.in_progress, jobs, options).await
+}
+
+/// As [`write`], also for requests that did not come over HTTP.
+///
+/// # Errors
+/// As [`write`] has them.
+pub async fn write_jobs(
+    api: &Arc<Api>,
+    in_progress: &InProgress,
+    jobs: Vec<Job>,
+    options: WriteOptions,
+) -> Result<Written, Problem> {
     // Before anything is published: afterwards the request can no longer be refused.
-    call.in_progress.count_answer(answer_bytes_max(api, &jobs, options))?;
+    in_progress.count_answer(answer_bytes_max(api, &jobs, options))?;
     let wait = options.wait;
     let reported: Vec<ReportedJob> = jobs.iter().map(|job| ReportedJob::of(job, options.detail)).collect();
     let homes: Vec<ShardId> = reported.iter().map(|job| api.node.home_of(&job.member)).collect();
@@ -105,7 +120,7 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
         let of_message = match (wait, outcome) {
             (Wait::UntilStored, Ok(_)) => indexes.iter().map(|_| JobResult::Stored).collect(),
             (_, outcome) => match api.node.shards.get(shard.index()) {
-                Some(home) => message_results(api, home, &indexes, &reported, outcome).await?,
+                Some(home) => message_results(api, home, &indexes, &reported, outcome).await,
                 None => continue,
             },
         };

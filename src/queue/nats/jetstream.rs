@@ -1,7 +1,7 @@
 //! A node's NATS: its settings, its connections, and both ends of each shard's queue.
 //!
-//! Connections for publishing, consuming (one per shard, on its fetch thread) and managing are separate, so
-//! that a backlog on one of them does not delay the others.
+//! Connections for publishing, consuming (one per shard, on its fetch thread), managing and serving requests are
+//! separate, so that a backlog on one of them does not delay the others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::watch;
 
+use crate::metrics::MESSAGE_REQUESTS;
 use crate::queue::nats::connect::access::NatsAccess;
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::consume::shard_stream::{GapPolicy, ShardStream};
@@ -63,10 +64,12 @@ pub struct ShardStart {
 /// A node's NATS.
 pub struct JetStream {
     pub(in crate::queue::nats) settings: Settings,
-    pub(in crate::queue::nats) names: Names,
+    pub names: Names,
     pub(in crate::queue::nats) shards: u16,
     pub(in crate::queue::nats) managing: Connection,
     publishing: Connection,
+    /// For requests and their answers.
+    pub serving: Connection,
     pub(in crate::queue::nats) prepared: watch::Sender<Prepared>,
     /// Begins the ids of this process's messages.
     pub(in crate::queue::nats) process: String,
@@ -86,10 +89,11 @@ impl JetStream {
             async move { Connection::open(&access, &inbox, purpose).await.map_err(SetupError::Connection) }
         };
         let (managing, publishing) = (open("manage").await?, open("publish").await?);
+        let serving = open("serve").await?;
         let (prepared, _) = watch::channel(Prepared::Waiting("connecting to NATS".to_owned()));
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
         let peers = Arc::new(Peers::new(this, settings.forget_after));
-        Ok(Self { settings, names, shards, managing, publishing, prepared, process, peers })
+        Ok(Self { settings, names, shards, managing, publishing, serving, prepared, process, peers })
     }
 
     /// Both ends of a shard's queue, and what they share.
@@ -111,6 +115,7 @@ impl JetStream {
             batcher: Arc::default(),
             health: Arc::clone(&start.health),
             closing,
+            message_requests: metrics::histogram!(MESSAGE_REQUESTS, "shard" => start.shard.to_string()),
         };
         let publisher = StreamPublisher { inner: Arc::new(inner) };
         let shared = Arc::new(ShardStream::new(

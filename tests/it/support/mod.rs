@@ -25,3 +25,4 @@ pub mod rust_words;
 pub mod secured;
 pub mod slow_link;
 pub mod snapshots;
+pub mod write_service;
