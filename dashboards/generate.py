@@ -311,7 +311,7 @@ INGEST = dashboard(
                    "s", 8, stack=True),
         ]),
         ("NATS (empty without)", [
-            series("Connections up", "manage, publish and serve are one each, consume one per shard. A line below its wanted one is a connection that is down.",
+            series("Connections up", "manage, publish and writes are one each, consume one per shard. A line below its wanted one is a connection that is down.",
                    [(f"sum by (instance, connection) (ranktree_nats_connections{{{NODE}}})", "{{instance}} {{connection}}"),
                     (f"sum by (instance, connection) (ranktree_nats_connections_wanted{{{NODE}}})", "{{instance}} {{connection}} wanted")], "none", 8),
             series("Connections lost", "Each is taken up again by itself.",

@@ -142,7 +142,7 @@ pub const WRITE_SECONDS: &str = "ranktree_write_seconds";
 /// Histogram, requests, by shard: how many requests, of the write service and over HTTP, shared a message
 /// that this node published; with NATS only.
 pub const MESSAGE_REQUESTS: &str = "ranktree_message_requests";
-/// Gauges, connections, by what they are for (`manage`, `publish`, `consume`, `serve`); with NATS only.
+/// Gauges, connections, by what they are for (`manage`, `publish`, `consume`, `writes`); with NATS only.
 pub const NATS_CONNECTIONS: &str = "ranktree_nats_connections";
 pub const NATS_CONNECTIONS_WANTED: &str = "ranktree_nats_connections_wanted";
 /// Counter, by what the connection is for; with NATS only.

@@ -41,7 +41,7 @@ pub const RESULTS_HEADER: &str = "Ranktree-Results";
 const MESSAGE_ID_HEADER: &str = "Nats-Msg-Id";
 /// The headers of an error, as NATS services have them.
 const ERROR_HEADER: &str = "Nats-Service-Error";
-pub const ERROR_CODE_HEADER: &str = "Nats-Service-Error-Code";
+const ERROR_CODE_HEADER: &str = "Nats-Service-Error-Code";
 
 /// A request for one shard.
 pub struct WriteRequest {

@@ -12,6 +12,7 @@ use crate::http::api::Api;
 use crate::http::guard::admission::BodyBytes;
 use crate::http::guard::in_progress::InProgress;
 use crate::http::render::problem::Problem;
+use crate::http::render::reply::Reply;
 use crate::http::request::body::BODY_BYTES_MAX;
 use crate::http::request::params::invalid_value;
 use crate::http::writes::job_list::{decode, reply};
@@ -69,12 +70,13 @@ impl NatsWrites {
 
 /// The answer with entries if it is small enough, and without them otherwise.
 fn answer(written: Written, bytes_max: usize) -> Result<Vec<u8>, Problem> {
-    let body = reply(&written, Wait::UntilApplied)?.into_body();
-    if body.len() <= bytes_max {
-        return Ok(body);
+    let answer = reply(&written, Wait::UntilApplied).map(Reply::into_body);
+    let bytes = answer.as_ref().map_or_else(|problem| problem.to_json().len(), Vec::len);
+    if bytes <= bytes_max {
+        return answer;
     }
     let results = written.results.into_iter().map(JobResult::without_entries).collect();
-    Ok(reply(&Written { results, ..written }, Wait::UntilApplied)?.into_body())
+    reply(&Written { results, ..written }, Wait::UntilApplied).map(Reply::into_body)
 }
 
 impl WriteHandler for NatsWrites {

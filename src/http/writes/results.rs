@@ -4,6 +4,7 @@
 use crate::http::api::Api;
 use crate::http::request::ask::VisitChanges;
 use crate::http::writes::options::Detail;
+use crate::http::writes::remote::RemoteResult;
 use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
 use crate::job::{Job, Metadata, Reject, Targets};
@@ -40,6 +41,8 @@ pub enum JobResult {
     },
     /// It is stored, and waits for its board to be defined.
     Parked,
+    /// What another node said of it.
+    Remote(RemoteResult),
     /// It is stored, and the request does not wait until it is applied.
     Stored,
     /// Its message was refused, or a commit failed: that of its message, or of the batch that unparked it.
@@ -99,12 +102,8 @@ pub async fn message_results(
     home: &ShardHandle,
     indexes: &[usize],
     reported: &[ReportedJob],
-    outcome: Result<SettledMessage, NotPublished>,
+    outcome: SettledMessage,
 ) -> Vec<JobResult> {
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(why) => return indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
-    };
     let (changes, unranked) = match changes_of(api, home, indexes, reported, &outcome).await {
         Ok(changes) => (changes, None),
         Err(ReadError::Unavailable(shards)) => {

@@ -1,7 +1,7 @@
 //! A node's NATS: its settings, its connections, and both ends of each shard's queue.
 //!
-//! Connections for publishing, consuming (one per shard, on its fetch thread), managing and serving requests are
-//! separate, so that a backlog on one of them does not delay the others.
+//! Connections for publishing, consuming (one per shard, on its fetch thread) and managing are separate, so
+//! that a backlog on one of them does not delay the others. Other users have connections of their own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,8 @@ use crate::queue::nats::names::Names;
 use crate::queue::nats::peers::known::Peers;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
 use crate::queue::nats::publish::stream_publisher::{Inner, StreamPublisher};
+use crate::queue::nats::shard::OtherShard;
+use crate::queue::nats::streams::boards_config::ServiceFacts;
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::this_node::ThisNode;
 use crate::types::{Sequence, ShardId};
@@ -65,11 +67,9 @@ pub struct ShardStart {
 pub struct JetStream {
     pub(in crate::queue::nats) settings: Settings,
     pub names: Names,
-    pub(in crate::queue::nats) shards: u16,
+    pub(in crate::queue::nats) facts: ServiceFacts,
     pub(in crate::queue::nats) managing: Connection,
     publishing: Connection,
-    /// For requests and their answers.
-    pub serving: Connection,
     pub(in crate::queue::nats) prepared: watch::Sender<Prepared>,
     /// Begins the ids of this process's messages.
     pub(in crate::queue::nats) process: String,
@@ -82,18 +82,49 @@ impl JetStream {
     ///
     /// # Errors
     /// When no connection can be opened at all.
-    pub async fn open(settings: Settings, shards: u16, this: ThisNode) -> Result<Self, SetupError> {
+    pub async fn open(settings: Settings, facts: ServiceFacts, this: ThisNode) -> Result<Self, SetupError> {
         let names = Names::new(&settings.prefix);
         let open = |purpose| {
             let (access, inbox) = (settings.access.clone(), names.inbox());
             async move { Connection::open(&access, &inbox, purpose).await.map_err(SetupError::Connection) }
         };
         let (managing, publishing) = (open("manage").await?, open("publish").await?);
-        let serving = open("serve").await?;
         let (prepared, _) = watch::channel(Prepared::Waiting("connecting to NATS".to_owned()));
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
         let peers = Arc::new(Peers::new(this, settings.forget_after));
-        Ok(Self { settings, names, shards, managing, publishing, serving, prepared, process, peers })
+        Ok(Self { settings, names, facts, managing, publishing, prepared, process, peers })
+    }
+
+    /// Another connection of this node.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn open_connection(&self, purpose: &'static str) -> Result<Connection, SetupError> {
+        let opened = Connection::open(&self.settings.access, &self.names.inbox(), purpose).await;
+        opened.map_err(SetupError::Connection)
+    }
+
+    /// The publishing end of the queue of a shard that other nodes own.
+    #[must_use]
+    pub fn other_shard(&self, id: ShardId) -> OtherShard {
+        let (publisher, _) = self.publisher(id, Arc::default());
+        OtherShard { id, publisher }
+    }
+
+    fn publisher(&self, shard: ShardId, health: Arc<Health>) -> (StreamPublisher, watch::Receiver<bool>) {
+        let (closing, closed) = watch::channel(false);
+        let inner = Inner {
+            connection: self.publishing.clone(),
+            jobs_subject: self.names.jobs_subject(shard),
+            control_subject: self.names.control_subject(shard),
+            stream: self.names.jobs_stream(shard),
+            pending_replies: Arc::new(PendingReplies::new(format!("{}-{shard}", self.process))),
+            batcher: Arc::default(),
+            health,
+            closing,
+            message_requests: metrics::histogram!(MESSAGE_REQUESTS, "shard" => shard.to_string()),
+        };
+        (StreamPublisher { inner: Arc::new(inner) }, closed)
     }
 
     /// Both ends of a shard's queue, and what they share.
@@ -104,20 +135,8 @@ impl JetStream {
         &self,
         start: &ShardStart,
     ) -> Result<(StreamPublisher, StreamSource, Arc<ShardStream>), SetupError> {
-        let pending_replies = Arc::new(PendingReplies::new(format!("{}-{}", self.process, start.shard)));
-        let (closing, closed) = watch::channel(false);
-        let inner = Inner {
-            connection: self.publishing.clone(),
-            jobs_subject: self.names.jobs_subject(start.shard),
-            control_subject: self.names.control_subject(start.shard),
-            stream: self.names.jobs_stream(start.shard),
-            pending_replies: Arc::clone(&pending_replies),
-            batcher: Arc::default(),
-            health: Arc::clone(&start.health),
-            closing,
-            message_requests: metrics::histogram!(MESSAGE_REQUESTS, "shard" => start.shard.to_string()),
-        };
-        let publisher = StreamPublisher { inner: Arc::new(inner) };
+        let (publisher, closed) = self.publisher(start.shard, Arc::clone(&start.health));
+        let pending_replies = Arc::clone(&publisher.inner.pending_replies);
         let shared = Arc::new(ShardStream::new(
             start.shard,
             self.names.clone(),

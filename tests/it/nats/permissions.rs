@@ -73,6 +73,16 @@ fn start_node(server: &Secured) -> Node {
     node
 }
 
+/// A node that owns nothing has all jobs applied by others.
+fn start_node_without_shards(server: &Secured) -> Node {
+    let password = server.file("node-password", "node-secret");
+    Node::with_nats(&server.url())
+        .shards(2)
+        .flags(&["--nats-user", "node", "--nats-password-file", &password])
+        .flags(&["--own", "none", "--node", "other"])
+        .start()
+}
+
 /// A listener that may receive all messages records what nodes publish.
 #[test]
 fn nodes_can_do_their_work_and_need_every_permission_for_it() {
@@ -108,6 +118,11 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     assert_eq!(client.put("/v1/boards/arena", &json!({ "policy": "best" })).0, 201);
     let path = format!("{}?wait=applied", entry_path("arena", "alice"));
     assert_eq!(client.put(&path, &json!({ "score": 5 })).1["entry"]["rank"], 1);
+    let mut other = start_node_without_shards(&server);
+    wait_until("it has a job applied by the node", || {
+        other.client().put(&path, &json!({ "score": 5 })).0 == 200
+    });
+    assert!(other.terminate().success());
     assert_eq!(client.put(&path, &json!({ "score": [1, 2] })).1["code"], "bad_score");
     // A board that jobs create, and one that is dropped.
     assert_eq!(client.put(&entry_path("new", "bob"), &json!({ "score": 5 })).0, 202);

@@ -158,7 +158,7 @@ fn an_answer_that_is_too_large_for_a_message_has_no_entries() {
 #[test]
 fn an_unknown_board_is_created_first_or_rejected() {
     let nats = Nats::start();
-    let (mut node, game) = start(&nats, &json!({}));
+    let (node, game) = start(&nats, &json!({}));
     let new = json!({ "board": "new", "member": "alice", "score": 5 });
     let results = game.write(&json!([new, job("alice", 5)])).results();
     assert_eq!(
@@ -167,8 +167,11 @@ fn an_unknown_board_is_created_first_or_rejected() {
         "{results:?}"
     );
     assert_eq!(node.client().get(&entry_path("new", "alice")).0, 200);
-    assert!(node.terminate().success());
-    node.restart_with(&["--no-auto-create"]);
+    end_unhalted(node);
+    let nats = Nats::start();
+    let node = Node::with_nats(&nats).stream_mib(64).flags(&["--no-auto-create"]).start();
+    define(&node.client(), &json!({}));
+    let game = GameService::connect(&nats.url());
     let other = json!({ "board": "other", "member": "alice", "score": 5 });
     let results = game.write_once_served(&json!([other, job("alice", 6)])).results();
     assert_eq!((&results[0]["rejected"], &results[1]["changed"]), (&json!("unknown_board"), &json!(true)));
@@ -238,11 +241,12 @@ fn requests_of_the_same_moment_share_a_message() {
     end_unhalted(node);
 }
 
-fn answered_by(node: &Node) -> f64 {
+/// Requests that a node has answered.
+fn answered(node: &Node, shard: &str, class: &str) -> f64 {
     let mut answer = ureq::get(format!("{}/metrics", node.base())).call().expect("metrics are served");
     let text = answer.body_mut().read_to_string().expect("it is text");
-    let series = "ranktree_write_requests_total{shard=\"0\",class=\"2xx\"}";
-    let value = text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok());
+    let series = format!("ranktree_write_requests_total{{shard=\"{shard}\",class=\"{class}\"}}");
+    let value = text.lines().find_map(|line| line.strip_prefix(&series)?.trim().parse().ok());
     value.unwrap_or_default()
 }
 
@@ -275,7 +279,7 @@ fn owners_share_the_requests_and_one_that_is_killed_is_not_missed() {
     };
     wait_until("both have answered", || {
         incr(&game);
-        answered_by(&a) > 0.0 && answered_by(&b) > 0.0
+        answered(&a, "0", "2xx") > 0.0 && answered(&b, "0", "2xx") > 0.0
     });
     let infos = game.discover("$SRV.INFO.ranktree", 2);
     let nodes: BTreeSet<_> =
@@ -294,7 +298,7 @@ fn owners_share_the_requests_and_one_that_is_killed_is_not_missed() {
     b.restart();
     wait_until("it answers again", || {
         incr(&game);
-        answered_by(&b) > 0.0
+        answered(&b, "0", "2xx") > 0.0
     });
     let last = incr(&game);
     for node in [&a, &b] {
@@ -382,6 +386,94 @@ fn a_node_whose_shard_is_not_live_takes_no_requests() {
     wait_until("the shard is not live", || shard_status(&node.client(), 0)["state"] != "live");
     wait_until("nobody listens", || game.write(&job("alice", 1)) == Answer::NoResponders);
     assert_eq!(game.discover("$SRV.INFO.ranktree", 1)[0]["endpoints"], json!([]));
+}
+
+/// Members of shard 0 and of shard 1, of two.
+fn members() -> [Vec<String>; 2] {
+    let of = |shard: u16| {
+        let all = (0..).map(|n| format!("m{n}"));
+        let home = |id: &String| shard_of(&MemberId::new(id.as_str()).expect("a good id"), 2).0;
+        all.filter(move |id| home(id) == shard).take(100).collect()
+    };
+    [of(0), of(1)]
+}
+
+#[test]
+fn a_node_has_jobs_applied_by_the_owners_of_their_shards() {
+    let nats = Nats::start();
+    let start = |name, own| {
+        let flags = ["--node", name, "--own", own];
+        Node::with_nats(&nats).shards(2).stream_mib(16).flags(&flags).start()
+    };
+    let (a, mut b) = (start("a", "0"), start("b", "1"));
+    define(&a.client(), &json!({ "policy": "incr" }));
+    let [here, there] = members();
+    let (client, path) = (a.client(), entry_path("arena", &there[0]));
+    let mut answer = Value::Null;
+    wait_until("the other node takes writes", || {
+        let (status, said) = client.put(&format!("{path}?wait=applied"), &json!({ "score": 1 }));
+        answer = said;
+        assert!(status == 200 || answer["code"] == "shard_unavailable", "{answer}");
+        status == 200
+    });
+    assert!(answer["token"].as_str().is_some_and(|token| token.starts_with("1:")), "{answer}");
+    // Ranks need the other shard.
+    let is_told = |result: &Value, score: i64| {
+        result["entry"]["score"] == score
+            || result["missing"].as_array().is_some_and(|shards| !shards.is_empty())
+    };
+    assert!(answer["changed"] == true && is_told(&answer, 1), "{answer}");
+    let (status, answer) = client.put(&format!("{path}?wait=applied"), &json!({ "score": [1, 2] }));
+    assert_eq!((status, &answer["code"]), (409, &json!("bad_score")), "{answer}");
+    let (status, answer) =
+        client.put(&format!("{path}?wait=applied&results=changed"), &json!({ "score": 1 }));
+    assert_eq!((status, &answer["changed"], answer.get("entry")), (200, &json!(true), None), "{answer}");
+    // Members of both shards in turn, some of them new to a board that is new itself.
+    let text = "x".repeat(900);
+    let jobs: Vec<_> = (0..1_000)
+        .map(|n| {
+            let (member, board) =
+                (if n % 2 == 0 { &here } else { &there }, if n % 3 == 0 { "new" } else { "arena" });
+            let meta = if n < 300 { json!({ "text": text }) } else { json!({}) };
+            json!({ "board": board, "member": member[n % 100], "score": 1, "meta": meta })
+        })
+        .collect();
+    let (status, answer) = client.post("/v1/jobs?wait=applied", &json!(jobs));
+    assert_eq!(status, 200, "{answer}");
+    let results = answer["results"].as_array().expect("one per job");
+    assert_eq!(results.len(), jobs.len());
+    for (result, job) in results.iter().zip(&jobs) {
+        let member = &result["entry"]["member"];
+        assert!(
+            result["changed"] == true && (member.is_null() || *member == job["member"]),
+            "{result} {job}"
+        );
+    }
+    let token = answer["token"].as_str().expect("a token");
+    assert!(token.starts_with("0:") && token.contains(",1:"), "{token}");
+    assert!(answered(&b, "1", "4xx") + answered(&b, "1", "5xx") < 0.5, "each part was taken");
+    assert!(answered(&a, "0", "2xx") < 0.5, "a node asks nobody for its own shards");
+    b.kill9();
+    wait_until("nobody takes writes for the shard", || {
+        let (status, answer) = client.put(&format!("{path}?wait=applied"), &json!({ "score": 1 }));
+        assert!(status == 200 || status == 503, "{answer}");
+        status == 503 && answer["code"] == "shard_unavailable"
+    });
+    // The other half is applied all the same, and the answer says which.
+    let (status, answer) =
+        client.post("/v1/jobs?wait=applied", &json!([job(&here[0], 1), job(&there[0], 1)]));
+    assert_eq!((status, &answer["code"]), (503, &json!("shard_unavailable")), "{answer}");
+    let results = &answer["results"];
+    assert_eq!(
+        (&results[0]["changed"], &results[1]["failed"]),
+        (&json!(true), &json!("shard_unavailable")),
+        "{answer}"
+    );
+    b.restart();
+    for mut node in [a, b] {
+        assert!(node.terminate().success());
+        node.verify();
+    }
 }
 
 /// A node may publish where a game service may not.

@@ -132,7 +132,7 @@ fn nats_connections_and_streams_have_metrics_of_their_own() {
     }
     let value = |series: &str| value_of(&text_of(&service), series);
     let up = |purpose: &str| value(&format!("ranktree_nats_connections{{connection=\"{purpose}\"}}"));
-    let purposes = ["manage", "publish", "consume", "serve"];
+    let purposes = ["manage", "publish", "consume", "writes"];
     let all = [Some(1.0), Some(1.0), Some(3.0), Some(1.0)];
     assert_eq!(purposes.map(up), all);
     let wanted = "ranktree_nats_connections_wanted{connection=\"consume\"}";
