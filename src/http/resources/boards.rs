@@ -108,10 +108,10 @@ async fn define_within_limit(
     grant: Option<Arc<Grant>>,
 ) -> Result<DefinedBoard, Problem> {
     let _in_order = api.board_changes.lock().await;
-    if let Some(grant) = grant {
-        check_board_limit(&api.registry, &grant, std::slice::from_ref(&name))?;
+    if let Some(grant) = &grant {
+        check_board_limit(&api.registry, grant, std::slice::from_ref(&name))?;
     }
-    let (created, token) = define(&api, &name, definition.clone()).await?;
+    let (created, token) = define(&api, &name, definition.clone(), grant.as_deref()).await?;
     // The lock keeps this node from beginning a drop: one that waits for its turn must not make this answer
     // "unknown board".
     let asked = OfBoard { board: name.clone(), read: TotalOnly };
