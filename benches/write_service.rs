@@ -1,10 +1,11 @@
 //! Durable single writes: the write service against single messages published to a stream, and against Redis.
-//! nats-server syncs always, and so does Redis (`appendfsync always`). Each of the connections (50 unless said)
-//! waits for each of its answers; one thread of load, runs in turn, the median of three.
+//! nats-server syncs always, and so does Redis (`appendfsync always`). Each of the connections (50 unless
+//! said) waits for each of its answers; one thread of load, runs in turn, the median of three.
 //!
-//! - `write_service_vs_published`: a request of one job, answered with its entry and rank, against a JetStream
-//!   message of one job, answered once stored
-//! - `write_service_vs_zadd`, `write_service_vs_set`: the first request against ZADD of a member, and SET of a key
+//! - `write_service_vs_published`: a request of one job, answered with its entry and rank, against a
+//!   JetStream message of one job, answered once stored
+//! - `write_service_vs_zadd`, `write_service_vs_set`: the first request against ZADD of a member, and SET of
+//!   a key
 //!
 //! Needs Debian's `redis-server` and `redis-tools`, and nats-server (`make nats`). Prints
 //! `RATIO name value`, ours / theirs per second.

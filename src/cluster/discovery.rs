@@ -1,6 +1,6 @@
-//! Service discovery: what `nats micro` tools are told of this node and its endpoints, by the protocol of NATS
-//! services (ADR-32): `$SRV.PING`, `$SRV.INFO` and `$SRV.STATS`, of all services, of all of one name, or of
-//! one process.
+//! Service discovery: what `nats micro` tools are told of this node and its endpoints, by the protocol of
+//! NATS services (ADR-32): `$SRV.PING`, `$SRV.INFO` and `$SRV.STATS`, of all services, of all of one name, or
+//! of one process.
 //!
 //! The NATS client has such services as well. They list an endpoint for ever once it was added, their errors
 //! have no body, and what was on its way to an endpoint that is drained is lost to them.

@@ -1,7 +1,7 @@
 //! The client of the write service: has jobs applied by an owner of their shard, whichever node that is.
 //!
-//! Knows: which failures mean that nothing was applied, and after which that is unknown. Must not know: what an
-//! answer says.
+//! Knows: which failures mean that nothing was applied, and after which that is unknown. Must not know: what
+//! an answer says.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The write service: `{prefix}.write.{shard}` takes a job or an array of jobs, and answers what came of each.
+//! The write service: `{prefix}.write.{shard}` takes a job or an array of jobs, and answers what came of
+//! each.
 //!
 //! Knows: on which subjects it listens and when, how many requests are in progress, and how an answer gets
 //! back. Must not know: what a job is. The owners of a shard share a queue group, so each request goes to one

@@ -19,8 +19,8 @@ pub trait RemoteWriter: Send + Sync {
     /// - `jobs`: a JSON array of 1 to 1,000 jobs.
     /// - `only_changed`: the results tell only whether each job changed anything (`results=changed`).
     ///
-    /// Returns the body of what `POST /v1/jobs?wait=applied` answers: a JSON object with `token`, and `results`
-    /// in the order of the jobs; or a problem.
+    /// Returns the body of what `POST /v1/jobs?wait=applied` answers: a JSON object with `token`, and
+    /// `results` in the order of the jobs; or a problem.
     ///
     /// # Errors
     /// When no owner takes the jobs, or it is unknown whether one did.

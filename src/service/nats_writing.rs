@@ -1,5 +1,5 @@
-//! Writes over NATS: the write service of the shards that this node owns, and the client by which it has other
-//! nodes write to theirs.
+//! Writes over NATS: the write service of the shards that this node owns, and the client by which it has
+//! other nodes write to theirs.
 //!
 //! Must not know: how requests travel (`cluster`), or what comes of them (`http`).
 

@@ -16,16 +16,6 @@ use crate::types::{AsOf, Sequence, ShardId};
 use crate::wire;
 use crate::writer::CommitFailed;
 
-/// What an owner said of a job that it has applied.
-pub struct RemoteResult(Box<RawValue>);
-
-impl RemoteResult {
-    /// A JSON object.
-    pub fn json(&self) -> &str {
-        self.0.get()
-    }
-}
-
 /// What came of some jobs of a shard on another node.
 pub struct RemoteOutcome {
     /// Where on the shard they hold; `None` if that is not known.
@@ -68,8 +58,8 @@ pub fn unreachable(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Vec<
     unreachable
 }
 
-/// Has jobs applied by an owner of their shard, in their order. After a request that failed, none of the others
-/// is sent: a later job of a member must not overtake an earlier one.
+/// Has jobs applied by an owner of their shard, in their order. After a request that failed, none of the
+/// others is sent: a later job of a member must not overtake an earlier one.
 pub async fn write_remotely(
     writer: &dyn RemoteWriter,
     api: &Api,
@@ -149,7 +139,7 @@ fn read_result(json: Box<RawValue>) -> Option<JobResult> {
     } else if said.waits_for_board {
         JobResult::Parked
     } else {
-        JobResult::Remote(RemoteResult(json))
+        JobResult::Remote(json)
     })
 }
 

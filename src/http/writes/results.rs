@@ -1,10 +1,11 @@
 //! From outcomes of messages to the result of each job of a request. `query::outcome` adds what the writer of
 //! one shard cannot know: the counts of the others.
 
+use serde_json::value::RawValue;
+
 use crate::http::api::Api;
 use crate::http::request::ask::VisitChanges;
 use crate::http::writes::options::Detail;
-use crate::http::writes::remote::RemoteResult;
 use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
 use crate::job::{Job, Metadata, Reject, Targets};
@@ -41,8 +42,8 @@ pub enum JobResult {
     },
     /// It is stored, and waits for its board to be defined.
     Parked,
-    /// What another node said of it.
-    Remote(RemoteResult),
+    /// It is applied, and this is what its owner, another node, said of it: an object.
+    Remote(Box<RawValue>),
     /// It is stored, and the request does not wait until it is applied.
     Stored,
     /// Its message was refused, or a commit failed: that of its message, or of the batch that unparked it.

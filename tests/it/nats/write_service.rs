@@ -327,7 +327,8 @@ fn tools_find_the_nodes_and_their_endpoints() {
     assert!(info["description"].as_str().is_some_and(|text| !text.is_empty()), "{info}");
     for (shard, endpoint) in info["endpoints"].as_array().expect("a list").iter().enumerate() {
         let subject = format!("ranktree.write.{shard}");
-        let expected = json!({ "name": format!("write-{shard}"), "subject": subject, "queue_group": "q", "metadata": {} });
+        let name = format!("write-{shard}");
+        let expected = json!({ "name": name, "subject": subject, "queue_group": "q", "metadata": {} });
         assert_eq!(*endpoint, expected);
     }
     let id = info["id"].as_str().expect("an id");

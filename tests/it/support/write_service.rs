@@ -60,7 +60,8 @@ impl GameService {
         self.ask("ranktree.write.0", &jobs.to_string(), HeaderMap::new())
     }
 
-    /// As [`GameService::write`], and again until some owner listens: a subscription is made after its shard is live.
+    /// As [`GameService::write`], and again until some owner listens: a subscription is made after its shard
+    /// is live.
     pub fn write_once_served(&self, jobs: &Value) -> Answer {
         loop {
             match self.write(jobs) {

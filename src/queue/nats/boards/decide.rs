@@ -119,7 +119,8 @@ impl BoardsStream {
         }
         let missing = if *self.compared.borrow() { self.missing_confirmations() } else { Vec::new() };
         let why = if missing.is_empty() {
-            "it is still being compared with the boards that the shards hold; try again in a moment".to_owned()
+            "it is still being compared with the boards that the shards hold; try again in a moment"
+                .to_owned()
         } else {
             format!(
                 "no owner of the shards {missing:?} has confirmed which boards they hold; try again once they \

@@ -73,7 +73,10 @@ impl BoardsStream {
                     .shards
                     .iter()
                     .all(|shard| recorded.is_in_force(&shard.state.read(Purpose::Boards), name))
-                && self.others.iter().all(|other| self.confirmations.borrow().of(other.id) >= recorded.sequence)
+                && self
+                    .others
+                    .iter()
+                    .all(|other| self.confirmations.borrow().of(other.id) >= recorded.sequence)
         });
         let stream = self.managing.context.get_stream_no_info(self.names.boards_stream()).await;
         let stream = stream.map_err(|error| error.to_string())?;

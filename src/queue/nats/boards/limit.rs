@@ -60,7 +60,8 @@ impl BoardsStream {
             }
         }
         Err(BoardRefused::Unavailable(
-            "other nodes change boards all the time, so the boards could not be counted; try again".to_owned(),
+            "other nodes change boards all the time, so the boards could not be counted; try again"
+                .to_owned(),
         ))
     }
 

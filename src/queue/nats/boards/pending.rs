@@ -72,7 +72,8 @@ impl Pending {
         let ends_life = ends_life || self.boards.get(name).is_some_and(|known| known.ends_life);
         let (recorded, delivered) = (recorded.clone(), HashMap::new());
         let noted = Instant::now();
-        self.boards.insert(name.clone(), PendingDecision { recorded, everywhere, ends_life, noted, delivered });
+        self.boards
+            .insert(name.clone(), PendingDecision { recorded, everywhere, ends_life, noted, delivered });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -149,7 +150,12 @@ mod tests {
         let watched = |number, life, definition: Option<Definition>| {
             let (mut pending, name) = (Pending::default(), BoardName::new("b").expect("a good name"));
             let decision = Decision { incarnation: Incarnation(life), definition: definition.map(Arc::new) };
-            pending.note(&name, &Record { sequence: 1, number: RecordNumber(number), decision }, false, false);
+            pending.note(
+                &name,
+                &Record { sequence: 1, number: RecordNumber(number), decision },
+                false,
+                false,
+            );
             pending.get(&name).expect("just noted").is_watched()
         };
         assert!(watched(8, 7, Some(Definition::default())));
@@ -162,7 +168,12 @@ mod tests {
         for number in 0..300_u64 {
             let name = BoardName::new(&format!("b{number}")).expect("a good name");
             let decision = Decision { incarnation: Incarnation(number), definition: None };
-            pending.note(&name, &Record { sequence: 1, number: RecordNumber(number), decision }, false, false);
+            pending.note(
+                &name,
+                &Record { sequence: 1, number: RecordNumber(number), decision },
+                false,
+                false,
+            );
         }
         let (mut seen, mut slices) = (Vec::new(), 0);
         let mut after = None;
