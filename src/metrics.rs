@@ -132,7 +132,17 @@ pub const NODE_SILENT_SECONDS: &str = "ranktree_node_silent_seconds";
 /// with NATS only.
 pub const SHARD_OWNERS: &str = "ranktree_shard_owners";
 pub const SHARD_OWNERS_LIVE: &str = "ranktree_shard_owners_live";
-/// Gauges, connections, by what they are for (`manage`, `publish`, `consume`); with NATS only.
+/// Counter, requests to the write service, by shard and class of the answer's status: `2xx`, `4xx` or `5xx`;
+/// with NATS only.
+pub const WRITE_REQUESTS_TOTAL: &str = "ranktree_write_requests_total";
+/// Counter, jobs of such requests that were taken, by shard; with NATS only.
+pub const WRITE_JOBS_TOTAL: &str = "ranktree_write_jobs_total";
+/// Histogram, seconds, by shard: from such a request's arrival to its answer; with NATS only.
+pub const WRITE_SECONDS: &str = "ranktree_write_seconds";
+/// Histogram, requests, by shard: how many requests, of the write service and over HTTP, shared a message
+/// that this node published; with NATS only.
+pub const MESSAGE_REQUESTS: &str = "ranktree_message_requests";
+/// Gauges, connections, by what they are for (`manage`, `publish`, `consume`, `writes`); with NATS only.
 pub const NATS_CONNECTIONS: &str = "ranktree_nats_connections";
 pub const NATS_CONNECTIONS_WANTED: &str = "ranktree_nats_connections_wanted";
 /// Counter, by what the connection is for; with NATS only.
@@ -276,7 +286,7 @@ fn describe_rocksdb() {
 /// Tells the recorder what the metrics of NATS and its streams mean. Call it once, after the recorder is
 /// installed.
 pub fn describe_streams() {
-    use metrics::{Unit, describe_counter, describe_gauge};
+    use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
     describe_gauge!(STREAM_MESSAGES, Unit::Count, "Messages in the shard's stream, applied ones included");
     describe_gauge!(STREAM_BYTES, Unit::Bytes, "Bytes in the shard's stream");
     describe_gauge!(
@@ -302,6 +312,18 @@ pub fn describe_streams() {
     );
     describe_gauge!(SHARD_OWNERS, Unit::Count, "Nodes that own the shard, without those that are forgotten");
     describe_gauge!(SHARD_OWNERS_LIVE, Unit::Count, "Nodes that own the shard and on which it is live");
+    describe_counter!(WRITE_REQUESTS_TOTAL, Unit::Count, "Requests to the write service, by class of status");
+    describe_counter!(WRITE_JOBS_TOTAL, Unit::Count, "Jobs of requests to the write service");
+    describe_histogram!(
+        WRITE_SECONDS,
+        Unit::Seconds,
+        "Time from a request to the write service to its answer"
+    );
+    describe_histogram!(
+        MESSAGE_REQUESTS,
+        Unit::Count,
+        "Requests that shared a message, of the write service and over HTTP"
+    );
     describe_gauge!(NATS_CONNECTIONS, Unit::Count, "Connections to NATS that are up, by purpose");
     describe_gauge!(
         NATS_CONNECTIONS_WANTED,

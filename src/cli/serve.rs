@@ -130,6 +130,7 @@ fn install_metrics() -> Result<PrometheusHandle, Failure> {
             &names::STATE_LOCK_SECONDS_BUCKETS,
         )?
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &names::SECONDS_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Full(names::MESSAGE_REQUESTS.to_owned()), &names::COUNT_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_jobs".to_owned()), &names::COUNT_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_shards".to_owned()), &names::COUNT_BUCKETS)?
         .install_recorder()?;

@@ -6,11 +6,13 @@
 //! - `this_node`: this node's name, address and data directory, as others know them
 //! - `writers`: a thread for each shard's writer
 //! - `nats`: a node's streams, and the tasks that run beside its writers
+//! - `nats_writing`: the write service, and its client for shards of other nodes
 //! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
 
 mod board_repair;
 mod layout;
 mod nats;
+mod nats_writing;
 mod opening;
 mod run;
 mod this_node;

@@ -14,6 +14,7 @@ use crate::queue::nats::{
     ShardStream, StreamPublisher, StreamSource, unpark_ready_jobs,
 };
 use crate::service::ServiceError;
+use crate::service::nats_writing::NatsWriting;
 use crate::service::opening::OpenedShard;
 use crate::state_lock::Purpose;
 use crate::storage::DataLayout;
@@ -87,6 +88,15 @@ impl NatsStreams {
     /// A shard's publisher and job source.
     pub fn take(&mut self, shard: ShardId) -> (StreamPublisher, StreamSource) {
         self.queue_ends.remove(&shard).expect("every shard has its streams, once")
+    }
+
+    /// What carries requests to the write service.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn open_writes(&self) -> Result<NatsWriting, ServiceError> {
+        let connection = self.nats.open_connection("writes").await?;
+        Ok(NatsWriting { connection, subjects: self.nats.names.clone() })
     }
 
     /// The publishers of the shards that this node does not own.

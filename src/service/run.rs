@@ -18,7 +18,8 @@ use crate::query::{LocalShards, Node, ShardClient};
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
 use crate::service::nats::NatsStreams;
-use crate::service::opening::load_shards;
+use crate::service::nats_writing::stop_first;
+use crate::service::opening::{OpenedShard, load_shards};
 use crate::service::writers::Common;
 use crate::service::{ServiceError, board_repair, layout, this_node, writers};
 use crate::snapshot::Snapshots;
@@ -52,15 +53,7 @@ pub async fn run(
     let mut shutdown = Box::pin(shutdown);
     let Some(layout) = layout::decide(config, &mut shutdown).await? else { return Ok(()) };
     let Some(opened) = load_shards(config, &layout, &mut shutdown).await? else { return Ok(()) };
-    let registry = Arc::new(Registry::new(config.auto_create));
-    for shard in &opened {
-        registry.register_boards_of(&shard.state.read(Purpose::Start));
-    }
-    for shard in &opened {
-        for (name, incarnation) in shard.state.read(Purpose::Start).dropped().iter() {
-            registry.forget(name, incarnation);
-        }
-    }
+    let registry = boards_of(&opened, config.auto_create);
     let common = Common::new(config, layout.shards, &registry);
     let mut threads = Vec::with_capacity(opened.len());
     let mut shards = Vec::with_capacity(opened.len());
@@ -74,6 +67,10 @@ pub async fn run(
         None => None,
     };
     let peers = streams.as_ref().map(NatsStreams::peers);
+    let writing = match &streams {
+        Some(streams) => Some(streams.open_writes().await?),
+        None => None,
+    };
     for (shard, publisher) in streams.iter().flat_map(NatsStreams::other_publishers) {
         publishers.insert(shard, Publisher::Stream(Box::new(publisher)));
     }
@@ -125,8 +122,14 @@ pub async fn run(
         access,
         boards,
     );
-    let api = Arc::new(api.known_as(this, peers).with_snapshots(Arc::clone(&snapshots)));
+    let api = api.known_as(this.clone(), peers).with_snapshots(Arc::clone(&snapshots));
+    let api = Arc::new(match &writing {
+        Some(writing) => api.with_remote_writer(Arc::new(writing.client())),
+        None => api,
+    });
     all_started(&node).await;
+    let write_service = writing.map(|writing| Arc::new(writing.start(this, &node, &api)));
+    let shutdown = stop_first(write_service.clone(), shutdown);
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads
     // meanwhile, and a shutdown ends it.
@@ -139,14 +142,37 @@ pub async fn run(
             serving.await
         }
     };
+    if let Some(write_service) = write_service {
+        write_service.stop().await;
+    }
     snapshots.clear();
     publishers.close().await;
+    join_writers(threads).await?;
+    Ok(served?)
+}
+
+/// The boards that shards have, without those that some of them have dropped.
+fn boards_of(opened: &[OpenedShard], auto_create: bool) -> Arc<Registry> {
+    let registry = Arc::new(Registry::new(auto_create));
+    for shard in opened {
+        registry.register_boards_of(&shard.state.read(Purpose::Start));
+    }
+    for shard in opened {
+        for (name, incarnation) in shard.state.read(Purpose::Start).dropped().iter() {
+            registry.forget(name, incarnation);
+        }
+    }
+    registry
+}
+
+/// Waits until all writers have ended.
+async fn join_writers(threads: Vec<JoinHandle<()>>) -> std::io::Result<()> {
     let joined =
         tokio::task::spawn_blocking(move || threads.into_iter().try_for_each(JoinHandle::join)).await;
     match joined {
-        Ok(Ok(())) => Ok(served?),
-        Ok(Err(_)) => Err(std::io::Error::other("a writer panicked; the log says why").into()),
-        Err(error) => Err(std::io::Error::other(error).into()),
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(std::io::Error::other("a writer panicked; the log says why")),
+        Err(error) => Err(std::io::Error::other(error)),
     }
 }
 

@@ -416,8 +416,13 @@ impl From<NotPublished> for Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+impl Problem {
+    pub fn status(&self) -> u16 {
+        self.status.as_u16()
+    }
+
+    /// The body of the answer.
+    pub fn to_json(&self) -> Vec<u8> {
         let mut body = Vec::with_capacity(256);
         let mut problem = Object::begin(&mut body);
         problem.text("type", &format!("urn:ranktree:problem:{}", self.code));
@@ -426,13 +431,19 @@ impl IntoResponse for Problem {
         problem.text("code", self.code);
         problem.text("detail", &self.detail);
         problem.end();
-        if let Some(more) = self.more.filter(|more| !more.is_empty()) {
+        if let Some(more) = self.more.as_ref().filter(|more| !more.is_empty()) {
             body.pop();
             body.push(b',');
             body.extend(more);
             body.push(b'}');
         }
-        let mut response = body_response(self.status, PROBLEM_JSON, body);
+        body
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = body_response(self.status, PROBLEM_JSON, self.to_json());
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }

@@ -1,10 +1,11 @@
 //! From outcomes of messages to the result of each job of a request. `query::outcome` adds what the writer of
 //! one shard cannot know: the counts of the others.
 
+use serde_json::value::RawValue;
+
 use crate::http::api::Api;
 use crate::http::request::ask::VisitChanges;
 use crate::http::writes::options::Detail;
-use crate::http::writes::remote::RemoteResult;
 use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
 use crate::job::{Job, Metadata, Reject, Targets};
@@ -41,8 +42,8 @@ pub enum JobResult {
     },
     /// It is stored, and waits for its board to be defined.
     Parked,
-    /// What another node said of it.
-    Remote(RemoteResult),
+    /// It is applied, and this is what its owner, another node, said of it: an object.
+    Remote(Box<RawValue>),
     /// It is stored, and the request does not wait until it is applied.
     Stored,
     /// Its message was refused, or a commit failed: that of its message, or of the batch that unparked it.
@@ -102,12 +103,8 @@ pub async fn message_results(
     home: &ShardHandle,
     indexes: &[usize],
     reported: &[ReportedJob],
-    outcome: Result<SettledMessage, NotPublished>,
+    outcome: SettledMessage,
 ) -> Vec<JobResult> {
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(why) => return indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
-    };
     let (changes, unranked) = match changes_of(api, home, indexes, reported, &outcome).await {
         Ok(changes) => (changes, None),
         Err(ReadError::Unavailable(shards)) => {
@@ -139,6 +136,20 @@ pub async fn message_results(
         });
     }
     results
+}
+
+impl JobResult {
+    /// The same without entries.
+    pub fn without_entries(self) -> Self {
+        match self {
+            Self::Applied { changes, by_board } => Self::Changed {
+                boards: changes.into_iter().map(|change| (change.board, change.changed)).collect(),
+                by_board,
+                unranked: None,
+            },
+            other => other,
+        }
+    }
 }
 
 /// The changes of all jobs that report entries, in their order. Holds all shards for a part of them at a

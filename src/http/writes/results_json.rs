@@ -51,7 +51,7 @@ pub fn answer_bytes(results: &[JobResult]) -> usize {
     let of_result = |result: &JobResult| match result {
         JobResult::Applied { changes, .. } => ENTRY_BYTES * (changes.len() + 1),
         JobResult::Changed { boards, .. } => CHANGED_BYTES_MAX * boards.len(),
-        JobResult::Remote(remote) => remote.json().len(),
+        JobResult::Remote(json) => json.get().len(),
         _ => 0,
     };
     results.iter().map(|result| 100 + of_result(result)).sum()
@@ -69,7 +69,7 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
             object.bool("waits_for_board", true);
         }
         JobResult::Stored => object.bool("stored", true),
-        JobResult::Remote(remote) => object.members(remote.json()),
+        JobResult::Remote(json) => object.members(json.get()),
         JobResult::Failed(why) => {
             let problem = Problem::from(why.clone());
             object.text("failed", problem.code());

@@ -1,9 +1,12 @@
 //! Jobs scattered to their members' shards, and what came of them gathered again in the request's order.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 
+use crate::http::api::Api;
+use crate::http::guard::in_progress::InProgress;
 use crate::http::render::problem::Problem;
 use crate::http::request::ask::fill_metadata_of_changes;
 use crate::http::request::call::Call;
@@ -12,7 +15,7 @@ use crate::http::writes::publish::{Publishing, check_live, publish_all};
 use crate::http::writes::remote::{unreachable, write_remotely};
 use crate::http::writes::results::{JobResult, ReportedJob, message_results};
 use crate::http::writes::results_json::answer_bytes_max;
-use crate::http::writes::settle::{SettledMessage, settle};
+use crate::http::writes::settle::settle;
 use crate::job::Job;
 use crate::queue::MessageOrder;
 use crate::queue::NotPublished;
@@ -52,9 +55,21 @@ pub struct Written {
 /// When their answer may be larger than there is room for; when a shard takes no writes, or does not answer
 /// in time.
 pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result<Written, Problem> {
-    let api = &call.api;
+    write_jobs(&call.api, &call.in_progress, jobs, options).await
+}
+
+/// As [`write`], also for requests that did not come over HTTP.
+///
+/// # Errors
+/// As [`write`] has them.
+pub async fn write_jobs(
+    api: &Arc<Api>,
+    in_progress: &InProgress,
+    jobs: Vec<Job>,
+    options: WriteOptions,
+) -> Result<Written, Problem> {
     // Before anything is published: afterwards the request can no longer be refused.
-    call.in_progress.count_answer(answer_bytes_max(api, &jobs, options))?;
+    in_progress.count_answer(answer_bytes_max(api, &jobs, options))?;
     let wait = options.wait;
     let reported: Vec<ReportedJob> = jobs.iter().map(|job| ReportedJob::of(job, options.detail)).collect();
     let homes: Vec<ShardId> = reported.iter().map(|job| api.node.home_of(&job.member)).collect();
@@ -84,9 +99,9 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
         let is_remote = wait == Wait::UntilApplied && api.node.owned(shard).is_none() && !jobs.is_empty();
         if let Some(writer) = api.remote_writer.as_deref().filter(|_| is_remote) {
             let (indexes, jobs): (Vec<usize>, Vec<Job>) = jobs.into_iter().unzip();
-            remote.push(async move {
-                (shard, indexes, write_remotely(writer, shard, &jobs, options.detail).await)
-            });
+            remote.push(
+                async move { (shard, indexes, write_remotely(writer, api, shard, &jobs, options).await) },
+            );
             continue;
         }
         let (orders, publisher) = (orders_of(&jobs), api.publishers.of(shard));
@@ -124,9 +139,10 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
         }
         let of_message = match (wait, outcome) {
             (Wait::UntilStored, Ok(_)) => indexes.iter().map(|_| JobResult::Stored).collect(),
-            (_, outcome) => match api.node.owned(shard) {
+            (_, Err(why)) => indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
+            (Wait::UntilApplied, Ok(outcome)) => match api.node.owned(shard) {
                 Some(home) => message_results(api, home, &indexes, &reported, outcome).await,
-                None => indexes.iter().map(|_| JobResult::Failed(not_applied_here(&outcome))).collect(),
+                None => continue,
             },
         };
         for (index, result) in indexes.iter().zip(of_message) {
@@ -148,13 +164,6 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
     let results: Vec<JobResult> =
         results.into_iter().map(|result| result.unwrap_or_else(|| JobResult::Failed(unanswered()))).collect();
     Ok(Written { token: AsOf(token), results: fill_metadata_of_changes(api, results).await? })
-}
-
-/// Why a message to a shard of another node has no result: it was not stored. Nothing waits here until such a
-/// message is applied.
-fn not_applied_here(outcome: &Result<SettledMessage, NotPublished>) -> NotPublished {
-    let applied = || NotPublished::Unavailable("the shard is on another node".to_owned());
-    outcome.as_ref().err().cloned().unwrap_or_else(applied)
 }
 
 /// Which of a shard's earlier messages each message waits for.

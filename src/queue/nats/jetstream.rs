@@ -1,7 +1,7 @@
 //! A node's NATS: its settings, its connections, and both ends of each shard's queue.
 //!
 //! Connections for publishing, consuming (one per shard, on its fetch thread) and managing are separate, so
-//! that a backlog on one of them does not delay the others.
+//! that a backlog on one of them does not delay the others. Other users have connections of their own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::watch;
 
+use crate::metrics::MESSAGE_REQUESTS;
 use crate::queue::nats::connect::access::NatsAccess;
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::consume::shard_stream::{GapPolicy, ShardStream};
@@ -65,7 +66,7 @@ pub struct ShardStart {
 /// A node's NATS.
 pub struct JetStream {
     pub(in crate::queue::nats) settings: Settings,
-    pub(in crate::queue::nats) names: Names,
+    pub names: Names,
     pub(in crate::queue::nats) facts: ServiceFacts,
     pub(in crate::queue::nats) managing: Connection,
     publishing: Connection,
@@ -94,6 +95,15 @@ impl JetStream {
         Ok(Self { settings, names, facts, managing, publishing, prepared, process, peers })
     }
 
+    /// Another connection of this node.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn open_connection(&self, purpose: &'static str) -> Result<Connection, SetupError> {
+        let opened = Connection::open(&self.settings.access, &self.names.inbox(), purpose).await;
+        opened.map_err(SetupError::Connection)
+    }
+
     /// The publishing end of the queue of a shard that other nodes own.
     #[must_use]
     pub fn other_shard(&self, id: ShardId) -> OtherShard {
@@ -112,6 +122,7 @@ impl JetStream {
             batcher: Arc::default(),
             health,
             closing,
+            message_requests: metrics::histogram!(MESSAGE_REQUESTS, "shard" => shard.to_string()),
         };
         (StreamPublisher { inner: Arc::new(inner) }, closed)
     }

@@ -31,6 +31,20 @@ impl Names {
         format!("{}.control.{shard}", self.prefix)
     }
 
+    /// The subject of the write service, on which the shard's owners listen.
+    #[must_use]
+    pub fn write_subject(&self, shard: ShardId) -> String {
+        format!("{}.write.{shard}", self.prefix)
+    }
+
+    /// Whether an answer may be sent to this subject. A client may name any for its answer, and a node may
+    /// publish to subjects that the client may not: those of streams, and of JetStream's API.
+    #[must_use]
+    pub fn may_be_inbox(&self, subject: &str) -> bool {
+        let ours = subject.strip_prefix(&self.prefix).is_some_and(|rest| rest.starts_with('.'));
+        !ours && !subject.starts_with('$')
+    }
+
     /// The prefix of the subjects on which nodes receive replies. It differs from other clients' prefixes, so
     /// that the operator can deny those clients permission to read it.
     pub fn inbox(&self) -> String {
@@ -184,12 +198,24 @@ mod tests {
     }
 
     #[test]
+    fn answers_are_not_sent_where_only_nodes_may_publish() {
+        let names = Names::new("ranktree");
+        for inbox in ["_INBOX.abc", "_INBOX.ranktree.a.b", "_R_.x", "game.inbox.7", "ranktrees.a"] {
+            assert!(names.may_be_inbox(inbox), "{inbox}");
+        }
+        for ours in ["$JS.API.STREAM.PURGE.RANKTREE_JOBS_0", "$KV.RANKTREE_NODES.a", "ranktree.control.0"] {
+            assert!(!names.may_be_inbox(ours), "{ours}");
+        }
+    }
+
+    #[test]
     fn names_of_streams_and_subjects_are_those_of_the_contract() {
         let names = Names::new("ranktree");
         assert_eq!(names.jobs_stream(ShardId(3)), "RANKTREE_JOBS_3");
         assert_eq!(names.jobs_subject(ShardId(3)), "ranktree.jobs.3");
         assert_eq!(names.control_subject(ShardId(3)), "ranktree.control.3");
         assert_eq!(names.rejects_subject(ShardId(0)), "ranktree.rejects.0");
+        assert_eq!(names.write_subject(ShardId(7)), "ranktree.write.7");
         for board in ["arena", "a.b", "a..", "A:b-c_d"] {
             let name = BoardName::new(board).expect("a good name");
             let subject = names.board_subject(&name);

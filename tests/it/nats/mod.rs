@@ -15,6 +15,7 @@
 //! - [`boards_lost`]: the shards' boards and entries survive the loss of the boards' stream
 //! - [`boards_many`]: thousands of boards need no round trip each, and late definitions do not create dropped
 //!   boards again
+//! - [`write_service`]: jobs by NATS request, answered with what came of each
 //! - [`http`]: HTTP writes are published, share messages, and get the results of their own jobs
 //!
 //! Permissions:
@@ -45,3 +46,4 @@ mod peers;
 mod permissions;
 mod protocol;
 mod retention;
+mod write_service;

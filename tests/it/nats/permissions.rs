@@ -73,6 +73,16 @@ fn start_node(server: &Secured) -> Node {
     node
 }
 
+/// A node that owns nothing has all jobs applied by others.
+fn start_node_without_shards(server: &Secured) -> Node {
+    let password = server.file("node-password", "node-secret");
+    Node::with_nats(&server.url())
+        .shards(2)
+        .flags(&["--nats-user", "node", "--nats-password-file", &password])
+        .flags(&["--own", "none", "--node", "other"])
+        .start()
+}
+
 /// A listener that may receive all messages records what nodes publish.
 #[test]
 fn nodes_can_do_their_work_and_need_every_permission_for_it() {
@@ -108,6 +118,11 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     assert_eq!(client.put("/v1/boards/arena", &json!({ "policy": "best" })).0, 201);
     let path = format!("{}?wait=applied", entry_path("arena", "alice"));
     assert_eq!(client.put(&path, &json!({ "score": 5 })).1["entry"]["rank"], 1);
+    let mut other = start_node_without_shards(&server);
+    wait_until("it has a job applied by the node", || {
+        other.client().put(&path, &json!({ "score": 5 })).0 == 200
+    });
+    assert!(other.terminate().success());
     assert_eq!(client.put(&path, &json!({ "score": [1, 2] })).1["code"], "bad_score");
     // A board that jobs create, and one that is dropped.
     assert_eq!(client.put(&entry_path("new", "bob"), &json!({ "score": 5 })).0, 202);
@@ -259,6 +274,46 @@ fn game_services_publish_jobs_and_their_rejections_can_be_subscribed_to() {
     let reject: Value =
         serde_json::from_slice(&reject.expect("in time").expect("one").payload).expect("JSON");
     assert_eq!((&reject["reason"], &reject["sequence"]), (&json!("malformed"), &json!(sequence)));
+    scene.end();
+}
+
+#[test]
+fn game_services_have_jobs_written_and_their_answers_go_nowhere_else() {
+    let scene = Scene::new();
+    let Scene { runtime, game, rejects, member, .. } = &scene;
+    let job = json!({ "board": "arena", "member": member, "score": 7 }).to_string();
+    let ask = |client: &Client| {
+        let asked = client.request("ranktree.write.0", job.clone().into());
+        let answer = runtime.block_on(async { timeout(NO_ANSWER, asked).await });
+        let body = answer.ok().and_then(Result::ok).map(|answer| answer.payload);
+        body.map(|body| serde_json::from_slice::<Value>(&body).expect("it is JSON"))
+    };
+    let mut answer = None;
+    wait_until("a node answers", || {
+        answer = ask(game);
+        answer.is_some()
+    });
+    let results = answer.unwrap_or_default()["results"].clone();
+    assert_eq!(results[0]["entry"]["score"], 7, "{results}");
+    let before = scene.ends();
+    assert_eq!(ask(rejects), None, "who listens to rejects writes nothing");
+    runtime.block_on(async {
+        for reply in ["ranktree.control.0", "ranktree.boards.arena", "$JS.API.STREAM.PURGE.RANKTREE_JOBS_0"] {
+            let sent = game.publish_with_reply("ranktree.write.0", reply, job.clone().into());
+            sent.await.expect("it is sent");
+        }
+    });
+    // Answered behind them.
+    assert!(ask(game).is_some());
+    let after = scene.ends();
+    assert!(after[0] > before[0] && after[0] <= before[0] + 4, "{after:?}");
+    assert_eq!(after[1..], before[1..]);
+    let first = runtime.block_on(async {
+        let stream = scene.looking.get_stream("RANKTREE_JOBS_0").await.expect("it is there");
+        stream.cached_info().state.first_sequence
+    });
+    assert!(first <= before[0] + 1, "nothing was purged on the game service's word: {first}");
+    assert!(!scene.node.log().contains("ermissions"), "{}", scene.node.log());
     scene.end();
 }
 

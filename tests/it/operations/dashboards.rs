@@ -17,6 +17,7 @@ use crate::support::client::Client;
 use crate::support::nats::Nats;
 use crate::support::node::Node;
 use crate::support::prometheus::{Expression, Prometheus, selectors, tool};
+use crate::support::write_service::GameService;
 
 /// Scrapes come every second here; a rate needs two of them.
 const RATE_INTERVAL: &str = "15s";
@@ -55,8 +56,16 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
                 }
             });
             let Some(nats) = nats else { continue };
-            let publisher = nats.publisher();
+            let (publisher, game) = (nats.publisher(), GameService::connect(&nats.url()));
             let stop = &stop;
+            scope.spawn(move || {
+                let mut turn = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let job = json!({"board": "nats", "member": format!("n{}", turn % 50), "score": turn});
+                    game.write_once_served(&job);
+                    turn += 1;
+                }
+            });
             scope.spawn(move || {
                 let mut turn = 0;
                 while !stop.load(Ordering::Relaxed) {

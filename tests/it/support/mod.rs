@@ -26,3 +26,4 @@ pub mod secured;
 pub mod slow_link;
 pub mod snapshots;
 pub mod toggled_link;
+pub mod write_service;
