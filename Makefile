@@ -71,7 +71,7 @@ MINUTES ?= 10
 
 .PHONY: soak
 soak: libclang nats ## Disturbs a cluster for MINUTES=10, and says what it did; every answer is checked
-	RANKTREE_SOAK_MINUTES=$(MINUTES) cargo test $(CARGO_FLAGS) --test it -- cluster::disturbed::soak --exact --ignored --nocapture
+	RANKTREE_SOAK_MINUTES=$(MINUTES) cargo test $(CARGO_FLAGS) --test it -- disturbed_cluster::disturbed::soak --exact --ignored --nocapture
 
 .PHONY: lint
 lint: libclang ## Checks the format and the lints

@@ -9,8 +9,8 @@ use ranktree::types::{MemberId, shard_of};
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::cluster::oracle::parse_as_of;
-use crate::cluster::world::{ARENA, SEASON, SHARDS, client, definition};
+use crate::disturbed_cluster::oracle::parse_as_of;
+use crate::disturbed_cluster::world::{ARENA, SEASON, SHARDS, client, definition};
 use crate::support::nats::Publisher;
 use crate::support::random::Random;
 

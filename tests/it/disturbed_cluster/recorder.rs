@@ -13,7 +13,7 @@ use futures_util::StreamExt as _;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use crate::cluster::world::SHARDS;
+use crate::disturbed_cluster::world::SHARDS;
 use crate::support::nats::connect;
 
 /// A stored message.

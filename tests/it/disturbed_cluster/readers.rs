@@ -9,10 +9,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use crate::cluster::oracle::parse_as_of;
-use crate::cluster::recorder::Recorder;
-use crate::cluster::world::{ARENA, SEASON, SHARDS, client};
-use crate::cluster::writers::{MEMBERS, member};
+use crate::disturbed_cluster::oracle::parse_as_of;
+use crate::disturbed_cluster::recorder::Recorder;
+use crate::disturbed_cluster::world::{ARENA, SEASON, SHARDS, client};
+use crate::disturbed_cluster::writers::{MEMBERS, member};
 use crate::support::random::Random;
 
 /// After a node did not answer.

@@ -4,7 +4,7 @@ use std::sync::RwLock;
 use std::thread;
 use std::time::Duration;
 
-use crate::cluster::world::World;
+use crate::disturbed_cluster::world::World;
 use crate::support::command::signal;
 use crate::support::random::Random;
 

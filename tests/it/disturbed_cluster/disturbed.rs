@@ -10,12 +10,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::cluster::disturbances::{ALL, Disturbance, disturb};
-use crate::cluster::oracle::Oracle;
-use crate::cluster::readers::{Answer, Answers, Question, read};
-use crate::cluster::recorder::{Recorder, Stored};
-use crate::cluster::world::{ARENA, World};
-use crate::cluster::writers::Writes;
+use crate::disturbed_cluster::disturbances::{ALL, Disturbance, disturb};
+use crate::disturbed_cluster::oracle::Oracle;
+use crate::disturbed_cluster::readers::{Answer, Answers, Question, read};
+use crate::disturbed_cluster::recorder::{Recorder, Stored};
+use crate::disturbed_cluster::world::{ARENA, World};
+use crate::disturbed_cluster::writers::Writes;
 use crate::support::nats::{wait_applied, wait_until};
 use crate::support::random::Random;
 

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::cluster::readers::{Answer, Question};
-use crate::cluster::recorder::{Log, Stored};
+use crate::disturbed_cluster::readers::{Answer, Question};
+use crate::disturbed_cluster::recorder::{Log, Stored};
 use crate::support::client::count_of;
 
 /// A shard's state is kept after every so many messages, and worked out from there.
