@@ -150,7 +150,7 @@ pub fn fill_unchanged_metadata(node: &Node, change: &mut impl ConsistentAnswer) 
 }
 
 /// Logs that the disk cannot be read, at most every ten seconds.
-fn log_unreadable(shard: ShardId, error: &StorageError) {
+pub(super) fn log_unreadable(shard: ShardId, error: &StorageError) {
     static LAST_LINE: Mutex<Option<Instant>> = Mutex::new(None);
     let mut last = LAST_LINE.lock();
     if last.is_none_or(|at| at.elapsed() >= LINE_INTERVAL) {

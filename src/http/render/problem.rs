@@ -347,6 +347,7 @@ impl From<ReadError> for Problem {
                 });
                 Self::shard_unavailable(format!("a shard does not answer: {why}")).with(members)
             }
+            ReadError::NotYetApplied(_) => Self::not_yet_applied(),
             ReadError::KeptChanging(_) => Self::shard_unavailable(why.to_string()),
         }
     }

@@ -14,7 +14,7 @@ use crate::board::Definition;
 use crate::query::model::Model;
 use crate::query::question::{Question, ShardReply, answer};
 use crate::query::{
-    Around, BoardView, End, RemoteShards, ScoreTarget, ShardClient, ShardUnavailable, Start, around, count,
+    Around, AskTerms, BoardView, End, NoReply, RemoteShards, ScoreTarget, ShardClient, Start, around, count,
     edges_over, from_position, histogram, lookup, member, ranks_of_scores, scores_at, top,
 };
 use crate::state::{Applied, Change, Entry, EntryState, Step, TreeId};
@@ -104,7 +104,8 @@ impl ShardClient for MovingShards {
         &'a self,
         shard: ShardId,
         question: &'a Question<'a>,
-    ) -> BoxFuture<'a, Result<ShardReply, ShardUnavailable>> {
+        _: AskTerms,
+    ) -> BoxFuture<'a, Result<ShardReply, NoReply>> {
         Box::pin(async move {
             self.change(shard);
             let state = self.shards[shard.index()].read(Purpose::Read);

@@ -92,6 +92,26 @@ impl JetStream {
         Ok(Self { settings, names, shards, managing, publishing, prepared, process, peers })
     }
 
+    /// Another connection of this node.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn open_connection(&self, purpose: &'static str) -> Result<Connection, SetupError> {
+        let opened = Connection::open(&self.settings.access, &self.names.inbox(), purpose).await;
+        opened.map_err(SetupError::Connection)
+    }
+
+    /// Where the stream of a shard ends, as its leader says.
+    ///
+    /// # Errors
+    /// When nobody says it.
+    pub async fn stream_end(&self, shard: ShardId) -> Result<u64, String> {
+        let name = self.names.jobs_stream(shard);
+        let stream = self.managing.stream(&name).await;
+        let stream = stream.map_err(|error| self.managing.explain(&error))?;
+        Ok(stream.cached_info().state.last_sequence)
+    }
+
     /// Both ends of a shard's queue, and what they share.
     ///
     /// # Errors

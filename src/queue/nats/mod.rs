@@ -29,6 +29,8 @@ mod peers;
 mod retention;
 
 pub use boards::{BoardRefused, BoardsStream};
+pub use connect::connection::Connection;
+pub use names::Names;
 pub use connect::access::{NatsAccess, NatsAccessError};
 pub use connect::credentials::{Login, NatsCredentials, NatsCredentialsError, Secret, SecretFrom, Tls};
 pub use connect::servers::{Servers, ServersError};
