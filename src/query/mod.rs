@@ -5,6 +5,7 @@
 //! which are asked questions ([`question`]). Over shards in memory nothing waits, and the disk is read
 //! (metadata) only after their locks were released.
 
+mod local_shards;
 mod node;
 
 pub mod question;
@@ -57,6 +58,7 @@ pub use count::{
 pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};
 pub use entries_of_member::{BoardSelection, EntriesOfMember, MemberOnBoards, entries_of_member};
+pub use local_shards::{LocalShards, answer_with_metadata};
 pub use lookup::{Lookup, LookupMembers, lookup};
 pub use member::{MemberOf, member};
 pub use metadata::{fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata};

@@ -1,6 +1,7 @@
 //! The composition root, the only module that knows all others.
 //!
 //! - `run`: the service from its start to its end
+//! - `layout`: which shards the node owns, of how many
 //! - `opening`: from a data directory to shards in memory
 //! - `this_node`: this node's name, address and data directory, as others know them
 //! - `writers`: a thread for each shard's writer
@@ -8,6 +9,7 @@
 //! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
 
 mod board_repair;
+mod layout;
 mod nats;
 mod opening;
 mod run;
@@ -42,6 +44,13 @@ pub enum ServiceError {
         .0.display()
     )]
     MissingShard(PathBuf),
+    #[error(
+        "it is not known how many shards there are in all: no stream under the prefix {prefix} says it, and \
+         --own does not; if the service is new, start with --shards N, and otherwise check --nats and --prefix"
+    )]
+    UnknownShards { prefix: String },
+    #[error("--own: there is no shard {own}: there are {shards}, numbered from 0; correct the list")]
+    OwnBeyondShards { own: ShardId, shards: u16 },
     /// Told to end while it loaded.
     #[error("loading did not stop in time after a signal to end: {0}")]
     StillLoading(String),

@@ -7,16 +7,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::ServeConfig;
 use crate::query::{Node, ShardHandle};
 use crate::queue::ThisNode;
 use crate::queue::nats::{
-    BoardsStream, Claim, JetStream, NatsShard, Peers, Settings, ShardStart, ShardStream, StreamPublisher,
-    StreamSource, unpark_ready_jobs,
+    BoardsStream, Claim, JetStream, NatsShard, OtherShard, Peers, ServiceFacts, Settings, ShardStart,
+    ShardStream, StreamPublisher, StreamSource, unpark_ready_jobs,
 };
 use crate::service::ServiceError;
 use crate::service::opening::OpenedShard;
 use crate::state_lock::Purpose;
+use crate::storage::DataLayout;
 use crate::types::ShardId;
 use crate::writer::{Registry, WantedBoards};
 
@@ -29,6 +29,8 @@ pub struct NatsStreams {
     queue_ends: BTreeMap<ShardId, (StreamPublisher, StreamSource)>,
     /// For the tasks beside the writers, by shard.
     task_ends: Vec<(StreamPublisher, Arc<ShardStream>)>,
+    /// The shards that this node does not own.
+    others: Vec<OtherShard>,
     /// Boards that parked jobs wait for.
     pub wanted: Arc<WantedBoards>,
     /// The right to this node's name, if that is known already.
@@ -46,12 +48,16 @@ impl NatsStreams {
     /// name.
     pub async fn open(
         settings: Settings,
-        config: &ServeConfig,
+        layout: &DataLayout,
+        auto_create: bool,
         this: ThisNode,
         opened: &[OpenedShard],
         registry: &Registry,
     ) -> Result<Self, ServiceError> {
-        let nats = Arc::new(JetStream::open(settings, config.shards, this).await?);
+        let facts = ServiceFacts { shards: layout.shards, auto_create };
+        let nats = Arc::new(JetStream::open(settings, facts, this).await?);
+        let all = (0..layout.shards).map(ShardId);
+        let others = all.filter(|id| !layout.own.contains(*id)).map(|id| nats.other_shard(id)).collect();
         let (mut queue_ends, mut task_ends, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
         for shard in opened {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
@@ -75,12 +81,17 @@ impl NatsStreams {
             }
         };
         let claim = if are_set_up { nats.claim_name().await? } else { None };
-        Ok(Self { nats, queue_ends, task_ends, wanted: Arc::default(), claim, are_set_up })
+        Ok(Self { nats, queue_ends, task_ends, others, wanted: Arc::default(), claim, are_set_up })
     }
 
     /// A shard's publisher and job source.
     pub fn take(&mut self, shard: ShardId) -> (StreamPublisher, StreamSource) {
         self.queue_ends.remove(&shard).expect("every shard has its streams, once")
+    }
+
+    /// The publishers of the shards that this node does not own.
+    pub fn other_publishers(&self) -> impl Iterator<Item = (ShardId, StreamPublisher)> + '_ {
+        self.others.iter().map(|other| (other.id, other.publisher.clone()))
     }
 
     /// What is known of other nodes.
@@ -112,7 +123,7 @@ impl NatsStreams {
         tokio::spawn(async move { renews.renew_entries(&renewing, claim).await });
         tokio::spawn(async move { nodes.follow_nodes().await });
         tokio::spawn(async move { floors.follow_floors().await });
-        let boards = BoardsStream::new(&self.nats, Arc::clone(registry), self.wanted, shards);
+        let boards = BoardsStream::new(&self.nats, Arc::clone(registry), self.wanted, shards, self.others);
         let [follows, delivers, deletes] = [(); 3].map(|()| Arc::clone(&boards));
         tokio::spawn(async move { follows.follow().await });
         tokio::spawn(async move { delivers.run_delivery().await });

@@ -3,6 +3,7 @@
 //!
 //! It takes its listener and its shutdown as arguments, so that a test runs the real thing on port 0.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -13,13 +14,13 @@ use tokio::net::TcpListener;
 use crate::config::{HttpConfig, ServeConfig};
 use crate::credential_files::CredentialFiles;
 use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
-use crate::query::Node;
+use crate::query::{LocalShards, Node, ShardClient};
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
 use crate::service::nats::NatsStreams;
 use crate::service::opening::load_shards;
 use crate::service::writers::Common;
-use crate::service::{ServiceError, board_repair, this_node, writers};
+use crate::service::{ServiceError, board_repair, layout, this_node, writers};
 use crate::snapshot::Snapshots;
 use crate::state_lock::Purpose;
 use crate::writer::{Parking, Registry, ShardState};
@@ -49,7 +50,8 @@ pub async fn run(
 ) -> Result<(), ServiceError> {
     let mut credentials = CredentialFiles::load(&config.http)?;
     let mut shutdown = Box::pin(shutdown);
-    let Some(opened) = load_shards(config, &mut shutdown).await? else { return Ok(()) };
+    let Some(layout) = layout::decide(config, &mut shutdown).await? else { return Ok(()) };
+    let Some(opened) = load_shards(config, &layout, &mut shutdown).await? else { return Ok(()) };
     let registry = Arc::new(Registry::new(config.auto_create));
     for shard in &opened {
         registry.register_boards_of(&shard.state.read(Purpose::Start));
@@ -59,33 +61,44 @@ pub async fn run(
             registry.forget(name, incarnation);
         }
     }
-    let common = Common::new(config, &registry);
+    let common = Common::new(config, layout.shards, &registry);
     let mut threads = Vec::with_capacity(opened.len());
     let mut shards = Vec::with_capacity(opened.len());
-    let mut publishers = Vec::with_capacity(opened.len());
+    let mut publishers = BTreeMap::new();
     let this = this_node::describe(config, listener.local_addr()?)?;
     let mut streams = match &config.nats {
         Some(settings) => {
-            Some(NatsStreams::open(settings.clone(), config, this.clone(), &opened, &registry).await?)
+            let (settings, this, auto_create) = (settings.clone(), this.clone(), config.auto_create);
+            Some(NatsStreams::open(settings, &layout, auto_create, this, &opened, &registry).await?)
         }
         None => None,
     };
     let peers = streams.as_ref().map(NatsStreams::peers);
+    for (shard, publisher) in streams.iter().flat_map(NatsStreams::other_publishers) {
+        publishers.insert(shard, Publisher::Stream(Box::new(publisher)));
+    }
     for shard in opened {
         let (handle, writer) = if let Some(streams) = &mut streams {
             let (publisher, source) = streams.take(shard.id);
-            publishers.push(Publisher::Stream(Box::new(publisher)));
+            publishers.insert(shard.id, Publisher::Stream(Box::new(publisher)));
             let parking = Parking::new(config.auto_create, Arc::clone(&streams.wanted));
             writers::start(shard, source, Some(parking), &common)?
         } else {
             let (publisher, source) = embedded::channel(tokio::runtime::Handle::current());
-            publishers.push(Publisher::Embedded(publisher));
+            publishers.insert(shard.id, Publisher::Embedded(publisher));
             writers::start(shard, source, None, &common)?
         };
         threads.push(writer);
         shards.push(handle);
     }
-    let (node, publishers) = (Arc::new(Node::in_memory(shards)), Arc::new(Publishers::new(publishers)));
+    let node = if layout.own.is_first(layout.shards) {
+        Node::in_memory(shards)
+    } else {
+        let local: Arc<dyn ShardClient> = Arc::new(LocalShards::new(&shards, layout.shards));
+        Node::of_some(shards, local)
+    };
+    let node = Arc::new(node);
+    let publishers = Arc::new(Publishers::new(publishers.into_values().collect()));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
     let catch_up_timeout = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
         CATCH_UP_TIMEOUT

@@ -18,14 +18,16 @@ use crate::writer::{
 /// What the writers of a node share.
 pub struct Common<'a> {
     config: &'a ServeConfig,
+    /// The number of all shards.
+    shards: u16,
     registry: &'a Arc<Registry>,
     gate: CheckpointGate,
     reject_log: Arc<RejectLog>,
 }
 
 impl<'a> Common<'a> {
-    pub fn new(config: &'a ServeConfig, registry: &'a Arc<Registry>) -> Self {
-        Self { config, registry, gate: CheckpointGate::default(), reject_log: Arc::default() }
+    pub fn new(config: &'a ServeConfig, shards: u16, registry: &'a Arc<Registry>) -> Self {
+        Self { config, shards, registry, gate: CheckpointGate::default(), reject_log: Arc::default() }
     }
 }
 
@@ -39,7 +41,7 @@ pub fn start<S: JobSource + 'static>(
     parking: Option<Parking>,
     common: &Common<'_>,
 ) -> std::io::Result<(ShardHandle, JoinHandle<()>)> {
-    let Common { config, registry, gate, reject_log } = common;
+    let Common { config, shards, registry, gate, reject_log } = common;
     let (applied, applied_receiver) = watch::channel(Sequence::default());
     let (starting, started) = watch::channel(false);
     let policy = CheckpointPolicy {
@@ -57,7 +59,7 @@ pub fn start<S: JobSource + 'static>(
     };
     let writer = Writer {
         id: shard.id,
-        shards: config.shards,
+        shards: *shards,
         source,
         shard: shard.state,
         store: shard.store,

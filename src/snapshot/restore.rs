@@ -110,7 +110,7 @@ pub fn restore(
         remove(&staged)?;
         return Err(RestoreError::NotEmpty { path: data_dir.to_owned(), found });
     }
-    let plan = Plan::new(manifest.snapshot.clone(), manifest.shard_count, moved_to.clone());
+    let plan = Plan::new(manifest.snapshot.clone(), &manifest.layout(), moved_to.clone());
     progress("putting the shards in place", 0, 0);
     plan.write(data_dir)?;
     plan.carry_out(data_dir, &mut || Ok(()))?;

@@ -151,7 +151,7 @@ impl Snapshots {
             *used = Instant::now();
             Arc::clone(taken)
         };
-        let shard = taken.shards.get(usize::from(shard)).ok_or(SnapshotError::Unknown)?;
+        let shard = taken.shards.iter().find(|copy| copy.shard.0 == shard).ok_or(SnapshotError::Unknown)?;
         let (name, bytes) =
             shard.files.iter().find(|(name, _)| name == file).ok_or(SnapshotError::Unknown)?;
         let length = length.min(bytes.saturating_sub(offset));

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::storage::error::StorageError;
-use crate::storage::files::{MARKER, Marker, has_marker, holds_a_database, marked_shards};
-use crate::types::{ShardId, decimal};
+use crate::storage::files::{DataLayout, MARKER, Marker, has_marker, holds_a_database, marked_layout};
+use crate::types::{ShardId, ShardSet, decimal};
 
 /// The file of a data directory into which a snapshot is being put: some shards may be those of before, and
 /// others those of the snapshot. `snapshot` writes and removes it.
@@ -41,12 +41,20 @@ pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
     Ok(highest.map_or(0, |highest| highest.saturating_add(1)))
 }
 
-/// How many shards a data directory has had in service; `None` if it is new, or was made by a version that
-/// did not record that.
+/// How many shards the service of a data directory has; see [`known_layout`].
+///
+/// # Errors
+/// As [`known_layout`].
+pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
+    Ok(known_layout(data_dir)?.map(|layout| layout.shards))
+}
+
+/// Which shards a data directory has had in service; `None` if it is new, or was made by a version that did
+/// not record that.
 ///
 /// # Errors
 /// When it cannot be read, is from a newer ranktree, or a restore was interrupted.
-pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
+pub fn known_layout(data_dir: &Path) -> Result<Option<DataLayout>, StorageError> {
     check_directory(data_dir)?;
     let path = data_dir.join(RESTORING);
     match path.try_exists() {
@@ -54,7 +62,7 @@ pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
         Ok(true) => return Err(StorageError::HalfRestored(data_dir.to_owned())),
         Err(error) => return Err(StorageError::Io { path, error }),
     }
-    marked_shards(data_dir)
+    marked_layout(data_dir)
 }
 
 /// Refuses a path that is not a directory, such as a configuration file given by mistake.
@@ -111,10 +119,10 @@ pub fn filled_from(data_dir: &Path, shard: ShardId) -> Result<FilledFrom, Storag
     })
 }
 
-/// The first of this many shards that has no directory.
+/// The first of these shards that has no directory.
 #[must_use]
-pub fn missing_shard(data_dir: &Path, shards: u16) -> Option<ShardId> {
-    (0..shards).map(ShardId).find(|id| !shard_directory(data_dir, *id).exists())
+pub fn missing_shard(data_dir: &Path, shards: &ShardSet) -> Option<ShardId> {
+    shards.iter().find(|id| !shard_directory(data_dir, *id).exists())
 }
 
 #[cfg(test)]
@@ -147,6 +155,6 @@ mod tests {
         );
         assert_eq!(count(&["shard-000"]), 1);
         assert_eq!(count(&["shard-012"]), 13);
-        assert_eq!(missing_shard(folder.path(), 13), Some(ShardId(1)));
+        assert_eq!(missing_shard(folder.path(), &ShardSet::first(13)), Some(ShardId(1)));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::board::Definition;
 use crate::http::api::Api;
 use crate::http::render::problem::Problem;
-use crate::http::writes::publish::{check_live, publish_to};
+use crate::http::writes::publish::{check_every_shard, publish_to};
 use crate::query::{CountAll, OfBoard, ReadOptions, ShardHandle, read};
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
@@ -24,7 +24,7 @@ pub struct Removed {
 /// # Errors
 /// When the definition is refused, or a shard does not take it.
 pub async fn define(api: &Api, name: &BoardName, definition: Definition) -> Result<(bool, AsOf), Problem> {
-    check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
+    check_every_shard(api)?;
     if let Some(boards) = &api.boards_stream {
         let (created, token) = boards.define(name, &definition).await?;
         return Ok((created, AsOf(token)));
@@ -65,7 +65,7 @@ pub async fn define(api: &Api, name: &BoardName, definition: Definition) -> Resu
 pub async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Problem> {
     let _in_order = api.board_changes.lock().await;
     let shards: Vec<ShardId> = api.node.shards.iter().map(|shard| shard.id).collect();
-    check_live(&api, shards.iter().copied())?;
+    check_every_shard(&api)?;
     let asked = OfBoard { board: name.clone(), read: CountAll };
     let entries = read(&api.node, &api.registry, &asked, &ReadOptions::default()).await?;
     let entries = entries.answer.ok_or_else(Problem::unknown_board)?.body;
@@ -93,7 +93,7 @@ pub async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Prob
 pub async fn drop_board(api: Arc<Api>, name: String) -> Result<AsOf, Problem> {
     let _in_order = api.board_changes.lock().await;
     let shards: Vec<ShardId> = api.node.shards.iter().map(|shard| shard.id).collect();
-    check_live(&api, shards.iter().copied())?;
+    check_every_shard(&api)?;
     let name = BoardName::new(&name).map_err(|_| Problem::unknown_board())?;
     if let Some(boards) = &api.boards_stream {
         return Ok(AsOf(boards.drop_board(&name).await?));

@@ -3,6 +3,7 @@
 //! - `scatter`: jobs to shards, and their results back in the order of the request
 //! - `options`: how long a write waits; `new_boards`: boards that are created before the jobs are sent
 //! - `publish`: messages to shards; `settle`: waits for jobs that are parked
+//! - `remote`: jobs that an owner on another node applies
 //! - `results`: the result of each job; `results_json`: as JSON; `sent_metadata`: metadata in them
 //! - `boards`: definitions, clears and drops; `trim`: trims
 
@@ -10,6 +11,7 @@ pub mod boards;
 pub mod new_boards;
 pub mod options;
 pub mod publish;
+pub mod remote;
 pub mod results;
 pub mod results_json;
 pub mod scatter;

@@ -4,6 +4,7 @@
 use crate::http::api::Api;
 use crate::http::request::ask::VisitChanges;
 use crate::http::writes::options::Detail;
+use crate::http::writes::remote::RemoteResult;
 use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
 use crate::job::{Job, Metadata, Reject, Targets};
@@ -37,6 +38,8 @@ pub enum JobResult {
     },
     /// It is stored, and waits for its board to be defined.
     Parked,
+    /// What another node said of it.
+    Remote(RemoteResult),
     /// It is stored, and the request does not wait until it is applied.
     Stored,
     /// Its message was refused, or a commit failed: that of its message, or of the batch that unparked it.
@@ -85,21 +88,21 @@ impl ReportedJob {
 }
 
 /// The results of a message's jobs.
-///
-/// # Errors
-/// When the other shards' counts cannot be had.
 pub async fn message_results(
     api: &Api,
     home: &ShardHandle,
     indexes: &[usize],
     reported: &[ReportedJob],
-    outcome: Result<SettledMessage, NotPublished>,
-) -> Result<Vec<JobResult>, ReadError> {
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(why) => return Ok(indexes.iter().map(|_| JobResult::Failed(why.clone())).collect()),
+    outcome: SettledMessage,
+) -> Vec<JobResult> {
+    let changes = match changes_of(api, home, indexes, reported, &outcome).await {
+        Ok(changes) => changes,
+        // All of them are applied, so the request must not look as if it had failed.
+        Err(why) => {
+            let why = NotPublished::Unknown(format!("the write is applied, but its ranks are not known: {why}"));
+            return indexes.iter().map(|_| JobResult::Failed(why.clone())).collect();
+        }
     };
-    let changes = changes_of(api, home, indexes, reported, &outcome).await?;
     let mut changes = changes.into_iter();
     let mut results = Vec::with_capacity(indexes.len());
     let mut sent = SentMetadata::default();
@@ -123,7 +126,7 @@ pub async fn message_results(
             (Ok((_, JobOutcome::Applied(_))), None) => continue,
         });
     }
-    Ok(results)
+    results
 }
 
 /// The changes of all jobs that report entries, in their order. Holds all shards for a part of them at a

@@ -27,7 +27,7 @@ const ENTRY_BYTES: usize = 420;
 
 /// The most bytes that the answer to these jobs can have.
 pub fn answer_bytes_max(api: &Api, jobs: &[Job], options: WriteOptions) -> usize {
-    let as_of = AS_OF_BYTES_MAX * api.node.shards.len();
+    let as_of = AS_OF_BYTES_MAX * usize::from(api.node.shard_count());
     let of_job = |job: &Job| {
         let boards = match &job.targets {
             _ if options.wait == Wait::UntilStored => 0,
@@ -51,6 +51,7 @@ pub fn answer_bytes(results: &[JobResult]) -> usize {
     let of_result = |result: &JobResult| match result {
         JobResult::Applied { changes, .. } => ENTRY_BYTES * (changes.len() + 1),
         JobResult::Changed { boards, .. } => CHANGED_BYTES_MAX * boards.len(),
+        JobResult::Remote(remote) => remote.json().len(),
         _ => 0,
     };
     results.iter().map(|result| 100 + of_result(result)).sum()
@@ -68,6 +69,7 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
             object.bool("waits_for_board", true);
         }
         JobResult::Stored => object.bool("stored", true),
+        JobResult::Remote(remote) => object.members(remote.json()),
         JobResult::Failed(why) => {
             let problem = Problem::from(why.clone());
             object.text("failed", problem.code());

@@ -17,6 +17,8 @@ use crate::queue::nats::names::Names;
 use crate::queue::nats::peers::known::Peers;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
 use crate::queue::nats::publish::stream_publisher::{Inner, StreamPublisher};
+use crate::queue::nats::shard::OtherShard;
+use crate::queue::nats::streams::boards_config::ServiceFacts;
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::this_node::ThisNode;
 use crate::types::{Sequence, ShardId};
@@ -64,7 +66,7 @@ pub struct ShardStart {
 pub struct JetStream {
     pub(in crate::queue::nats) settings: Settings,
     pub(in crate::queue::nats) names: Names,
-    pub(in crate::queue::nats) shards: u16,
+    pub(in crate::queue::nats) facts: ServiceFacts,
     pub(in crate::queue::nats) managing: Connection,
     publishing: Connection,
     pub(in crate::queue::nats) prepared: watch::Sender<Prepared>,
@@ -79,7 +81,7 @@ impl JetStream {
     ///
     /// # Errors
     /// When no connection can be opened at all.
-    pub async fn open(settings: Settings, shards: u16, this: ThisNode) -> Result<Self, SetupError> {
+    pub async fn open(settings: Settings, facts: ServiceFacts, this: ThisNode) -> Result<Self, SetupError> {
         let names = Names::new(&settings.prefix);
         let open = |purpose| {
             let (access, inbox) = (settings.access.clone(), names.inbox());
@@ -89,7 +91,29 @@ impl JetStream {
         let (prepared, _) = watch::channel(Prepared::Waiting("connecting to NATS".to_owned()));
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
         let peers = Arc::new(Peers::new(this, settings.forget_after));
-        Ok(Self { settings, names, shards, managing, publishing, prepared, process, peers })
+        Ok(Self { settings, names, facts, managing, publishing, prepared, process, peers })
+    }
+
+    /// The publishing end of the queue of a shard that other nodes own.
+    #[must_use]
+    pub fn other_shard(&self, id: ShardId) -> OtherShard {
+        let (publisher, _) = self.publisher(id, Arc::default());
+        OtherShard { id, publisher }
+    }
+
+    fn publisher(&self, shard: ShardId, health: Arc<Health>) -> (StreamPublisher, watch::Receiver<bool>) {
+        let (closing, closed) = watch::channel(false);
+        let inner = Inner {
+            connection: self.publishing.clone(),
+            jobs_subject: self.names.jobs_subject(shard),
+            control_subject: self.names.control_subject(shard),
+            stream: self.names.jobs_stream(shard),
+            pending_replies: Arc::new(PendingReplies::new(format!("{}-{shard}", self.process))),
+            batcher: Arc::default(),
+            health,
+            closing,
+        };
+        (StreamPublisher { inner: Arc::new(inner) }, closed)
     }
 
     /// Another connection of this node.
@@ -120,19 +144,8 @@ impl JetStream {
         &self,
         start: &ShardStart,
     ) -> Result<(StreamPublisher, StreamSource, Arc<ShardStream>), SetupError> {
-        let pending_replies = Arc::new(PendingReplies::new(format!("{}-{}", self.process, start.shard)));
-        let (closing, closed) = watch::channel(false);
-        let inner = Inner {
-            connection: self.publishing.clone(),
-            jobs_subject: self.names.jobs_subject(start.shard),
-            control_subject: self.names.control_subject(start.shard),
-            stream: self.names.jobs_stream(start.shard),
-            pending_replies: Arc::clone(&pending_replies),
-            batcher: Arc::default(),
-            health: Arc::clone(&start.health),
-            closing,
-        };
-        let publisher = StreamPublisher { inner: Arc::new(inner) };
+        let (publisher, closed) = self.publisher(start.shard, Arc::clone(&start.health));
+        let pending_replies = Arc::clone(&publisher.inner.pending_replies);
         let shared = Arc::new(ShardStream::new(
             start.shard,
             self.names.clone(),

@@ -42,4 +42,6 @@ pub use peers::known::{KnownNode, OwnedShard, Peers};
 pub use publish::bulk_publisher::{BulkPublisher, NotStored};
 pub use publish::stream_publisher::StreamPublisher;
 pub use publish::unparking::unpark_ready_jobs;
-pub use shard::NatsShard;
+pub use shard::{NatsShard, OtherShard};
+pub use streams::boards_config::ServiceFacts;
+pub use streams::find_shards::find_shards;

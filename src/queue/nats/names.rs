@@ -112,6 +112,11 @@ impl Bucket {
         format!("$KV.{}.{}.{shard}", self.name, key_of(node))
     }
 
+    /// The subjects of all nodes' entries about a shard.
+    pub fn floors_of_shard(&self, shard: ShardId) -> String {
+        format!("$KV.{}.*.{shard}", self.name)
+    }
+
     /// The node that an entry is of, and the shard if it is about one.
     pub fn owner_of(&self, subject: &str) -> Option<(NodeName, Option<ShardId>)> {
         let key = subject.strip_prefix("$KV.")?.strip_prefix(&self.name)?.strip_prefix('.')?;

@@ -11,6 +11,13 @@ use crate::storage::StoreSlot;
 use crate::types::{Sequence, ShardId};
 use crate::writer::Health;
 
+/// A shard that this node does not own, as far as it is needed: decisions about boards go into its stream.
+#[derive(Clone)]
+pub struct OtherShard {
+    pub id: ShardId,
+    pub publisher: StreamPublisher,
+}
+
 /// A shard with its stream; clone it freely.
 #[derive(Clone)]
 pub struct NatsShard {

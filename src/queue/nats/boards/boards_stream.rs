@@ -13,7 +13,8 @@ use crate::queue::nats::boards::tombstones::Tombstones;
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::names::Names;
-use crate::queue::nats::shard::NatsShard;
+use crate::queue::nats::shard::{NatsShard, OtherShard};
+use crate::queue::nats::streams::boards_config::ServiceFacts;
 use crate::writer::{DefineRefused, Registry, WantedBoards};
 
 /// Why a definition, drop or clear was not made, or not everywhere in time.
@@ -39,9 +40,13 @@ pub struct BoardsStream {
     pub(super) names: Names,
     /// Of the stream, if this node creates it.
     pub(super) replicas: usize,
+    pub(super) facts: ServiceFacts,
     pub(super) registry: Arc<Registry>,
     pub(super) wanted: Arc<WantedBoards>,
+    /// The shards that this node owns.
     pub(super) shards: Vec<NatsShard>,
+    /// The shards that it does not own.
+    pub(super) others: Vec<OtherShard>,
     pub(super) pending: Mutex<Pending>,
     pub(super) tombstones: Mutex<Tombstones>,
     /// Whether the stream is followed and was reconciled with the shards. Nothing is decided before.
@@ -59,6 +64,7 @@ impl BoardsStream {
         registry: Arc<Registry>,
         wanted: Arc<WantedBoards>,
         shards: Vec<NatsShard>,
+        others: Vec<OtherShard>,
     ) -> Arc<Self> {
         Arc::new(Self {
             managing: nats.managing.clone(),
@@ -67,6 +73,8 @@ impl BoardsStream {
             registry,
             wanted,
             shards,
+            others,
+            facts: nats.facts,
             pending: Mutex::default(),
             tombstones: Mutex::default(),
             reconciled: watch::channel(false).0,

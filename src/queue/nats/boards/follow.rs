@@ -89,7 +89,7 @@ impl BoardsStream {
             return Err(error.to_string());
         }
         let latest = self.next_number().0.saturating_sub(1);
-        let config = boards_config(&self.names, self.replicas, latest);
+        let config = boards_config(&self.names, self.facts, self.replicas, latest);
         let stream = config.name.clone();
         match self.managing.context.create_stream(config).await {
             Ok(_) => {

@@ -72,6 +72,11 @@ pub struct ShardEntry {
     pub lag: u64,
 }
 
+impl ShardEntry {
+    /// The state of a shard that applies nothing until an operator acts.
+    pub const HALTED: &str = "halted";
+}
+
 /// An entry of the bucket of floors: what a node still needs of a shard's stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FloorEntry {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::queue::nats::peers::entries::{FloorEntry, NodeEntry, UnreadableEntry};
+use crate::queue::nats::peers::entries::{FloorEntry, NodeEntry, ShardEntry, UnreadableEntry};
 use crate::queue::nats::peers::floors::{self, Counts, FloorsOfOthers, OwnerFloor, PurgedStream};
 use crate::queue::this_node::ThisNode;
 use crate::types::{NodeName, ShardId};
@@ -273,6 +273,18 @@ impl Peers {
                 || (silent <= self.forget_after && owns())
         });
         nodes.map(|(name, node)| known.describe(name, node, now)).collect()
+    }
+
+    /// Whether another node that is alive owns a shard and applies it, or will once it has caught up.
+    pub fn have_applying(&self, shard: ShardId) -> bool {
+        let (known, now) = (self.known.lock(), Instant::now());
+        let applies = |entry: &NodeEntry| {
+            entry.shards.iter().any(|owned| owned.shard == shard.0 && owned.state != ShardEntry::HALTED)
+        };
+        known.nodes.values().any(|node| {
+            node.heard.silent(now) < ALIVE_WITHIN
+                && node.entry.as_ref().is_some_and(|entry| entry.as_ref().is_ok_and(applies))
+        })
     }
 
     /// Messages of the bucket of floors that nobody needs any more. They are given once.
