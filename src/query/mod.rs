@@ -58,7 +58,7 @@ pub use count::{
 pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};
 pub use entries_of_member::{BoardSelection, EntriesOfMember, MemberOnBoards, entries_of_member};
-pub use local_shards::{LocalShards, answer_with_metadata};
+pub use local_shards::LocalShards;
 pub use lookup::{Lookup, LookupMembers, lookup};
 pub use member::{MemberOf, member};
 pub use metadata::{fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata};

@@ -15,6 +15,7 @@ use metrics::Histogram;
 
 use crate::cluster::questions::latency::Latency;
 use crate::cluster::questions::level::Level;
+use crate::cluster::questions::link::Link;
 use crate::cluster::questions::mailbox::Mailbox;
 use crate::cluster::questions::owners::{Choice, Owners, OwnerSource};
 use crate::cluster::questions::parts::Arrived;
@@ -59,13 +60,13 @@ impl AskingShards {
     /// # Errors
     /// When the client is gone.
     pub async fn open(
-        client: async_nats::Client,
+        link: Link,
         subjects: AskSubjects,
         owners: Arc<dyn OwnerSource>,
         shard_count: u16,
         own: NodeShards,
     ) -> Result<Self, String> {
-        let mailbox = Mailbox::open(client).await?;
+        let mailbox = Mailbox::open(link.client).await?;
         let shard = |shard: ShardId| AskedShard {
             own: own.iter().find(|(own, _)| own.id == shard).cloned(),
             latency: Latency::default(),

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use async_nats::connection::State;
 use async_nats::{Client, Message, StatusCode, Subscriber};
 use futures_util::StreamExt as _;
 use parking_lot::Mutex;
@@ -80,6 +81,10 @@ impl Mailbox {
     /// # Errors
     /// When the client is gone, or the message is larger than the server lets through.
     pub async fn send(self: &Arc<Self>, subject: String, question: Vec<u8>) -> Result<InFlight, String> {
+        // What is sent now would arrive once there is a connection, when nobody waits for it any more.
+        if self.client.connection_state() != State::Connected {
+            return Err("this node has no connection to NATS".to_owned());
+        }
         let limit = self.client.max_payload();
         if question.len() > limit {
             return Err(format!("the question has {} bytes, and NATS lets {limit} through", question.len()));

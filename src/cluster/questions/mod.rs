@@ -1,6 +1,7 @@
 //! Questions to shards of other nodes, and their replies, over NATS. `docs/internals/cluster.md` describes the
 //! protocol.
 //!
+//! - `link`: the connection
 //! - `wire`: questions and replies as bytes
 //! - `parts`: a reply as one message or several
 //! - `refusal`: why a node does not answer
@@ -9,6 +10,7 @@
 //! - `mailbox`: replies as they arrive; `owners`: who is asked; `latency`: after how long another one is
 //! - `client`: asks shards, on this node or on others
 
+mod link;
 mod parts;
 mod refusal;
 mod subjects;
@@ -24,6 +26,7 @@ mod owners;
 mod client;
 
 pub use client::{AskingShards, NodeShards};
+pub use link::Link;
 pub use level::{PauseWatch, ShardEnd, StreamEnds};
 pub use owners::{KnownOwner, OwnerSource};
 pub use service::{QuestionService, ServiceLimits};

@@ -13,6 +13,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::cluster::questions::level::{Level, PauseWatch, StreamEnds};
+use crate::cluster::questions::link::Link;
 use crate::cluster::questions::parts::split;
 use crate::cluster::questions::refusal::{Reason, Refusal};
 use crate::cluster::questions::subjects::{AskSubjects, GROUP};
@@ -60,13 +61,9 @@ struct Shared {
 
 impl QuestionService {
     /// Starts to answer.
-    ///
-    /// # Arguments
-    /// `connected`: counts how often the client was connected.
     #[must_use]
     pub fn start(
-        client: Client,
-        connected: &watch::Receiver<u64>,
+        link: Link,
         subjects: AskSubjects,
         node: NodeName,
         shards: Vec<AnsweringShard>,
@@ -74,6 +71,7 @@ impl QuestionService {
         limits: ServiceLimits,
     ) -> Self {
         let (ending, ended) = watch::channel(false);
+        let Link { client, connected } = link;
         let shared = Arc::new(Shared {
             client,
             subjects,

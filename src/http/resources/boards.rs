@@ -128,7 +128,7 @@ async fn define_within_limit(
         Err(ReadError::Unavailable(shards)) => {
             unread(shards.into_iter().map(|shard| shard.shard).collect(), token.clone())
         }
-        Err(ReadError::KeptChanging(_)) => unread(Vec::new(), token.clone()),
+        Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new(), token.clone()),
     };
     let (definition, total) = answer.unwrap_or_else(|| (Arc::new(definition), 0));
     // A board that is new has no entries anywhere.

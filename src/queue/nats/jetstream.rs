@@ -125,6 +125,12 @@ impl JetStream {
         opened.map_err(SetupError::Connection)
     }
 
+    /// What subjects begin with.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        self.settings.prefix.clone()
+    }
+
     /// Where the stream of a shard ends, as its leader says.
     ///
     /// # Errors
