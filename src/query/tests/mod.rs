@@ -9,7 +9,9 @@
     reason = "a test's numbers are small, and a bad index fails the test"
 )]
 
+mod missing;
 mod moving;
+mod moving_more;
 mod remote;
 
 use std::future::Future;

@@ -119,7 +119,15 @@ fn reply(reply: Reply) -> ShardReply {
 #[test]
 fn the_bytes_of_questions_are_fixed() {
     let expected = [
-        "GOLDEN",
+        "01fb2c01fbf401000001016107020001fbc30601020b01016d",
+        concat!(
+            "01fb2c01fbf4010001016107060000010b010100010b01040900010b0105026d3700010b010201020b01016d01fd",
+            "0000000000000080010b000300010b00010b01",
+        ),
+        "01fb2c01fbf40100020161070101020b01016d000801fc20a1070001",
+        "01fb2c01fbf401000301610702026d3706e697a5e69cac01020b01016d01",
+        "01fb2c01fbf4010004026d3702016107016208",
+        "01fb2c01fbf4010005026d3701030a010201610162",
     ];
     let bytes: Vec<String> = questions()
         .into_iter()
@@ -131,7 +139,15 @@ fn the_bytes_of_questions_are_fixed() {
 #[test]
 fn the_bytes_of_replies_are_fixed() {
     let expected = [
-        "GOLDEN",
+        "01fb32070100010205010102fb2c01",
+        concat!(
+            "01fb3207010102010109010801020101020b01026d37fc80841e000102020b01026d37fc80841e0000020b01026d",
+            "37fc80841e000300",
+        ),
+        "01fb3207010201000901080104020b01026d37",
+        "01fb320701030109020001020b01026d37fc80841e0000010102",
+        "01fb32070104020001020b01026d37fc80841e00020d7b22636172223a226d7835227d01030209",
+        "01fb3207010501016107020b01026d37fc80841e00020d7b22636172223a226d7835227d010302090103",
     ];
     let bytes: Vec<String> =
         replies().into_iter().map(|each| hex(&encode_reply(&reply(each)).expect("it is small"))).collect();
