@@ -145,6 +145,9 @@ impl NatsStreams {
     /// When no connection can be opened at all.
     pub async fn answer_questions(&self, shards: &[ShardHandle]) -> Result<Questions, ServiceError> {
         let link = Link::of(&self.nats.open_connection("questions").await?);
+        if self.are_set_up {
+            link.wait_until_connected(SETUP_TIMEOUT).await;
+        }
         let streams = shards.iter().zip(&self.task_ends);
         let ends = Ends {
             nats: Arc::clone(&self.nats),

@@ -1,6 +1,8 @@
 //! The connection that questions and replies go by. It is apart from those that publish and consume, so that
 //! a backlog on one of them does not delay an answer.
 
+use std::time::Duration;
+
 use async_nats::Client;
 use tokio::sync::watch;
 
@@ -18,6 +20,13 @@ impl Link {
     #[must_use]
     pub fn new(client: Client, connected: watch::Receiver<u64>) -> Self {
         Self { client, connected }
+    }
+
+    /// Waits for the first connection, but not for long.
+    pub async fn wait_until_connected(&self, timeout: Duration) {
+        let mut connected = self.connected.clone();
+        // Without one, questions are refused with the reason.
+        let _ = tokio::time::timeout(timeout, connected.wait_for(|count| *count > 0)).await;
     }
 
     #[must_use]

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use async_nats::connection::State;
 use async_nats::{Client, Message, StatusCode, Subscriber};
@@ -15,6 +16,10 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::cluster::questions::parts::{Arrived, Parts};
+
+/// How long a question waits for a connection, and how often it looks.
+const CONNECTION_WAIT: Duration = Duration::from_millis(500);
+const CONNECTION_CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Where replies arrive.
 pub struct Mailbox {
@@ -76,15 +81,25 @@ impl Mailbox {
         }
     }
 
+    /// What is sent without a connection would arrive once there is one, when nobody waits for it any more. A
+    /// connection that moves to another server is away for a moment only.
+    async fn wait_for_connection(&self) -> Result<(), String> {
+        let since = Instant::now();
+        while self.client.connection_state() != State::Connected {
+            if since.elapsed() >= CONNECTION_WAIT {
+                return Err("this node has no connection to NATS".to_owned());
+            }
+            tokio::time::sleep(CONNECTION_CHECK_INTERVAL).await;
+        }
+        Ok(())
+    }
+
     /// Sends a question.
     ///
     /// # Errors
     /// When the client is gone, or the message is larger than the server lets through.
     pub async fn send(self: &Arc<Self>, subject: String, question: Vec<u8>) -> Result<InFlight, String> {
-        // What is sent now would arrive once there is a connection, when nobody waits for it any more.
-        if self.client.connection_state() != State::Connected {
-            return Err("this node has no connection to NATS".to_owned());
-        }
+        self.wait_for_connection().await?;
         let limit = self.client.max_payload();
         if question.len() > limit {
             return Err(format!("the question has {} bytes, and NATS lets {limit} through", question.len()));
