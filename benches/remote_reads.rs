@@ -132,8 +132,7 @@ impl Cluster {
             let (link, connected) = link().await;
             let answering = own.into_iter().map(AnsweringShard::of).collect();
             let (subjects, limits) = (AskSubjects::new("bench"), ServiceLimits::default());
-            let service =
-                QuestionService::start(link, subjects, name, answering, Arc::new(AtOnce), limits);
+            let service = QuestionService::start(link, subjects, name, answering, Arc::new(AtOnce), limits);
             owners.push((service, connected));
         }
         let (link, _connected) = link().await;

@@ -120,9 +120,7 @@ impl AnsweringShard {
         match tokio::time::timeout_at(until.into(), waiting).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(_)) => Err(NotAnswered::Ending),
-            Err(_) => {
-                Err(NotAnswered::NotYetApplied { applied: *self.applied.borrow(), least: terms.least })
-            }
+            Err(_) => Err(NotAnswered::NotYetApplied { applied: *self.applied.borrow(), least: terms.least }),
         }
     }
 

@@ -41,9 +41,7 @@ pub async fn around(
     let mut runs = vec![home];
     let shards = board.shard_count();
     // Mostly a share is enough of each shard.
-    for (above, below) in
-        [(share(most_above, shards), share(most_below, shards)), (most_above, most_below)]
-    {
+    for (above, below) in [(share(most_above, shards), share(most_below, shards)), (most_above, most_below)] {
         runs.truncate(1);
         let others = match forward(&runs).next() {
             Some(found) => runs_of_others(board, &runs, &found, above, below).await?,

@@ -154,7 +154,13 @@ enum FoundStart {
 
 impl SearchResult {
     /// The run from the start to `limit` entries from the place on, and `margin` more on both sides.
-    pub(super) fn run(&self, board: &BoardView<'_>, limit: usize, margin: u32, part: Part) -> RunQuestion<'_> {
+    pub(super) fn run(
+        &self,
+        board: &BoardView<'_>,
+        limit: usize,
+        margin: u32,
+        part: Part,
+    ) -> RunQuestion<'_> {
         let start = match &self.start {
             FoundStart::Top => RunStart::Top,
             FoundStart::After(low) => RunStart::Through(Mark::Entry(low.key())),
@@ -219,8 +225,7 @@ pub(super) async fn search(
     rounds: &mut u32,
 ) -> Result<Vec<Option<SearchResult>>, ReadError> {
     let is_many = targets.len() > FEW_SEARCHES;
-    let read_below =
-        if is_many { READ_WHEN_UNDECIDED_BELOW_OF_MANY } else { READ_WHEN_UNDECIDED_BELOW };
+    let read_below = if is_many { READ_WHEN_UNDECIDED_BELOW_OF_MANY } else { READ_WHEN_UNDECIDED_BELOW };
     let read_below = read_below * u64::from(board.shard_count());
     // A single shard tells its total; what is before the place on it is no question.
     let even = if board.shard_count() == 1 { 0 } else { SPLITTERS_PER_SHARD };

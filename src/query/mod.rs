@@ -47,8 +47,8 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-pub use answering_shard::{AnsweringShard, NotAnswered};
 pub use answer::{Listed, ListedMetadata, MemberEntry, Page, Standing};
+pub use answering_shard::{AnsweringShard, NotAnswered};
 pub use around::{Around, AroundMember, around};
 pub use board_view::{BoardView, ShardStanding, run_in_memory};
 pub use count::{

@@ -136,8 +136,9 @@ impl<'v> ReadShards<'v> {
         match self {
             Self::InMemory(view) => {
                 let shard = view.shards.get(home.index());
-                let boards =
-                    |shard| question::boards_of_member(shard, member.as_str(), after, limit, prefixes.as_deref());
+                let boards = |shard| {
+                    question::boards_of_member(shard, member.as_str(), after, limit, prefixes.as_deref())
+                };
                 Ok(shard.map(|shard| boards(shard)).unwrap_or_default())
             }
             Self::Remote(shards) => {

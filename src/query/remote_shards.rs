@@ -137,7 +137,10 @@ impl<'v> RemoteShards<'v> {
     #[must_use]
     pub fn missing(&self) -> Vec<ShardId> {
         let is_missing = |seen: &Seen| matches!(seen, Seen::Missing(_));
-        self.ids().zip(self.seen.lock().iter()).filter_map(|(id, seen)| is_missing(seen).then_some(id)).collect()
+        self.ids()
+            .zip(self.seen.lock().iter())
+            .filter_map(|(id, seen)| is_missing(seen).then_some(id))
+            .collect()
     }
 
     #[must_use]
@@ -199,9 +202,10 @@ impl<'v> RemoteShards<'v> {
         let is_left = |(shard, _): &(ShardId, _)| {
             !matches!(self.seen.lock().get(shard.index()), Some(Seen::Missing(_)))
         };
-        let asked = questions.into_iter().filter(is_left).map(|(shard, question)| async move {
-            (shard, self.ask_shard(shard, question).await)
-        });
+        let asked = questions
+            .into_iter()
+            .filter(is_left)
+            .map(|(shard, question)| async move { (shard, self.ask_shard(shard, question).await) });
         let (mut replies, mut missing, mut behind) = (Vec::new(), Vec::new(), Vec::new());
         for (shard, reply) in join_all(asked).await {
             match reply {

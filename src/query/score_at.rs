@@ -88,7 +88,8 @@ pub async fn scores_at(
         }
         if found.len() == targets.len() {
             let score = |words: Words| board.definition.score_of(words.as_slice());
-            let scores = found.into_iter().map(|found| found.map(|(words, standing)| (score(words), standing)));
+            let scores =
+                found.into_iter().map(|found| found.map(|(words, standing)| (score(words), standing)));
             return Ok(scores.collect());
         }
     }
@@ -128,7 +129,8 @@ struct Look {
 
 impl Look {
     fn questions<'r>(&'r self, board: &BoardView<'_>, margin: u32) -> Vec<RunQuestion<'r>> {
-        let around = |start| RunQuestion { start, worst: None, above: margin, below: margin, metadata: false };
+        let around =
+            |start| RunQuestion { start, worst: None, above: margin, below: margin, metadata: false };
         let place = self.place.iter().map(|place| place.run(board, 1, margin, Part::Share));
         let ends = self.scores.iter().flat_map(|score| {
             let score = Mark::Score(*score);
@@ -214,7 +216,8 @@ impl Shown<'_, '_> {
     /// Few entries share a score mostly, and then the runs that show one of them show all.
     fn standing(&self, score: Words) -> Option<Standing> {
         self.runs.iter().find_map(|runs| {
-            let at_score: Option<Vec<Counted>> = runs.iter().map(|run| run.at_score(score.as_slice())).collect();
+            let at_score: Option<Vec<Counted>> =
+                runs.iter().map(|run| run.at_score(score.as_slice())).collect();
             Some(sum(at_score?.into_iter().zip(runs.iter().map(ShardRun::total))))
         })
     }

@@ -17,7 +17,7 @@ use crate::cluster::questions::latency::Latency;
 use crate::cluster::questions::level::Level;
 use crate::cluster::questions::link::Link;
 use crate::cluster::questions::mailbox::Mailbox;
-use crate::cluster::questions::owners::{Choice, Owners, OwnerSource};
+use crate::cluster::questions::owners::{Choice, OwnerSource, Owners};
 use crate::cluster::questions::parts::Arrived;
 use crate::cluster::questions::refusal::Reason;
 use crate::cluster::questions::subjects::AskSubjects;
@@ -282,7 +282,11 @@ impl Exchange<'_> {
                         self.choices.push_back(choice);
                     }
                     Reason::Overloaded => {}
-                    Reason::Ending | Reason::Format | Reason::Invalid | Reason::TooLarge | Reason::Other(_) => {
+                    Reason::Ending
+                    | Reason::Format
+                    | Reason::Invalid
+                    | Reason::TooLarge
+                    | Reason::Other(_) => {
                         absent(&choice);
                     }
                 }

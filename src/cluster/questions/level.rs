@@ -49,7 +49,8 @@ impl PauseWatch {
     /// Watches for as long as this is held.
     #[must_use]
     pub fn start() -> Arc<Self> {
-        let this = Arc::new(Self { started: Instant::now(), last: AtomicU64::new(0), pauses: watch::channel(0).0 });
+        let this =
+            Arc::new(Self { started: Instant::now(), last: AtomicU64::new(0), pauses: watch::channel(0).0 });
         tokio::spawn(Self::run(Arc::downgrade(&this)));
         this
     }

@@ -26,8 +26,8 @@ mod owners;
 mod client;
 
 pub use client::{AskingShards, NodeShards};
-pub use link::Link;
 pub use level::{PauseWatch, ShardEnd, StreamEnds};
+pub use link::Link;
 pub use owners::{KnownOwner, OwnerSource};
 pub use service::{QuestionService, ServiceLimits};
 pub use subjects::AskSubjects;

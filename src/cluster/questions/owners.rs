@@ -123,7 +123,8 @@ impl Owners {
             live.rotate_left(turn);
             let failed = self.failed.lock();
             let has_failed = |name: &NodeName| {
-                failed.contains_key(&(name.clone(), None)) || failed.contains_key(&(name.clone(), Some(shard)))
+                failed.contains_key(&(name.clone(), None))
+                    || failed.contains_key(&(name.clone(), Some(shard)))
             };
             live.sort_by_cached_key(has_failed);
         }

@@ -49,7 +49,8 @@ impl Refusal {
 
     /// Reads what follows the zero.
     pub fn decode(bytes: &[u8]) -> Self {
-        let (number, words) = bytes.split_first().map_or((u8::MAX, bytes), |(number, words)| (*number, words));
+        let (number, words) =
+            bytes.split_first().map_or((u8::MAX, bytes), |(number, words)| (*number, words));
         let words = words.get(..words.len().min(WORDS_MAX)).unwrap_or_default();
         Self { reason: Reason::of(number), words: String::from_utf8_lossy(words).into_owned() }
     }

@@ -225,9 +225,8 @@ impl Answering {
         }
         let mut reply = self.shard.answer(&asked.question, terms).await.map_err(refusal)?;
         reply.is_live &= self.level.is_level(&self.shard);
-        wire::encode_reply(&reply).map_err(|why| {
-            Refusal::new(Reason::TooLarge, format!("the reply is too large: {why}"))
-        })
+        wire::encode_reply(&reply)
+            .map_err(|why| Refusal::new(Reason::TooLarge, format!("the reply is too large: {why}")))
     }
 }
 

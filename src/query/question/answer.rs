@@ -32,9 +32,8 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
         ),
         Question::Runs(board, runs) => {
             let (life, shard_board) = (life_of(shard, board), ShardBoard::of_life(shard, board));
-            let reply = |run: &RunQuestion<'_>| {
-                run_reply(&shard_board, run).map(|reply| RunReply { life, ..reply })
-            };
+            let reply =
+                |run: &RunQuestion<'_>| run_reply(&shard_board, run).map(|reply| RunReply { life, ..reply });
             Reply::Runs(runs.iter().map(reply).collect())
         }
         Question::Splitters(board, splitters) => {

@@ -28,8 +28,9 @@ pub fn check_widths(shard: &Shard, question: &Question<'_>) -> Result<(), Invali
         Question::Counts(boards) => boards.iter().try_for_each(|(life, marks)| {
             widths(life).map_or(Ok(()), |widths| marks.iter().try_for_each(|mark| widths.check_mark(mark)))
         }),
-        Question::Runs(life, runs) => widths(life)
-            .map_or(Ok(()), |widths| runs.iter().try_for_each(|run| widths.check_run(run))),
+        Question::Runs(life, runs) => {
+            widths(life).map_or(Ok(()), |widths| runs.iter().try_for_each(|run| widths.check_run(run)))
+        }
         Question::Splitters(life, searches) => widths(life)
             .map_or(Ok(()), |widths| searches.iter().try_for_each(|search| widths.check_search(search))),
         Question::Lookup { board, keys, .. } => {

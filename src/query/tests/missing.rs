@@ -66,8 +66,10 @@ fn lacking(missing: &[u16]) -> (Lacking, Registry, Model) {
     let missing: Vec<ShardId> = missing.iter().copied().map(ShardId).collect();
     let is_there = |row: &&Row| !missing.contains(&shard_of(&id(&row.entry.member), COUNT));
     let rows = rows();
-    let model =
-        Model::new(Arc::clone(&definition), rows.iter().filter(is_there).map(|row| row.entry.clone()).collect());
+    let model = Model::new(
+        Arc::clone(&definition),
+        rows.iter().filter(is_there).map(|row| row.entry.clone()).collect(),
+    );
     let shards = shards(&definition, &rows, COUNT);
     let registry = Registry::new(true);
     registry.register_boards_of(&shards[0].read(Purpose::Read));

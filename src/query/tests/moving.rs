@@ -116,7 +116,9 @@ impl ShardClient for MovingShards {
 }
 
 /// Asks boards of few and of many ties, on few and on many shards, slowly and quickly moving.
-pub(super) fn on_moving_boards(check: impl Fn(&MovingShards, &BoardView<'_>, &RemoteShards<'_>, &mut StdRng)) {
+pub(super) fn on_moving_boards(
+    check: impl Fn(&MovingShards, &BoardView<'_>, &RemoteShards<'_>, &mut StdRng),
+) {
     let mut seed = 0;
     for (members, shards, changes, scores) in [
         (40, 2, 3, 1_000_000),

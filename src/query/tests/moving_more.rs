@@ -67,8 +67,9 @@ fn expected(model: &Model, wanted: f64) -> Option<Vec<i64>> {
 fn several_percentiles_are_all_of_the_sequences_named() {
     let answered = std::cell::Cell::new(0_u32);
     on_moving_boards(|moving, board, remote, random| {
-        let wanted: Vec<f64> =
-            (0..random.random_range(2..9)).map(|_| f64::from(random.random_range(0..=1_000)) / 10.0).collect();
+        let wanted: Vec<f64> = (0..random.random_range(2..9))
+            .map(|_| f64::from(random.random_range(0..=1_000)) / 10.0)
+            .collect();
         let targets: Vec<ScoreTarget> = wanted.iter().copied().map(ScoreTarget::Percentile).collect();
         let Ok(found) = run_in_memory(scores_at(board, &targets)) else { return };
         answered.set(answered.get() + 1);
@@ -111,7 +112,10 @@ fn a_members_boards_are_of_the_sequences_named() {
 }
 
 /// What the writer of the member's shard would say of it now.
-fn outcome_of(moving: &MovingShards, member: &MemberId) -> Option<(ShardId, crate::types::Sequence, BoardOutcome)> {
+fn outcome_of(
+    moving: &MovingShards,
+    member: &MemberId,
+) -> Option<(ShardId, crate::types::Sequence, BoardOutcome)> {
     let home = shard_of(member, u16::try_from(moving.shards.len()).expect("a few"));
     let state = moving.shards[home.index()].read(Purpose::Read);
     let found = found_member(&ShardBoard::of_life(&state, &life()), member.as_bytes())?;

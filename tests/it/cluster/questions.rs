@@ -40,7 +40,8 @@ impl Owner {
         let definition: Arc<Definition> = Arc::default();
         let mut shard = Shard::new(SHARD);
         let (board, incarnation) = (life().board, life().incarnation);
-        let define = BoardEvent::Define { board, incarnation, number: None, definition: Arc::clone(&definition) };
+        let define =
+            BoardEvent::Define { board, incarnation, number: None, definition: Arc::clone(&definition) };
         let mut step = Step { events: vec![define], ..Step::default() };
         step.applied = Applied { sequence: Sequence(5), ..Applied::default() };
         for number in 0..members {
@@ -117,11 +118,8 @@ impl OwnerSource for Told {
 /// Owners that were heard of once, and never again.
 fn told(owners: &[(&str, bool)]) -> Arc<dyn OwnerSource> {
     let heard_at = Instant::now();
-    let owner = |(node, live): &(&str, bool)| KnownOwner {
-        name: name(node),
-        heard_at,
-        shards: vec![(SHARD, *live)],
-    };
+    let owner =
+        |(node, live): &(&str, bool)| KnownOwner { name: name(node), heard_at, shards: vec![(SHARD, *live)] };
     Arc::new(Told(owners.iter().map(owner).collect()))
 }
 
@@ -187,7 +185,8 @@ async fn ask_until_answered(asking: &AskingShards, question: &Question<'_>) -> S
 
 /// Asks until nobody is there any more.
 async fn ask_until_gone(asking: &AskingShards) {
-    while !ask(asking, &top(1)).await.is_err_and(|why| why.to_string().contains("no node that is up owns it")) {
+    while !ask(asking, &top(1)).await.is_err_and(|why| why.to_string().contains("no node that is up owns it"))
+    {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
@@ -279,7 +278,8 @@ fn what_is_no_reply_is_followed_by_another_owner() {
         tokio::spawn(async move {
             let mut garbage = garbage.into_iter().cycle();
             while let Some(message) = questions.next().await {
-                let (reply, body) = (message.reply.expect("it is a question"), garbage.next().expect("endless"));
+                let (reply, body) =
+                    (message.reply.expect("it is a question"), garbage.next().expect("endless"));
                 client.publish(reply, body.into()).await.expect("it is connected");
             }
         });
@@ -299,7 +299,9 @@ fn a_service_answers_whatever_it_is_sent_and_goes_on() {
         let asking = scene.asking(told(&[("a", true)])).await;
         ask_until_answered(&asking, &top(1)).await;
         let client = scene.client().await;
-        for garbage in [&b""[..], b"{\"op\":1}", &[1], &[1, 0, 0, 0], &[2, 0, 0, 0, 0], &[1; 4_000], &[255; 4_000]] {
+        for garbage in
+            [&b""[..], b"{\"op\":1}", &[1], &[1, 0, 0, 0], &[2, 0, 0, 0, 0], &[1; 4_000], &[255; 4_000]]
+        {
             let refused = client.request("t.ask.0.a", garbage.into()).await.expect("it answers");
             assert_eq!(refused.payload.first(), Some(&0), "{garbage:?}");
             let words = String::from_utf8_lossy(&refused.payload[2..]).into_owned();

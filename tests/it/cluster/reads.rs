@@ -83,20 +83,46 @@ fn every_read_through_a_node_that_owns_nothing_is_what_a_node_that_owns_all_answ
     });
     let board = "/v1/boards/arena";
     for path in [
-        "/v1/members/m7", "/v1/members/m6?boards=arena,kills,none", "/v1/members/nobody", "/v1/boards",
-        "/v1/boards/arena", "/v1/boards/none", "/v1/boards/none/top",
+        "/v1/members/m7",
+        "/v1/members/m6?boards=arena,kills,none",
+        "/v1/members/nobody",
+        "/v1/boards",
+        "/v1/boards/arena",
+        "/v1/boards/none",
+        "/v1/boards/none/top",
     ] {
         same(&nothing, &owner, path);
     }
     for read in [
-        "members/m7", "members/m399", "members/nobody", "members/m7/around?above=4&below=4",
-        "members/m0/around?above=100&below=3&fill=true", "members/m12/around?above=500&below=500",
-        "members/nobody/around?above=4&below=4", "top?limit=10", "top?limit=1000", "top?from=bottom&limit=17",
-        "positions/1?limit=10", "positions/200?limit=25", "positions/399?limit=10", "positions/401",
-        "rank?score=45", "rank?score=-1", "score?rank=1", "score?rank=250", "score?position=250",
-        "score?percentile=99", "score?percentile=0", "score?position=5000", "count?min=10&max=20",
-        "count?min=20&max=10", "histogram?buckets=7", "histogram?edges=0,10,50,80",
-        "percentiles?p=0,1,10,50,90,99,100", "range?min=10&max=30&limit=20", "range?min=30&max=10",
+        "members/m7",
+        "members/m399",
+        "members/nobody",
+        "members/m7/around?above=4&below=4",
+        "members/m0/around?above=100&below=3&fill=true",
+        "members/m12/around?above=500&below=500",
+        "members/nobody/around?above=4&below=4",
+        "top?limit=10",
+        "top?limit=1000",
+        "top?from=bottom&limit=17",
+        "positions/1?limit=10",
+        "positions/200?limit=25",
+        "positions/399?limit=10",
+        "positions/401",
+        "rank?score=45",
+        "rank?score=-1",
+        "score?rank=1",
+        "score?rank=250",
+        "score?position=250",
+        "score?percentile=99",
+        "score?percentile=0",
+        "score?position=5000",
+        "count?min=10&max=20",
+        "count?min=20&max=10",
+        "histogram?buckets=7",
+        "histogram?edges=0,10,50,80",
+        "percentiles?p=0,1,10,50,90,99,100",
+        "range?min=10&max=30&limit=20",
+        "range?min=30&max=10",
     ] {
         same(&nothing, &owner, &format!("{board}/{read}"));
     }
@@ -113,10 +139,9 @@ fn every_read_through_a_node_that_owns_nothing_is_what_a_node_that_owns_all_answ
     }
     let members: Vec<String> = (0..420).step_by(3).map(member).collect();
     let scores: Vec<usize> = (0..100).collect();
-    for (path, body) in [
-        ("members:lookup", json!({ "members": members })),
-        ("ranks:of", json!({ "scores": scores })),
-    ] {
+    for (path, body) in
+        [("members:lookup", json!({ "members": members })), ("ranks:of", json!({ "scores": scores }))]
+    {
         let path = format!("{board}/{path}");
         assert_eq!(nothing.post(&path, &body), owner.post(&path, &body), "{path}");
     }
@@ -142,9 +167,8 @@ fn reads_go_on_while_an_owner_is_killed_or_stopped_and_say_what_is_missing() {
         reader.get("/v1/status").1["shards"].as_array().is_some_and(|shards| {
             shards.iter().all(|shard| {
                 let owners = shard["owners"].as_array();
-                owners.is_some_and(|owners| {
-                    owners.iter().filter(|owner| owner["state"] == "live").count() == 2
-                })
+                owners
+                    .is_some_and(|owners| owners.iter().filter(|owner| owner["state"] == "live").count() == 2)
             })
         })
     });
@@ -171,14 +195,22 @@ fn reads_go_on_while_an_owner_is_killed_or_stopped_and_say_what_is_missing() {
     a.kill9();
     wait_until("the others are missing", || reader.get("/v1/boards/arena/rank?score=5").0 == 503);
     let (status, refused) = reader.get("/v1/boards/arena/top");
-    assert_eq!((status, &refused["code"], &refused["shards"]), (503, &json!("shard_unavailable"), &json!([0, 1])));
+    assert_eq!(
+        (status, &refused["code"], &refused["shards"]),
+        (503, &json!("shard_unavailable"), &json!([0, 1]))
+    );
     let (status, partial) = reader.get("/v1/boards/arena/rank?score=-1&partial=true");
     assert_eq!((status, &partial["missing"]), (200, &json!([0, 1])), "{partial}");
     let as_of = partial["as_of"].as_str().expect("it is text");
     assert!(as_of.starts_with("2:") && as_of.contains(",3:") && as_of.split(',').count() == 2, "{as_of}");
     assert!(partial["total"].as_u64().is_some_and(|total| (100..300).contains(&total)), "{partial}");
-    for read in ["top?limit=20", "positions/20?limit=5", "percentiles?p=50", "count?min=0&max=50", "histogram?buckets=4"]
-    {
+    for read in [
+        "top?limit=20",
+        "positions/20?limit=5",
+        "percentiles?p=50",
+        "count?min=0&max=50",
+        "histogram?buckets=4",
+    ] {
         let (status, partial) = reader.get(&format!("/v1/boards/arena/{read}&partial=true"));
         assert_eq!((status, &partial["missing"]), (200, &json!([0, 1])), "{read}: {partial}");
     }

@@ -74,7 +74,9 @@ fn encode(value: &impl bincode::Encode, limit: usize) -> Result<Vec<u8>, Undecod
     Ok(bytes)
 }
 
-fn decode<'a, T: bincode::BorrowDecode<'a, ()>, const MEMORY: usize>(body: &'a [u8]) -> Result<T, Undecodable> {
+fn decode<'a, T: bincode::BorrowDecode<'a, ()>, const MEMORY: usize>(
+    body: &'a [u8],
+) -> Result<T, Undecodable> {
     let decoded = bincode::borrow_decode_from_slice(body, CONFIG.with_limit::<MEMORY>());
     let (value, read) = decoded.map_err(undecodable)?;
     if read == body.len() { Ok(value) } else { Err(undecodable("there are more bytes after its end")) }

@@ -7,8 +7,8 @@ use crate::cluster::questions::wire::{
     REPLY_BYTES_MAX, REPLY_MEMORY_MAX, Undecodable, body, decode, encode, undecodable,
 };
 use crate::query::question::{
-    BoardCounts, BoardsOfMember, Counted, EntryMetadata, FoundMember, KeyCounts, LifeOnShard, Reply, RunReply,
-    ShardEntry, ShardReply, Splitter, SplittersReply,
+    BoardCounts, BoardsOfMember, Counted, EntryMetadata, FoundMember, KeyCounts, LifeOnShard, Reply,
+    RunReply, ShardEntry, ShardReply, Splitter, SplittersReply,
 };
 use crate::types::{Sequence, Timestamp};
 
@@ -239,7 +239,8 @@ impl<'a> RunReplyWire<'a> {
 
 impl<'a> SplittersReplyWire<'a> {
     fn of(reply: &'a SplittersReply) -> Self {
-        let splitter = |splitter: &'a Splitter| (splitter.index, WordsWire(splitter.words), &*splitter.member);
+        let splitter =
+            |splitter: &'a Splitter| (splitter.index, WordsWire(splitter.words), &*splitter.member);
         Self {
             life: LifeOnShardWire::of(reply.life),
             total: reply.total,

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::query::question::{
-    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, KeyCounts, LifeOnShard, Mark,
-    Question, Reply, RunQuestion, RunReply, RunStart, ShardEntry, ShardReply, SortKey, Splitter,
+    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, KeyCounts, LifeOnShard,
+    Mark, Question, Reply, RunQuestion, RunReply, RunStart, ShardEntry, ShardReply, SortKey, Splitter,
     SplittersQuestion, SplittersReply,
 };
 use crate::state::Incarnation;
@@ -50,13 +50,23 @@ fn questions() -> Vec<Question<'static>> {
                 run(RunStart::Bottom),
                 run(RunStart::Index(9)),
                 run(RunStart::Member("m7")),
-                RunQuestion { worst: Some(1 << 63), metadata: false, ..run(RunStart::Before(Mark::Entry(key(b"m")))) },
+                RunQuestion {
+                    worst: Some(1 << 63),
+                    metadata: false,
+                    ..run(RunStart::Before(Mark::Entry(key(b"m"))))
+                },
                 run(RunStart::Through(Mark::Score(words(&[5])))),
             ],
         ),
         Question::Splitters(
             life("a", 7),
-            vec![SplittersQuestion { low: Some(key(b"m")), high: None, even: 8, near: Some(500_000), ends: true }],
+            vec![SplittersQuestion {
+                low: Some(key(b"m")),
+                high: None,
+                even: 8,
+                near: Some(500_000),
+                ends: true,
+            }],
         ),
         Question::Lookup {
             board: life("a", 7),
@@ -192,12 +202,16 @@ fn another_format_is_refused_in_words() {
 #[test]
 fn where_metadata_is_on_disk_does_not_leave_the_node() {
     let on_disk = entry(EntryMetadata::OnDisk(crate::state::TreeId(3)));
-    let told = Reply::Lookup { life: LifeOnShard::Here, total: 1, members: vec![Some(on_disk)], keys: vec![] };
+    let told =
+        Reply::Lookup { life: LifeOnShard::Here, total: 1, members: vec![Some(on_disk)], keys: vec![] };
     let bytes = encode_reply(&reply(told)).expect("it is small");
     let Reply::Lookup { members, .. } = decode_reply(&bytes).expect("it was just written").reply else {
         panic!("it is another kind");
     };
-    assert_eq!(members.iter().flatten().next().map(|entry| &entry.metadata), Some(&EntryMetadata::Unreadable));
+    assert_eq!(
+        members.iter().flatten().next().map(|entry| &entry.metadata),
+        Some(&EntryMetadata::Unreadable)
+    );
 }
 
 /// The most that the limits let a question ask for fits.
@@ -232,7 +246,9 @@ fn a_length_that_the_bytes_do_not_have_reserves_nothing() {
     // A list of 2^60 boards, and one of as many marks.
     for list in ["fd0000000000000010", "fc00000010"] {
         let mut bytes = vec![FORMAT, 0, 0, 0, 0];
-        bytes.extend((0..list.len()).step_by(2).map(|at| u8::from_str_radix(&list[at..at + 2], 16).expect("hex")));
+        bytes.extend(
+            (0..list.len()).step_by(2).map(|at| u8::from_str_radix(&list[at..at + 2], 16).expect("hex")),
+        );
         assert!(decode_question(&bytes).is_err());
     }
 }
