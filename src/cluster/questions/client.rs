@@ -67,6 +67,12 @@ impl AskingShards {
         own: NodeShards,
     ) -> Result<Self, String> {
         let mailbox = Mailbox::open(link.client).await?;
+        for shard in (0..shard_count).map(ShardId) {
+            // So that there is a zero before there is a one.
+            count_hedged(shard, 0);
+            metrics::counter!(QUESTION_FAILURES_TOTAL, "shard" => shard.to_string(), "reason" => "silent")
+                .increment(0);
+        }
         let shard = |shard: ShardId| AskedShard {
             own: own.iter().find(|(own, _)| own.id == shard).cloned(),
             latency: Latency::default(),
@@ -209,8 +215,7 @@ impl Exchange<'_> {
                     may_hedge = false;
                     let other = |choice: &Choice| choice.node.is_some() && !choice.may_be_behind;
                     if self.choices.front().is_some_and(other) {
-                        let shard = self.shard.to_string();
-                        metrics::counter!(QUESTIONS_HEDGED_TOTAL, "shard" => shard).increment(1);
+                        count_hedged(self.shard, 1);
                         self.send_next(&mut silent);
                     }
                 }
@@ -333,6 +338,10 @@ impl Exchange<'_> {
         };
         NoReply::unavailable(self.shard, reason)
     }
+}
+
+fn count_hedged(shard: ShardId, questions: u64) {
+    metrics::counter!(QUESTIONS_HEDGED_TOTAL, "shard" => shard.to_string()).increment(questions);
 }
 
 fn count_failure(shard: ShardId, reason: &'static str) {
