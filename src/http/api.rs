@@ -95,5 +95,4 @@ impl Api {
     pub fn with_snapshots(self, snapshots: Arc<Snapshots>) -> Self {
         Self { snapshots: Some(snapshots), ..self }
     }
-
 }

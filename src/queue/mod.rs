@@ -15,6 +15,6 @@ mod remote_writer;
 pub use error::NotPublished;
 pub use message_order::MessageOrder;
 pub use publishers::Publishers;
-pub use remote_writer::RemoteWriter;
 pub use reject_text::reject_text;
+pub use remote_writer::RemoteWriter;
 pub use this_node::ThisNode;

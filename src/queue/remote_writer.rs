@@ -18,10 +18,10 @@ pub trait RemoteWriter: Send + Sync {
     ///
     /// Returns what `POST /v1/jobs?wait=applied` answers: a JSON object with `token`, and `results` in the
     /// order of the jobs.
-    fn write<'a>(
-        &'a self,
+    fn write(
+        &self,
         shard: ShardId,
         jobs: Vec<u8>,
         only_changed: bool,
-    ) -> BoxFuture<'a, Result<Vec<u8>, NotPublished>>;
+    ) -> BoxFuture<'_, Result<Vec<u8>, NotPublished>>;
 }

@@ -73,7 +73,8 @@ impl Plan {
     }
 
     fn layout(&self) -> Result<DataLayout, String> {
-        let own = self.own.as_ref().map_or_else(|| Ok(ShardSet::first(self.shards)), |own| ShardSet::parse(own))?;
+        let own =
+            self.own.as_ref().map_or_else(|| Ok(ShardSet::first(self.shards)), |own| ShardSet::parse(own))?;
         Ok(DataLayout { shards: self.shards, own })
     }
 

@@ -82,7 +82,8 @@ impl Call {
     /// # Errors
     /// When some shard does not reply, or what was asked for kept changing.
     pub async fn ask_shards<R: ShardsRead>(&self, asked: &R) -> Result<R::Answer, Problem> {
-        const DEFAULTS: &ReadOptions = &ReadOptions { partial: false, after: AsOf(Vec::new()), deadline: None };
+        const DEFAULTS: &ReadOptions =
+            &ReadOptions { partial: false, after: AsOf(Vec::new()), deadline: None };
         let options = self.read_options.get().unwrap_or(DEFAULTS);
         let reply = read(&self.api.node, &self.api.registry, asked, options).await?;
         if reply.is_stale || !reply.missing.is_empty() {

@@ -108,10 +108,10 @@ async fn define_within_limit(
     grant: Option<Arc<Grant>>,
 ) -> Result<DefinedBoard, Problem> {
     let _in_order = api.board_changes.lock().await;
-    if let Some(grant) = grant {
-        check_board_limit(&api.registry, &grant, std::slice::from_ref(&name))?;
+    if let Some(grant) = &grant {
+        check_board_limit(&api.registry, grant, std::slice::from_ref(&name))?;
     }
-    let (created, token) = define(&api, &name, definition.clone()).await?;
+    let (created, token) = define(&api, &name, definition.clone(), grant.as_deref()).await?;
     // The lock keeps this node from beginning a drop: one that waits for its turn must not make this answer
     // "unknown board".
     let asked = OfBoard { board: name.clone(), read: TotalOnly };
@@ -123,12 +123,14 @@ async fn define_within_limit(
             let Answer { as_of, definition, total, .. } = answer;
             (Some((definition, total)), missing, as_of)
         }
-        // Another node has dropped the board since: the answer is of the moment before.
-        Ok(ReadReply { answer: None, .. }) => unread(Vec::new(), token.clone()),
         Err(ReadError::Unavailable(shards)) => {
             unread(shards.into_iter().map(|shard| shard.shard).collect(), token.clone())
         }
-        Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new(), token.clone()),
+        // Another node has dropped the board since: the answer is of the moment before.
+        Ok(ReadReply { answer: None, .. })
+        | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => {
+            unread(Vec::new(), token.clone())
+        }
     };
     let (definition, total) = answer.unwrap_or_else(|| (Arc::new(definition), 0));
     // A board that is new has no entries anywhere.

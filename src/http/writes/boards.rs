@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::access::Grant;
 use crate::board::Definition;
 use crate::http::api::Api;
 use crate::http::render::problem::Problem;
 use crate::http::writes::publish::{check_every_shard, publish_to};
 use crate::query::{CountAll, OfBoard, ReadOptions, ShardHandle, read};
+use crate::queue::nats::BoardLimit;
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, ShardId};
@@ -21,12 +23,23 @@ pub struct Removed {
 /// Decides a definition and brings it to every shard that lacks it. The caller holds the lock on changes of
 /// boards. Returns whether the board is new.
 ///
+/// # Arguments
+/// `grant`: the client's token, if there is a limit to its boards. Without NATS the caller has counted them.
+///
 /// # Errors
 /// When the definition is refused, or a shard does not take it.
-pub async fn define(api: &Api, name: &BoardName, definition: Definition) -> Result<(bool, AsOf), Problem> {
+pub async fn define(
+    api: &Api,
+    name: &BoardName,
+    definition: Definition,
+    grant: Option<&Grant>,
+) -> Result<(bool, AsOf), Problem> {
     check_every_shard(api)?;
     if let Some(boards) = &api.boards_stream {
-        let (created, token) = boards.define(name, &definition).await?;
+        let most = grant.and_then(|grant| grant.max_boards).and_then(|most| usize::try_from(most).ok());
+        let prefixes = grant.and_then(|grant| grant.board_prefixes.clone());
+        let limit = most.map(|most| BoardLimit { prefixes, most });
+        let (created, token) = boards.define(name, &definition, limit.as_ref()).await?;
         return Ok((created, AsOf(token)));
     }
     let (created, known) = match api.registry.define(name, definition)? {

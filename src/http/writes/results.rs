@@ -10,7 +10,7 @@ use crate::http::writes::settle::SettledMessage;
 use crate::job::{Job, Metadata, Reject, Targets};
 use crate::query::{AddOtherShards, EntryChange, FoundOutcome, ReadError, ReadOptions, ShardHandle, read};
 use crate::queue::NotPublished;
-use crate::types::{BoardName, MemberId};
+use crate::types::{BoardName, MemberId, ShardId};
 use crate::writer::{BoardOutcome, JobOutcome};
 
 /// Shards that are looked at under one hold of all of them. That takes half a millisecond or so, for which
@@ -30,6 +30,9 @@ pub enum JobResult {
     Changed {
         boards: Vec<(BoardName, bool)>,
         by_board: bool,
+        /// The request asked for entries, but their ranks are not known: these shards did not answer. Empty
+        /// if they did, and the entries kept changing meanwhile.
+        unranked: Option<Vec<ShardId>>,
     },
     /// A removal from every board: how many boards the member was on, and how many of them it changed.
     Everywhere {
@@ -72,13 +75,18 @@ impl ReportedJob {
     }
 
     /// The result, where no other shard has to be asked; `None` where entries are reported.
-    fn without_entries(&self, boards: &[BoardOutcome]) -> Option<JobResult> {
+    ///
+    /// # Arguments
+    /// `unranked`: set if other shards were asked in vain.
+    fn without_entries(&self, boards: &[BoardOutcome], unranked: Option<&[ShardId]>) -> Option<JobResult> {
+        let changed = |by_board, unranked: Option<&[ShardId]>| JobResult::Changed {
+            boards: boards.iter().map(|board| (board.board.clone(), board.changed)).collect(),
+            by_board,
+            unranked: unranked.map(<[ShardId]>::to_vec),
+        };
         match self.kind {
-            ReportKind::Entries { .. } => None,
-            ReportKind::Changed { by_board } => Some(JobResult::Changed {
-                boards: boards.iter().map(|board| (board.board.clone(), board.changed)).collect(),
-                by_board,
-            }),
+            ReportKind::Entries { by_board } => unranked.map(|shards| changed(by_board, Some(shards))),
+            ReportKind::Changed { by_board } => Some(changed(by_board, None)),
             ReportKind::Everywhere => Some(JobResult::Everywhere {
                 boards: boards.len(),
                 changed: boards.iter().filter(|board| board.changed).count(),
@@ -87,21 +95,25 @@ impl ReportedJob {
     }
 }
 
-/// The results of a message's jobs.
+/// The results of a message's jobs. Where the other shards' counts cannot be had, those of applied jobs are
+/// without their entries: what is applied must not be answered with an error.
 pub async fn message_results(
     api: &Api,
     home: &ShardHandle,
     indexes: &[usize],
     reported: &[ReportedJob],
-    outcome: SettledMessage,
+    outcome: Result<SettledMessage, NotPublished>,
 ) -> Vec<JobResult> {
-    let changes = match changes_of(api, home, indexes, reported, &outcome).await {
-        Ok(changes) => changes,
-        // All of them are applied, so the request must not look as if it had failed.
-        Err(why) => {
-            let why = NotPublished::Unknown(format!("the write is applied, but its ranks are not known: {why}"));
-            return indexes.iter().map(|_| JobResult::Failed(why.clone())).collect();
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(why) => return indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
+    };
+    let (changes, unranked) = match changes_of(api, home, indexes, reported, &outcome).await {
+        Ok(changes) => (changes, None),
+        Err(ReadError::Unavailable(shards)) => {
+            (Vec::new(), Some(shards.iter().map(|shard| shard.shard).collect::<Vec<_>>()))
         }
+        Err(ReadError::KeptChanging(_)) => (Vec::new(), Some(Vec::new())),
     };
     let mut changes = changes.into_iter();
     let mut results = Vec::with_capacity(indexes.len());
@@ -112,7 +124,7 @@ pub async fn message_results(
             (Ok((_, JobOutcome::Rejected(reject))), _) => JobResult::Rejected(reject),
             (Ok((_, JobOutcome::Parked(_))), _) => JobResult::Parked,
             (Ok((_, JobOutcome::Applied(boards))), Some(reported)) => {
-                if let Some(result) = reported.without_entries(&boards) {
+                if let Some(result) = reported.without_entries(&boards, unranked.as_deref()) {
                     results.push(result);
                     continue;
                 }

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 
 use crate::http::api::Api;
 use crate::http::render::fields;
-use crate::http::render::json::Object;
+use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::writes::options::{Detail, Wait, WriteOptions};
@@ -75,10 +75,13 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
             object.text("failed", problem.code());
             object.text("detail", problem.detail());
         }
-        JobResult::Changed { boards, by_board } => {
+        JobResult::Changed { boards, by_board, unranked } => {
             object.bool("changed", boards.first().is_some_and(|(_, changed)| *changed));
             if *by_board {
                 fields::changed_by_board(object, boards);
+            }
+            if let Some(shards) = unranked {
+                object.array("missing", shards, |out, shard| json::unsigned(out, u64::from(shard.0)));
             }
         }
         JobResult::Everywhere { boards, changed } => {

@@ -1,6 +1,6 @@
 //! What streams and subjects are called.
 
-use crate::types::{BoardName, NodeName, ShardId};
+use crate::types::{BoardName, NodeName, ShardId, decimal};
 
 /// Names under one prefix.
 #[derive(Debug, Clone)]
@@ -80,11 +80,46 @@ impl Names {
         Bucket { name: self.stream("FLOORS") }
     }
 
+    /// The subject of a message that is about no board.
+    pub fn boards_message_subject(&self, message: BoardsMessage) -> String {
+        let token = match message {
+            BoardsMessage::Inquiry => INQUIRY.to_owned(),
+            BoardsMessage::Fence => FENCE.to_owned(),
+            BoardsMessage::Confirmation(shard) => format!("{CONFIRMED}{shard}"),
+        };
+        format!("{}.boards.{token}", self.prefix)
+    }
+
+    /// Which message that is about no board has this subject.
+    pub fn boards_message_of(&self, subject: &str) -> Option<BoardsMessage> {
+        match subject.strip_prefix(&self.prefix)?.strip_prefix(".boards.")? {
+            INQUIRY => Some(BoardsMessage::Inquiry),
+            FENCE => Some(BoardsMessage::Fence),
+            other => Some(BoardsMessage::Confirmation(ShardId(decimal(other.strip_prefix(CONFIRMED)?)?))),
+        }
+    }
+
     /// The board whose subject this is.
     pub fn board_of(&self, subject: &str) -> Option<BoardName> {
         let token = subject.strip_prefix(&self.prefix)?.strip_prefix(".boards.")?;
         BoardName::new(&token.replace("%2E", ".")).ok()
     }
+}
+
+/// Tokens of the boards' subjects that no board's name has.
+const INQUIRY: &str = "_inquiry";
+const FENCE: &str = "_fence";
+const CONFIRMED: &str = "_confirmed-";
+
+/// A message of the boards' stream that is about no board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BoardsMessage {
+    /// A node asks which decisions are in force on shards that it does not own.
+    Inquiry,
+    /// An owner's answer about a shard.
+    Confirmation(ShardId),
+    /// Says nothing: all messages before it were read when it is read.
+    Fence,
 }
 
 /// A key-value bucket, which is a stream with a message for each key.
@@ -174,7 +209,14 @@ mod tests {
             let name = BoardName::new(board).expect("a good name");
             let subject = names.board_subject(&name);
             assert_eq!(subject.split('.').count(), 3, "{subject}");
-            assert_eq!(names.board_of(&subject), Some(name));
+            assert_eq!((names.board_of(&subject), names.boards_message_of(&subject)), (Some(name), None));
+        }
+        for message in
+            [BoardsMessage::Inquiry, BoardsMessage::Fence, BoardsMessage::Confirmation(ShardId(63))]
+        {
+            let subject = names.boards_message_subject(message);
+            assert_eq!(subject.split('.').count(), 3, "{subject}");
+            assert_eq!((names.board_of(&subject), names.boards_message_of(&subject)), (None, Some(message)));
         }
     }
 }

@@ -79,7 +79,7 @@ fn settle(nats: &Nats, nodes: &[&Node]) -> u64 {
     }
     // A node stores its floors once it has read the stream. Before that, the others may purge without it.
     wait_until("each has said what it needs", || {
-        nats.info("KV_RANKTREE_FLOORS").state.messages >= nodes.len() as u64
+        nats.info("KV_RANKTREE_FLOORS").state.messages >= u64::try_from(nodes.len()).expect("few")
     });
     wait_until("what both have checkpointed is purged", || first(nats) == last);
     last

@@ -5,9 +5,10 @@ use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::queue::error::NotPublished;
+use crate::queue::nats::boards::confirm::Confirmations;
 use crate::queue::nats::boards::pending::Pending;
 use crate::queue::nats::boards::tombstones::Tombstones;
 use crate::queue::nats::connect::connection::Connection;
@@ -22,6 +23,11 @@ use crate::writer::{DefineRefused, Registry, WantedBoards};
 pub enum BoardRefused {
     #[error(transparent)]
     Refused(#[from] DefineRefused),
+    #[error(
+        "the token may create boards until there are {most} of those that it gives access to: there are \
+         {existing}; drop some boards, or raise the token's max_boards"
+    )]
+    OverLimit { most: usize, existing: usize },
     #[error("there is no board of this name")]
     Unknown,
     #[error("the boards' stream cannot be used: {0}")]
@@ -49,10 +55,20 @@ pub struct BoardsStream {
     pub(super) others: Vec<OtherShard>,
     pub(super) pending: Mutex<Pending>,
     pub(super) tombstones: Mutex<Tombstones>,
-    /// Whether the stream is followed and was reconciled with the shards. Nothing is decided before.
+    /// Whether the stream is followed and was compared with this node's shards.
+    pub(super) compared: watch::Sender<bool>,
+    /// Whether it was reconciled with all shards, those of other nodes among them. Nothing is decided before.
     pub(super) reconciled: watch::Sender<bool>,
-    /// The highest sequence that was read since the stream is followed.
-    pub(super) reached: AtomicU64,
+    pub(super) confirmations: watch::Sender<Confirmations>,
+    /// Another node has stored an inquiry.
+    pub(super) inquired: Notify,
+    /// This process, for other nodes to see.
+    pub(super) process: String,
+    /// The highest sequence that was read, and taken notice of, since the stream is followed.
+    pub(super) reached: watch::Sender<u64>,
+    /// Held while a board is counted and made, so that this node is not in its own way. A tokio mutex,
+    /// because it is held while the server answers.
+    pub(super) counting: tokio::sync::Mutex<()>,
     /// All records up to this sequence were read.
     pub(super) read_through: AtomicU64,
 }
@@ -77,8 +93,13 @@ impl BoardsStream {
             facts: nats.facts,
             pending: Mutex::default(),
             tombstones: Mutex::default(),
+            compared: watch::channel(false).0,
             reconciled: watch::channel(false).0,
-            reached: AtomicU64::new(0),
+            confirmations: watch::channel(Confirmations::default()).0,
+            inquired: Notify::new(),
+            process: nats.process.clone(),
+            reached: watch::channel(0).0,
+            counting: tokio::sync::Mutex::new(()),
             read_through: AtomicU64::new(0),
         })
     }

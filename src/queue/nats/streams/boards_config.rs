@@ -83,7 +83,9 @@ pub fn boards_mismatches(found: &Config, names: &Names, facts: ServiceFacts) -> 
                  stop all of them and change the metadata",
                 if facts.auto_create { "out" } else { "" }
             ),
-            _ => format!("its metadata has {said} for {key}, not {wanted}: another version of ranktree created it"),
+            _ => format!(
+                "its metadata has {said} for {key}, not {wanted}: another version of ranktree created it"
+            ),
         };
         wrong.unless(*said == wanted, what);
     }
