@@ -395,6 +395,15 @@ READS_BOARD = dashboard(
                    [(f"sum by (instance) ({rate('ranktree_http_responses_total', ROUTE + ',class=' + chr(34) + '5xx' + chr(34))})", "{{instance}} 5xx"),
                     (rate("ranktree_http_requests_shed_total", NODE), "{{instance}} shed")], "reqps", 8),
         ]),
+        ("Questions between nodes (empty where a node owns every shard)", [
+            series("Time of questions to other nodes", "From a question to a shard of another node to the reply of one of its owners. A read asks all shards at once and waits for the slowest.",
+                   [(quantile(q, "ranktree_question_seconds", NODE, "shard"), "shard {{shard}} p" + p) for q, p in ((0.5, "50"), (0.99, "99"))], "s", 8, log=True),
+            series("Second owners asked, and failures", "Hedged: an owner was slow, so another one was asked as well. Failures are owners that did not answer a question of this node, by reason; another one was asked then, if there is one.",
+                   [(f"sum by (shard) ({rate('ranktree_questions_hedged_total', NODE)})", "shard {{shard}} hedged"),
+                    (f"sum by (shard, reason) ({rate('ranktree_question_failures_total', NODE)})", "shard {{shard}} {{reason}}")], "reqps", 8),
+            series("Questions of other nodes", "To shards of the node, by outcome. Those that are not answered say why; overloaded: the node has as many in work as it takes.",
+                   [(f"sum by (instance, outcome) ({rate('ranktree_questions_answered_total', NODE)})", "{{instance}} {{outcome}}")], "reqps", 8),
+        ]),
         ("Connections", [
             series("Connections open", "By node, those without a request included. Beyond --max-connections, 64 spare ones are answered for two seconds, and more are closed.",
                    [(f"ranktree_http_connections{{{NODE}}}", "{{instance}}")], "none", 8),

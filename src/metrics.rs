@@ -9,6 +9,43 @@ pub const READ_SECONDS: &str = "ranktree_read_seconds";
 /// Histogram, shards, by route: how many shards a read asked.
 pub const READ_SHARDS: &str = "ranktree_read_shards";
 
+/// Histogram, seconds, by shard: from a question to a shard of another node to its reply, whichever owner
+/// replied.
+pub const QUESTION_SECONDS: &str = "ranktree_question_seconds";
+/// Counter, questions, by shard: those for which a second owner was asked because the first was slow.
+pub const QUESTIONS_HEDGED_TOTAL: &str = "ranktree_questions_hedged_total";
+/// Counter, by shard and reason: owners that did not answer a question of this node, and questions that no
+/// owner answered.
+pub const QUESTION_FAILURES_TOTAL: &str = "ranktree_question_failures_total";
+/// Counter, questions of other nodes, by shard and outcome: `answered`, or why not.
+pub const QUESTIONS_ANSWERED_TOTAL: &str = "ranktree_questions_answered_total";
+
+/// Tells the recorder what the metrics of questions between nodes mean. Call it once, after the recorder is
+/// installed.
+pub fn describe_questions() {
+    use metrics::{Unit, describe_counter, describe_histogram};
+    describe_histogram!(
+        QUESTION_SECONDS,
+        Unit::Seconds,
+        "Time from a question to a shard of another node to its reply"
+    );
+    describe_counter!(
+        QUESTIONS_HEDGED_TOTAL,
+        Unit::Count,
+        "Questions for which a second owner of the shard was asked because the first one was slow"
+    );
+    describe_counter!(
+        QUESTION_FAILURES_TOTAL,
+        Unit::Count,
+        "Owners that did not answer a question of this node, and questions that nobody answered, by reason"
+    );
+    describe_counter!(
+        QUESTIONS_ANSWERED_TOTAL,
+        Unit::Count,
+        "Questions of other nodes to shards of this one, by outcome"
+    );
+}
+
 /// Counter, answers, by route and class of status: `2xx`, `3xx`, `4xx` or `5xx`. Of what reaches no route,
 /// `none`.
 pub const HTTP_RESPONSES_TOTAL: &str = "ranktree_http_responses_total";

@@ -1,13 +1,16 @@
-//! What nodes are asked over NATS by request and reply: by game services, by tools, by one another.
+//! What nodes answer over NATS by request and reply: game services that write, tools that look, and one
+//! another's questions to shards.
 //!
-//! Knows: subjects, queue groups, and who answers them when. Must not know: HTTP, or what comes of a request
-//! (`http` answers those that it is handed).
+//! Knows: subjects, queue groups, who answers when, and who the other nodes are. Must not know: HTTP, or what
+//! comes of a write (`http` answers those that it is handed).
 //!
+//! - `questions`: carries questions to shards of other nodes, and answers theirs
 //! - `write_service`: takes jobs, and answers what came of each
 //! - `write_client`: asks the write service of whichever node owns a shard
 //! - `discovery`: what `nats micro` tools are told of a node's endpoints
 
 mod discovery;
+pub mod questions;
 mod write_client;
 mod write_service;
 

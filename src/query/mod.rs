@@ -13,6 +13,7 @@ pub mod question;
 mod shard_board;
 mod shard_run;
 
+mod answering_shard;
 mod board_view;
 mod read_shards;
 mod remote_shards;
@@ -47,6 +48,7 @@ mod model;
 mod tests;
 
 pub use answer::{Listed, ListedMetadata, MemberEntry, Page, Standing};
+pub use answering_shard::{AnsweringShard, NotAnswered};
 pub use around::{Around, AroundMember, around};
 pub use board_view::{BoardView, ShardStanding, run_in_memory};
 pub use count::{
@@ -56,7 +58,7 @@ pub use count::{
 pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};
 pub use entries_of_member::{BoardSelection, EntriesOfMember, MemberOnBoards, entries_of_member};
-pub use local_shards::{LocalShards, answer_with_metadata};
+pub use local_shards::LocalShards;
 pub use lookup::{Lookup, LookupMembers, lookup};
 pub use member::{MemberOf, member};
 pub use metadata::{fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata};
@@ -67,10 +69,11 @@ pub use range::{Range, range};
 pub use rank::{RanksOf, ScoreRank, ranks_of_scores};
 pub use read::{
     Answer, BoardRead, OfBoard, ReadOptions, ReadReply, ShardsRead, TotalOnly, read, read_in_memory,
+    read_remote,
 };
 pub use read_shards::ReadShards;
 pub use reject_cursor::RejectFilters;
-pub use remote_shards::{ReadError, RemoteShards, ShardClient, ShardUnavailable};
+pub use remote_shards::{AskTerms, NoReply, ReadError, RemoteShards, ShardClient, ShardUnavailable};
 pub use score_at::{ScoreTarget, ScoresAt, score_at, scores_at};
 pub use top::{Start, Top, top};
 pub use trim_scan::{FindTrimPoint, TrimFrom, TrimScan, trim_point_of_position, trim_point_of_score};

@@ -7,7 +7,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::query::{Node, ShardHandle};
+use futures_util::future::BoxFuture;
+
+use crate::cluster::questions::{
+    AskSubjects, AskingShards, Link, OwnerSource, QuestionService, ServiceLimits, ShardEnd, StreamEnds,
+};
+use crate::query::{AnsweringShard, Node, ShardClient, ShardHandle};
 use crate::queue::ThisNode;
 use crate::queue::nats::{
     BoardsStream, Claim, JetStream, NatsShard, OtherShard, Peers, ServiceFacts, Settings, ShardStart,
@@ -18,11 +23,51 @@ use crate::service::nats_writing::NatsWriting;
 use crate::service::opening::OpenedShard;
 use crate::state_lock::Purpose;
 use crate::storage::DataLayout;
-use crate::types::ShardId;
+use crate::types::{Sequence, ShardId};
 use crate::writer::{Registry, WantedBoards};
 
 /// How long a start waits for NATS before it serves what it has.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The questions of nodes to each other.
+pub struct Questions {
+    link: Link,
+    subjects: AskSubjects,
+    pub service: Arc<QuestionService>,
+    peers: Arc<Peers>,
+}
+
+impl Questions {
+    /// Asks all shards: those of this node in memory, the others through their owners.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub async fn ask_all(&self, shard_count: u16) -> Result<Arc<dyn ShardClient>, ServiceError> {
+        let (link, subjects) = (self.link.clone(), self.subjects.clone());
+        let owners = Arc::clone(&self.peers) as Arc<dyn OwnerSource>;
+        let own = self.service.shards();
+        let asking = AskingShards::open(link, subjects, owners, shard_count, own).await;
+        Ok(Arc::new(asking.map_err(std::io::Error::other)?))
+    }
+}
+
+/// Where the streams of this node's shards end.
+struct Ends {
+    nats: Arc<JetStream>,
+    streams: BTreeMap<ShardId, Arc<ShardStream>>,
+}
+
+impl StreamEnds for Ends {
+    fn end(&self, shard: ShardId) -> BoxFuture<'_, Result<ShardEnd, String>> {
+        Box::pin(async move {
+            let stream = self.streams.get(&shard).ok_or("this node does not own the shard")?;
+            let end = self.nats.stream_end(shard).await?;
+            // A rebase counts the stream's sequences from where the shard was.
+            let offset = stream.sequence_offset().ok_or("the stream was not read yet")?;
+            Ok(ShardEnd(Sequence(end + offset)))
+        })
+    }
+}
 
 /// The streams of a node that is starting.
 pub struct NatsStreams {
@@ -102,6 +147,32 @@ impl NatsStreams {
     /// The publishers of the shards that this node does not own.
     pub fn other_publishers(&self) -> impl Iterator<Item = (ShardId, StreamPublisher)> + '_ {
         self.others.iter().map(|other| (other.id, other.publisher.clone()))
+    }
+
+    /// Answers the questions of other nodes to these shards, all that this node owns.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn answer_questions(&self, shards: &[ShardHandle]) -> Result<Questions, ServiceError> {
+        let link = Link::of(&self.nats.open_connection("questions").await?);
+        if self.are_set_up {
+            link.wait_until_connected(SETUP_TIMEOUT).await;
+        }
+        let streams = shards.iter().zip(&self.task_ends);
+        let ends = Ends {
+            nats: Arc::clone(&self.nats),
+            streams: streams.map(|(shard, (_, stream))| (shard.id, Arc::clone(stream))).collect(),
+        };
+        let subjects = AskSubjects::new(&self.nats.prefix());
+        let service = QuestionService::start(
+            link.clone(),
+            subjects.clone(),
+            self.nats.peers.this.name.clone(),
+            shards.iter().map(AnsweringShard::of).collect(),
+            Arc::new(ends),
+            ServiceLimits::default(),
+        );
+        Ok(Questions { link, subjects, service: Arc::new(service), peers: self.peers() })
     }
 
     /// What is known of other nodes.

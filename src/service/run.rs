@@ -88,11 +88,19 @@ pub async fn run(
         threads.push(writer);
         shards.push(handle);
     }
+    let questions = match &streams {
+        Some(streams) => Some(streams.answer_questions(&shards).await?),
+        None => None,
+    };
+    let answering = questions.as_ref().map(|questions| Arc::clone(&questions.service));
     let node = if layout.own.is_first(layout.shards) {
         Node::in_memory(shards)
     } else {
-        let local: Arc<dyn ShardClient> = Arc::new(LocalShards::new(&shards, layout.shards));
-        Node::of_some(shards, local)
+        let all: Arc<dyn ShardClient> = match &questions {
+            Some(questions) => questions.ask_all(layout.shards).await?,
+            None => Arc::new(LocalShards::new(&shards, layout.shards)),
+        };
+        Node::of_some(shards, all)
     };
     let node = Arc::new(node);
     let publishers = Arc::new(Publishers::new(publishers.into_values().collect()));
@@ -133,6 +141,13 @@ pub async fn run(
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads
     // meanwhile, and a shutdown ends it.
+    let shutdown = async move {
+        shutdown.await;
+        // From now on other owners are asked. Requests of this node are still answered.
+        if let Some(answering) = answering {
+            answering.end();
+        }
+    };
     let serving = serve(listener, api, serving(&config.http, &credentials), shutdown);
     tokio::pin!(serving);
     let served = tokio::select! {

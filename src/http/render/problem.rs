@@ -368,6 +368,7 @@ impl From<ReadError> for Problem {
                 let ids: Vec<ShardId> = shards.iter().map(|shard| shard.shard).collect();
                 Self::shard_unavailable(format!("a shard does not answer: {why}")).with_shards(&ids)
             }
+            ReadError::NotYetApplied(_) => Self::not_yet_applied(),
             ReadError::KeptChanging(_) => Self::shard_unavailable(why.to_string()),
         }
     }

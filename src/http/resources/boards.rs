@@ -127,9 +127,8 @@ async fn define_within_limit(
             unread(shards.into_iter().map(|shard| shard.shard).collect(), token.clone())
         }
         // Another node has dropped the board since: the answer is of the moment before.
-        Ok(ReadReply { answer: None, .. }) | Err(ReadError::KeptChanging(_)) => {
-            unread(Vec::new(), token.clone())
-        }
+        Ok(ReadReply { answer: None, .. })
+        | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new(), token.clone()),
     };
     let (definition, total) = answer.unwrap_or_else(|| (Arc::new(definition), 0));
     // A board that is new has no entries anywhere.

@@ -9,7 +9,9 @@
     reason = "a test's numbers are small, and a bad index fails the test"
 )]
 
+mod missing;
 mod moving;
+mod moving_more;
 mod remote;
 
 use std::future::Future;
@@ -478,7 +480,7 @@ fn a_deep_position_is_found_in_a_handful_of_round_trips() {
         for board in [in_memory, BoardView::remote(&remote, name, &known(&definition))] {
             for before in (0..rows.len() as u64).filter(|before| before % 997 < 2) {
                 let index_of = |total| Some(before).filter(|before| *before < total);
-                let (place, round_trips) = ok(find_counting_rounds(&board, index_of, 3));
+                let (place, round_trips) = ok(find_counting_rounds(&board, index_of, 3, false));
                 let place = place.expect("it is on the board");
                 let found = place.entries(3);
                 let expected = model.entries.iter().skip(before as usize).take(3);

@@ -127,6 +127,23 @@ impl JetStream {
         (StreamPublisher { inner: Arc::new(inner) }, closed)
     }
 
+    /// What subjects begin with.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        self.settings.prefix.clone()
+    }
+
+    /// Where the stream of a shard ends, as its leader says.
+    ///
+    /// # Errors
+    /// When nobody says it.
+    pub async fn stream_end(&self, shard: ShardId) -> Result<u64, String> {
+        let name = self.names.jobs_stream(shard);
+        let stream = self.managing.stream(&name).await;
+        let stream = stream.map_err(|error| self.managing.explain(&error))?;
+        Ok(stream.cached_info().state.last_sequence)
+    }
+
     /// Both ends of a shard's queue, and what they share.
     ///
     /// # Errors

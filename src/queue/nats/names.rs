@@ -45,6 +45,18 @@ impl Names {
         !ours && !subject.starts_with('$')
     }
 
+    /// Where some owner of a shard answers questions.
+    #[must_use]
+    pub fn ask_subject(&self, shard: ShardId) -> String {
+        format!("{}.ask.{shard}", self.prefix)
+    }
+
+    /// Where one owner of a shard answers questions.
+    #[must_use]
+    pub fn ask_node_subject(&self, shard: ShardId, node: &NodeName) -> String {
+        format!("{}.ask.{shard}.{}", self.prefix, key_of(node))
+    }
+
     /// The prefix of the subjects on which nodes receive replies. It differs from other clients' prefixes, so
     /// that the operator can deny those clients permission to read it.
     pub fn inbox(&self) -> String {
@@ -214,6 +226,9 @@ mod tests {
         assert_eq!(names.jobs_stream(ShardId(3)), "RANKTREE_JOBS_3");
         assert_eq!(names.jobs_subject(ShardId(3)), "ranktree.jobs.3");
         assert_eq!(names.control_subject(ShardId(3)), "ranktree.control.3");
+        assert_eq!(names.ask_subject(ShardId(3)), "ranktree.ask.3");
+        let node = NodeName::new("eu.1:8080").expect("a good name");
+        assert_eq!(names.ask_node_subject(ShardId(3), &node), "ranktree.ask.3.eu=2E1=3A8080");
         assert_eq!(names.rejects_subject(ShardId(0)), "ranktree.rejects.0");
         assert_eq!(names.write_subject(ShardId(7)), "ranktree.write.7");
         for board in ["arena", "a.b", "a..", "A:b-c_d"] {
