@@ -127,6 +127,8 @@ pub(super) fn on_moving_boards(
         (2_000, 16, 1, 30),
         (3_000, 3, 1, 1_000),
         (5, 3, 1, 3),
+        // More entries share a score than a run shows.
+        (1_500, 3, 2, 3),
     ] {
         for _ in 0..6 {
             seed += 1;
@@ -291,7 +293,7 @@ fn positions_and_percentiles_are_of_the_sequences_named() {
         }
     });
     answered += count.get();
-    assert!(answered > 600, "most positions have an answer, however the board moves: {answered} of 720");
+    assert!(answered > 600, "most positions have an answer, however the board moves: {answered} of 840");
 }
 
 fn first_sequences(moving: &MovingShards) -> Vec<(ShardId, Sequence)> {
