@@ -21,6 +21,7 @@
 //! - [`snapshot`]: copies of all shards, and how they are put in place
 //! - [`query`]: reads, summed and merged over shards
 //! - [`queue`]: where jobs come from, and where writes are published; it and [`query`] do not know each other
+//! - [`cluster`]: what nodes do for each other: copies of shards
 //! - [`http`]: the API
 //! - [`loadgen`]: a load generator for a running service, and what it measured
 //! - [`config`]: the settings
@@ -59,6 +60,8 @@ pub mod snapshot;
 pub mod query;
 
 pub mod queue;
+
+pub mod cluster;
 
 pub mod http;
 

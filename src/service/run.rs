@@ -20,7 +20,7 @@ use crate::service::nats::NatsStreams;
 use crate::service::opening::load_shards;
 use crate::service::writers::Common;
 use crate::service::{ServiceError, board_repair, this_node, writers};
-use crate::snapshot::Snapshots;
+use crate::snapshot::{Snapshots, StagedCopies};
 use crate::state_lock::Purpose;
 use crate::writer::{Parking, Registry, ShardState};
 
@@ -49,6 +49,13 @@ pub async fn run(
 ) -> Result<(), ServiceError> {
     let mut credentials = CredentialFiles::load(&config.http)?;
     let mut shutdown = Box::pin(shutdown);
+    let staged = match config.nats {
+        Some(_) => Some(StagedCopies::open(&config.data_dir).map_err(ServiceError::DataDirectory)?),
+        None => {
+            StagedCopies::complete(&config.data_dir).map_err(ServiceError::DataDirectory)?;
+            None
+        }
+    };
     let Some(opened) = load_shards(config, &mut shutdown).await? else { return Ok(()) };
     let registry = Arc::new(Registry::new(config.auto_create));
     for shard in &opened {
@@ -92,8 +99,8 @@ pub async fn run(
     } else {
         Duration::ZERO
     };
-    let boards = if let Some(streams) = streams {
-        Some(streams.run(&node, &registry))
+    let boards = if let (Some(streams), Some(staged)) = (streams, staged) {
+        Some(streams.run(&node, &registry, &config.data_dir, staged).await?)
     } else {
         board_repair::complete_changes(&node, &publishers, &registry).await;
         tokio::spawn(board_repair::forget_completed_drops(Arc::downgrade(&node), Arc::clone(&registry)));

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::snapshot::manifest::{Manifest, ManifestError, ManifestFile, ManifestShard};
+use crate::snapshot::one_shard::STAGED as COPIES;
 use crate::snapshot::swap::{Plan, STAGED, SwapError};
 use crate::storage::{
     DirectoryLock, Progress, StorageError, StorageResources, Store, make_private_directory, shard_directory,
@@ -25,7 +26,7 @@ const CACHE_BYTES: usize = 64 << 20;
 /// How the names of folders begin that take what was there before.
 const BEFORE: &str = "before-restore-";
 /// What a data directory may hold and still be called empty: what a file system or a restore leaves.
-const NOTHING: [&str; 3] = ["lost+found", STAGED, "RESTORING.new"];
+const NOTHING: [&str; 4] = ["lost+found", STAGED, COPIES, "RESTORING.new"];
 
 /// What a restore did.
 #[derive(Debug)]
@@ -96,6 +97,8 @@ pub fn restore(
     }
     let staged = data_dir.join(STAGED);
     remove(&staged)?;
+    // A start must not put a copy in place that was of the shards of before.
+    remove(&data_dir.join(COPIES))?;
     let checked = stage(&manifest, from, &staged, progress).and_then(|()| {
         manifest.shards.iter().try_for_each(|shard| check(&manifest, shard, &staged, progress))
     });
@@ -215,24 +218,39 @@ fn check(
     progress: Progress<'_>,
 ) -> Result<(), RestoreError> {
     let id = ShardId(shard.shard);
-    let unusable = |error| RestoreError::Unusable { shard: id, error };
+    let states = (shard.applied_sequence, shard.stream.as_str());
+    let findings = findings_in(&shard_directory(staged, id), (id, manifest.shard_count), states, progress)
+        .map_err(|error| RestoreError::Unusable { shard: id, error })?;
+    if findings.is_empty() { Ok(()) } else { Err(RestoreError::Damaged { shard: id, findings }) }
+}
+
+/// Opens a copy of a shard without writing, and describes all that is wrong with it.
+///
+/// # Arguments
+/// - `states`: the applied sequence and the stream that it must hold
+///
+/// # Errors
+/// When it cannot be opened.
+pub(super) fn findings_in(
+    directory: &Path,
+    (id, shards): (ShardId, u16),
+    states: (u64, &str),
+    progress: Progress<'_>,
+) -> Result<Vec<String>, StorageError> {
     let resources = StorageResources::new(CACHE_BYTES, 1);
-    let store = Store::open_for_reading(&shard_directory(staged, id), id, manifest.shard_count, &resources);
-    let store = store.map_err(unusable)?;
-    let meta = store.meta().map_err(unusable)?;
-    let (mut findings, mut parked) = (Vec::new(), Vec::new());
-    match meta {
-        Some(meta) if (meta.applied_sequence, &meta.stream) == (shard.applied_sequence, &shard.stream) => {
-            findings = verify(&store, progress).map_err(unusable)?.1;
-            parked = verify_parked(&store, &lines_of, progress).map_err(unusable)?.1;
+    let store = Store::open_for_reading(directory, id, shards, &resources)?;
+    let mut findings = Vec::new();
+    match store.meta()? {
+        Some(meta) if (meta.applied_sequence, meta.stream.as_str()) == states => {
+            findings.append(&mut verify(&store, progress)?.1);
+            findings.append(&mut verify_parked(&store, &lines_of, progress)?.1);
         }
         found => findings.push(format!(
             "its manifest states the applied sequence {} of the stream {:?}, but its files hold {:?}",
-            shard.applied_sequence,
-            shard.stream,
+            states.0,
+            states.1,
             found.map(|meta| (meta.applied_sequence, meta.stream))
         )),
     }
-    findings.append(&mut parked);
-    if findings.is_empty() { Ok(()) } else { Err(RestoreError::Damaged { shard: id, findings }) }
+    Ok(findings)
 }

@@ -35,9 +35,10 @@ pub use checkpoint::{Checkpoint, CheckpointPhase, STAGED_FILE_BYTES};
 pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
-pub use files::{DirectoryLock, holds_a_database, mark_shards};
+pub use files::{DirectoryLock, holds_a_database, is_of_a_database, mark_shards};
 pub use layout::{
-    FilledFrom, RESTORING, check_marked, filled_from, known_shards, missing_shard, shard_directory, shards_in,
+    FilledFrom, RESTORING, check_marked, filled_from, has_lost, known_shards, missing_shard, shard_directory,
+    shards_in,
 };
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;

@@ -10,6 +10,7 @@ use crate::job::{Job, Reject};
 use crate::state::{Applied, Incarnation, RecordNumber, TrimPoint};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::writer::health::ShardState;
+use crate::writer::install::CopyToInstall;
 use crate::writer::outcome::{CommitFailed, MessageOutcome};
 
 /// One message of a shard's queue.
@@ -160,6 +161,12 @@ pub trait JobSource: Send {
     /// Whether the source has ended. Does not fetch.
     fn has_ended(&self) -> bool {
         false
+    }
+
+    /// A copy of the shard that is to replace what the writer has, if the queue no longer holds what comes
+    /// after the applied sequence. It is given once.
+    fn copy_to_install(&mut self) -> Option<CopyToInstall> {
+        None
     }
 
     /// The identity of the queue, which is stored with what was applied from it.

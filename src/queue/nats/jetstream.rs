@@ -19,7 +19,7 @@ use crate::queue::nats::publish::pending_replies::PendingReplies;
 use crate::queue::nats::publish::stream_publisher::{Inner, StreamPublisher};
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::this_node::ThisNode;
-use crate::types::{Sequence, ShardId};
+use crate::types::{NodeName, Sequence, ShardId};
 use crate::writer::Health;
 
 /// What an operator sets about NATS.
@@ -90,6 +90,33 @@ impl JetStream {
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
         let peers = Arc::new(Peers::new(this, settings.forget_after));
         Ok(Self { settings, names, shards, managing, publishing, prepared, process, peers })
+    }
+
+    /// Opens a connection of its own for copies, so that they delay nothing else.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn open_copies_connection(&self) -> Result<Connection, SetupError> {
+        let opened = Connection::open(&self.settings.access, &self.names.inbox(), "copy").await;
+        opened.map_err(SetupError::Connection)
+    }
+
+    /// The subject on which a node is asked for copies of a shard.
+    #[must_use]
+    pub fn copy_subject(&self, node: &NodeName, shard: ShardId) -> String {
+        self.names.copy_subject(node, shard)
+    }
+
+    /// The subjects on which this node is asked for copies.
+    #[must_use]
+    pub fn own_copy_subjects(&self) -> String {
+        self.names.copy_subjects(&self.peers.this.name)
+    }
+
+    /// The number of shards, as the streams' metadata have it.
+    #[must_use]
+    pub fn shards(&self) -> u16 {
+        self.shards
     }
 
     /// Both ends of a shard's queue, and what they share.

@@ -25,10 +25,14 @@ pub fn schemas() -> Value {
             "description": "With NATS: how full its stream is; `null` until it was first read.",
             "anyOf": [component("Stream"), {"type": "null"}]
         },
+        "copying": {
+            "description": "With NATS: the copy of another node's data that is being fetched; `null` if none is.",
+            "anyOf": [component("Copying"), {"type": "null"}]
+        },
         "checkpoint_sequence": count("What the last checkpoint holds."),
         "owners": array(component("Owner"))
     });
-    let with_nats_only = ["parked", "stream"];
+    let with_nats_only = ["parked", "stream", "copying"];
     let required: Vec<String> = shard
         .as_object()
         .map(|fields| {
@@ -43,6 +47,14 @@ pub fn schemas() -> Value {
     let codes: Vec<&str> = PROBLEMS.iter().map(|problem| problem.code).collect();
     json!({
         "Shard": object_with("The state of a shard.", shard.clone(), &required),
+        "Copying": object(
+            "A copy of a shard on its way from another node.",
+            json!({
+                "from": {"type": "string", "description": "The node that gives it."},
+                "bytes": count("Bytes that have arrived. Once all have, the copy is checked and loaded."),
+                "total": count("Bytes of all files.")
+            })
+        ),
         "Stream": object(
             "How full a shard's stream is, as it was read a second ago or less. The bytes of the parts are estimates.",
             json!({

@@ -295,6 +295,22 @@ impl Peers {
         std::mem::take(deletable)
     }
 
+    /// Whether all floors were read, so that all owners are known.
+    #[must_use]
+    pub fn knows_owners(&self) -> bool {
+        matches!(self.known.lock().floors_read, Some(Ok(())))
+    }
+
+    /// The floor that a data directory has stored of a shard, as of what was read.
+    #[must_use]
+    pub fn floor_of(&self, shard: ShardId, directory: &str) -> Option<u64> {
+        let known = self.known.lock();
+        let mut floors = known.floors.iter().filter(|((of, _), _)| *of == shard);
+        floors.find_map(|(_, floor)| {
+            floor.said.as_ref().ok().filter(|said| said.directory == directory).map(|said| said.sequence)
+        })
+    }
+
     /// Why this node has no entries of its own, if it cannot have any.
     pub fn own_problem(&self) -> Option<String> {
         self.known.lock().own_problem.clone()

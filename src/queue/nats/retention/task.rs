@@ -210,7 +210,7 @@ impl JetStream {
         let checkpoint = || shared.health.checkpoint_sequence();
         let identity = shared.stream();
         let purged = PurgedStream { identity: &identity, first: snapshot.first };
-        state.floors = self.peers.floors(shard.id, purged);
+        state.floors = self.peers.floors(shard.id, purged).with_given(shared.copies.given());
         state.report.note_holder(shared, &state.floors);
         // Sizes are estimates, so one purge may make too little room.
         while let Some(purge) = state.retention.purge(&snapshot, checkpoint(), keeps, &state.floors) {
