@@ -191,11 +191,12 @@ async fn all_started(node: &Node) {
     }
 }
 
-/// Waits until every shard has caught up or halted, but no longer than `catch_up_timeout`.
+/// Waits until every shard has caught up or halted, but no longer than `catch_up_timeout`. A shard that is
+/// getting a copy of another node's data is not waited for.
 async fn all_live(node: &Node, catch_up_timeout: Duration) {
     let deadline = tokio::time::Instant::now() + catch_up_timeout;
     for shard in &node.shards {
-        while matches!(shard.health.state(), ShardState::CatchingUp(_)) {
+        while matches!(shard.health.state(), ShardState::CatchingUp(_)) && shard.health.copying().is_none() {
             if tokio::time::Instant::now() >= deadline {
                 return;
             }

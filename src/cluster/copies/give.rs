@@ -30,6 +30,9 @@ const ANSWERED_AT_ONCE: usize = 8;
 /// For how long the floor holds after a copy was let go of, if the other's floor was not read by then.
 const HELD_AFTER: Duration = Duration::from_secs(60);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// Floors are stored every two seconds.
+const FLOOR_TIMEOUT: Duration = Duration::from_secs(10);
+const FLOOR_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
 /// A copy that is out, or for whose sake the floor is still held.
@@ -157,7 +160,9 @@ impl Giver {
         if let Some(damage) = shard.health.damage() {
             return Err(format!("the shard's files are damaged here: {damage}"));
         }
-        if stream.is_empty() || shard.stream.copies.need().borrow().is_some() {
+        // Until its own floor is stored, nothing holds the stream for this node or for the other.
+        let has_floor = shard.stream.copies.stored().borrow().is_some();
+        if stream.is_empty() || !has_floor || shard.stream.copies.need().borrow().is_some() {
             return Err("the shard does not follow its stream here yet; ask later".to_owned());
         }
         if stream != asked.stream {
@@ -179,7 +184,7 @@ impl Giver {
             files: Vec::new(),
         });
         self.update_floors();
-        let made = self.make(shard, &asked);
+        let made = self.wait_for_floor(shard, &stream).and_then(|()| self.make(shard, &asked));
         {
             let mut given = self.given.lock();
             let at = given.iter().position(|given| {
@@ -207,6 +212,24 @@ impl Giver {
             }
         }
         made
+    }
+
+    /// Waits until the others can read the floor that is held. The one that was stored before may be below
+    /// what this node has purged since, and then it does not count.
+    fn wait_for_floor(&self, shard: &NatsShard, stream: &str) -> Result<(), String> {
+        let (copies, since) = (&shard.stream.copies, Instant::now());
+        let stored = copies.stored();
+        let is_stored = || {
+            let given = copies.given();
+            stored.borrow().as_ref().is_some_and(|(of, floor)| of == stream && Some(*floor) == given)
+        };
+        while !is_stored() {
+            if since.elapsed() >= FLOOR_TIMEOUT {
+                return Err("this node could not store what it needs of the stream; ask later".to_owned());
+            }
+            std::thread::sleep(FLOOR_LOOK_INTERVAL);
+        }
+        Ok(())
     }
 
     fn make(&self, shard: &NatsShard, asked: &Asked) -> Result<OfferedCopy, String> {

@@ -136,15 +136,25 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
         allowed.iter().filter(|pattern| !used(pattern)).cloned().collect::<Vec<_>>()
     };
     let mut score = 5;
-    let mut lacking = missing();
+    // Nodes ask each other for copies, and there is one node so far.
+    let but_copies = |lacking: Vec<String>| {
+        lacking.into_iter().filter(|subject| *subject != "ranktree.copy.*.*").collect::<Vec<_>>()
+    };
+    let mut lacking = but_copies(missing());
     let deadline = std::time::Instant::now() + PATIENCE;
     while !lacking.is_empty() {
         assert!(std::time::Instant::now() < deadline, "nodes do not need {lacking:?}");
         score += 1;
         // A change is needed for a checkpoint, after which the stream is purged.
         assert_eq!(client.put(&path, &json!({ "score": score })).0, 200);
-        lacking = missing();
+        lacking = but_copies(missing());
     }
+    // A stream was purged, so a new node needs a copy.
+    let mut second = start_node(&server);
+    assert_eq!(missing(), [""; 0]);
+    assert!(second.terminate().success());
+    assert!(!second.log().contains("ermissions"), "{}", second.log());
+    second.verify();
     assert!(node.terminate().success());
     // These permissions are also enough to rebase onto a stream that was created again.
     runtime.block_on(async {
@@ -272,6 +282,7 @@ fn game_services_can_publish_nothing_but_jobs() {
             ("ranktree.control.0", "{}"),
             ("ranktree.boards.arena", "{}"),
             ("ranktree.rejects.0", "{}"),
+            ("ranktree.copy.a.0", "{}"),
             ("$KV.RANKTREE_NODES.a", "{}"),
             ("$KV.RANKTREE_FLOORS.a.0", "{}"),
             ("ranktree.jobs", "{}"),
@@ -348,7 +359,14 @@ fn nobody_receives_messages_beyond_their_permissions() {
     let heard = runtime.block_on(async {
         let mut heard = Vec::new();
         for client in [game, rejects] {
-            for subject in [">", "_INBOX.ranktree.>", "ranktree.jobs.*", "ranktree.control.*", "$JS.>"] {
+            for subject in [
+                ">",
+                "_INBOX.ranktree.>",
+                "ranktree.jobs.*",
+                "ranktree.control.*",
+                "ranktree.copy.*.*",
+                "$JS.>",
+            ] {
                 heard.push(client.subscribe(subject).await.expect("it is sent"));
             }
             client.flush().await.expect("the server answers");
