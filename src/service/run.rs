@@ -49,13 +49,12 @@ pub async fn run(
 ) -> Result<(), ServiceError> {
     let mut credentials = CredentialFiles::load(&config.http)?;
     let mut shutdown = Box::pin(shutdown);
-    let staged = match config.nats {
-        Some(_) => Some(StagedCopies::open(&config.data_dir).map_err(ServiceError::DataDirectory)?),
-        None => {
-            StagedCopies::complete(&config.data_dir).map_err(ServiceError::DataDirectory)?;
-            None
-        }
+    let staged = if config.nats.is_some() {
+        StagedCopies::open(&config.data_dir).map(Some)
+    } else {
+        StagedCopies::complete(&config.data_dir).map(|()| None)
     };
+    let staged = staged.map_err(ServiceError::DataDirectory)?;
     let Some(opened) = load_shards(config, &mut shutdown).await? else { return Ok(()) };
     let registry = Arc::new(Registry::new(config.auto_create));
     for shard in &opened {

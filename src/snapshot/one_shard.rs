@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::snapshot::restore::findings_in;
+use crate::snapshot::check::findings_in;
 use crate::storage::{
     DirectoryLock, Progress, StorageError, make_private_directory, shard_directory, shards_in,
 };

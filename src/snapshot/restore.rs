@@ -11,18 +11,15 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::snapshot::check::findings_in;
 use crate::snapshot::manifest::{Manifest, ManifestError, ManifestFile, ManifestShard};
 use crate::snapshot::one_shard::STAGED as COPIES;
 use crate::snapshot::swap::{Plan, STAGED, SwapError};
 use crate::storage::{
-    DirectoryLock, Progress, StorageError, StorageResources, Store, make_private_directory, shard_directory,
-    shards_in, verify, verify_parked,
+    DirectoryLock, Progress, StorageError, make_private_directory, shard_directory, shards_in,
 };
 use crate::types::ShardId;
-use crate::writer::lines_of;
 
-/// Enough to read ahead with; nothing is read twice.
-const CACHE_BYTES: usize = 64 << 20;
 /// How the names of folders begin that take what was there before.
 const BEFORE: &str = "before-restore-";
 /// What a data directory may hold and still be called empty: what a file system or a restore leaves.
@@ -222,35 +219,4 @@ fn check(
     let findings = findings_in(&shard_directory(staged, id), (id, manifest.shard_count), states, progress)
         .map_err(|error| RestoreError::Unusable { shard: id, error })?;
     if findings.is_empty() { Ok(()) } else { Err(RestoreError::Damaged { shard: id, findings }) }
-}
-
-/// Opens a copy of a shard without writing, and describes all that is wrong with it.
-///
-/// # Arguments
-/// - `states`: the applied sequence and the stream that it must hold
-///
-/// # Errors
-/// When it cannot be opened.
-pub(super) fn findings_in(
-    directory: &Path,
-    (id, shards): (ShardId, u16),
-    states: (u64, &str),
-    progress: Progress<'_>,
-) -> Result<Vec<String>, StorageError> {
-    let resources = StorageResources::new(CACHE_BYTES, 1);
-    let store = Store::open_for_reading(directory, id, shards, &resources)?;
-    let mut findings = Vec::new();
-    match store.meta()? {
-        Some(meta) if (meta.applied_sequence, meta.stream.as_str()) == states => {
-            findings.append(&mut verify(&store, progress)?.1);
-            findings.append(&mut verify_parked(&store, &lines_of, progress)?.1);
-        }
-        found => findings.push(format!(
-            "its manifest states the applied sequence {} of the stream {:?}, but its files hold {:?}",
-            states.0,
-            states.1,
-            found.map(|meta| (meta.applied_sequence, meta.stream))
-        )),
-    }
-    Ok(findings)
 }

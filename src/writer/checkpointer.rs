@@ -101,8 +101,8 @@ impl Checkpointer {
         self.changes += changes;
     }
 
-    /// The shard was replaced by another one, whose log holds so many changes after its last checkpoint. If it
-    /// has any, a checkpoint is due: what a start says that it needs of the stream goes by the last one.
+    /// The shard was replaced by another one, whose log holds so many changes after its last checkpoint. If
+    /// it has any, a checkpoint is due: what a start says that it needs of the stream goes by the last one.
     pub fn begin_anew(&mut self, changes: u64) {
         let now = Instant::now();
         self.changes = changes;

@@ -6,15 +6,12 @@
 
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
 use crate::state::Applied;
 use crate::state_lock::Purpose;
 use crate::storage::{StorageError, TreesFrom, mark_rebuilt, recover};
-use crate::types::Sequence;
 use crate::writer::health::ShardState;
 use crate::writer::reopen::BatchWaiters;
-use crate::writer::source::JobSource;
+use crate::writer::source::{CopyToInstall, JobSource};
 use crate::writer::writer_loop::Writer;
 
 /// Why clients are told that an outcome is unknown that they still wait for.
@@ -22,16 +19,6 @@ const REPLACED: &str = "the shard's data was replaced by a copy of another node'
 /// Pauses between attempts to put the copy in place and to open it.
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-
-/// A checked copy of the shard, which waits to be put in the place of what the writer has.
-pub struct CopyToInstall {
-    /// The applied sequence that it holds.
-    pub applied: Sequence,
-    /// Puts its files in place. It is called while the store is closed, and again after a failure.
-    pub put_in_place: Box<dyn FnMut() -> Result<(), StorageError> + Send>,
-    /// Told once the shard goes on from the copy. Dropped if the copy was not needed any more.
-    pub done: oneshot::Sender<()>,
-}
 
 impl<S: JobSource> Writer<S> {
     /// Goes on from a copy of the shard. Readers see the state of before until the copy is loaded, marked

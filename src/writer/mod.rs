@@ -38,7 +38,6 @@ pub use checkpoint_gate::CheckpointGate;
 pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
 pub use health::{CopyProgress, Health, ShardState};
-pub use install::CopyToInstall;
 pub use outcome::{
     BoardOutcome, CommitFailed, JobOutcome, MessageOutcome, ParkedOutcome, ShardRanking, UnparkedOutcome,
 };
@@ -49,7 +48,8 @@ pub use registry::{BoardLookup, DefineRefused, Defined, MAX_BOARDS, RegisteredBo
 pub use reject_log::RejectLog;
 pub use reject_retention::RejectRetention;
 pub use source::{
-    BadJob, BatchLimits, Fetched, JobSource, Message, OriginChanged, Outcome, OutcomeSender, Payload,
+    BadJob, BatchLimits, CopyToInstall, Fetched, JobSource, Message, OriginChanged, Outcome, OutcomeSender,
+    Payload,
 };
 pub use wanted::WantedBoards;
 pub use writer_loop::Writer;

@@ -8,9 +8,9 @@ use tokio::sync::oneshot;
 use crate::board::Definition;
 use crate::job::{Job, Reject};
 use crate::state::{Applied, Incarnation, RecordNumber, TrimPoint};
+use crate::storage::StorageError;
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::writer::health::ShardState;
-use crate::writer::install::CopyToInstall;
 use crate::writer::outcome::{CommitFailed, MessageOutcome};
 
 /// One message of a shard's queue.
@@ -134,6 +134,16 @@ pub struct OriginChanged {
     /// The new origin, which [`JobSource::stream`] returns from now on.
     pub stream: String,
     /// The writer sends this once the new origin is on disk, together with all messages before it.
+    pub done: oneshot::Sender<()>,
+}
+
+/// A checked copy of the shard, which waits to be put in the place of what the writer has.
+pub struct CopyToInstall {
+    /// The applied sequence that it holds.
+    pub applied: Sequence,
+    /// Puts its files in place. It is called while the store is closed, and again after a failure.
+    pub put_in_place: Box<dyn FnMut() -> Result<(), StorageError> + Send>,
+    /// Told once the shard goes on from the copy. Dropped if the copy was not needed any more.
     pub done: oneshot::Sender<()>,
 }
 

@@ -16,7 +16,8 @@ use bytes::Bytes;
 use futures_util::StreamExt as _;
 use tokio::sync::oneshot;
 
-use crate::cluster::copies::protocol::{self, Answer, CHUNK_HEADER_BYTES, ChunkError, OfferedCopy, Question};
+use crate::cluster::copies::pieces::{Piece, pieces};
+use crate::cluster::copies::protocol::{self, Answer, ChunkError, OfferedCopy, Question};
 use crate::cluster::copies::receive::{Files, fault_of};
 use crate::metrics as names;
 use crate::queue::nats::{Connection, JetStream, NatsShard, NeededCopy};
@@ -227,7 +228,7 @@ impl Fetch<'_> {
                 Ok(Ok(findings)) => break findings,
                 Ok(Err(_)) => return Err(NotFetched::Damaged("checking it panicked".to_owned())),
                 Err(_) => {
-                    tracing::info!(%shard, seconds = began.elapsed().as_secs(), "still checking the copy that was fetched")
+                    tracing::info!(%shard, seconds = began.elapsed().as_secs(), "still checking the copy that was fetched");
                 }
             }
         };
@@ -271,42 +272,9 @@ fn fault_of_offer(offered: &OfferedCopy, needed: &NeededCopy, shards: u16, appli
     fault_of(&offered.files)
 }
 
-/// A part of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Piece {
-    file: u32,
-    offset: u64,
-    length: u64,
-}
-
-/// All files in pieces, in order. Files that are empty have none.
-fn pieces(files: &[(String, u64)], chunk_bytes: u64) -> impl Iterator<Item = Piece> {
-    let chunk_bytes = chunk_bytes.saturating_sub(count(CHUNK_HEADER_BYTES)).max(1);
-    (0..).zip(files).flat_map(move |(file, (_, bytes))| {
-        (0..bytes.div_ceil(chunk_bytes)).map(move |number| {
-            let offset = number * chunk_bytes;
-            Piece { file, offset, length: chunk_bytes.min(bytes - offset) }
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn pieces_cover_every_byte_of_every_file_once() {
-        let sizes = [0, 1, 10, 11, 20, 0, 35];
-        let files: Vec<_> = sizes.iter().map(|bytes| (String::new(), *bytes)).collect();
-        let mut ends = vec![0; sizes.len()];
-        for piece in pieces(&files, 10 + count(CHUNK_HEADER_BYTES)) {
-            let end = ends.get_mut(usize::try_from(piece.file).expect("few")).expect("there is such a file");
-            assert_eq!(piece.offset, *end);
-            assert!(piece.length > 0 && piece.length <= 10, "{piece:?}");
-            *end += piece.length;
-        }
-        assert_eq!(ends, sizes);
-    }
 
     #[test]
     fn an_offer_that_does_not_continue_with_the_stream_or_is_unreadable_is_refused_in_words() {

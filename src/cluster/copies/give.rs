@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 use async_nats::Message;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
+use crate::cluster::copies::given::GivenCopies;
 use crate::cluster::copies::protocol::{self, Answer, CHUNK_HEADER_BYTES, OfferedCopy, Question};
 use crate::metrics::{self as names, figure};
 use crate::queue::nats::{Connection, JetStream, NatsShard};
@@ -27,27 +27,11 @@ use crate::writer::ShardState;
 
 /// Questions that are answered at a time, each with a chunk in memory at most.
 const ANSWERED_AT_ONCE: usize = 8;
-/// For how long the floor holds after a copy was let go of, if the other's floor was not read by then.
-const HELD_AFTER: Duration = Duration::from_secs(60);
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 /// Floors are stored every two seconds.
 const FLOOR_TIMEOUT: Duration = Duration::from_secs(10);
 const FLOOR_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
-
-/// A copy that is out, or for whose sake the floor is still held.
-struct Given {
-    /// `None`: it is being made.
-    copy: Option<String>,
-    shard: ShardId,
-    /// The data directory of the node that fetches it.
-    directory: String,
-    /// No message after this one may be purged. While the copy is made, its own is not known.
-    sequence: u64,
-    /// When it was let go of.
-    ended: Option<Instant>,
-    files: Vec<String>,
-}
 
 /// Gives copies.
 pub struct Giver {
@@ -55,7 +39,7 @@ pub struct Giver {
     connection: Connection,
     shards: Vec<NatsShard>,
     snapshots: Snapshots,
-    given: Mutex<Vec<Given>>,
+    given: GivenCopies,
     permits: Arc<Semaphore>,
 }
 
@@ -69,7 +53,7 @@ impl Giver {
         let snapshots = Snapshots::for_nodes(data_dir);
         snapshots.clear();
         let permits = Arc::new(Semaphore::new(ANSWERED_AT_ONCE));
-        Arc::new(Self { nats, connection, shards, snapshots, given: Mutex::default(), permits })
+        Arc::new(Self { nats, connection, shards, snapshots, given: GivenCopies::default(), permits })
     }
 
     /// Answers questions for as long as the service runs.
@@ -127,7 +111,7 @@ impl Giver {
         match protocol::read(question) {
             Ok(Question::Begin { node, directory, shards, stream, first, storage }) => {
                 let asked = Asked { node, directory, shards, stream, first, storage };
-                match self.begin(shard, asked) {
+                match self.begin(shard, &asked) {
                     Ok(offered) => self.offer(offered),
                     Err(why) => refused(why),
                 }
@@ -143,7 +127,7 @@ impl Giver {
         }
     }
 
-    fn begin(&self, shard: &NatsShard, asked: Asked) -> Result<OfferedCopy, String> {
+    fn begin(&self, shard: &NatsShard, asked: &Asked) -> Result<OfferedCopy, String> {
         let stream = shard.stream.stream();
         if asked.shards != self.nats.shards() {
             return Err(format!("it has {} shards, and this node {}", asked.shards, self.nats.shards()));
@@ -171,37 +155,14 @@ impl Giver {
         if shard.stream.sequence_offset() != Some(0) {
             return Err("the shard is being rebased here; ask later".to_owned());
         }
-        for earlier in self.copies_of(shard.id, &asked.directory) {
+        for earlier in self.given.of(shard.id, &asked.directory) {
             self.release(&earlier);
         }
         // Held before the copy is made.
-        self.given.lock().push(Given {
-            copy: None,
-            shard: shard.id,
-            directory: asked.directory.clone(),
-            sequence: shard.health.checkpoint_sequence(),
-            ended: None,
-            files: Vec::new(),
-        });
+        self.given.begin(shard.id, &asked.directory, shard.health.checkpoint_sequence());
         self.update_floors();
-        let made = self.wait_for_floor(shard, &stream).and_then(|()| self.make(shard, &asked));
-        {
-            let mut given = self.given.lock();
-            let at = given.iter().position(|given| {
-                given.copy.is_none() && given.shard == shard.id && given.directory == asked.directory
-            });
-            match (at, &made) {
-                (Some(at), Ok(offered)) => {
-                    if let Some(given) = given.get_mut(at) {
-                        given.copy = Some(offered.copy.clone());
-                        given.sequence = offered.sequence;
-                        given.files = offered.files.iter().map(|(name, _)| name.clone()).collect();
-                    }
-                }
-                (Some(at), Err(_)) => drop(given.swap_remove(at)),
-                (None, _) => {}
-            }
-        }
+        let made = wait_for_floor(shard, &stream).and_then(|()| self.make(shard, asked));
+        self.given.end_making(shard.id, &asked.directory, made.as_ref().ok());
         self.update_floors();
         match &made {
             Ok(offered) => {
@@ -212,24 +173,6 @@ impl Giver {
             }
         }
         made
-    }
-
-    /// Waits until the others can read the floor that is held. The one that was stored before may be below
-    /// what this node has purged since, and then it does not count.
-    fn wait_for_floor(&self, shard: &NatsShard, stream: &str) -> Result<(), String> {
-        let (copies, since) = (&shard.stream.copies, Instant::now());
-        let stored = copies.stored();
-        let is_stored = || {
-            let given = copies.given();
-            stored.borrow().as_ref().is_some_and(|(of, floor)| of == stream && Some(*floor) == given)
-        };
-        while !is_stored() {
-            if since.elapsed() >= FLOOR_TIMEOUT {
-                return Err("this node could not store what it needs of the stream; ask later".to_owned());
-            }
-            std::thread::sleep(FLOOR_LOOK_INTERVAL);
-        }
-        Ok(())
     }
 
     fn make(&self, shard: &NatsShard, asked: &Asked) -> Result<OfferedCopy, String> {
@@ -283,12 +226,7 @@ impl Giver {
     }
 
     fn read(&self, shard: ShardId, copy: &str, file: u32, offset: u64, length: u64) -> Bytes {
-        let name = {
-            let given = self.given.lock();
-            let held = given.iter().find(|given| given.copy.as_deref() == Some(copy) && given.shard == shard);
-            let at = usize::try_from(file).unwrap_or(usize::MAX);
-            held.filter(|held| held.ended.is_none()).and_then(|held| held.files.get(at).cloned())
-        };
+        let name = self.given.file(shard, copy, file);
         let Some(name) = name else {
             return refused(
                 "this node does not hold that copy any more: it was not asked for, or the node was started again",
@@ -305,12 +243,6 @@ impl Giver {
         }
     }
 
-    fn copies_of(&self, shard: ShardId, directory: &str) -> Vec<String> {
-        let given = self.given.lock();
-        let same = given.iter().filter(|given| given.shard == shard && given.directory == directory);
-        same.filter_map(|given| given.copy.clone()).collect()
-    }
-
     fn release(&self, copy: &str) {
         // It may be gone already.
         let _ = self.snapshots.release(copy);
@@ -319,26 +251,34 @@ impl Giver {
 
     /// Holds each shard's floor at the lowest of its copies.
     fn update_floors(&self) {
-        let mut given = self.given.lock();
-        for copy in given.iter_mut().filter(|given| given.ended.is_none()) {
-            if copy.copy.as_ref().is_some_and(|copy| !self.snapshots.holds(copy)) {
-                copy.ended = Some(Instant::now());
+        let hold = |shard, sequence| {
+            if let Some(owned) = self.shards.iter().find(|owned| owned.id == shard) {
+                owned.stream.copies.hold_given(sequence);
             }
-        }
-        let peers = &self.nats.peers;
-        given.retain(|given| {
-            given.ended.is_none_or(|ended| {
-                let floor = peers.floor_of(given.shard, &given.directory);
-                ended.elapsed() < HELD_AFTER && floor.is_none_or(|floor| floor < given.sequence)
-            })
-        });
-        for shard in &self.shards {
-            let of_shard = given.iter().filter(|given| given.shard == shard.id);
-            shard.stream.copies.hold_given(of_shard.map(|given| given.sequence).min());
-        }
-        let out = given.iter().filter(|given| given.ended.is_none()).count();
+        };
+        let (ids, peers) = (self.shards.iter().map(|shard| shard.id), &self.nats.peers);
+        let floor_of = |shard, directory: &str| peers.floor_of(shard, directory);
+        let out = self.given.update(ids, |copy| self.snapshots.holds(copy), floor_of, hold);
         metrics::gauge!(names::COPIES_UNDER_WAY, "direction" => "given").set(figure(count(out)));
     }
+}
+
+/// Waits until the others can read the floor that is held. The one that was stored before may be below
+/// what this node has purged since, and then it does not count.
+fn wait_for_floor(shard: &NatsShard, stream: &str) -> Result<(), String> {
+    let (copies, since) = (&shard.stream.copies, Instant::now());
+    let stored = copies.stored();
+    let is_stored = || {
+        let given = copies.given();
+        stored.borrow().as_ref().is_some_and(|(of, floor)| of == stream && Some(*floor) == given)
+    };
+    while !is_stored() {
+        if since.elapsed() >= FLOOR_TIMEOUT {
+            return Err("this node could not store what it needs of the stream; ask later".to_owned());
+        }
+        std::thread::sleep(FLOOR_LOOK_INTERVAL);
+    }
+    Ok(())
 }
 
 /// What another node asks for.

@@ -1,19 +1,22 @@
-//! Copies of shards between nodes: an owner that has no data for a shard, or whose stream was purged past what
-//! it has applied, fetches a copy from another owner, checks it, and goes on from there.
+//! Copies of shards between nodes: an owner that has no data for a shard, or whose stream was purged past
+//! what it has applied, fetches a copy from another owner, checks it, and goes on from there.
 //!
 //! Knows: who asks whom for what, and which floors hold the purging of the stream meanwhile. Must not know:
 //! how a shard is copied (`storage`), staged and put in place (`snapshot`), or loaded (`writer`).
 //!
 //! - `protocol`: what nodes say to each other, as bytes
-//! - `give`: answers others: makes copies, reads them in chunks, and holds the floor
+//! - `give`: answers others: makes copies, and reads them in chunks
+//! - `given`: which copies are out, and the floors that they hold
 //! - `choose`: which owner is asked
-//! - `fetch`: gets one copy; `receive`: its files as they arrive
+//! - `fetch`: gets one copy, in `pieces`; `receive`: its files as they arrive
 //! - `heal`: watches what shards need, and tries until they have it
 
 mod choose;
 mod fetch;
 mod give;
+mod given;
 mod heal;
+mod pieces;
 mod protocol;
 mod receive;
 

@@ -2,6 +2,7 @@
 //! owner by itself, whatever is killed meanwhile.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -54,7 +55,7 @@ fn noise(seed: usize) -> String {
     let mut text = String::new();
     while text.len() < META_BYTES {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        text.push_str(&format!("{:08x}", state >> 32));
+        write!(text, "{:08x}", state >> 32).expect("writing to a string does not fail");
     }
     text
 }
@@ -320,7 +321,7 @@ fn a_node_killed_while_it_fetches_a_copy_has_the_old_data_or_the_new() {
     wait_copying(&b.client(), 0.2);
     assert!(b.terminate().success());
     let verified = crate::support::command::run("verify", b.data_dir());
-    let said = String::from_utf8_lossy(&verified.stderr).into_owned();
+    let said = String::from_utf8_lossy(&[verified.stdout, verified.stderr].concat()).into_owned();
     assert!(!verified.status.success() && said.contains("holds no shard"), "{said}");
     link.open();
     b.restart();

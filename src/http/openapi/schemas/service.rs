@@ -47,14 +47,6 @@ pub fn schemas() -> Value {
     let codes: Vec<&str> = PROBLEMS.iter().map(|problem| problem.code).collect();
     json!({
         "Shard": object_with("The state of a shard.", shard.clone(), &required),
-        "Copying": object(
-            "A copy of a shard on its way from another node.",
-            json!({
-                "from": {"type": "string", "description": "The node that gives it."},
-                "bytes": count("Bytes that have arrived. Once all have, the copy is checked and loaded."),
-                "total": count("Bytes of all files.")
-            })
-        ),
         "Stream": object(
             "How full a shard's stream is, as it was read a second ago or less. The bytes of the parts are estimates.",
             json!({
@@ -115,10 +107,18 @@ pub fn schemas() -> Value {
     })
 }
 
-/// The nodes on the same streams.
+/// The nodes on the same streams, and what goes on between them.
 pub fn nodes() -> Value {
     let limit = |text: &str| json!({"type": ["integer", "null"], "minimum": 0, "description": text});
     json!({
+        "Copying": object(
+            "A copy of a shard on its way from another node.",
+            json!({
+                "from": {"type": "string", "description": "The node that gives it."},
+                "bytes": count("Bytes that have arrived. Once all have, the copy is checked and loaded."),
+                "total": count("Bytes of all files.")
+            })
+        ),
         "Owner": object(
             "A node that owns a shard, as of what was last heard of it.",
             json!({

@@ -80,14 +80,15 @@ impl ShardCopies {
     /// Notes what the fetcher found. Returns the state that the shard is in by that.
     pub fn note_need(&self, need: NeededCopy) -> ShardState {
         let reason = need.reason.clone();
-        let changed = self.need.send_if_modified(|known| {
+        // Before anybody hears of the need: what is known of the last one says nothing of this one.
+        if self.need.borrow().is_none() {
+            self.outlook.send_replace(CopyOutlook::Looking);
+        }
+        self.need.send_if_modified(|known| {
             let is_new = known.is_none();
             *known = Some(need);
             is_new
         });
-        if changed {
-            self.outlook.send_replace(CopyOutlook::Looking);
-        }
         match &*self.outlook.borrow() {
             CopyOutlook::Looking => ShardState::CatchingUp(format!(
                 "{reason}; looking for another node whose copy of the shard would do"

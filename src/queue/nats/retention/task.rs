@@ -211,8 +211,9 @@ impl JetStream {
         let identity = shared.stream();
         // Sizes are estimates, so one purge may make too little room.
         loop {
-            // In this order. If no copy is given after the checkpoint was looked at, every later copy holds what
-            // that checkpoint holds. If one is given no more, the floor of the node that fetched it was read.
+            // In this order. If no copy is given after the checkpoint was looked at, every later copy holds
+            // what that checkpoint holds. If one is given no more, the floor of the node that fetched it was
+            // read.
             let (held, given) = (checkpoint(), shared.copies.given());
             let purged = PurgedStream { identity: &identity, first: snapshot.first };
             state.floors = self.peers.floors(shard.id, purged).with_given(given);
