@@ -248,7 +248,7 @@ impl Peers {
             match counts {
                 Counts::Passed if changed => tracing::warn!(
                     %shard, node = %name, first = stream.first,
-                    "a node needs messages that are purged already, so it no longer holds the stream back; it halts, and needs a copy of another node's data"
+                    "a node needs messages that are purged already, so it no longer holds the stream back; it needs a copy of another node's data"
                 ),
                 Counts::OtherStream if changed => tracing::warn!(
                     %shard, node = %name,
@@ -371,7 +371,7 @@ fn note_forgotten(name: &NodeName, node: &mut Node, is_forgotten: bool, silent: 
         tracing::warn!(
             node = %name,
             silent_s = silent.as_secs(),
-            "a node has been silent for longer than --nats-forget and no longer holds the streams back; if it comes back after messages that it needs were purged, it halts, and needs a copy of another node's data"
+            "a node has been silent for longer than --nats-forget and no longer holds the streams back; if it comes back after messages that it needs were purged, it needs a copy of another node's data"
         );
     } else {
         tracing::info!(node = %name, "a node that was silent for long is back and holds the streams back again");

@@ -106,7 +106,7 @@ impl Report {
                 shard = %stream.shard,
                 before,
                 "the stream is filling up, so messages were purged that another node's checkpoint does not hold; \
-                 if that node has not applied them, it halts, and needs a copy of another node's data"
+                 if that node has not applied them, it needs a copy of another node's data"
             );
             self.beyond_logged = Some(Instant::now());
         }
