@@ -179,7 +179,16 @@ pub const WRITE_SECONDS: &str = "ranktree_write_seconds";
 /// Histogram, requests, by shard: how many requests, of the write service and over HTTP, shared a message
 /// that this node published; with NATS only.
 pub const MESSAGE_REQUESTS: &str = "ranktree_message_requests";
-/// Gauges, connections, by what they are for (`manage`, `publish`, `consume`, `writes`); with NATS only.
+/// Gauge, by shard: 1 while the shard needs a copy of another node's data; with NATS only.
+pub const SHARD_COPY_NEEDED: &str = "ranktree_shard_copy_needed";
+/// Gauge, copies of shards, by direction (`fetched` from other nodes, `given` to them); with NATS only.
+pub const COPIES_UNDER_WAY: &str = "ranktree_copies_under_way";
+/// Counter, by result: copies of shards that were fetched and `installed`, or `failed`, or were `damaged`;
+/// with NATS only.
+pub const COPIES_TOTAL: &str = "ranktree_copies_total";
+/// Counter, bytes of copies, by direction; with NATS only.
+pub const COPY_BYTES_TOTAL: &str = "ranktree_copy_bytes_total";
+/// Gauges, connections, by what they are for (`manage`, `publish`, `consume`, `writes`, `copy`); with NATS only.
 pub const NATS_CONNECTIONS: &str = "ranktree_nats_connections";
 pub const NATS_CONNECTIONS_WANTED: &str = "ranktree_nats_connections_wanted";
 /// Counter, by what the connection is for; with NATS only.
@@ -361,6 +370,18 @@ pub fn describe_streams() {
         Unit::Count,
         "Requests that shared a message, of the write service and over HTTP"
     );
+    describe_gauge!(
+        SHARD_COPY_NEEDED,
+        Unit::Count,
+        "1 while the shard needs a copy of another node's data to go on"
+    );
+    describe_gauge!(
+        COPIES_UNDER_WAY,
+        Unit::Count,
+        "Copies of shards on their way between nodes, by direction"
+    );
+    describe_counter!(COPIES_TOTAL, Unit::Count, "Copies of other nodes' shards, by what came of them");
+    describe_counter!(COPY_BYTES_TOTAL, Unit::Bytes, "Bytes of copies of shards between nodes, by direction");
     describe_gauge!(NATS_CONNECTIONS, Unit::Count, "Connections to NATS that are up, by purpose");
     describe_gauge!(
         NATS_CONNECTIONS_WANTED,

@@ -4,11 +4,13 @@
 //! Must not know: how shards are opened, or that there is HTTP.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+use crate::cluster::copies;
 use crate::cluster::questions::{
     AskSubjects, AskingShards, Link, OwnerSource, QuestionService, ServiceLimits, ShardEnd, StreamEnds,
 };
@@ -21,13 +23,17 @@ use crate::queue::nats::{
 use crate::service::ServiceError;
 use crate::service::nats_writing::NatsWriting;
 use crate::service::opening::OpenedShard;
+use crate::snapshot::StagedCopies;
 use crate::state_lock::Purpose;
-use crate::storage::DataLayout;
+use crate::storage::{DataLayout, shard_directory};
 use crate::types::{Sequence, ShardId};
 use crate::writer::{Registry, WantedBoards};
 
 /// How long a start waits for NATS before it serves what it has.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(5);
+const OWNERS_INTERVAL: Duration = Duration::from_millis(20);
+/// Why a shard that has lost its data needs a copy.
+const LOST: &str = "the shard's directory was missing or empty, although it held data, or other shards of the data directory do";
 
 /// The questions of nodes to each other.
 pub struct Questions {
@@ -97,6 +103,7 @@ impl NatsStreams {
         layout: &DataLayout,
         auto_create: bool,
         this: ThisNode,
+        data_dir: &Path,
         opened: &[OpenedShard],
         registry: &Registry,
     ) -> Result<Self, ServiceError> {
@@ -109,9 +116,11 @@ impl NatsStreams {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
             let start = ShardStart { shard: shard.id, applied, health: Arc::clone(&shard.health) };
             let (publisher, source, stream) = nats.shard(&start)?;
+            stream.copies.set_lost(shard.is_lost.then(|| LOST.to_owned()));
             task_ends.push((publisher.clone(), stream));
             queue_ends.insert(shard.id, (publisher, source));
-            starts.push((shard.id, applied));
+            // A shard that has lost its data had a stream: a new one would only hide that it is gone.
+            starts.push((shard.id, if shard.is_lost { applied.max(Sequence(1)) } else { applied }));
         }
         let incarnation = registry.last_incarnation().0;
         let setting_up = Arc::clone(&nats);
@@ -127,6 +136,12 @@ impl NatsStreams {
             }
         };
         let claim = if are_set_up { nats.claim_name().await? } else { None };
+        let [nodes, floors] = [(); 2].map(|()| Arc::clone(&nats));
+        tokio::spawn(async move { nodes.follow_nodes().await });
+        tokio::spawn(async move { floors.follow_floors().await });
+        if are_set_up {
+            refuse_if_lost_for_good(&nats.peers, opened, data_dir).await?;
+        }
         Ok(Self { nats, queue_ends, task_ends, others, wanted: Arc::default(), claim, are_set_up })
     }
 
@@ -181,7 +196,19 @@ impl NatsStreams {
     }
 
     /// Starts the tasks that run beside the writers.
-    pub fn run(self, node: &Node, registry: &Arc<Registry>) -> Arc<BoardsStream> {
+    ///
+    /// # Arguments
+    /// `staged`: where copies of other nodes' shards are put together.
+    ///
+    /// # Errors
+    /// When no connection to NATS can be opened at all.
+    pub async fn run(
+        self,
+        node: &Node,
+        registry: &Arc<Registry>,
+        data_dir: &Path,
+        staged: StagedCopies,
+    ) -> Result<Arc<BoardsStream>, ServiceError> {
         let of_shard = |(shard, (publisher, stream)): (&ShardHandle, _)| NatsShard {
             id: shard.id,
             state: Arc::clone(&shard.state),
@@ -199,16 +226,42 @@ impl NatsStreams {
             let (nats, retaining) = (Arc::clone(&self.nats), shard.clone());
             tokio::spawn(async move { nats.run_retention(&retaining).await });
         }
-        let [renews, nodes, floors] = [(); 3].map(|()| Arc::clone(&self.nats));
+        let renews = Arc::clone(&self.nats);
         let (renewing, claim) = (shards.clone(), self.claim);
         tokio::spawn(async move { renews.renew_entries(&renewing, claim).await });
-        tokio::spawn(async move { nodes.follow_nodes().await });
-        tokio::spawn(async move { floors.follow_floors().await });
+        copies::start(&self.nats, &shards, data_dir, staged).await?;
         let boards = BoardsStream::new(&self.nats, Arc::clone(registry), self.wanted, shards, self.others);
         let [follows, delivers, deletes] = [(); 3].map(|()| Arc::clone(&boards));
         tokio::spawn(async move { follows.follow().await });
         tokio::spawn(async move { delivers.run_delivery().await });
         tokio::spawn(async move { deletes.delete_tombstones().await });
-        boards
+        Ok(boards)
+    }
+}
+
+/// Refuses to start with a shard that has lost its data, if no other node owns the shard. If it cannot be
+/// found out who does, the shard waits.
+async fn refuse_if_lost_for_good(
+    peers: &Peers,
+    opened: &[OpenedShard],
+    data_dir: &Path,
+) -> Result<(), ServiceError> {
+    let Some(lost) = opened.iter().find(|shard| shard.is_lost) else { return Ok(()) };
+    let deadline = tokio::time::Instant::now() + SETUP_TIMEOUT;
+    while !peers.knows_owners() && tokio::time::Instant::now() < deadline {
+        tokio::time::sleep(OWNERS_INTERVAL).await;
+    }
+    let others = peers.all();
+    let is_owned = |shard: &&OpenedShard| {
+        others.iter().any(|node| node.shards.iter().any(|owned| owned.shard == shard.id))
+    };
+    match opened.iter().filter(|shard| shard.is_lost).find(|shard| !is_owned(shard)) {
+        Some(shard) if peers.knows_owners() => {
+            Err(ServiceError::MissingShard(shard_directory(data_dir, shard.id)))
+        }
+        _ => {
+            tracing::warn!(shard = %lost.id, "shards that have lost their data wait for copies of other nodes' data");
+            Ok(())
+        }
     }
 }

@@ -19,8 +19,8 @@ use crate::service::ServiceError;
 use crate::state_lock::StateLock;
 use crate::storage::{
     DataLayout, InspectedDirectory, Recovered, StorageError, StorageResources, Store, StoreSlot, TreesFrom,
-    check_marked, holds_a_database, known_layout, make_private_directory, mark_layout, mark_rebuilt, recover,
-    shard_directory,
+    check_marked, has_lost, holds_a_database, known_layout, make_private_directory, mark_layout,
+    mark_rebuilt, recover, shard_directory,
 };
 use crate::types::{ShardId, ShardSet};
 use crate::writer::Health;
@@ -39,6 +39,9 @@ pub struct OpenedShard {
     pub health: Arc<Health>,
     /// Deltas that were replayed after the last checkpoint, and changes in them.
     pub replayed: u64,
+    /// Its directory was missing or empty although it held data. It stays empty until it gets a copy of
+    /// another node's data.
+    pub is_lost: bool,
     pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
 }
 
@@ -121,7 +124,7 @@ fn open_shards(
     progress: &LoadProgress,
 ) -> Result<Vec<OpenedShard>, ServiceError> {
     let known = known_layout(&config.data_dir).map_err(ServiceError::DataDirectory)?;
-    check_layout(config, layout, resources, known.as_ref())?;
+    let lost = check_layout(config, layout, resources, known.as_ref())?;
     // A node without shards has a directory too, which tells it from other nodes.
     make_private_directory(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     // Each step is done for all shards before the next step: if a shard is refused, no file of the others has
@@ -135,9 +138,13 @@ fn open_shards(
     loaded.extend(for_each(changing, |(id, inspected)| (id, load_shard(id, inspected, progress)))?);
     let stores = for_each(loaded, |(id, loaded)| (id, open_shard(id, loaded, &data)))?;
     let mut opened = Vec::with_capacity(stores.len());
-    for (id, (shard, mut store)) in stores {
-        // Marked only now that all shards are there: from here on, an empty shard has lost its data.
-        store.mark_in_service().map_err(|error| ServiceError::Shard { shard: id, error })?;
+    for (id, (mut shard, mut store)) in stores {
+        shard.is_lost = lost.contains(&id);
+        // Marked only now that all shards are there: from here on, an empty shard has lost its data. One that
+        // has lost it already stays unmarked, so that the next start knows.
+        if !shard.is_lost {
+            store.mark_in_service().map_err(|error| ServiceError::Shard { shard: id, error })?;
+        }
         shard.store.put(Arc::new(store));
         opened.push(shard);
     }
@@ -198,7 +205,8 @@ fn for_each<T: Send, R: Send>(
 }
 
 /// Refuses a data directory of another number of shards, or one that lost a shard. It does so before anything
-/// is created: an empty shard beside full ones would look like a shard that was never written to.
+/// is created: an empty shard beside full ones would look like a shard that was never written to. With NATS,
+/// another node may have a copy of a lost shard; the shards that are lost are returned then.
 ///
 /// # Arguments
 /// `known`: what the data directory's marker says that it has, if there is one.
@@ -207,7 +215,7 @@ fn check_layout(
     layout: &DataLayout,
     resources: &StorageResources,
     known: Option<&DataLayout>,
-) -> Result<(), ServiceError> {
+) -> Result<Vec<ShardId>, ServiceError> {
     if let Some(known) = known
         && known.shards != layout.shards
     {
@@ -217,21 +225,32 @@ fn check_layout(
     // A shard that is new here begins empty, and is filled from its stream. Without NATS nothing would fill
     // it.
     let is_new = |shard| config.nats.is_some() && known.is_some_and(|known| !known.own.contains(shard));
-    let (mut empty, mut held) = (None, Vec::new());
+    let (mut empty, mut held) = (Vec::new(), Vec::new());
     for shard in layout.own.iter() {
         let path = shard_directory(&config.data_dir, shard);
         let failed = |error| ServiceError::Shard { shard, error };
-        if holds_a_database(&path).map_err(failed)? {
+        if has_lost(&config.data_dir, shard).map_err(failed)? {
+            empty.push((shard, path));
+        } else if holds_a_database(&path).map_err(failed)? {
             check_marked(&config.data_dir, shard).map_err(failed)?;
             let in_service = Store::was_in_service(&path, shard, layout.shards).map_err(failed)?;
             held.push((shard, path, in_service));
         } else if !is_new(shard) {
-            empty = empty.or(Some(path));
+            empty.push((shard, path));
         }
     }
-    let Some(empty) = empty else { return Ok(()) };
+    let Some((_, first)) = empty.first() else { return Ok(Vec::new()) };
+    let missing = || match &config.nats {
+        Some(_) => {
+            for (shard, path) in &empty {
+                tracing::warn!(%shard, path = %path.display(), "the shard's directory is missing or empty, although it held data, or other shards of the data directory do; the shard stays empty until it has a copy of another node's data");
+            }
+            Ok(empty.iter().map(|(shard, _)| *shard).collect())
+        }
+        None => Err(ServiceError::MissingShard(first.clone())),
+    };
     if known.is_some() {
-        return Err(ServiceError::MissingShard(empty));
+        return missing();
     }
     for (shard, path, in_service) in held {
         let holds_data = match in_service {
@@ -244,10 +263,10 @@ fn check_layout(
                 .is_some_and(|meta| meta.applied_sequence > 0),
         };
         if holds_data {
-            return Err(ServiceError::MissingShard(empty));
+            return missing();
         }
     }
-    Ok(())
+    Ok(Vec::new())
 }
 
 /// What all shards are opened from.
@@ -330,6 +349,7 @@ fn open_shard(
         // Deltas without changes count too: what they parked or rejected holds the stream back until a
         // checkpoint.
         replayed: recovered.changes + recovered.deltas,
+        is_lost: false,
         reopen: Box::new(move || Store::open(&path, id, shards, &resources)),
     };
     Ok((opened, store))

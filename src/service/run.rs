@@ -22,7 +22,7 @@ use crate::service::nats_writing::stop_first;
 use crate::service::opening::{OpenedShard, load_shards};
 use crate::service::writers::Common;
 use crate::service::{ServiceError, board_repair, layout, this_node, writers};
-use crate::snapshot::Snapshots;
+use crate::snapshot::{Snapshots, StagedCopies};
 use crate::state_lock::Purpose;
 use crate::writer::{Parking, Registry, ShardState};
 
@@ -52,6 +52,12 @@ pub async fn run(
     let mut credentials = CredentialFiles::load(&config.http)?;
     let mut shutdown = Box::pin(shutdown);
     let Some(layout) = layout::decide(config, &mut shutdown).await? else { return Ok(()) };
+    let staged = if config.nats.is_some() {
+        StagedCopies::open(&config.data_dir).map(Some)
+    } else {
+        StagedCopies::complete(&config.data_dir).map(|()| None)
+    };
+    let staged = staged.map_err(ServiceError::DataDirectory)?;
     let Some(opened) = load_shards(config, &layout, &mut shutdown).await? else { return Ok(()) };
     let registry = boards_of(&opened, config.auto_create);
     let common = Common::new(config, layout.shards, &registry);
@@ -62,7 +68,10 @@ pub async fn run(
     let mut streams = match &config.nats {
         Some(settings) => {
             let (settings, this, auto_create) = (settings.clone(), this.clone(), config.auto_create);
-            Some(NatsStreams::open(settings, &layout, auto_create, this, &opened, &registry).await?)
+            Some(
+                NatsStreams::open(settings, &layout, auto_create, this, &config.data_dir, &opened, &registry)
+                    .await?,
+            )
         }
         None => None,
     };
@@ -110,8 +119,8 @@ pub async fn run(
     } else {
         Duration::ZERO
     };
-    let boards = if let Some(streams) = streams {
-        Some(streams.run(&node, &registry))
+    let boards = if let (Some(streams), Some(staged)) = (streams, staged) {
+        Some(streams.run(&node, &registry, &config.data_dir, staged).await?)
     } else {
         board_repair::complete_changes(&node, &publishers, &registry).await;
         tokio::spawn(board_repair::forget_completed_drops(Arc::downgrade(&node), Arc::clone(&registry)));
@@ -238,11 +247,12 @@ async fn all_started(node: &Node) {
     }
 }
 
-/// Waits until every shard has caught up or halted, but no longer than `catch_up_timeout`.
+/// Waits until every shard has caught up or halted, but no longer than `catch_up_timeout`. A shard that is
+/// getting a copy of another node's data is not waited for.
 async fn all_live(node: &Node, catch_up_timeout: Duration) {
     let deadline = tokio::time::Instant::now() + catch_up_timeout;
     for shard in &node.shards {
-        while matches!(shard.health.state(), ShardState::CatchingUp(_)) {
+        while matches!(shard.health.state(), ShardState::CatchingUp(_)) && shard.health.copying().is_none() {
             if tokio::time::Instant::now() >= deadline {
                 return;
             }

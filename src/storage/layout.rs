@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::storage::error::StorageError;
-use crate::storage::files::{DataLayout, MARKER, Marker, has_marker, holds_a_database, marked_layout};
+use crate::storage::files::{DataLayout, MARKER, Marker, Stage, has_marker, holds_a_database, marked_layout};
 use crate::types::{ShardId, ShardSet, decimal};
 
 /// The file of a data directory into which a snapshot is being put: some shards may be those of before, and
@@ -81,8 +81,11 @@ fn check_directory(data_dir: &Path) -> Result<(), StorageError> {
 /// When the marker is gone.
 pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError> {
     let path = shard_directory(data_dir, shard);
-    if known_shards(data_dir)?.is_none() || !holds_a_database(&path)? || has_marker(&path)? {
+    if known_shards(data_dir)?.is_none() || !holds_a_database(&path)? {
         return Ok(());
+    }
+    if has_marker(&path)? {
+        return if has_lost(data_dir, shard)? { Err(StorageError::Empty(path)) } else { Ok(()) };
     }
     Err(StorageError::damaged(
         &path,
@@ -93,6 +96,22 @@ pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError>
             data_dir.join(MARKER).display()
         ),
     ))
+}
+
+/// Whether a shard has no data although all shards of its data directory were in service once: its directory
+/// is gone or empty, or a start has made a new one since, which waits for a copy of another node's data.
+///
+/// # Errors
+/// When that cannot be told.
+pub fn has_lost(data_dir: &Path, shard: ShardId) -> Result<bool, StorageError> {
+    let path = shard_directory(data_dir, shard);
+    if known_shards(data_dir)?.is_none() {
+        return Ok(false);
+    }
+    Ok(!holds_a_database(&path)?
+        || Marker::read(&path)?.is_some_and(|marker| {
+            marker.damage.is_none() && marker.stage == Stage::Created && marker.floor().applied == 0
+        }))
 }
 
 /// The origin of a shard's data.

@@ -35,9 +35,9 @@ pub use checkpoint::{Checkpoint, CheckpointPhase, STAGED_FILE_BYTES};
 pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
-pub use files::{DataLayout, DirectoryLock, holds_a_database, mark_layout};
+pub use files::{DataLayout, DirectoryLock, holds_a_database, is_of_a_database, mark_layout};
 pub use layout::{
-    FilledFrom, RESTORING, check_marked, filled_from, known_layout, known_shards, missing_shard,
+    FilledFrom, RESTORING, check_marked, filled_from, has_lost, known_layout, known_shards, missing_shard,
     shard_directory, shards_in,
 };
 pub use options::{CancelLoading, StorageResources};

@@ -63,6 +63,16 @@ pub struct Health {
     checkpoint_wanted: AtomicU64,
     queue_room: RwLock<Option<Arc<QueueRoom>>>,
     damage: RwLock<Option<Arc<str>>>,
+    copying: RwLock<Option<Arc<CopyProgress>>>,
+}
+
+/// How far a copy of another node's data is.
+#[derive(Debug)]
+pub struct CopyProgress {
+    /// The node that gives it.
+    pub from: String,
+    pub bytes: AtomicU64,
+    pub bytes_total: u64,
 }
 
 impl Default for Health {
@@ -78,6 +88,7 @@ impl Default for Health {
             checkpoint_wanted: AtomicU64::new(0),
             queue_room: RwLock::default(),
             damage: RwLock::default(),
+            copying: RwLock::default(),
         }
     }
 }
@@ -176,6 +187,16 @@ impl Health {
         }
         *self.damage.write() = Some(what.into());
         true
+    }
+
+    /// How far the copy of another node's data is that the shard waits for, if one is being fetched.
+    #[must_use]
+    pub fn copying(&self) -> Option<Arc<CopyProgress>> {
+        self.copying.read().clone()
+    }
+
+    pub fn set_copying(&self, copying: Option<Arc<CopyProgress>>) {
+        *self.copying.write() = copying;
     }
 
     /// How full the queue was when it was last checked; `None` before the first check, or for a queue that

@@ -53,6 +53,11 @@ impl BatchWaiters {
         waiting
     }
 
+    /// Those that wait for parked jobs.
+    pub(super) fn of_parked(jobs: Vec<OutcomeWaiter>) -> Self {
+        Self { messages: Vec::new(), jobs }
+    }
+
     /// Answers the clients that wait for messages: the outcome is unknown.
     pub(super) fn fail_messages(&mut self, reason: &str) {
         for (_, answer) in self.messages.drain(..) {
@@ -61,7 +66,7 @@ impl BatchWaiters {
         }
     }
 
-    fn fail_all(&mut self, reason: &str) {
+    pub(super) fn fail_all(&mut self, reason: &str) {
         self.fail_messages(reason);
         self.jobs.drain(..).for_each(|waiter| fail_waiter(waiter, reason));
     }
@@ -179,7 +184,7 @@ impl<S: JobSource> Writer<S> {
 
     /// Refuses messages that arrive while nothing can be written, instead of letting their clients wait
     /// indefinitely. Returns whether the source has ended, so that reopening is no longer needed.
-    fn refuse_messages(&mut self, reason: &str, pause: Duration) -> bool {
+    pub(super) fn refuse_messages(&mut self, reason: &str, pause: Duration) -> bool {
         if self.source.needs_sync() {
             let until = Instant::now() + pause;
             while let Some(left) = until.checked_duration_since(Instant::now()) {

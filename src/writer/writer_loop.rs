@@ -94,6 +94,9 @@ impl<S: JobSource> Writer<S> {
             {
                 self.reopen_with_retries(interrupted);
             }
+            if let Some(copy) = self.source.copy_to_install() {
+                self.install_copy(copy);
+            }
             self.update_shard_state();
             self.run_maintenance();
         }

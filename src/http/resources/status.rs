@@ -104,6 +104,7 @@ pub fn write_shard(api: &Api, object: &mut Object<'_>, shard: &ShardHandle) {
     if api.publishers.of(shard.id).stores_before_apply() {
         object.count("parked", shard.health.jobs_parked());
         write_room(object, shard.health.queue_room().as_deref());
+        write_copying(object, shard);
     }
     object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
 }
@@ -115,6 +116,16 @@ fn write_other_shard(object: &mut Object<'_>, shard: ShardId, others: &[KnownNod
     object.text("state", known_nodes::best_state(shard, others));
     object.null("reason");
     object.null("damage");
+}
+
+/// The copy of another node's data that is being fetched; null if none is.
+fn write_copying(object: &mut Object<'_>, shard: &ShardHandle) {
+    let Some(copy) = shard.health.copying() else { return object.null("copying") };
+    let mut copying = object.object("copying");
+    copying.text("from", &copy.from);
+    copying.count("bytes", copy.bytes.load(Ordering::Relaxed));
+    copying.count("total", copy.bytes_total);
+    copying.end();
 }
 
 /// How full the shard's stream is; null until it was looked at.

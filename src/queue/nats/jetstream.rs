@@ -22,7 +22,7 @@ use crate::queue::nats::shard::OtherShard;
 use crate::queue::nats::streams::boards_config::ServiceFacts;
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::this_node::ThisNode;
-use crate::types::{Sequence, ShardId};
+use crate::types::{NodeName, Sequence, ShardId};
 use crate::writer::Health;
 
 /// What an operator sets about NATS.
@@ -142,6 +142,33 @@ impl JetStream {
         let stream = self.managing.stream(&name).await;
         let stream = stream.map_err(|error| self.managing.explain(&error))?;
         Ok(stream.cached_info().state.last_sequence)
+    }
+
+    /// Opens a connection of its own for copies, so that they delay nothing else.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn open_copies_connection(&self) -> Result<Connection, SetupError> {
+        let opened = Connection::open(&self.settings.access, &self.names.inbox(), "copy").await;
+        opened.map_err(SetupError::Connection)
+    }
+
+    /// The subject on which a node is asked for copies of a shard.
+    #[must_use]
+    pub fn copy_subject(&self, node: &NodeName, shard: ShardId) -> String {
+        self.names.copy_subject(node, shard)
+    }
+
+    /// The subjects on which this node is asked for copies.
+    #[must_use]
+    pub fn own_copy_subjects(&self) -> String {
+        self.names.copy_subjects(&self.peers.this.name)
+    }
+
+    /// The number of shards, as the streams' metadata have it.
+    #[must_use]
+    pub fn shards(&self) -> u16 {
+        self.facts.shards
     }
 
     /// Both ends of a shard's queue, and what they share.

@@ -33,6 +33,7 @@ pub use connect::access::{NatsAccess, NatsAccessError};
 pub use connect::connection::Connection;
 pub use connect::credentials::{Login, NatsCredentials, NatsCredentialsError, Secret, SecretFrom, Tls};
 pub use connect::servers::{Servers, ServersError};
+pub use consume::copy_need::{CopyFloor, CopyOutlook, NeededCopy, ShardCopies};
 pub use consume::shard_stream::ShardStream;
 pub use consume::source::StreamSource;
 pub use jetstream::{JetStream, Settings, SetupError, ShardStart};

@@ -84,6 +84,16 @@ impl Names {
         format!("{}.boards.{}", self.prefix, board.as_str().replace('.', "%2E"))
     }
 
+    /// The subject on which a node is asked for copies of a shard.
+    pub fn copy_subject(&self, node: &NodeName, shard: ShardId) -> String {
+        format!("{}.copy.{}.{shard}", self.prefix, key_of(node))
+    }
+
+    /// The subjects on which a node is asked for copies of its shards.
+    pub fn copy_subjects(&self, node: &NodeName) -> String {
+        format!("{}.copy.{}.*", self.prefix, key_of(node))
+    }
+
     /// The key-value bucket with an entry for each node that is alive.
     pub fn nodes_bucket(&self) -> Bucket {
         Bucket { name: self.stream("NODES") }

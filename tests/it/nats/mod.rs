@@ -7,6 +7,7 @@
 //! - [`retention`]: the messages that are kept in a stream are bounded, and room is made before it is full
 //! - [`full`]: a full stream's status says what holds its messages and what makes room
 //! - [`peers`]: nodes on the same streams know of each other, and purge nothing that another one needs
+//! - [`copies`]: a node that its stream cannot fill gets copies of its shards from another one
 //! - [`own`]: nodes that own some of the shards write to all, and decide boards for all
 //! - [`catch_up`]: a node with a long backlog answers reads meanwhile, and ends on a signal
 //!
@@ -34,6 +35,7 @@ mod boards_lost;
 mod boards_many;
 mod catch_up;
 mod control;
+mod copies;
 mod credentials;
 mod frozen;
 mod full;

@@ -150,9 +150,11 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
         allowed.iter().filter(|pattern| !used(pattern)).cloned().collect::<Vec<_>>()
     };
     let mut score = 5;
-    // Some owner is asked only if none is known, or those that are known do not answer.
-    let group = "ranktree.ask.*";
-    let missing_of_one = || missing().into_iter().filter(|pattern| pattern != group).collect::<Vec<_>>();
+    // Some owner is asked only if none is known, or those that are known do not answer. Nodes ask each other
+    // for copies, and no other node owns shards so far.
+    let later = ["ranktree.ask.*", "ranktree.copy.*.*"];
+    let missing_of_one =
+        || missing().into_iter().filter(|pattern| !later.contains(&&**pattern)).collect::<Vec<_>>();
     let mut lacking = missing_of_one();
     let deadline = std::time::Instant::now() + PATIENCE;
     while !lacking.is_empty() {
@@ -164,6 +166,12 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
         assert_eq!(status, 200, "{answer}");
         lacking = missing_of_one();
     }
+    // A stream was purged, so a new node needs a copy.
+    let mut second = start_node(&server);
+    assert_eq!(missing(), ["ranktree.ask.*"]);
+    assert!(second.terminate().success());
+    assert!(!second.log().contains("ermissions"), "{}", second.log());
+    second.verify();
     assert!(node.terminate().success());
     wait_until("the reader asks whoever is there", || {
         let (status, answer) = reader.client().get("/v1/boards/arena/top");
@@ -336,6 +344,7 @@ fn game_services_can_publish_nothing_but_jobs() {
             ("ranktree.control.0", "{}"),
             ("ranktree.boards.arena", "{}"),
             ("ranktree.rejects.0", "{}"),
+            ("ranktree.copy.a.0", "{}"),
             ("$KV.RANKTREE_NODES.a", "{}"),
             ("$KV.RANKTREE_FLOORS.a.0", "{}"),
             ("ranktree.jobs", "{}"),
@@ -412,7 +421,14 @@ fn nobody_receives_messages_beyond_their_permissions() {
     let heard = runtime.block_on(async {
         let mut heard = Vec::new();
         for client in [game, rejects] {
-            for subject in [">", "_INBOX.ranktree.>", "ranktree.jobs.*", "ranktree.control.*", "$JS.>"] {
+            for subject in [
+                ">",
+                "_INBOX.ranktree.>",
+                "ranktree.jobs.*",
+                "ranktree.control.*",
+                "ranktree.copy.*.*",
+                "$JS.>",
+            ] {
                 heard.push(client.subscribe(subject).await.expect("it is sent"));
             }
             client.flush().await.expect("the server answers");

@@ -9,7 +9,8 @@ use crate::http::openapi::schemas::parts::{AS_OF_PATTERN, array, count, missing,
 use crate::writer::QueueLevel;
 
 /// Fields that a shard has only with NATS, or only on a node that owns it.
-const OF_SOME_ONLY: [&str; 8] = [
+const OF_SOME_ONLY: [&str; 9] = [
+    "copying",
     "parked",
     "stream",
     "applied_sequence",
@@ -36,6 +37,10 @@ pub fn schemas() -> Value {
         "stream": {
             "description": "With NATS: how full its stream is; `null` until it was first read.",
             "anyOf": [component("Stream"), {"type": "null"}]
+        },
+        "copying": {
+            "description": "With NATS: the copy of another node's data that is being fetched; `null` if none is.",
+            "anyOf": [component("Copying"), {"type": "null"}]
         },
         "checkpoint_sequence": count("What the last checkpoint holds."),
         "owners": array(component("Owner"))
@@ -118,10 +123,18 @@ pub fn schemas() -> Value {
     })
 }
 
-/// The nodes on the same streams.
+/// The nodes on the same streams, and what goes on between them.
 pub fn nodes() -> Value {
     let limit = |text: &str| json!({"type": ["integer", "null"], "minimum": 0, "description": text});
     json!({
+        "Copying": object(
+            "A copy of a shard on its way from another node.",
+            json!({
+                "from": {"type": "string", "description": "The node that gives it."},
+                "bytes": count("Bytes that have arrived. Once all have, the copy is checked and loaded."),
+                "total": count("Bytes of all files.")
+            })
+        ),
         "Owner": object(
             "A node that owns a shard, as of what was last heard of it.",
             json!({

@@ -142,6 +142,7 @@ impl Connection {
     }
 
     /// Whether it is up at the moment.
+    #[must_use]
     pub fn is_up(&self) -> bool {
         self.client.connection_state() == async_nats::connection::State::Connected
     }
@@ -179,6 +180,7 @@ impl Connection {
     }
 
     /// Why there is no connection.
+    #[must_use]
     pub fn why_down(&self) -> String {
         match &self.problems.lock().failure {
             Some(failure) => format!("NATS cannot be reached: {failure}"),
@@ -208,6 +210,7 @@ impl Connection {
 
     /// Whether to log a reason that [`Connection::explain`] gave. A reason that all requests share is logged
     /// once in a while.
+    #[must_use]
     pub fn should_log(&self, reason: &str) -> bool {
         if reason != NO_JETSTREAM {
             return true;

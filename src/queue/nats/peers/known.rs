@@ -248,7 +248,7 @@ impl Peers {
             match counts {
                 Counts::Passed if changed => tracing::warn!(
                     %shard, node = %name, first = stream.first,
-                    "a node needs messages that are purged already, so it no longer holds the stream back; it halts, and needs a copy of another node's data"
+                    "a node needs messages that are purged already, so it no longer holds the stream back; it needs a copy of another node's data"
                 ),
                 Counts::OtherStream if changed => tracing::warn!(
                     %shard, node = %name,
@@ -305,6 +305,22 @@ impl Peers {
             keeps
         });
         std::mem::take(deletable)
+    }
+
+    /// Whether all floors were read, so that all owners are known.
+    #[must_use]
+    pub fn knows_owners(&self) -> bool {
+        matches!(self.known.lock().floors_read, Some(Ok(())))
+    }
+
+    /// The floor that a data directory has stored of a shard, as of what was read.
+    #[must_use]
+    pub fn floor_of(&self, shard: ShardId, directory: &str) -> Option<u64> {
+        let known = self.known.lock();
+        let mut floors = known.floors.iter().filter(|((of, _), _)| *of == shard);
+        floors.find_map(|(_, floor)| {
+            floor.said.as_ref().ok().filter(|said| said.directory == directory).map(|said| said.sequence)
+        })
     }
 
     /// Why this node has no entries of its own, if it cannot have any.
@@ -367,7 +383,7 @@ fn note_forgotten(name: &NodeName, node: &mut Node, is_forgotten: bool, silent: 
         tracing::warn!(
             node = %name,
             silent_s = silent.as_secs(),
-            "a node has been silent for longer than --nats-forget and no longer holds the streams back; if it comes back after messages that it needs were purged, it halts, and needs a copy of another node's data"
+            "a node has been silent for longer than --nats-forget and no longer holds the streams back; if it comes back after messages that it needs were purged, it needs a copy of another node's data"
         );
     } else {
         tracing::info!(node = %name, "a node that was silent for long is back and holds the streams back again");

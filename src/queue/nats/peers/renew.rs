@@ -129,9 +129,10 @@ impl JetStream {
         let reading = self.peers.reading();
         for (shard, stored) in shards.iter().zip(stored) {
             // Before a session has read the stream, it is not known which stream the checkpoint is of.
-            let (stream, offset) = (shard.stream.stream(), shard.stream.sequence_offset());
-            let Some(offset) = offset.filter(|_| !stream.is_empty()) else { continue };
-            let sequence = shard.health.checkpoint_sequence().saturating_sub(offset);
+            let offset = shard.stream.sequence_offset();
+            let checkpoint = offset.map(|offset| shard.health.checkpoint_sequence().saturating_sub(offset));
+            let floor = shard.stream.copies.floor(&shard.stream.stream(), checkpoint);
+            let Some((stream, sequence)) = floor else { continue };
             let is_news = stored.as_ref().is_none_or(|stored| {
                 (&stored.stream, stored.sequence, stored.reading) != (&stream, sequence, reading)
                     || stored.at.elapsed() >= FLOOR_INTERVAL
@@ -145,6 +146,7 @@ impl JetStream {
             let sent = self.managing.context.send_publish(subject, message).await;
             let sent = sent.map_err(|error| self.managing.explain(&error))?;
             sent.await.map_err(|error| self.managing.explain(&error))?;
+            shard.stream.copies.note_stored((stream.clone(), sequence));
             *stored = Some(StoredFloor { stream, sequence, at: Instant::now(), reading });
         }
         let deletable = self.peers.take_deletable();
