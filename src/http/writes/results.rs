@@ -113,7 +113,7 @@ pub async fn message_results(
         Err(ReadError::Unavailable(shards)) => {
             (Vec::new(), Some(shards.iter().map(|shard| shard.shard).collect::<Vec<_>>()))
         }
-        Err(ReadError::KeptChanging(_)) => (Vec::new(), Some(Vec::new())),
+        Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => (Vec::new(), Some(Vec::new())),
     };
     let mut changes = changes.into_iter();
     let mut results = Vec::with_capacity(indexes.len());
