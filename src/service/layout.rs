@@ -23,17 +23,19 @@ pub async fn decide(
     let Some((own, settings)) = config.own.as_ref().zip(config.nats.as_ref()) else {
         return Ok(Some(DataLayout::all(config.shards.unwrap_or(1))));
     };
-    let shards = match config.shards {
-        Some(shards) => shards,
-        None => match recorded(&config.data_dir)? {
-            Some(shards) => shards,
-            None => tokio::select! {
-                found = nats::find_shards(settings) => {
-                    found?.ok_or_else(|| ServiceError::UnknownShards { prefix: settings.prefix.clone() })?
-                }
-                () = shutdown => return Ok(None),
-            },
-        },
+    let told = match config.shards {
+        Some(shards) => Some(shards),
+        None => recorded(&config.data_dir)?,
+    };
+    let shards = if let Some(shards) = told {
+        shards
+    } else {
+        tokio::select! {
+            found = nats::find_shards(settings) => {
+                found?.ok_or_else(|| ServiceError::UnknownShards { prefix: settings.prefix.clone() })?
+            }
+            () = shutdown => return Ok(None),
+        }
     };
     match own.highest().filter(|highest| highest.0 >= shards) {
         Some(beyond) => Err(ServiceError::OwnBeyondShards { own: beyond, shards }),

@@ -408,27 +408,28 @@ mod tests {
     fn shards_that_are_owned_come_and_go_and_none_that_was_owned_may_be_lost() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let data_dir = folder.path().to_str().expect("it is UTF-8");
-        let open = |own: &str, more: &[&str]| {
-            let fixed =
-                ["--data-dir", data_dir, "--shards", "4", "--nats", "nats://127.0.0.1:1", "--own", own];
-            let config = ServeConfig::of(&[&fixed, more].concat()).expect("good settings");
+        let open_of = |own: &str, shards: &str| {
+            let data = ["--data-dir", data_dir, "--nats", "nats://127.0.0.1:1"];
+            let config = ServeConfig::of(&[&data[..], &["--shards", shards, "--own", own]].concat());
+            let config = config.expect("good settings");
             let opened = open(&config).map_err(|error| error.to_string())?;
             Ok::<_, String>(opened.iter().map(|shard| shard.id.0).collect::<Vec<_>>())
         };
+        let open = |own: &str| open_of(own, "4");
         let known = || crate::storage::known_layout(folder.path()).expect("readable").expect("it is marked");
         let directory = |shard: u16| shard_directory(folder.path(), ShardId(shard));
-        assert_eq!(open("none", &[]), Ok(vec![]));
+        assert_eq!(open("none"), Ok(vec![]));
         assert_eq!(known().own.to_string(), "none");
-        assert_eq!(open("0,2", &[]), Ok(vec![0, 2]));
-        assert_eq!(open("0-2", &[]), Ok(vec![0, 1, 2]), "a shard that is new begins empty");
+        assert_eq!(open("0,2"), Ok(vec![0, 2]));
+        assert_eq!(open("0-2"), Ok(vec![0, 1, 2]), "a shard that is new begins empty");
         std::fs::rename(directory(1), folder.path().join("aside")).expect("it can be moved");
-        let refused = open("0-2", &[]).expect_err("it was owned");
+        let refused = open("0-2").expect_err("it was owned");
         assert!(refused.contains("shard-001 is missing or empty"), "{refused}");
-        assert_eq!(open("2", &[]), Ok(vec![2]), "it is not owned any more");
+        assert_eq!(open("2"), Ok(vec![2]), "it is not owned any more");
         assert!(directory(0).exists(), "the directory stays");
         assert_eq!((known().shards, known().own.to_string()), (4, "2".to_owned()));
-        assert_eq!(open("0-2", &[]), Ok(vec![0, 1, 2]), "one is taken up again, and one begins empty");
-        let refused = open("0-2", &["--shards", "3"]).expect_err("there are four");
+        assert_eq!(open("0-2"), Ok(vec![0, 1, 2]), "one is taken up again, and one begins empty");
+        let refused = open_of("0-2", "3").expect_err("there are four");
         assert!(refused.contains("start with --shards 4"), "{refused}");
         // Without NATS nothing would fill the shard that the node did not own.
         let config = ServeConfig::of(&["--data-dir", data_dir, "--shards", "4"]).expect("good settings");

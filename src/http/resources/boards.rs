@@ -123,12 +123,13 @@ async fn define_within_limit(
             let Answer { as_of, definition, total, .. } = answer;
             (Some((definition, total)), missing, as_of)
         }
-        // Another node has dropped the board since: the answer is of the moment before.
-        Ok(ReadReply { answer: None, .. }) => unread(Vec::new(), token.clone()),
         Err(ReadError::Unavailable(shards)) => {
             unread(shards.into_iter().map(|shard| shard.shard).collect(), token.clone())
         }
-        Err(ReadError::KeptChanging(_)) => unread(Vec::new(), token.clone()),
+        // Another node has dropped the board since: the answer is of the moment before.
+        Ok(ReadReply { answer: None, .. }) | Err(ReadError::KeptChanging(_)) => {
+            unread(Vec::new(), token.clone())
+        }
     };
     let (definition, total) = answer.unwrap_or_else(|| (Arc::new(definition), 0));
     // A board that is new has no entries anywhere.

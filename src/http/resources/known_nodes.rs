@@ -71,7 +71,7 @@ pub fn write_owners(
 }
 
 /// The state of a shard on the other nodes: the best of its owners'.
-pub fn best_state<'a>(shard: ShardId, others: &'a [KnownNode]) -> &'a str {
+pub fn best_state(shard: ShardId, others: &[KnownNode]) -> &str {
     const BEST_FIRST: [&str; 4] = ["live", "catching_up", "halted", SILENT];
     let states: Vec<&str> = owners(shard, others).map(|(node, owned)| state_on(node, owned)).collect();
     let best = BEST_FIRST.into_iter().find(|state| states.contains(state));

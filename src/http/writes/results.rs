@@ -103,8 +103,12 @@ pub async fn message_results(
     home: &ShardHandle,
     indexes: &[usize],
     reported: &[ReportedJob],
-    outcome: SettledMessage,
+    outcome: Result<SettledMessage, NotPublished>,
 ) -> Vec<JobResult> {
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(why) => return indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
+    };
     let (changes, unranked) = match changes_of(api, home, indexes, reported, &outcome).await {
         Ok(changes) => (changes, None),
         Err(ReadError::Unavailable(shards)) => {

@@ -15,7 +15,7 @@ use crate::http::writes::publish::{Publishing, check_live, publish_all};
 use crate::http::writes::remote::{unreachable, write_remotely};
 use crate::http::writes::results::{JobResult, ReportedJob, message_results};
 use crate::http::writes::results_json::answer_bytes_max;
-use crate::http::writes::settle::settle;
+use crate::http::writes::settle::{SettledMessage, settle};
 use crate::job::Job;
 use crate::queue::MessageOrder;
 use crate::queue::NotPublished;
@@ -139,10 +139,9 @@ pub async fn write_jobs(
         }
         let of_message = match (wait, outcome) {
             (Wait::UntilStored, Ok(_)) => indexes.iter().map(|_| JobResult::Stored).collect(),
-            (_, Err(why)) => indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
-            (Wait::UntilApplied, Ok(outcome)) => match api.node.owned(shard) {
+            (_, outcome) => match api.node.owned(shard) {
                 Some(home) => message_results(api, home, &indexes, &reported, outcome).await,
-                None => continue,
+                None => indexes.iter().map(|_| JobResult::Failed(not_applied_here(&outcome))).collect(),
             },
         };
         for (index, result) in indexes.iter().zip(of_message) {
@@ -164,6 +163,13 @@ pub async fn write_jobs(
     let results: Vec<JobResult> =
         results.into_iter().map(|result| result.unwrap_or_else(|| JobResult::Failed(unanswered()))).collect();
     Ok(Written { token: AsOf(token), results: fill_metadata_of_changes(api, results).await? })
+}
+
+/// Why a message to a shard of another node has no result: it was not stored. Nothing waits here until such a
+/// message is applied.
+fn not_applied_here(outcome: &Result<SettledMessage, NotPublished>) -> NotPublished {
+    let applied = || NotPublished::Unavailable("the shard is on another node".to_owned());
+    outcome.as_ref().err().cloned().unwrap_or_else(applied)
 }
 
 /// Which of a shard's earlier messages each message waits for.

@@ -7,6 +7,7 @@
 //! - [`retention`]: the messages that are kept in a stream are bounded, and room is made before it is full
 //! - [`full`]: a full stream's status says what holds its messages and what makes room
 //! - [`peers`]: nodes on the same streams know of each other, and purge nothing that another one needs
+//! - [`own`]: nodes that own some of the shards write to all, and decide boards for all
 //! - [`catch_up`]: a node with a long backlog answers reads meanwhile, and ends on a signal
 //!
 //! Boards and writes:
@@ -40,6 +41,7 @@ mod gaps;
 mod http;
 mod no_jetstream;
 mod outage;
+mod own;
 mod peers;
 mod permissions;
 mod protocol;

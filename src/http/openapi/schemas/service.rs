@@ -8,6 +8,18 @@ use crate::http::openapi::schemas::jobs::reject_codes;
 use crate::http::openapi::schemas::parts::{AS_OF_PATTERN, array, count, missing, object, object_with};
 use crate::writer::QueueLevel;
 
+/// Fields that a shard has only with NATS, or only on a node that owns it.
+const OF_SOME_ONLY: [&str; 8] = [
+    "parked",
+    "stream",
+    "applied_sequence",
+    "last_sequence",
+    "lag",
+    "members",
+    "rejects",
+    "checkpoint_sequence",
+];
+
 pub fn schemas() -> Value {
     let shard = json!({
         "shard": count("Its number."),
@@ -28,19 +40,9 @@ pub fn schemas() -> Value {
         "checkpoint_sequence": count("What the last checkpoint holds."),
         "owners": array(component("Owner"))
     });
-    let of_some_only = [
-        "parked",
-        "stream",
-        "applied_sequence",
-        "last_sequence",
-        "lag",
-        "members",
-        "rejects",
-        "checkpoint_sequence",
-    ];
     let required: Vec<String> = shard
         .as_object()
-        .map(|fields| fields.keys().filter(|name| !of_some_only.contains(&name.as_str())).cloned().collect())
+        .map(|fields| fields.keys().filter(|name| !OF_SOME_ONLY.contains(&name.as_str())).cloned().collect())
         .unwrap_or_default();
     let levels = [QueueLevel::Roomy, QueueLevel::NearlyFull, QueueLevel::Full].map(QueueLevel::name);
     let held = |text: &str| {

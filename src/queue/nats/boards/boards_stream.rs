@@ -66,6 +66,9 @@ pub struct BoardsStream {
     pub(super) process: String,
     /// The highest sequence that was read, and taken notice of, since the stream is followed.
     pub(super) reached: watch::Sender<u64>,
+    /// Held while a board is counted and made, so that this node is not in its own way. A tokio mutex,
+    /// because it is held while the server answers.
+    pub(super) counting: tokio::sync::Mutex<()>,
     /// All records up to this sequence were read.
     pub(super) read_through: AtomicU64,
 }
@@ -96,6 +99,7 @@ impl BoardsStream {
             inquired: Notify::new(),
             process: nats.process.clone(),
             reached: watch::channel(0).0,
+            counting: tokio::sync::Mutex::new(()),
             read_through: AtomicU64::new(0),
         })
     }

@@ -75,6 +75,10 @@ impl BoardsStream {
         match kind {
             BoardsMessage::Fence => {}
             BoardsMessage::Inquiry => {
+                // A stranger can have an acknowledgement stored here.
+                if serde_json::from_slice::<InquiryJson>(body).is_err() {
+                    return;
+                }
                 self.confirmations.send_modify(|known| known.inquired = known.inquired.max(sequence));
                 self.inquired.notify_one();
             }

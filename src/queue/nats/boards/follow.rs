@@ -164,6 +164,8 @@ impl BoardsStream {
                     done?;
                     is_reconciled = true;
                     self.reconciled.send_replace(true);
+                    // Boards that jobs have wanted meanwhile.
+                    self.wanted.changed.notify_one();
                 }
                 // Messages in flight are lost with a connection, and nothing reports that.
                 _ = connected.changed() => return Err("the connection to NATS was lost".to_owned()),

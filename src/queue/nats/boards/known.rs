@@ -47,11 +47,10 @@ impl BoardsStream {
                     || (!everywhere && shard.health.is_live() && decision.definition.is_none()
                         && !decision.ends_board_of(&state, name))
             };
-            let known = self.registry.get(name.as_str()).map(|known| known.incarnation);
             let ends_life = !self.others.is_empty()
-                && known.is_some_and(|known| match decision.definition {
-                    Some(_) => known < decision.incarnation,
-                    None => known <= decision.incarnation,
+                && self.registry.get(name.as_str()).is_some_and(|known| match decision.definition {
+                    Some(_) => known.incarnation < decision.incarnation,
+                    None => known.incarnation <= decision.incarnation,
                 });
             if pending.get(name).is_some() || ends_life || !self.shards.iter().all(arrived) {
                 pending.note(name, recorded, everywhere, ends_life);

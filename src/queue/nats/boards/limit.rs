@@ -15,8 +15,8 @@ use crate::queue::nats::names::BoardsMessage;
 use crate::writer::{DefineRefused, MAX_BOARDS};
 
 /// So far below the limit of all boards, they are counted before each is made: more than all nodes together
-/// have in flight.
-pub const NEAR_THE_LIMIT: usize = 20_000;
+/// have in flight, each of which has a thousand at most.
+pub const NEAR_THE_LIMIT: usize = 10_000;
 /// How often a record is stored again because others were faster.
 const ATTEMPTS: u32 = 200;
 /// How long a message of the stream may take to be read here. After that, the stream's last message may be
@@ -46,18 +46,23 @@ impl BoardsStream {
         if limit.is_none() && !is_near {
             return self.store(new).await;
         }
+        let _counting = self.counting.lock().await;
+        let mut through = *self.reached.borrow();
         for _ in 0..ATTEMPTS {
-            let through = self.read_through_end().await?;
             self.check_limits(limit)?;
             let (record, name, after) = (new.record.clone(), new.name.clone(), new.after);
             let again = NewRecord { name: name.clone(), record: record.clone(), after };
             let sent = self.send_if_last(again, Some(through)).await?;
             if let Some(stored) = self.stored(record, sent.await)? {
+                // Counted before the next one is.
+                self.note(&name, &stored, true);
+                self.reached.send_modify(|reached| *reached = stored.sequence.max(*reached));
                 return Ok(Some(stored));
             }
             if self.last(&name).await?.map_or(0, |last| last.sequence) != after {
                 return Ok(None);
             }
+            through = self.read_through_end().await?;
         }
         Err(BoardRefused::Unavailable(
             "other nodes change boards all the time, so the boards could not be counted; try again"
