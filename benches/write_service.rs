@@ -50,6 +50,7 @@ fn main() {
     let written = |answer: &[u8]| answer.starts_with(b"{\"token\"");
     let stored = |answer: &[u8]| answer.starts_with(b"{\"stream\"");
     let ask = |subject, is_good| raw_nats::run(nats.port, subject, connections, time, job, is_good);
+    raw_nats::wait_until_answered(nats.port, "ranktree.write.0", &job(0, 0), written);
     // As many members as Redis has; what is measured comes after.
     ask("ranktree.write.0", written);
     let (mut published, mut zadds, mut sets) = (Vec::new(), Vec::new(), Vec::new());

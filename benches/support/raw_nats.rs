@@ -57,6 +57,16 @@ pub fn run(
     })
 }
 
+/// Sends a request again and again until it has a good answer.
+pub fn wait_until_answered(port: u16, subject: &'static str, body: &str, is_good: fn(&[u8]) -> bool) {
+    runtime().block_on(async {
+        let mut connection = Connection::open(port, 0).await;
+        while !is_good(connection.ask(subject, body).await) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+}
+
 struct Connection {
     stream: TcpStream,
     inbox: String,
