@@ -331,6 +331,8 @@ INGEST = dashboard(
             series("Owners of shards", "Nodes that own the shard, and those on which it is live.",
                    [(f"ranktree_shard_owners{{{SHARD}}}", "{{instance}} shard {{shard}}"),
                     (f"ranktree_shard_owners_live{{{SHARD}}}", "{{instance}} shard {{shard}} live")], "none", 8, min=0),
+            series("Replicas that differ", "Other owners of the shard that have applied the same messages with other results. Above 0, one of them is wrong.",
+                   [(f"ranktree_shard_replicas_differing{{{SHARD}}}", "{{instance}} shard {{shard}}")], "none", 8, min=0, steps=steps((1, RED))),
         ]),
     ],
     ["job", "instance", "shard"],

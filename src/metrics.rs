@@ -132,6 +132,9 @@ pub const NODE_SILENT_SECONDS: &str = "ranktree_node_silent_seconds";
 /// with NATS only.
 pub const SHARD_OWNERS: &str = "ranktree_shard_owners";
 pub const SHARD_OWNERS_LIVE: &str = "ranktree_shard_owners_live";
+/// Gauge, nodes, by shard: other owners that have applied the same messages with other results; with NATS
+/// only.
+pub const SHARD_REPLICAS_DIFFERING: &str = "ranktree_shard_replicas_differing";
 /// Gauges, connections, by what they are for (`manage`, `publish`, `consume`); with NATS only.
 pub const NATS_CONNECTIONS: &str = "ranktree_nats_connections";
 pub const NATS_CONNECTIONS_WANTED: &str = "ranktree_nats_connections_wanted";
@@ -302,6 +305,11 @@ pub fn describe_streams() {
     );
     describe_gauge!(SHARD_OWNERS, Unit::Count, "Nodes that own the shard, without those that are forgotten");
     describe_gauge!(SHARD_OWNERS_LIVE, Unit::Count, "Nodes that own the shard and on which it is live");
+    describe_gauge!(
+        SHARD_REPLICAS_DIFFERING,
+        Unit::Count,
+        "Other owners that have applied the same messages with other results"
+    );
     describe_gauge!(NATS_CONNECTIONS, Unit::Count, "Connections to NATS that are up, by purpose");
     describe_gauge!(
         NATS_CONNECTIONS_WANTED,

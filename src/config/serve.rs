@@ -36,6 +36,11 @@ pub struct ServeArgs {
     /// Holds for this start, and for one gap or command. May be given several times, for several shards
     #[arg(long, value_name = "SHARD", help_heading = "NATS")]
     pub accept_gap: Vec<u16>,
+    /// Go on with this shard's data although another node that owns the shard has applied the same messages
+    /// with other results. Only where these data are right: give the other node a copy of them. Holds for
+    /// this start. May be given several times, for several shards
+    #[arg(long, value_name = "SHARD", help_heading = "NATS")]
+    pub accept_diverged: Vec<u16>,
     #[command(flatten, next_help_heading = "Storage")]
     pub storage: StorageArgs,
 }
@@ -63,7 +68,18 @@ impl ServeConfig {
     /// # Errors
     /// See [`ConfigError`].
     pub fn resolve(args: ServeArgs) -> Result<Self, ConfigError> {
-        let ServeArgs { file: _, http, data, shards, node, boards, nats, accept_gap, storage } = args;
+        let ServeArgs {
+            file: _,
+            http,
+            data,
+            shards,
+            node,
+            boards,
+            nats,
+            accept_gap,
+            accept_diverged,
+            storage,
+        } = args;
         if !(1..=MAX_SHARDS).contains(&shards) {
             return Err(ConfigError::Shards(shards));
         }
@@ -73,7 +89,7 @@ impl ServeConfig {
             shards,
             node: node.as_deref().map(read_node_name).transpose()?,
             auto_create: !boards.no_auto_create,
-            nats: nats.resolve(accept_gap)?,
+            nats: nats.resolve(accept_gap, accept_diverged)?,
             cache_bytes: storage.cache_mib << 20,
             checkpoint_interval: Duration::from_secs(storage.checkpoint_seconds.max(1)),
             checkpoint_changes: storage.checkpoint_changes,

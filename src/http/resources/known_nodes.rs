@@ -60,6 +60,8 @@ pub fn write_owners(
             object.count("applied_sequence", shard.applied.borrow().0);
             object.count("lag", lag);
             object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
+            let hash = shard.health.hashes().running.point().map(|point| point.to_string());
+            optional(&mut object, "hash", hash.as_deref());
         }
         object.end();
     });
@@ -72,6 +74,7 @@ fn write_owned(object: &mut Object<'_>, node: &KnownNode, owned: Option<&OwnedSh
     count_or_null(object, "applied_sequence", owned.and_then(|owned| owned.applied));
     count_or_null(object, "lag", owned.and_then(|owned| owned.lag));
     count_or_null(object, "checkpoint_sequence", owned.and_then(|owned| owned.checkpoint));
+    optional(object, "hash", owned.and_then(|owned| owned.hash.as_deref()));
 }
 
 fn optional(object: &mut Object<'_>, name: &str, text: Option<&str>) {

@@ -17,6 +17,7 @@ mod damaged_waiting;
 mod drained;
 mod formats;
 mod holds;
+mod log_hash;
 mod memory;
 mod parked;
 mod races;

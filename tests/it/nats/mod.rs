@@ -7,6 +7,8 @@
 //! - [`retention`]: the messages that are kept in a stream are bounded, and room is made before it is full
 //! - [`full`]: a full stream's status says what holds its messages and what makes room
 //! - [`peers`]: nodes on the same streams know of each other, and purge nothing that another one needs
+//! - [`diverged`]: replicas of a shard that differ halt, until one is given a copy of the other
+//! - [`reject_lease`]: one owner of a shard publishes its rejects, and another one goes on when it is gone
 //! - [`catch_up`]: a node with a long backlog answers reads meanwhile, and ends on a signal
 //!
 //! Boards and writes:
@@ -33,6 +35,7 @@ mod boards_many;
 mod catch_up;
 mod control;
 mod credentials;
+mod diverged;
 mod frozen;
 mod full;
 mod gaps;
@@ -42,4 +45,5 @@ mod outage;
 mod peers;
 mod permissions;
 mod protocol;
+mod reject_lease;
 mod retention;
