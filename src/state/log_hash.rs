@@ -2,14 +2,16 @@
 //!
 //! The log is divided into *segments* of [`SEGMENT_MESSAGES`] sequences, and the hash begins anew with each.
 //! So a shard knows the hash of every segment that it applied from the beginning, whatever was before it. At
-//! every [`POINT_MESSAGES`]th sequence the hash is kept for a while, as a *hash point*, for others to compare.
+//! every [`POINT_MESSAGES`]th sequence the hash is kept for a while, as a *hash point*, for others to
+//! compare.
 //!
 //! Knows: how effects are mixed, and which points are kept. Must not know: what an effect means, or who
 //! compares. Only what is equal on all replicas may be mixed in: no handles, no numbers of trees, no texts
 //! that another version may word otherwise.
 //!
-//! The mixing is that of wyhash: a 128-bit product of two words, folded. It is no cryptographic hash. It finds
-//! differences that nobody has made on purpose; two different logs have the same hash by a chance of 2^-64.
+//! The mixing is that of wyhash: a 128-bit product of two words, folded. It is no cryptographic hash. It
+//! finds differences that nobody has made on purpose; two different logs have the same hash by a chance of
+//! 2^-64.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -36,6 +38,7 @@ const _: () = assert!(SEGMENT_MESSAGES.is_multiple_of(POINT_MESSAGES));
 
 const SEED: u64 = 0x2d35_8dcc_aa6c_78a5;
 const SECRET: u64 = 0x8bb8_4b93_962e_acc9;
+const LENGTH_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The hash of the current segment at one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -113,12 +116,11 @@ impl LogHash {
             let words = u128::from_le_bytes(*chunk);
             self.words(low_half(words), low_half(words >> 64));
         }
-        // The last byte holds the length of the rest and is never zero, so that no two strings are padded to
-        // the same words.
-        let mut last = [0; 16];
-        last.iter_mut().zip(rest).for_each(|(to, from)| *to = *from);
-        let words = u128::from_le_bytes(last) | (u128::from(count(rest.len()) | 0x80) << 120);
-        self.words(low_half(words), low_half(words >> 64));
+        let (first, last) = ends(rest);
+        self.words(first, last);
+        // Of strings of different lengths the ends may be the same words.
+        let length = count(bytes.len()) + 1;
+        self.hash = self.hash.wrapping_add(length.wrapping_mul(LENGTH_FACTOR));
     }
 
     /// Mixes an entry in, or that there is none.
@@ -144,8 +146,12 @@ impl LogHash {
             | (count(words.len()) << 8);
         self.words(flags, entry.updated_at.as_micros().cast_unsigned());
         let (pairs, rest) = words.as_chunks::<2>();
-        pairs.iter().for_each(|[a, b]| self.words(*a, *b));
-        rest.iter().for_each(|word| self.words(*word, 0));
+        for [a, b] in pairs {
+            self.words(*a, *b);
+        }
+        for word in rest {
+            self.words(*word, 0);
+        }
         if let Some(version) = entry.version {
             self.words(version, 0);
         }
@@ -180,6 +186,21 @@ impl LogHash {
 
 fn segment_of(sequence: Sequence) -> Option<u64> {
     Some(sequence.0.checked_sub(1)? / SEGMENT_MESSAGES)
+}
+
+/// Fewer than 16 bytes as two words, which overlap. Of one length, no two strings have the same words.
+#[inline]
+fn ends(bytes: &[u8]) -> (u64, u64) {
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        (u64::from_le_bytes(*first), u64::from_le_bytes(*last))
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)))
+    } else if let [first, .., last] = bytes {
+        let middle = bytes.get(1).map_or(0, |middle| u64::from(*middle));
+        (u64::from(*first) | (middle << 8), u64::from(*last))
+    } else {
+        (bytes.first().map_or(0, |only| u64::from(*only)), 0)
+    }
 }
 
 #[inline]
@@ -294,9 +315,9 @@ mod tests {
 
     const GOLDEN: [u64; 4] = [
         13_790_087_652_104_208_091,
-        7_609_710_727_988_059_519,
+        8_354_188_222_911_927_288,
         7_005_406_127_520_299_750,
-        15_813_847_530_378_153_127,
+        16_562_403_746_881_743_189,
     ];
 
     #[test]
@@ -325,6 +346,17 @@ mod tests {
             of(Entry { updated_at: Timestamp::default(), ..entry() }),
             bytes(b""),
             bytes(b"\0"),
+            bytes(b"\0\0"),
+            bytes(b"a"),
+            bytes(b"aa"),
+            bytes(b"aaa"),
+            bytes(b"aba"),
+            bytes(b"aaaa"),
+            bytes(b"aaaaa"),
+            bytes(b"aaaaaaaa"),
+            bytes(b"aaaaaaaaa"),
+            bytes(b"aaaaaaaab"),
+            bytes(b"0123456789abcde"),
             bytes(b"0123456789abcdef"),
             bytes(b"0123456789abcdef\0"),
             two(b"a", b"bc"),

@@ -82,6 +82,7 @@ pub struct Health {
     hashes: RwLock<LogHashes>,
     found: RwLock<Option<Found>>,
     replicas_differing: AtomicU64,
+    accepted_through: AtomicU64,
 }
 
 impl Default for Health {
@@ -100,6 +101,7 @@ impl Default for Health {
             hashes: RwLock::default(),
             found: RwLock::default(),
             replicas_differing: AtomicU64::new(0),
+            accepted_through: AtomicU64::new(0),
         }
     }
 }
@@ -240,6 +242,16 @@ impl Health {
 
     pub fn set_replicas_differing(&self, count: u64) {
         self.replicas_differing.store(count, Ordering::Relaxed);
+    }
+
+    /// The operator has said of what was applied up to this sequence that it is right here.
+    #[must_use]
+    pub fn accepted_through(&self) -> Sequence {
+        Sequence(self.accepted_through.load(Ordering::Relaxed))
+    }
+
+    pub fn set_accepted_through(&self, sequence: Sequence) {
+        self.accepted_through.store(sequence.0, Ordering::Relaxed);
     }
 
     /// How full the queue was when it was last checked; `None` before the first check, or for a queue that

@@ -107,8 +107,8 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
 pub enum Control {
     /// A command, or a bad job if it cannot be read, because that must not stop the shard.
     Command(Payload),
-    /// The name of a command of a later ranktree, with its format if only that is unknown. Other nodes may have carried it out, so this one must not
-    /// continue without it.
+    /// The name of a command of a later ranktree, with its format if only that is unknown. Other nodes may
+    /// have carried it out, so this one must not continue without it.
     Unknown(String),
 }
 

@@ -13,7 +13,9 @@ pub struct Divergence {
     pub stream: String,
     /// The message up to which the log was hashed.
     pub sequence: Sequence,
-    /// The hash of the replica that has stored this.
+    /// The node that has found it. A copy of its data has this record, too.
+    pub by: NodeName,
+    /// Its hash.
     pub own: u64,
     /// The other node.
     pub node: NodeName,
@@ -38,6 +40,7 @@ struct PointWire {
 struct DivergenceWire {
     stream: String,
     sequence: u64,
+    by: String,
     own: u64,
     node: String,
     theirs: u64,
@@ -79,15 +82,22 @@ pub fn decode_hash_point(sequence: Sequence, bytes: &[u8]) -> Result<Option<Hash
 
 #[must_use]
 pub fn encode_divergence(divergence: &Divergence) -> Vec<u8> {
-    let Divergence { stream, sequence, own, node, theirs } = divergence;
-    let (stream, node) = (stream.clone(), node.to_string());
-    to_vec(&DivergenceWire { stream, sequence: sequence.0, own: *own, node, theirs: *theirs })
+    let Divergence { stream, sequence, by, own, node, theirs } = divergence;
+    to_vec(&DivergenceWire {
+        stream: stream.clone(),
+        sequence: sequence.0,
+        by: by.to_string(),
+        own: *own,
+        node: node.to_string(),
+        theirs: *theirs,
+    })
 }
 
 /// # Errors
 /// When the bytes are no such record.
 pub fn decode_divergence(bytes: &[u8]) -> Result<Divergence, Undecodable> {
-    let DivergenceWire { stream, sequence, own, node, theirs } = from_slice("divergence", bytes)?;
-    let node = NodeName::new(&node).map_err(|error| undecodable("divergence", error))?;
-    Ok(Divergence { stream, sequence: Sequence(sequence), own, node, theirs })
+    let DivergenceWire { stream, sequence, by, own, node, theirs } = from_slice("divergence", bytes)?;
+    let name = |name: &str| NodeName::new(name).map_err(|error| undecodable("divergence", error));
+    let (by, node) = (name(&by)?, name(&node)?);
+    Ok(Divergence { stream, sequence: Sequence(sequence), by, own, node, theirs })
 }

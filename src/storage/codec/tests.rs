@@ -89,6 +89,7 @@ fn divergence() -> Divergence {
     Divergence {
         stream: "S@1".to_owned(),
         sequence: Sequence(1),
+        by: NodeName::new("a").expect("a good name"),
         own: 0x0102_0304_0506_0708,
         node: NodeName::new("n-b").expect("a good name"),
         theirs: 2,
@@ -201,7 +202,7 @@ fn golden_bytes_of_every_value() {
     check(encode_log_hash(&log_hash(), Sequence(300)), "01fb2c0101fd0807060504030201");
     check(encode_log_hash(&LogHash::unknown_at(Sequence(300)), Sequence(300)), "01fb2c0100");
     check(encode_hash_point(log_hash().point().expect("it is known")), "01fd0807060504030201");
-    check(encode_divergence(&divergence()), "0353403101fd0807060504030201036e2d6202");
+    check(encode_divergence(&divergence()), "03534031010161fd0807060504030201036e2d6202");
     check(encode_delta(&delta()), GOLDEN_DELTA);
     check(encode_manifest(&manifest()), GOLDEN_MANIFEST);
 }

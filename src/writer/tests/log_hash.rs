@@ -27,7 +27,10 @@ proptest! {
 
     /// Both ends have the same points, those that a restart has read from the disk included.
     #[test]
-    fn a_log_has_one_hash_however_it_is_cut(events in events(true), cuts in prop::collection::vec(1_usize..20, 1..40)) {
+    fn a_log_has_one_hash_however_it_is_cut(
+        events in events(true),
+        cuts in prop::collection::vec(1_usize..20, 1..40),
+    ) {
         let mut one = fed();
         play(&mut one, events);
         one.batch(false);
@@ -175,9 +178,9 @@ fn a_difference_that_was_found_survives_a_restart_until_it_is_mended() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = open(folder.path()).expect("a new directory opens");
     assert_eq!(store.divergence().expect("readable"), None);
-    let node = NodeName::new("b").expect("a good name");
+    let [by, node] = ["a", "b"].map(|name| NodeName::new(name).expect("a good name"));
     let found =
-        Divergence { stream: "S@1".to_owned(), sequence: Sequence(7), own: 1, node, theirs: u64::MAX };
+        Divergence { stream: "S@1".to_owned(), sequence: Sequence(7), by, own: 1, node, theirs: u64::MAX };
     store.note_divergence(Some(&found)).expect("the disk takes it");
     drop(store);
     let store = open(folder.path()).expect("it opens again");

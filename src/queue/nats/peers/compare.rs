@@ -13,7 +13,7 @@ use crate::queue::nats::peers::judge::{Judgement, Verdict, judge};
 use crate::queue::nats::shard::NatsShard;
 use crate::storage::codec::Divergence;
 use crate::storage::{StorageError, Store};
-use crate::types::{ShardId, count};
+use crate::types::{NodeName, Sequence, ShardId, count};
 use crate::writer::{Diverged, Health};
 
 /// How often hashes are compared. Entries are renewed every two seconds.
@@ -47,6 +47,8 @@ impl JetStream {
         let found = store.divergence()?;
         if self.settings.accept_diverged.contains(&shard.0) {
             store.forget_hash_points()?;
+            let applied = store.meta()?.map_or(0, |meta| meta.applied_sequence);
+            health.set_accepted_through(Sequence(applied));
             match found {
                 Some(found) => {
                     store.note_divergence(None)?;
@@ -81,7 +83,7 @@ impl JetStream {
     }
 
     async fn compare(&self, shard: &NatsShard, comparison: &mut Comparison) -> Result<(), String> {
-        let Some(own) = shard.own_hashes() else { return Ok(()) };
+        let Some(own) = shard.own_hashes(&self.peers.this.name) else { return Ok(()) };
         let mut others = self.peers.hashes_of_others(shard.id, &own.stream);
         if self.settings.accept_diverged.contains(&shard.id.0) {
             // They have halted because of what the operator has judged already.
@@ -100,9 +102,9 @@ impl JetStream {
             }
         };
         match verdict {
-            Verdict::Halt(found) if !is_halted => self.halt_diverged(shard, found, comparison),
+            Verdict::Halt(found) if !is_halted => halt(shard, found, comparison),
             Verdict::Wait(found) if waited >= OTHERS_HEARD_AFTER => {
-                self.halt_diverged(shard, found, comparison);
+                halt(shard, found, comparison);
             }
             Verdict::Halt(_) | Verdict::Wait(_) => {}
             Verdict::GoOn | Verdict::Outvoted(_) if is_halted => {
@@ -132,26 +134,37 @@ impl JetStream {
         }
         Ok(())
     }
+}
 
-    fn halt_diverged(&self, shard: &NatsShard, found: Divergence, comparison: &mut Comparison) {
-        (comparison.is_unstored, comparison.differs_since) = (true, None);
-        shard.health.set_found(Some(diverged(shard.id, found)), true);
-    }
+/// Halts a shard, at once in memory.
+fn halt(shard: &NatsShard, found: Divergence, comparison: &mut Comparison) {
+    (comparison.is_unstored, comparison.differs_since) = (true, None);
+    shard.health.set_found(Some(diverged(shard.id, found)), true);
 }
 
 impl NatsShard {
     /// This node's hashes of the shard's log; `None` while it is not known which stream's sequences they are
     /// of.
-    pub fn own_hashes(&self) -> Option<OwnHashes> {
+    ///
+    /// # Arguments
+    /// `node`: this node's name.
+    #[must_use]
+    pub fn own_hashes(&self, node: &NodeName) -> Option<OwnHashes> {
         let stream = self.stream.stream();
         let is_known = self.stream.sequence_offset() == Some(0) && !stream.is_empty();
         let found = self.health.found().map(|found: Arc<Diverged>| found.found.clone());
-        is_known.then(|| OwnHashes { hashes: self.health.hashes(), found, stream })
+        is_known.then(|| OwnHashes {
+            node: node.clone(),
+            hashes: self.health.hashes(),
+            found,
+            accepted_through: self.health.accepted_through(),
+            stream,
+        })
     }
 }
 
 fn diverged(shard: ShardId, found: Divergence) -> Diverged {
-    let Divergence { stream, sequence, own, node, theirs } = &found;
+    let Divergence { stream, sequence, own, node, theirs, .. } = &found;
     let reason = format!(
         "what this node has applied of the stream {stream} up to message {sequence} is not what the node \
          {node} has applied (hash {own:016x} here, {theirs:016x} there): one of the two replicas of shard {shard} is wrong; find \
@@ -162,7 +175,7 @@ fn diverged(shard: ShardId, found: Divergence) -> Diverged {
 }
 
 fn outvoted(found: &Divergence) -> String {
-    let Divergence { stream, sequence, own, node, theirs } = found;
+    let Divergence { stream, sequence, own, node, theirs, .. } = found;
     format!(
         "the node {node} has another hash of the stream {stream} up to message {sequence} ({theirs:016x} \
          there, {own:016x} here), but more replicas have this node's hash, so this one goes on; give {node} \

@@ -36,6 +36,9 @@ pub struct HashesEntry {
 pub struct DivergedEntry {
     pub node: String,
     pub sequence: u64,
+    /// The node that has found it: another one than the entry's if that one has a copy of its data.
+    #[serde(default)]
+    pub by: String,
 }
 
 /// What another owner says of its hashes, as far as it can be compared.
@@ -47,18 +50,34 @@ pub struct OtherHashes {
     pub diverged: Option<DivergedEntry>,
 }
 
+impl OtherHashes {
+    /// The node whose data these are, as far as that is known: its own, or what was copied from another
+    /// halted one.
+    pub fn origin(&self) -> &str {
+        let copied = self.diverged.as_ref().map(|diverged| diverged.by.as_str());
+        copied.filter(|by| !by.is_empty()).unwrap_or(self.node.as_str())
+    }
+}
+
 /// This node's hashes of a shard's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnHashes {
+    pub node: NodeName,
     pub stream: String,
     pub hashes: LogHashes,
     /// Where a replica was found to differ, with the hash of this node's data. A replica that was mended
     /// with a copy of this one's data has it too.
     pub found: Option<Divergence>,
+    /// Up to here nothing is compared, because the operator has judged already.
+    pub accepted_through: Sequence,
 }
 
 impl OwnHashes {
+    /// The hash at a sequence, if it is known and to be compared.
     pub fn hash_at(&self, sequence: Sequence) -> Option<u64> {
+        if sequence <= self.accepted_through {
+            return None;
+        }
         let found = self.found.iter().find(|found| found.sequence == sequence).map(|found| found.own);
         found.or_else(|| self.hashes.hash_at(sequence))
     }
@@ -75,11 +94,11 @@ impl OwnHashes {
         }
         points.sort();
         points.dedup();
-        let diverged = self
-            .found
-            .as_ref()
-            .filter(|_| is_halted)
-            .map(|found| DivergedEntry { node: found.node.to_string(), sequence: found.sequence.0 });
+        let diverged = self.found.as_ref().filter(|_| is_halted).map(|found| DivergedEntry {
+            node: found.node.to_string(),
+            sequence: found.sequence.0,
+            by: found.by.to_string(),
+        });
         let at = points.iter().map(ToString::to_string).collect();
         HashesEntry { version: HASH_VERSION, stream: self.stream.clone(), at, diverged }
     }
@@ -137,23 +156,30 @@ mod tests {
         let found = Divergence {
             stream: "S@1".to_owned(),
             sequence: Sequence(70),
+            by: node("a"),
             own: 7,
             node: node("b"),
             theirs: 8,
         };
         let mut own = OwnHashes {
+            node: node("a"),
             stream: "S@1".to_owned(),
             hashes: LogHashes::new(LogHash::at(point(81, 99)), kept),
             found: Some(found),
+            accepted_through: Sequence(0),
         };
         let entry = own.entry(true, &[Sequence(8), Sequence(9)]);
         let said = entry.of(&node("a"), "S@1").expect("it can be compared");
         let expected = [(8, 2), (32, 8), (64, 16), (68, 17), (70, 7), (72, 18), (76, 19), (80, 20), (81, 99)];
         assert_eq!(said.points, expected.map(|(sequence, hash)| point(sequence, hash)));
-        assert_eq!(said.diverged, Some(DivergedEntry { node: "b".to_owned(), sequence: 70 }));
+        let diverged = DivergedEntry { node: "b".to_owned(), sequence: 70, by: "a".to_owned() };
+        assert_eq!((said.origin(), &said.diverged), ("a", &Some(diverged)));
         assert_eq!(entry.last().map(String::as_str), Some("81:0000000000000063"));
         assert_eq!(entry.of(&node("a"), "S@2"), None);
         assert_eq!(own.entry(false, &[]).diverged, None);
+        own.accepted_through = Sequence(76);
+        let hashes = [70, 76, 80].map(|sequence| own.hash_at(Sequence(sequence)));
+        assert_eq!(hashes, [None, None, Some(20)]);
         own.hashes = LogHashes::new(LogHash::unknown_at(Sequence(5)), []);
         own.found = None;
         assert_eq!(own.entry(false, &[]).at, [""; 0]);

@@ -3,7 +3,10 @@
 //! Knows: of two replicas that differ, one is wrong, and nothing says which. So a replica halts if another
 //! one differs, unless more replicas have its own hash than differ from it. A replica that is halted goes on
 //! once that has changed: the other one was mended, or a third one shows who is right. That a replica falls
-//! silent is no evidence. Must not know: where entries are read, or how a shard is halted.
+//! silent is no evidence, and a copy of its data is none either. Must not know: where entries are read, or
+//! how a shard is halted.
+
+use std::collections::BTreeSet;
 
 use crate::queue::nats::peers::hashes::{OtherHashes, OwnHashes};
 use crate::state::is_in_same_segment;
@@ -51,13 +54,16 @@ pub fn judge(own: &OwnHashes, others: &[OtherHashes], halted: Option<&Divergence
     if !against.contains(&&found.node) && !with.iter().any(|other| other.node == found.node) {
         against.push(&found.node);
     }
-    let (agreeing, differing) = (1 + with.len(), against.len());
+    // A copy that was made of a halted replica's data has its hashes, and shows nothing else.
+    let own_origin = halted.map_or(&own.node, |found| &found.by).as_str();
+    let origins: BTreeSet<&str> =
+        with.iter().map(|other| other.origin()).chain(std::iter::once(own_origin)).collect();
+    let (agreeing, differing) = (origins.len(), against.len());
     let verdict = match (halted, agreeing > differing) {
         (_, true) if differing == 0 => Verdict::GoOn,
         (_, true) => Verdict::Outvoted(found),
-        (Some(_), false) => Verdict::Halt(found),
-        (None, false) if others.len() + 1 > agreeing + differing => Verdict::Wait(found),
-        (None, false) => Verdict::Halt(found),
+        (None, false) if others.len() > with.len() + differing => Verdict::Wait(found),
+        (_, false) => Verdict::Halt(found),
     };
     Judgement { verdict, differing }
 }
@@ -69,6 +75,7 @@ fn first_difference(own: &OwnHashes, other: &OtherHashes) -> Option<Divergence> 
         Some(Divergence {
             stream: own.stream.clone(),
             sequence: point.sequence,
+            by: own.node.clone(),
             own: hash,
             node: other.node.clone(),
             theirs: point.hash,
@@ -87,26 +94,37 @@ fn agrees_at(own: &OwnHashes, other: &OtherHashes, sequence: Sequence) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::queue::nats::peers::hashes::DivergedEntry;
     use crate::state::{HashPoint, LogHash, LogHashes};
 
     fn point(sequence: u64, hash: u64) -> HashPoint {
         HashPoint { sequence: Sequence(sequence), hash }
     }
 
+    fn name(text: &str) -> NodeName {
+        NodeName::new(text).expect("a good name")
+    }
+
     fn own(points: &[(u64, u64)]) -> OwnHashes {
         let points = points.iter().map(|(sequence, hash)| point(*sequence, *hash));
         let hashes = LogHashes::new(LogHash::default(), points);
-        OwnHashes { stream: "S@1".to_owned(), hashes, found: None }
+        OwnHashes {
+            node: name("a"),
+            stream: "S@1".to_owned(),
+            hashes,
+            found: None,
+            accepted_through: Sequence(0),
+        }
     }
 
     fn other(name: &str, points: &[(u64, u64)]) -> OtherHashes {
         let points = points.iter().map(|(sequence, hash)| point(*sequence, *hash)).collect();
-        OtherHashes { node: NodeName::new(name).expect("a good name"), points, diverged: None }
+        OtherHashes { node: self::name(name), points, diverged: None }
     }
 
     fn found(name: &str, sequence: u64, own: u64, theirs: u64) -> Divergence {
-        let (stream, node) = ("S@1".to_owned(), NodeName::new(name).expect("a good name"));
-        Divergence { stream, sequence: Sequence(sequence), own, node, theirs }
+        let (stream, by, node) = ("S@1".to_owned(), self::name("a"), self::name(name));
+        Divergence { stream, sequence: Sequence(sequence), by, own, node, theirs }
     }
 
     fn verdict(own: &OwnHashes, others: &[OtherHashes], halted: Option<&Divergence>) -> (Verdict, usize) {
@@ -159,5 +177,30 @@ mod tests {
         }
         let third = [other("c", &[(12, 3)])];
         assert_eq!(verdict(&own, &third, Some(&halted)), (Verdict::Outvoted(halted), 1));
+    }
+
+    /// Else a wrong replica that is copied would outvote the right one.
+    #[test]
+    fn a_copy_of_a_halted_replica_has_no_vote_of_its_own() {
+        let own = own(&[(8, 2), (12, 3)]);
+        let halted = found("b", 8, 2, 7);
+        let b = other("b", &[(8, 7)]);
+        let c = |by: &str| {
+            let diverged = DivergedEntry { node: "b".to_owned(), sequence: 8, by: by.to_owned() };
+            OtherHashes { diverged: Some(diverged), ..other("c", &[(8, 2)]) }
+        };
+        // The copy, as the copied one sees it, and the other way round.
+        let copied = Divergence { by: name("c"), ..halted.clone() };
+        for (by, found) in [("a", &halted), ("c", &copied)] {
+            let judged = verdict(&own, &[b.clone(), c(by)], Some(found));
+            assert_eq!(judged, (Verdict::Halt(found.clone()), 1), "{by}");
+        }
+        // One that has found it by itself.
+        for by in ["c", ""] {
+            let judged = verdict(&own, &[b.clone(), c(by)], Some(&halted));
+            assert_eq!(judged, (Verdict::Outvoted(halted.clone()), 1), "{by}");
+        }
+        let mended = other("b", &[(8, 2)]);
+        assert_eq!(verdict(&own, &[mended, c("a")], Some(&halted)), (Verdict::GoOn, 0));
     }
 }

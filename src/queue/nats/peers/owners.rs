@@ -110,7 +110,8 @@ mod tests {
     #[test]
     fn hashes_of_others_are_those_of_owners_that_are_alive() {
         let peers = peers();
-        let diverged = |node: &str| Some(DivergedEntry { node: node.to_owned(), sequence: 8 });
+        let diverged =
+            |node: &str| Some(DivergedEntry { node: node.to_owned(), sequence: 8, by: String::new() });
         let hashes = |diverged| HashesEntry {
             version: HASH_VERSION,
             stream: "S@1".to_owned(),

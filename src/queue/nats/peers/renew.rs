@@ -122,7 +122,7 @@ impl JetStream {
     }
 
     fn hashes_entry(&self, shard: &NatsShard) -> Option<HashesEntry> {
-        let own = shard.own_hashes()?;
+        let own = shard.own_hashes(&self.peers.this.name)?;
         let asked = self.peers.asked(shard.id, &own.stream);
         Some(own.entry(shard.health.divergence().is_some(), &asked))
     }
