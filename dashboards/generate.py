@@ -346,6 +346,8 @@ INGEST = dashboard(
                    [(rate("ranktree_copy_bytes_total", NODE), "{{instance}} {{direction}}")], "Bps"),
             series("Copies by result", "Copies of other nodes' shards that this node has put in place, could not get, or found damaged.",
                    [(f"sum by (instance, result) (increase(ranktree_copies_total{{{NODE}}}[$__rate_interval]))", "{{instance}} {{result}}")], "none", 8, min=0),
+            series("Replicas that differ", "Other owners of the shard that have applied the same messages with other results. Above 0, one of them is wrong.",
+                   [(f"ranktree_shard_replicas_differing{{{SHARD}}}", "{{instance}} shard {{shard}}")], "none", 8, min=0, steps=steps((1, RED))),
         ]),
     ],
     ["job", "instance", "shard"],

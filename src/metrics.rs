@@ -188,6 +188,9 @@ pub const COPIES_UNDER_WAY: &str = "ranktree_copies_under_way";
 pub const COPIES_TOTAL: &str = "ranktree_copies_total";
 /// Counter, bytes of copies, by direction; with NATS only.
 pub const COPY_BYTES_TOTAL: &str = "ranktree_copy_bytes_total";
+/// Gauge, nodes, by shard: other owners that have applied the same messages with other results; with NATS
+/// only.
+pub const SHARD_REPLICAS_DIFFERING: &str = "ranktree_shard_replicas_differing";
 /// Gauges, connections, by what they are for (`manage`, `publish`, `consume`, `writes`, `copy`); with NATS only.
 pub const NATS_CONNECTIONS: &str = "ranktree_nats_connections";
 pub const NATS_CONNECTIONS_WANTED: &str = "ranktree_nats_connections_wanted";
@@ -382,6 +385,11 @@ pub fn describe_streams() {
     );
     describe_counter!(COPIES_TOTAL, Unit::Count, "Copies of other nodes' shards, by what came of them");
     describe_counter!(COPY_BYTES_TOTAL, Unit::Bytes, "Bytes of copies of shards between nodes, by direction");
+    describe_gauge!(
+        SHARD_REPLICAS_DIFFERING,
+        Unit::Count,
+        "Other owners that have applied the same messages with other results"
+    );
     describe_gauge!(NATS_CONNECTIONS, Unit::Count, "Connections to NATS that are up, by purpose");
     describe_gauge!(
         NATS_CONNECTIONS_WANTED,

@@ -42,6 +42,11 @@ pub struct ServeArgs {
     /// Holds for this start, and for one gap or command. May be given several times, for several shards
     #[arg(long, value_name = "SHARD", help_heading = "NATS")]
     pub accept_gap: Vec<u16>,
+    /// Go on with this shard's data although another node that owns the shard has applied the same messages
+    /// with other results. Only where these data are right: give the other node a copy of them. Holds for
+    /// this start. May be given several times, for several shards
+    #[arg(long, value_name = "SHARD", help_heading = "NATS")]
+    pub accept_diverged: Vec<u16>,
     #[command(flatten, next_help_heading = "Storage")]
     pub storage: StorageArgs,
 }
@@ -71,12 +76,24 @@ impl ServeConfig {
     /// # Errors
     /// See [`ConfigError`].
     pub fn resolve(args: ServeArgs) -> Result<Self, ConfigError> {
-        let ServeArgs { file: _, http, data, shards, own, node, boards, nats, accept_gap, storage } = args;
+        let ServeArgs {
+            file: _,
+            http,
+            data,
+            shards,
+            own,
+            node,
+            boards,
+            nats,
+            accept_gap,
+            accept_diverged,
+            storage,
+        } = args;
         if let Some(wrong) = shards.filter(|shards| !(1..=MAX_SHARDS).contains(shards)) {
             return Err(ConfigError::Shards(wrong));
         }
         let own = own.as_deref().map(ShardSet::parse).transpose().map_err(ConfigError::Own)?;
-        let nats = nats.resolve(accept_gap)?;
+        let nats = nats.resolve(accept_gap, accept_diverged)?;
         if let Some(own) = &own {
             if nats.is_none() {
                 return Err(ConfigError::OwnWithoutNats);

@@ -115,6 +115,9 @@ impl NatsStreams {
         for shard in opened {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
             let start = ShardStart { shard: shard.id, applied, health: Arc::clone(&shard.health) };
+            let store = shard.store.get().map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
+            nats.take_up_divergence(shard.id, &store, &shard.health)
+                .map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
             let (publisher, source, stream) = nats.shard(&start)?;
             stream.copies.set_lost(shard.is_lost.then(|| LOST.to_owned()));
             task_ends.push((publisher.clone(), stream));
@@ -223,6 +226,8 @@ impl NatsStreams {
             tokio::spawn(unpark_ready_jobs(shard.clone()));
             let (nats, rejecting) = (Arc::clone(&self.nats), shard.clone());
             tokio::spawn(async move { nats.publish_rejects(&rejecting).await });
+            let (nats, comparing) = (Arc::clone(&self.nats), shard.clone());
+            tokio::spawn(async move { nats.compare_replicas(&comparing).await });
             let (nats, retaining) = (Arc::clone(&self.nats), shard.clone());
             tokio::spawn(async move { nats.run_retention(&retaining).await });
         }

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use crate::config::ServeConfig;
 use crate::query::ShardHandle;
 use crate::service::opening::OpenedShard;
+use crate::state::LogHashes;
 use crate::types::{Sequence, Timestamp};
 use crate::writer::{
     CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectLog,
@@ -74,6 +75,7 @@ pub fn start<S: JobSource + 'static>(
         reject_log: Arc::clone(reject_log),
         parking,
         time: Timestamp::default(),
+        hashes: LogHashes::default(),
     };
     Ok((handle, spawn(writer)?))
 }

@@ -37,7 +37,7 @@ pub use apply::apply;
 pub use checkpoint_gate::CheckpointGate;
 pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
-pub use health::{CopyProgress, Health, ShardState};
+pub use health::{CopyProgress, Diverged, Health, ShardState};
 pub use outcome::{
     BoardOutcome, CommitFailed, JobOutcome, MessageOutcome, ParkedOutcome, ShardRanking, UnparkedOutcome,
 };

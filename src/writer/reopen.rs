@@ -115,7 +115,7 @@ impl<S: JobSource> Writer<S> {
             }
         }
         tracing::info!(shard = %self.id, "the store was reopened after a failed commit");
-        self.health.set_state(self.source.state());
+        self.health.set_state(self.state());
     }
 
     pub(super) fn close_store(&self) {

@@ -71,6 +71,7 @@ mod tests {
             is_alive: state != "silent",
             problem: None,
             shards: vec![OwnedShard {
+                hash: None,
                 shard: ShardId(1),
                 state: Some(state.to_owned()),
                 applied: Some(applied),

@@ -65,6 +65,8 @@ pub fn write_owners(
             object.count("applied_sequence", shard.applied.borrow().0);
             object.count("lag", lag);
             object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
+            let hash = shard.health.hashes().running.point().map(|point| point.to_string());
+            optional(&mut object, "hash", hash.as_deref());
         }
         object.end();
     });
@@ -92,6 +94,7 @@ fn write_owned(object: &mut Object<'_>, node: &KnownNode, owned: &OwnedShard) {
     count_or_null(object, "applied_sequence", owned.applied);
     count_or_null(object, "lag", owned.lag);
     count_or_null(object, "checkpoint_sequence", owned.checkpoint);
+    optional(object, "hash", owned.hash.as_deref());
 }
 
 fn optional(object: &mut Object<'_>, name: &str, text: Option<&str>) {

@@ -37,6 +37,8 @@ pub struct Settings {
     pub replicas: usize,
     /// Shards whose stream may, once, not continue what was applied.
     pub accept_gap: Vec<u16>,
+    /// Shards whose data are right here although another replica differs.
+    pub accept_diverged: Vec<u16>,
     /// How long a stream must have contradicted what was applied before its shard halts.
     pub halt_after: Duration,
     /// How long another node may be silent before it no longer holds the purging of streams back.

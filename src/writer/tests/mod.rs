@@ -18,6 +18,7 @@ mod drained;
 mod formats;
 mod holds;
 mod installed;
+mod log_hash;
 mod memory;
 mod parked;
 mod races;

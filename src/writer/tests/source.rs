@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use crate::job::Job;
-use crate::state::{Applied, Shard};
+use crate::state::{Applied, LogHashes, Shard};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{StorageError, StoreSlot, TreesFrom, recover};
 use crate::types::{Sequence, ShardId, Timestamp, count};
@@ -200,6 +200,7 @@ impl Running {
             reject_log: Arc::default(),
             parking: None,
             time: Timestamp::default(),
+            hashes: LogHashes::default(),
         }
     }
 

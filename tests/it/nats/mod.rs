@@ -9,6 +9,8 @@
 //! - [`peers`]: nodes on the same streams know of each other, and purge nothing that another one needs
 //! - [`copies`]: a node that its stream cannot fill gets copies of its shards from another one
 //! - [`own`]: nodes that own some of the shards write to all, and decide boards for all
+//! - [`diverged`]: replicas of a shard that differ halt, until one is given a copy of the other
+//! - [`reject_lease`]: one owner of a shard publishes its rejects, and another one goes on when it is gone
 //! - [`catch_up`]: a node with a long backlog answers reads meanwhile, and ends on a signal
 //!
 //! Boards and writes:
@@ -37,6 +39,7 @@ mod catch_up;
 mod control;
 mod copies;
 mod credentials;
+mod diverged;
 mod frozen;
 mod full;
 mod gaps;
@@ -47,5 +50,6 @@ mod own;
 mod peers;
 mod permissions;
 mod protocol;
+mod reject_lease;
 mod retention;
 mod write_service;

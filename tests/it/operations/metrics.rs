@@ -76,6 +76,7 @@ const OF_NATS: &[(&str, &str)] = &[
     ("node_silent_seconds", "gauge"),
     ("shard_owners", "gauge"),
     ("shard_owners_live", "gauge"),
+    ("shard_replicas_differing", "gauge"),
 ];
 
 #[test]

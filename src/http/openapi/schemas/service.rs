@@ -142,7 +142,8 @@ pub fn nodes() -> Value {
                 "state": {"enum": ["live", "catching_up", "halted", "silent", "unknown"], "description": "`silent`: nothing was heard of the node for ten seconds. `unknown`: the node is alive and does not say."},
                 "applied_sequence": limit("The last sequence that it has applied; `null`: unknown."),
                 "lag": limit("Messages that it has not applied yet; `null`: unknown."),
-                "checkpoint_sequence": limit("What its last checkpoint holds; `null`: unknown.")
+                "checkpoint_sequence": limit("What its last checkpoint holds; `null`: unknown."),
+                "hash": {"type": ["string", "null"], "description": "With NATS, the hash of what it has applied, `sequence:hash`: equal on all owners at the same sequence. `null`: unknown."}
             })
         ),
         "KnownNode": object(

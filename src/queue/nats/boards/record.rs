@@ -9,9 +9,16 @@ use crate::queue::nats::boards::decision::{Decision, Record};
 use crate::queue::nats::definition_json::DefinitionJson;
 use crate::state::{Incarnation, RecordNumber};
 
+/// The highest format that this version reads.
+const FORMAT: u32 = 1;
+
 /// A record as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordJson {
+    /// Absent: 1. Fields that a reader does not know are passed over, so a later version that gives a record
+    /// another meaning states a higher format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    format: Option<u32>,
     /// Absent in a life's first record, whose number it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     incarnation: Option<u64>,
@@ -29,7 +36,7 @@ impl RecordJson {
     /// # Arguments
     /// `number`: above that of every record of the name before it.
     pub fn first(number: RecordNumber, definition: &Definition) -> Self {
-        Self { incarnation: None, number: Some(number.0), definition: Some(definition.into()) }
+        Self { format: None, incarnation: None, number: Some(number.0), definition: Some(definition.into()) }
     }
 
     /// A later record of a life.
@@ -38,6 +45,7 @@ impl RecordJson {
     /// `number`: above that of every record of the name before it.
     pub fn of(decision: &Decision, number: RecordNumber) -> Self {
         Self {
+            format: None,
             incarnation: Some(decision.incarnation.0),
             number: Some(number.0),
             definition: decision.definition.as_deref().map(Into::into),
@@ -53,8 +61,12 @@ impl RecordJson {
         serde_json::from_slice::<Self>(body).ok()?.stored_at(sequence)
     }
 
-    /// What the record says, stored at this sequence; `None` if its definition is invalid.
+    /// What the record says, stored at this sequence; `None` if its definition is invalid, or its format is
+    /// that of a later version.
     pub fn stored_at(self, sequence: u64) -> Option<Record> {
+        if self.format.is_some_and(|format| format > FORMAT) {
+            return None;
+        }
         let number = RecordNumber(sequence.max(self.number.unwrap_or(0)));
         let incarnation = Incarnation(self.incarnation.unwrap_or(number.0));
         let definition = match self.definition {
@@ -98,6 +110,12 @@ mod tests {
         // From before there were numbers.
         let older = RecordJson::read(18, br#"{"incarnation":7}"#).expect("readable");
         assert_eq!((older.number, older.decision), (RecordNumber(18), Decision::dropped(Incarnation(7))));
+        // Of a later version: which of them can be read, the record says itself.
+        for (format, is_readable) in [(1, true), (2, false)] {
+            let later = format!(r#"{{"format":{format},"incarnation":7,"more":1}}"#);
+            assert_eq!(RecordJson::read(18, later.as_bytes()).is_some(), is_readable, "{later}");
+            assert!(!is_foreign(later.as_bytes()));
+        }
         assert!(is_foreign(br#"{"stream":"S","seq":3}"#) && is_foreign(b"x"));
         assert!(!is_foreign(&RecordJson::of(&Decision::dropped(Incarnation(1)), RecordNumber(2)).encode()));
     }

@@ -46,7 +46,7 @@ impl BoardsStream {
             Ok(message) => {
                 let last = RecordJson::read(message.sequence, &message.payload);
                 let last =
-                    last.ok_or_else(|| unavailable(&format!("the record of {name} in it cannot be read")))?;
+                    last.ok_or_else(|| unavailable(&format!("the record of {name} in it cannot be read; a newer version of ranktree may have written it, so upgrade this node")))?;
                 // The next record of this board gets a higher number.
                 self.registry.observe_number(last.number);
                 Ok(Some(last))

@@ -114,6 +114,8 @@ pub struct OwnedShard {
     pub applied: Option<u64>,
     pub lag: Option<u64>,
     pub checkpoint: Option<u64>,
+    /// The hash of its log at the last sequence that it has said, `sequence:hash`.
+    pub hash: Option<String>,
 }
 
 impl Peers {
@@ -287,6 +289,17 @@ impl Peers {
         })
     }
 
+    /// Calls `each` for every other node that is alive and whose entry can be read, by name.
+    pub(super) fn each_alive(&self, mut each: impl FnMut(&NodeName, &NodeEntry)) {
+        let (known, now) = (self.known.lock(), Instant::now());
+        let alive = known.nodes.iter().filter(|(_, node)| node.heard.silent(now) < ALIVE_WITHIN);
+        for (name, node) in alive {
+            if let Some(Ok(entry)) = &node.entry {
+                each(name, entry);
+            }
+        }
+    }
+
     /// Messages of the bucket of floors that nobody needs any more. They are given once.
     pub fn take_deletable(&self) -> Vec<u64> {
         let (mut known, now) = (self.known.lock(), Instant::now());
@@ -348,7 +361,8 @@ impl Known {
         let mut shards: BTreeMap<ShardId, OwnedShard> = BTreeMap::new();
         for ((shard, _), floor) in self.floors.iter().filter(|((_, of), _)| of == name) {
             let checkpoint = floor.said.as_ref().ok().map(|floor| floor.sequence);
-            let owned = OwnedShard { shard: *shard, state: None, applied: None, lag: None, checkpoint };
+            let (state, hash) = (None, None);
+            let owned = OwnedShard { shard: *shard, state, applied: None, lag: None, checkpoint, hash };
             shards.insert(*shard, owned);
         }
         for shard in entry.into_iter().flat_map(|entry| &entry.shards) {
@@ -358,6 +372,7 @@ impl Known {
                 applied: Some(shard.applied),
                 lag: Some(shard.lag),
                 checkpoint: Some(shard.checkpoint),
+                hash: shard.hashes.as_ref().and_then(|hashes| hashes.last()).cloned(),
             };
             shards.insert(ShardId(shard.shard), owned);
         }

@@ -12,6 +12,7 @@ use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::peers::claim::{Claim, NotClaimed, RENEW_INTERVAL};
 use crate::queue::nats::peers::entries::{self, FloorEntry, Formats, NodeEntry, ShardEntry};
 use crate::queue::nats::peers::gauges::PeerGauges;
+use crate::queue::nats::peers::hashes::HashesEntry;
 use crate::queue::nats::shard::NatsShard;
 use crate::queue::nats::streams::jobs_config::LAYOUT;
 use crate::queue::nats::streams::prepared::Prepared;
@@ -102,6 +103,7 @@ impl JetStream {
                 applied,
                 checkpoint: shard.health.checkpoint_sequence(),
                 lag: shard.health.last_sequence().saturating_sub(applied),
+                hashes: self.hashes_entry(shard),
             }
         };
         let this = &self.peers.this;
@@ -117,6 +119,12 @@ impl JetStream {
             },
             shards: shards.iter().map(of_shard).collect(),
         }
+    }
+
+    fn hashes_entry(&self, shard: &NatsShard) -> Option<HashesEntry> {
+        let own = shard.own_hashes(&self.peers.this.name)?;
+        let asked = self.peers.asked(shard.id, &own.stream);
+        Some(own.entry(shard.health.divergence().is_some(), &asked))
     }
 
     /// Stores what the shards' checkpoints hold, as far as it is news. Deletes what nobody needs.

@@ -220,7 +220,9 @@ fn command_message(stream: &str, payload: &Payload) -> Result<PublishMessage, No
             "only commands can be sent this way, not jobs, which is a bug".to_owned(),
         ));
     };
-    let message = PublishMessage::build().header(message::COMMAND_HEADER, name);
+    let message = PublishMessage::build()
+        .header(message::COMMAND_HEADER, name)
+        .header(message::FORMAT_HEADER, message::COMMAND_FORMAT);
     Ok(message.expected_stream(stream).payload(body.into()))
 }
 
