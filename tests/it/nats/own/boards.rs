@@ -138,6 +138,40 @@ fn a_write_behind_a_drop_through_another_node_is_kept() {
     cluster.end();
 }
 
+/// A node that knows nothing of the boards makes the stream again. It decides nothing before the owners have
+/// stored there what their shards hold.
+#[test]
+fn a_node_without_shards_that_makes_the_lost_boards_stream_again_ends_no_board() {
+    let mut cluster = Cluster::start();
+    for board in ["first", BOARD] {
+        assert_eq!(define(&cluster.low.client(), board, &json!({ "policy": "best" })).0, 201);
+    }
+    let mut last = std::collections::BTreeMap::new();
+    for (member, _) in members(2) {
+        last.extend(parts(&score(&cluster.low.client(), &member, 3).1));
+    }
+    cluster.wait_applied(&last);
+    let lives = |cluster: &Cluster| -> Vec<Value> {
+        let last = |shard| cluster.commands(shard).last().map(|command| command["incarnation"].clone());
+        (0..SHARDS).map(|shard| last(shard).expect("it is defined")).collect()
+    };
+    let before = lives(&cluster);
+    assert!(cluster.none.terminate().success());
+    cluster.nats.delete("RANKTREE_BOARDS");
+    cluster.none.restart();
+    let none = cluster.none.client();
+    let (status, answer) = define(&none, BOARD, &json!({ "policy": "set" }));
+    assert_eq!((status, &answer["code"]), (409, &json!("board_differs")), "{answer}");
+    let (status, answer) = define(&none, BOARD, &json!({ "policy": "best" }));
+    assert_eq!(status, 200, "{answer}");
+    cluster.wait_applied(&parts(&answer));
+    assert_eq!(lives(&cluster), before);
+    for shard in 0..usize::from(SHARDS) {
+        assert_eq!(members_on(cluster.owner_of(shard), shard), 2);
+    }
+    cluster.end();
+}
+
 #[test]
 fn a_tokens_limit_of_boards_holds_over_nodes() {
     let folder = tempfile::tempdir().expect("a temporary directory");
