@@ -17,7 +17,7 @@ use crate::query::Node;
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
 use crate::service::nats::NatsStreams;
-use crate::service::opening::load_shards;
+use crate::service::opening::{close_refused, load_shards};
 use crate::service::writers::Common;
 use crate::service::{ServiceError, board_repair, this_node, writers};
 use crate::snapshot::{Snapshots, StagedCopies};
@@ -72,7 +72,13 @@ pub async fn run(
     let this = this_node::describe(config, listener.local_addr()?)?;
     let mut streams = match &config.nats {
         Some(settings) => {
-            Some(NatsStreams::open(settings.clone(), config, this.clone(), &opened, &registry).await?)
+            match NatsStreams::open(settings.clone(), config, this.clone(), &opened, &registry).await {
+                Ok(streams) => Some(streams),
+                Err(error) => {
+                    close_refused(opened, config);
+                    return Err(error);
+                }
+            }
         }
         None => None,
     };

@@ -37,8 +37,8 @@ pub use disk::DiskSpace;
 pub use error::StorageError;
 pub use files::{DirectoryLock, holds_a_database, is_of_a_database, mark_shards};
 pub use layout::{
-    FilledFrom, RESTORING, check_marked, filled_from, has_lost, known_shards, missing_shard, shard_directory,
-    shards_in,
+    FilledFrom, RESTORING, check_marked, filled_from, has_lost, known_shards, missing_shard,
+    remove_in_place_of_lost, shard_directory, shards_in,
 };
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;
