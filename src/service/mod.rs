@@ -42,7 +42,7 @@ pub enum ServiceError {
     DataDirectory(StorageError),
     #[error(
         "the shard's directory {} is missing or empty, although it held data, or other shards of the data \
-         directory do; restore it, or move the whole data directory away to begin with empty boards",
+         directory do; restore it, or move the whole data directory away to begin with empty boards. With --nats, a node that owns the shard and runs would give a copy of it",
         .0.display()
     )]
     MissingShard(PathBuf),

@@ -17,8 +17,8 @@ use crate::cluster::questions::{
 use crate::query::{AnsweringShard, Node, ShardClient, ShardHandle};
 use crate::queue::ThisNode;
 use crate::queue::nats::{
-    BoardsStream, Claim, JetStream, NatsShard, OtherShard, Peers, ServiceFacts, Settings, ShardStart,
-    ShardStream, StreamPublisher, StreamSource, unpark_ready_jobs,
+    BoardsStream, Claim, JetStream, KnownNode, NatsShard, OtherShard, Peers, ServiceFacts, Settings,
+    ShardStart, ShardStream, StreamPublisher, StreamSource, unpark_ready_jobs,
 };
 use crate::service::ServiceError;
 use crate::service::nats_writing::NatsWriting;
@@ -31,6 +31,8 @@ use crate::writer::{Registry, WantedBoards};
 
 /// How long a start waits for NATS before it serves what it has.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Nodes renew their entries every two seconds.
+const OWNERS_HEARD_WITHIN: Duration = Duration::from_secs(7);
 const OWNERS_INTERVAL: Duration = Duration::from_millis(20);
 /// Why a shard that has lost its data needs a copy.
 const LOST: &str = "the shard's directory was missing or empty, although it held data, or other shards of the data directory do";
@@ -244,29 +246,31 @@ impl NatsStreams {
     }
 }
 
-/// Refuses to start with a shard that has lost its data, if no other node owns the shard. If it cannot be
-/// found out who does, the shard waits.
+/// Refuses to start with a shard that has lost its data, unless another node that owns the shard is heard of:
+/// ranks without the shard's members would be wrong, for as long as nobody gives a copy of it.
 async fn refuse_if_lost_for_good(
     peers: &Peers,
     opened: &[OpenedShard],
     data_dir: &Path,
 ) -> Result<(), ServiceError> {
-    let Some(lost) = opened.iter().find(|shard| shard.is_lost) else { return Ok(()) };
-    let deadline = tokio::time::Instant::now() + SETUP_TIMEOUT;
-    while !peers.knows_owners() && tokio::time::Instant::now() < deadline {
-        tokio::time::sleep(OWNERS_INTERVAL).await;
+    let lost: Vec<ShardId> = opened.iter().filter(|shard| shard.is_lost).map(|shard| shard.id).collect();
+    if lost.is_empty() {
+        return Ok(());
     }
-    let others = peers.all();
-    let is_owned = |shard: &&OpenedShard| {
-        others.iter().any(|node| node.shards.iter().any(|owned| owned.shard == shard.id))
-    };
-    match opened.iter().filter(|shard| shard.is_lost).find(|shard| !is_owned(shard)) {
-        Some(shard) if peers.knows_owners() => {
-            Err(ServiceError::MissingShard(shard_directory(data_dir, shard.id)))
-        }
-        _ => {
-            tracing::warn!(shard = %lost.id, "shards that have lost their data wait for copies of other nodes' data");
-            Ok(())
+    tracing::warn!(shards = ?lost, "shards have lost their data; looking for other nodes that own them");
+    let began = tokio::time::Instant::now();
+    loop {
+        let others = peers.all();
+        // Heard of since: an entry that is there may be of a node that has just been killed.
+        let runs = |node: &KnownNode| node.silent < began.elapsed();
+        let owns = |node: &KnownNode, shard| node.shards.iter().any(|owned| owned.shard == shard);
+        let unowned = lost.iter().find(|shard| !others.iter().any(|node| runs(node) && owns(node, **shard)));
+        match unowned {
+            None => return Ok(()),
+            Some(shard) if began.elapsed() >= OWNERS_HEARD_WITHIN => {
+                return Err(ServiceError::MissingShard(shard_directory(data_dir, *shard)));
+            }
+            Some(_) => tokio::time::sleep(OWNERS_INTERVAL).await,
         }
     }
 }

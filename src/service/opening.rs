@@ -20,7 +20,7 @@ use crate::state_lock::StateLock;
 use crate::storage::{
     DataLayout, InspectedDirectory, Recovered, StorageError, StorageResources, Store, StoreSlot, TreesFrom,
     check_marked, has_lost, holds_a_database, known_layout, make_private_directory, mark_layout,
-    mark_rebuilt, recover, shard_directory,
+    mark_rebuilt, recover, remove_in_place_of_lost, shard_directory,
 };
 use crate::types::{ShardId, ShardSet};
 use crate::writer::Health;
@@ -79,6 +79,17 @@ pub async fn load_shards(
     match tokio::time::timeout(STOP_TIMEOUT, loaded).await {
         Ok(_) => Ok(None),
         Err(_) => Err(ServiceError::StillLoading(progress.to_string())),
+    }
+}
+
+/// Takes away what was made in the place of shards that have lost their data, because the start is refused.
+pub fn close_refused(opened: Vec<OpenedShard>, config: &ServeConfig) {
+    let lost: Vec<ShardId> = opened.iter().filter(|shard| shard.is_lost).map(|shard| shard.id).collect();
+    drop(opened);
+    for shard in lost {
+        if let Err(error) = remove_in_place_of_lost(&config.data_dir, shard) {
+            tracing::warn!(%shard, %error, "an empty shard that was made in the place of a lost one could not be removed");
+        }
     }
 }
 

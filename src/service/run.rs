@@ -19,7 +19,7 @@ use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
 use crate::service::nats::NatsStreams;
 use crate::service::nats_writing::stop_first;
-use crate::service::opening::{OpenedShard, load_shards};
+use crate::service::opening::{OpenedShard, close_refused, load_shards};
 use crate::service::writers::Common;
 use crate::service::{ServiceError, board_repair, layout, this_node, writers};
 use crate::snapshot::{Snapshots, StagedCopies};
@@ -68,10 +68,16 @@ pub async fn run(
     let mut streams = match &config.nats {
         Some(settings) => {
             let (settings, this, auto_create) = (settings.clone(), this.clone(), config.auto_create);
-            Some(
-                NatsStreams::open(settings, &layout, auto_create, this, &config.data_dir, &opened, &registry)
-                    .await?,
-            )
+            let data_dir = &config.data_dir;
+            let streams =
+                NatsStreams::open(settings, &layout, auto_create, this, data_dir, &opened, &registry).await;
+            match streams {
+                Ok(streams) => Some(streams),
+                Err(error) => {
+                    close_refused(opened, config);
+                    return Err(error);
+                }
+            }
         }
         None => None,
     };

@@ -74,8 +74,7 @@ impl StagedCopies {
     /// As [`StagedCopies::open`].
     pub fn complete(data_dir: &Path) -> Result<(), StorageError> {
         if exists(&data_dir.join(STAGED))? {
-            let folder = Self::open(data_dir)?.folder();
-            remove(&folder)?;
+            Self::open(data_dir)?;
         }
         Ok(())
     }
@@ -189,6 +188,13 @@ impl StagedCopies {
 
     fn plan(&self, shard: ShardId) -> PathBuf {
         self.staged(shard).with_extension("ready")
+    }
+}
+
+impl Drop for StagedCopies {
+    fn drop(&mut self) {
+        // It has entries only if one is left for the next start.
+        let _ = std::fs::remove_dir(self.folder());
     }
 }
 

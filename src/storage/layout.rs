@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::storage::error::StorageError;
-use crate::storage::files::{DataLayout, MARKER, Marker, Stage, has_marker, holds_a_database, marked_layout};
+use crate::storage::files::{
+    DataLayout, MARKER, Marker, Stage, has_marker, holds_a_database, is_of_a_database, marked_layout,
+};
 use crate::types::{ShardId, ShardSet, decimal};
 
 /// The file of a data directory into which a snapshot is being put: some shards may be those of before, and
@@ -98,20 +100,43 @@ pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError>
     ))
 }
 
-/// Whether a shard has no data although all shards of its data directory were in service once: its directory
+/// Whether a shard has no data although the data directory had it in service once: its directory
 /// is gone or empty, or a start has made a new one since, which waits for a copy of another node's data.
 ///
 /// # Errors
 /// When that cannot be told.
 pub fn has_lost(data_dir: &Path, shard: ShardId) -> Result<bool, StorageError> {
     let path = shard_directory(data_dir, shard);
-    if known_shards(data_dir)?.is_none() {
+    if !known_layout(data_dir)?.is_some_and(|known| known.own.contains(shard)) {
         return Ok(false);
     }
     Ok(!holds_a_database(&path)?
         || Marker::read(&path)?.is_some_and(|marker| {
             marker.damage.is_none() && marker.stage == Stage::Created && marker.floor().applied == 0
         }))
+}
+
+/// Removes the shard that a start has made in the place of a lost one, as far as it is still empty.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn remove_in_place_of_lost(data_dir: &Path, shard: ShardId) -> Result<(), StorageError> {
+    let path = shard_directory(data_dir, shard);
+    if !has_lost(data_dir, shard)? || !holds_a_database(&path)? {
+        return Ok(());
+    }
+    let failed = |error| StorageError::Io { path: path.clone(), error };
+    let is_rocksdbs = |name: &str| is_of_a_database(name) || name == "LOCK" || name.starts_with("LOG");
+    for entry in std::fs::read_dir(&path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name().to_str().is_some_and(is_rocksdbs) {
+            std::fs::remove_file(entry.path()).map_err(failed)?;
+        }
+    }
+    // Whatever else is there is not the shard's.
+    let _ = std::fs::remove_dir(path.join("staging"));
+    let _ = std::fs::remove_dir(&path);
+    Ok(())
 }
 
 /// The origin of a shard's data.
@@ -147,6 +172,7 @@ pub fn missing_shard(data_dir: &Path, shards: &ShardSet) -> Option<ShardId> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::{StorageResources, Store, mark_layout};
 
     #[test]
     fn file_in_the_place_of_the_data_directory_is_refused_with_advice() {
@@ -157,6 +183,36 @@ mod tests {
             assert!(said.contains("is not a directory; give the directory"), "{said}");
         }
         assert_eq!(shards_in(&file.path().with_extension("none")).expect("nothing is there yet"), 0);
+    }
+
+    #[test]
+    fn a_shard_made_in_place_of_a_lost_one_is_known_and_can_be_taken_away() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let resources = StorageResources::new(1 << 20, 1);
+        let open = |shard| {
+            Store::open(&shard_directory(folder.path(), ShardId(shard)), ShardId(shard), 2, &resources)
+                .expect("it opens")
+        };
+        let lost = |shard| has_lost(folder.path(), ShardId(shard)).expect("readable");
+        for shard in 0..2 {
+            let mut store = open(shard);
+            assert!(!lost(shard), "a first start makes all shards");
+            store.mark_in_service().expect("the disk takes it");
+        }
+        mark_layout(folder.path(), &DataLayout::all(2)).expect("the disk takes it");
+        assert!(!lost(0) && !lost(1));
+        let path = shard_directory(folder.path(), ShardId(1));
+        std::fs::remove_dir_all(&path).expect("it is there");
+        assert!(!lost(0) && lost(1));
+        drop(open(1));
+        assert!(lost(1), "the next start knows");
+        assert!(matches!(check_marked(folder.path(), ShardId(1)), Err(StorageError::Empty(_))));
+        for shard in 0..2 {
+            remove_in_place_of_lost(folder.path(), ShardId(shard)).expect("the disk takes it");
+        }
+        assert!(!path.exists() && !lost(0));
+        open(1).mark_in_service().expect("the disk takes it");
+        assert!(!lost(1), "as a copy is marked");
     }
 
     #[test]

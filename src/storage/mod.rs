@@ -38,7 +38,7 @@ pub use error::StorageError;
 pub use files::{DataLayout, DirectoryLock, holds_a_database, is_of_a_database, mark_layout};
 pub use layout::{
     FilledFrom, RESTORING, check_marked, filled_from, has_lost, known_layout, known_shards, missing_shard,
-    shard_directory, shards_in,
+    remove_in_place_of_lost, shard_directory, shards_in,
 };
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;
