@@ -17,8 +17,8 @@ pub struct ServeArgs {
     pub file: FileArgs,
     #[command(flatten)]
     pub data: DataArgs,
-    /// Shards to spread members over, 1 to 64; fixed once the streams or the data directory exist. The default
-    /// is 1, or with --own the number that the streams have
+    /// Shards to spread members over, 1 to 64; fixed once the streams or the data directory exist. The
+    /// default is 1, or with --own the number that the streams have
     #[arg(long, env = "RANKTREE_SHARDS", value_name = "N")]
     pub shards: Option<u16>,
     /// The shards that this node owns: numbers and ranges joined by commas, such as 0,2-3, or none. Other

@@ -30,8 +30,8 @@ pub struct Api {
     pub this_node: ThisNode,
     /// What is known of other nodes; `None` without NATS.
     pub peers: Option<Arc<Peers>>,
-    /// Writes to shards that this node does not own, where the client waits for the outcome; `None` if nothing
-    /// carries them yet.
+    /// Writes to shards that this node does not own, where the client waits for the outcome; `None` if
+    /// nothing carries them.
     pub remote_writer: Option<Arc<dyn RemoteWriter>>,
     /// The copies that clients fetch; `None` if the node's data cannot be copied.
     pub snapshots: Option<Arc<Snapshots>>,

@@ -96,8 +96,8 @@ impl Node {
         !self.shards.iter().all(|shard| shard.health.is_live())
     }
 
-    /// Locks every shard for reading, on a node that has all of them in memory. Locks are taken in the order of shards, and a writer takes only its
-    /// own, so there is no deadlock.
+    /// Locks every shard for reading, on a node that has all of them in memory. Locks are taken in the order
+    /// of shards, and a writer takes only its own, so there is no deadlock.
     #[must_use]
     pub fn view(&self) -> View<'_> {
         View { shards: self.shards.iter().map(|shard| shard.state.read(Purpose::Read)).collect() }

@@ -1,7 +1,7 @@
 //! Loads the shards of a data directory into memory, before anything is served.
 //!
-//! Knows: which shards have been in service, so that one that is lost is noticed, and how loading is stopped early. Must not know: how a shard
-//! is loaded (`storage`), or how it is used afterwards.
+//! Knows: which shards have been in service, so that one that is lost is noticed, and how loading is stopped
+//! early. Must not know: how a shard is loaded (`storage`), or how it is used afterwards.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -45,7 +45,8 @@ pub struct OpenedShard {
     pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
 }
 
-/// Loads the shards of a layout on threads of their own, until that is done or `shutdown` completes; `None` then.
+/// Loads the shards of a layout on threads of their own, until that is done or `shutdown` completes; `None`
+/// then.
 ///
 /// # Errors
 /// When a shard is refused, or does not stop loading in time after `shutdown`.

@@ -101,8 +101,8 @@ impl Call {
         missing.dedup();
     }
 
-    /// Refuses an answer that one shard alone could have given, if that shard has no part in it: what it holds
-    /// is unknown, and not absent.
+    /// Refuses an answer that one shard alone could have given, if that shard has no part in it: what it
+    /// holds is unknown, and not absent.
     ///
     /// # Errors
     /// When the member's home shard did not reply.

@@ -8,7 +8,7 @@ use thiserror::Error;
 use tokio::sync::{Notify, watch};
 
 use crate::queue::error::NotPublished;
-use crate::queue::nats::boards::confirm::Confirmations;
+use crate::queue::nats::boards::confirmations::Confirmations;
 use crate::queue::nats::boards::pending::Pending;
 use crate::queue::nats::boards::tombstones::Tombstones;
 use crate::queue::nats::connect::connection::Connection;

@@ -9,12 +9,12 @@
 //! the stream may have lost boards that only those shards hold. Both kinds of messages are in the stream that
 //! they are about, so they are lost with it.
 
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
+use crate::queue::nats::boards::confirmations::Confirmations;
 use crate::queue::nats::boards::deliver::has_arrived;
 use crate::queue::nats::names::BoardsMessage;
 use crate::queue::nats::shard::NatsShard;
@@ -28,25 +28,6 @@ const LOG_AFTER: Duration = Duration::from_secs(10);
 const INQUIRY_INTERVAL: Duration = Duration::from_secs(10);
 /// Pending boards that are looked at under one hold of the lock.
 const LOOKED_AT_ONCE: usize = 128;
-
-/// What was read of inquiries and confirmations since the stream is followed.
-#[derive(Debug, Default)]
-pub struct Confirmations {
-    /// The last inquiry of any node.
-    inquired: u64,
-    /// The last inquiry of this node.
-    own: u64,
-    own_at: Option<Instant>,
-    /// For each shard: its owners have confirmed an inquiry of this sequence.
-    confirmed: BTreeMap<ShardId, u64>,
-}
-
-impl Confirmations {
-    /// Up to where every decision is in force on a shard, as far as its owners have said.
-    pub fn of(&self, shard: ShardId) -> u64 {
-        self.confirmed.get(&shard).copied().unwrap_or(0)
-    }
-}
 
 /// An inquiry as JSON.
 #[derive(Debug, Serialize, Deserialize)]

@@ -40,6 +40,7 @@ mod known;
 mod store;
 
 mod confirm;
+mod confirmations;
 mod decide;
 mod limit;
 mod renew;
