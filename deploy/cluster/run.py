@@ -198,6 +198,10 @@ def stop_all(nats, ranktree):
             process.wait_stopped()
 
 
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+
 def options():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranktree", default="bin/ranktree", help="the program (default: %(default)s)")
@@ -228,9 +232,9 @@ def main():
     data.mkdir(parents=True, exist_ok=True)
     marker.touch()
     nats, ranktree = [], []
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    if chosen.seconds is not None:
-        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+    # A shell starts what runs in its background with SIGINT ignored, so nothing is left to the defaults.
+    for end in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+        signal.signal(end, interrupt)
     try:
         nats = list(servers(chosen, data))
         print(f"Starting three nats-servers and three nodes, with their files in {data}", flush=True)
@@ -244,7 +248,8 @@ def main():
     except KeyboardInterrupt:
         pass
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for end in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+            signal.signal(end, signal.SIG_IGN)
         stop_all(nats, ranktree)
 
 
