@@ -40,6 +40,7 @@ mod entries;
 mod metadata;
 mod outcome;
 mod read;
+mod read_options;
 mod reject_cursor;
 
 #[cfg(test)]
@@ -68,9 +69,9 @@ pub use position::{FromPosition, from_position};
 pub use range::{Range, range};
 pub use rank::{RanksOf, ScoreRank, ranks_of_scores};
 pub use read::{
-    Answer, BoardRead, OfBoard, ReadOptions, ReadReply, ShardsRead, TotalOnly, read, read_in_memory,
-    read_remote,
+    Answer, BoardRead, OfBoard, ReadReply, ShardsRead, TotalOnly, read, read_in_memory, read_remote,
 };
+pub use read_options::ReadOptions;
 pub use read_shards::ReadShards;
 pub use reject_cursor::RejectFilters;
 pub use remote_shards::{AskTerms, NoReply, ReadError, RemoteShards, ShardClient, ShardUnavailable};

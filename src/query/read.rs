@@ -6,13 +6,14 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::board::Definition;
 use crate::query::answer::Listed;
 use crate::query::board_view::{BoardView, run_in_memory};
 use crate::query::entries::{ConsistentAnswer, VisitEntries};
 use crate::query::node::Node;
+use crate::query::read_options::ReadOptions;
 use crate::query::read_shards::ReadShards;
 use crate::query::remote_shards::{ReadError, RemoteShards, ShardClient};
 use crate::types::{AsOf, BoardName, ShardId};
@@ -119,18 +120,6 @@ impl BoardRead for TotalOnly {
     }
 }
 
-/// How a read treats shards that have to be waited for, or that do not reply.
-#[derive(Debug, Clone, Default)]
-pub struct ReadOptions {
-    /// Answer without the shards that do not reply, instead of not at all.
-    pub partial: bool,
-    /// What the answer must be of at least: a shard named here replies once it has applied this sequence. A
-    /// read over shards in memory takes no notice of it: whoever asks has waited for them.
-    pub after: AsOf,
-    /// Until when shards are waited for; `None`: as long as any read waits.
-    pub deadline: Option<Instant>,
-}
-
 /// What a read found, and on which shards.
 #[derive(Debug, Clone)]
 pub struct ReadReply<A> {
@@ -177,8 +166,8 @@ pub async fn read_remote<R: ShardsRead>(
         }
         let remote = RemoteShards::new(shards).with_options(options);
         let answer = read.read(ReadShards::Remote(&remote), registry).await?;
-        // A board was dropped or cleared while shards were asked: some replied from before, others from after.
-        // The registry knows it soon.
+        // A board was dropped or cleared while shards were asked: some replied from before, others from
+        // after. The registry knows it soon.
         if R::IS_OF_THE_PAST || !remote.has_ended_board() {
             return Ok(ReadReply { answer, missing: remote.missing(), is_stale: remote.is_stale() });
         }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use crate::query::question::{EntryMetadata, Question, Reply, ShardReply, is_consistent};
-use crate::query::read::ReadOptions;
+use crate::query::read_options::ReadOptions;
 use crate::types::{AsOf, Sequence, ShardId};
 
 /// Puts questions to shards, on this node or on others.

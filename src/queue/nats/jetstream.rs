@@ -120,7 +120,7 @@ impl JetStream {
     ///
     /// # Errors
     /// When no connection can be opened at all.
-    pub async fn open_connection(&self, purpose: &'static str) -> Result<Connection, SetupError> {
+    pub(crate) async fn open_connection(&self, purpose: &'static str) -> Result<Connection, SetupError> {
         let opened = Connection::open(&self.settings.access, &self.names.inbox(), purpose).await;
         opened.map_err(SetupError::Connection)
     }
