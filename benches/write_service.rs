@@ -11,6 +11,8 @@
 //! `RATIO name value`, ours / theirs per second.
 //!
 //! `cargo bench --bench write_service -- --members 100000 --seconds 5 --connections 50 [--binary ANOTHER]`
+//!
+//! `--stream-mib 4096` where the disk has no room for a stream of 16 GiB.
 
 #![allow(
     clippy::as_conversions,

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::argument;
 use super::http::Http;
 use super::nats::free_port;
+use super::{argument, number};
 
 /// Far above what any start needs.
 const START_WITHIN: Duration = Duration::from_secs(60);
@@ -26,7 +26,7 @@ impl Service {
         let process = Command::new(binary)
             .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--nats", nats])
             // All that a run stores is there to its end, for whoever reads it once more.
-            .args(["--nats-no-purge", "--nats-stream-mib", "16384"])
+            .args(["--nats-no-purge", "--nats-stream-mib", &number("stream-mib", 16_384).to_string()])
             .args(["--shards", &shards.to_string(), "--data-dir"])
             .arg(data)
             .stdin(Stdio::null())
