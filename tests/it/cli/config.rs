@@ -63,7 +63,7 @@ fn every_setting_says_where_its_value_came_from() {
     assert_eq!(told("listen"), (json!("127.0.0.1:1"), json!("file"), json!(format!("{path}:4"))));
     assert_eq!(told("no_auto_create"), (json!("no"), json!("flag"), json!("--no-auto-create")));
     assert_eq!(told("cache_mib"), (json!(256), json!("default"), Value::Null));
-    assert_eq!(setting("shards")["default"], 1);
+    assert_eq!(setting("cache_mib")["default"], 256);
     // The environment may name the file, too.
     let setting = printed(&[], &[("RANKTREE_CONFIG", &path)]);
     assert_eq!(setting("shards")["value"], 4);
