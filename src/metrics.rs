@@ -191,7 +191,8 @@ pub const COPY_BYTES_TOTAL: &str = "ranktree_copy_bytes_total";
 /// Gauge, nodes, by shard: other owners that have applied the same messages with other results; with NATS
 /// only.
 pub const SHARD_REPLICAS_DIFFERING: &str = "ranktree_shard_replicas_differing";
-/// Gauges, connections, by what they are for (`manage`, `publish`, `consume`, `writes`, `copy`); with NATS only.
+/// Gauges, connections, by what they are for (`manage`, `publish`, `consume`, `questions`, `writes`, `copy`);
+/// with NATS only.
 pub const NATS_CONNECTIONS: &str = "ranktree_nats_connections";
 pub const NATS_CONNECTIONS_WANTED: &str = "ranktree_nats_connections_wanted";
 /// Counter, by what the connection is for; with NATS only.

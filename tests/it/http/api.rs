@@ -148,7 +148,7 @@ fn check_probes(service: &Node, client: &Client) {
         "shard owner state reason damage applied_sequence last_sequence lag members rejects \
          checkpoint_sequence owners",
     );
-    has(&status["shards"][0]["owners"][0], "node state applied_sequence lag checkpoint_sequence");
+    has(&status["shards"][0]["owners"][0], "node state applied_sequence lag checkpoint_sequence hash");
     has(&status["nodes"][0], "node address version alive silent_seconds problem");
     for probe in ["/healthz", "/readyz"] {
         assert_eq!(client.get(probe).0, 200, "{probe}");
