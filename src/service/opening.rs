@@ -258,7 +258,7 @@ fn open_shard(
     progress: &LoadProgress,
 ) -> Result<(OpenedShard, Store), StorageError> {
     let LoadedShard { store, mut recovered, took } = loaded;
-    let (started, path) = (std::time::Instant::now(), store.path().to_owned());
+    let started = std::time::Instant::now();
     progress.note(id, "opening the store for writing", 0, 0);
     let store = store.into_writable()?;
     store.adopt_format()?;
@@ -282,7 +282,7 @@ fn open_shard(
         took_ms = u64::try_from((took + started.elapsed()).as_millis()).unwrap_or(u64::MAX),
         "shard loaded"
     );
-    let (shards, resources) = (config.shards, resources.clone());
+    let (shards, resources, held) = (config.shards, resources.clone(), store.hold_directory()?);
     let opened = OpenedShard {
         id,
         store: Arc::default(),
@@ -291,7 +291,7 @@ fn open_shard(
         // Deltas without changes count too: what they parked or rejected holds the stream back until a
         // checkpoint.
         replayed: recovered.changes + recovered.deltas,
-        reopen: Box::new(move || Store::open(&path, id, shards, &resources)),
+        reopen: Box::new(move || Store::reopen(&held, id, shards, &resources)),
     };
     Ok((opened, store))
 }

@@ -100,7 +100,12 @@ impl<S: JobSource> Writer<S> {
                     // wait.
                     waiting.fail_all(&error.to_string());
                     let reason = format!("reopening after a failed commit: {error}");
-                    self.health.set_state(ShardState::CatchingUp(reason.clone()));
+                    let state = match &error {
+                        // Only an operator can put the directory back. It is taken up again if they do.
+                        StorageError::Replaced(_) => ShardState::Halted(error.to_string()),
+                        _ => ShardState::CatchingUp(reason.clone()),
+                    };
+                    self.health.set_state(state);
                     if self.refuse_messages(&reason, pause) {
                         tracing::warn!(shard = %self.id, "shutting down before the store could be opened again; all writes that were answered are on disk");
                         return;

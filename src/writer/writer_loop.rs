@@ -89,9 +89,12 @@ impl<S: JobSource> Writer<S> {
                 Fetched::Nothing => Vec::new(),
                 Fetched::Ended => break,
             };
-            if !messages.is_empty()
-                && let Err(interrupted) = self.process_batch(messages, asked.elapsed())
-            {
+            let done = if messages.is_empty() {
+                self.check_directory()
+            } else {
+                self.process_batch(messages, asked.elapsed())
+            };
+            if let Err(interrupted) = done {
                 self.reopen_with_retries(interrupted);
             }
             self.update_shard_state();
@@ -286,6 +289,16 @@ impl<S: JobSource> Writer<S> {
                 Err(BatchFailed { reason, is_unreadable, waiting })
             }
         }
+    }
+
+    /// Each commit checks this too; an idle shard must also notice that its directory is gone.
+    fn check_directory(&self) -> Result<(), BatchFailed> {
+        let Ok(store) = self.store.get() else { return Ok(()) };
+        store.check_directory().map_err(|error| BatchFailed {
+            reason: error.to_string(),
+            is_unreadable: false,
+            waiting: BatchWaiters::default(),
+        })
     }
 
     fn halt(&self, reason: String) {
