@@ -107,11 +107,12 @@ impl NatsStreams {
             let (nats, retaining) = (Arc::clone(&self.nats), shard.clone());
             tokio::spawn(async move { nats.run_retention(&retaining).await });
         }
-        let [renews, nodes, floors] = [(); 3].map(|()| Arc::clone(&self.nats));
+        let [renews, nodes, floors, keeps] = [(); 4].map(|()| Arc::clone(&self.nats));
         let (renewing, claim) = (shards.clone(), self.claim);
         tokio::spawn(async move { renews.renew_entries(&renewing, claim).await });
         tokio::spawn(async move { nodes.follow_nodes().await });
         tokio::spawn(async move { floors.follow_floors().await });
+        tokio::spawn(async move { keeps.keep_rejects_stream().await });
         let boards = BoardsStream::new(&self.nats, Arc::clone(registry), self.wanted, shards);
         let [follows, delivers, deletes] = [(); 3].map(|()| Arc::clone(&boards));
         tokio::spawn(async move { follows.follow().await });

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::storage::codec::FORMAT_VERSION;
-use crate::storage::files::with_real_paths;
+use crate::storage::real_paths::with_real_paths;
 
 /// What went wrong with a shard's directory. Where it matters, a variant says what the caller does.
 #[derive(Debug, Error)]
@@ -44,7 +44,7 @@ pub enum StorageError {
     #[error("{} no longer leads to the directory with this shard's data: it was moved, replaced or deleted while the service ran; nothing more is written; stop the service, put the directory back and start it again", .0.display())]
     Replaced(PathBuf),
     /// The disk or RocksDB refused. After a failed write the store must be closed and opened again.
-    #[error("RocksDB: {}", with_real_paths(&.0.to_string()))]
+    #[error("RocksDB: {}", with_real_paths(.0))]
     RocksDb(#[from] rocksdb::Error),
     #[error("{} is not a directory; give the directory of the service's data with --data-dir", .0.display())]
     NotADirectory(PathBuf),

@@ -12,6 +12,7 @@ mod files;
 mod layout;
 mod options;
 mod progress;
+mod real_paths;
 mod slot;
 mod store;
 
@@ -37,7 +38,8 @@ pub use disk::DiskSpace;
 pub use error::StorageError;
 pub use files::{DirectoryLock, holds_a_database, mark_shards};
 pub use layout::{
-    FilledFrom, RESTORING, check_marked, filled_from, known_shards, missing_shard, shard_directory, shards_in,
+    FilledFrom, RESTORING, check_marked, filled_from, is_of_data, known_shards, missing_shard,
+    shard_directory, shards_in,
 };
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;

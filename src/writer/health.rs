@@ -10,6 +10,9 @@ use tokio::sync::watch;
 use crate::types::Sequence;
 use crate::writer::queue_room::{QueueLevel, QueueRoom};
 
+/// As far as a job's own time may be ahead.
+const SECONDS_AHEAD_MAX: u64 = 5 * 60;
+
 /// What a shard's writer is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShardState {
@@ -63,6 +66,8 @@ pub struct Health {
     checkpoint_wanted: AtomicU64,
     queue_room: RwLock<Option<Arc<QueueRoom>>>,
     damage: RwLock<Option<Arc<str>>>,
+    /// How far the shard's time is ahead of this node's clock.
+    seconds_ahead: AtomicU64,
 }
 
 impl Default for Health {
@@ -78,6 +83,7 @@ impl Default for Health {
             checkpoint_wanted: AtomicU64::new(0),
             queue_room: RwLock::default(),
             damage: RwLock::default(),
+            seconds_ahead: AtomicU64::new(0),
         }
     }
 }
@@ -176,6 +182,19 @@ impl Health {
         }
         *self.damage.write() = Some(what.into());
         true
+    }
+
+    /// How far the shard's time is ahead of this node's clock, if that is further than jobs may be.
+    #[must_use]
+    pub fn seconds_far_ahead(&self) -> Option<u64> {
+        let seconds = self.seconds_ahead.load(Ordering::Relaxed);
+        (seconds > SECONDS_AHEAD_MAX).then_some(seconds)
+    }
+
+    /// Records how far the shard's time is ahead. Returns whether it is too far now, and was not before.
+    pub fn note_time_ahead(&self, seconds: u64) -> bool {
+        let before = self.seconds_ahead.swap(seconds, Ordering::Relaxed);
+        before <= SECONDS_AHEAD_MAX && seconds > SECONDS_AHEAD_MAX
     }
 
     /// How full the queue was when it was last checked; `None` before the first check, or for a queue that

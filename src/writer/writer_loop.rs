@@ -339,6 +339,7 @@ impl<S: JobSource> Writer<S> {
         {
             tracing::error!(shard = %self.id, damage, "the shard's files are damaged; stop the node and run ranktree verify, which lists all damage");
         }
+        self.gauges.note_time(self.id, self.time, &self.health);
         self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
     }
 

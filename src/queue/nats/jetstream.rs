@@ -18,6 +18,7 @@ use crate::queue::nats::peers::known::Peers;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
 use crate::queue::nats::publish::stream_publisher::{Inner, StreamPublisher};
 use crate::queue::nats::streams::prepared::Prepared;
+use crate::queue::nats::streams::rejects_fault::RejectsFault;
 use crate::queue::this_node::ThisNode;
 use crate::types::{Sequence, ShardId};
 use crate::writer::Health;
@@ -70,6 +71,7 @@ pub struct JetStream {
     pub(in crate::queue::nats) prepared: watch::Sender<Prepared>,
     /// Begins the ids of this process's messages.
     pub(in crate::queue::nats) process: String,
+    pub(in crate::queue::nats) rejects_fault: RejectsFault,
     /// What is known of other nodes.
     pub peers: Arc<Peers>,
 }
@@ -89,7 +91,8 @@ impl JetStream {
         let (prepared, _) = watch::channel(Prepared::Waiting("connecting to NATS".to_owned()));
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
         let peers = Arc::new(Peers::new(this, settings.forget_after));
-        Ok(Self { settings, names, shards, managing, publishing, prepared, process, peers })
+        let rejects_fault = RejectsFault::default();
+        Ok(Self { settings, names, shards, managing, publishing, prepared, process, rejects_fault, peers })
     }
 
     /// Both ends of a shard's queue, and what they share.

@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::storage::error::StorageError;
+use crate::storage::real_paths::OPEN_FILES;
 
 /// The lock on a directory, held until this is dropped. The system releases it when the process ends, however
 /// it ends.
@@ -116,19 +117,6 @@ impl HeldDirectory {
     }
 }
 
-/// Where Linux lists the open files of a process, by number.
-const OPEN_FILES: &str = "/proc/self/fd/";
-
-/// A message that names files by an [`HeldDirectory::anchor`], with their real paths.
-#[must_use]
-pub fn with_real_paths(message: &str) -> String {
-    let Some((before, rest)) = message.split_once(OPEN_FILES) else { return message.to_owned() };
-    let (number, rest) = rest.split_at(rest.find(|byte: char| !byte.is_ascii_digit()).unwrap_or(rest.len()));
-    let path = std::fs::read_link(format!("{OPEN_FILES}{number}"));
-    let path = path.map_or_else(|_| format!("{OPEN_FILES}{number}"), |path| path.display().to_string());
-    format!("{before}{path}{}", with_real_paths(rest))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,9 +136,6 @@ mod tests {
         assert!(matches!(held.check(), Err(StorageError::Replaced(_))), "another directory is there");
         std::fs::write(held.anchor().join("x"), "x").expect("it can be written");
         assert!(elsewhere.join("x").exists(), "the anchor follows the directory");
-        let message = format!("in {}/x: no, and {}", held.anchor().display(), held.anchor().display());
-        let (named, real) = (with_real_paths(&message), elsewhere.canonicalize().expect("it is there"));
-        assert_eq!(named, format!("in {0}/x: no, and {0}", real.display()));
         std::fs::remove_dir(&path).expect("it is empty");
         std::fs::rename(&elsewhere, &path).expect("it can be moved");
         held.hold_again().expect("it can be opened").check().expect("it is back");

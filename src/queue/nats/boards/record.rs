@@ -9,6 +9,10 @@ use crate::queue::nats::boards::decision::{Decision, Record};
 use crate::queue::nats::definition_json::DefinitionJson;
 use crate::state::{Incarnation, RecordNumber};
 
+/// Above every number that nodes reach: a number is at most as high as its record's sequence, or one above the
+/// highest before it. A higher one would leave none for the records after it.
+const NUMBER_MAX: u64 = 1 << 53;
+
 /// A record as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordJson {
@@ -65,12 +69,18 @@ impl RecordJson {
     }
 }
 
-/// Whether no node wrote this message: every record has an incarnation or a definition. A server sends an
+/// Whether no node wrote this message: every record has an incarnation or a definition, and its numbers are
+/// numbers that nodes reach. A server sends an
 /// acknowledgement to any subject that a publisher names, whether that publisher may publish there or not. So
 /// a stranger can have an acknowledgement stored here, and it must not be read as a drop.
 pub fn is_foreign(body: &[u8]) -> bool {
     let json = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
+    let is_forged = |name: &str| {
+        json.get(name).is_some_and(|number| number.as_u64().is_none_or(|number| number > NUMBER_MAX))
+    };
     json.get("incarnation").or(json.get("definition")).is_none()
+        || is_forged("incarnation")
+        || is_forged("number")
 }
 
 #[cfg(test)]
@@ -99,6 +109,14 @@ mod tests {
         let older = RecordJson::read(18, br#"{"incarnation":7}"#).expect("readable");
         assert_eq!((older.number, older.decision), (RecordNumber(18), Decision::dropped(Incarnation(7))));
         assert!(is_foreign(br#"{"stream":"S","seq":3}"#) && is_foreign(b"x"));
+        for forged in [
+            r#"{"number":18446744073709551615,"definition":{}}"#,
+            r#"{"incarnation":9007199254740993}"#,
+            r#"{"incarnation":-1,"number":5}"#,
+            r#"{"incarnation":7,"number":"8"}"#,
+        ] {
+            assert!(is_foreign(forged.as_bytes()), "{forged}");
+        }
         assert!(!is_foreign(&RecordJson::of(&Decision::dropped(Incarnation(1)), RecordNumber(2)).encode()));
     }
 }

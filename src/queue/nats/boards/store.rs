@@ -43,8 +43,13 @@ impl BoardsStream {
             }
             Ok(message) => {
                 let last = RecordJson::read(message.sequence, &message.payload);
-                let last =
-                    last.ok_or_else(|| unavailable(&format!("the record of {name} in it cannot be read")))?;
+                let sequence = message.sequence;
+                let last = last.ok_or_else(|| {
+                    unavailable(&format!(
+                        "the record of {name} in it, message {sequence}, cannot be read: if a newer version of \
+                         ranktree wrote it, start that version here; if not, delete that message (nats stream rmm)"
+                    ))
+                })?;
                 // The next record of this board gets a higher number.
                 self.registry.observe_number(last.number);
                 Ok(Some(last))
