@@ -59,9 +59,19 @@ build: libclang ## Builds bin/ranktree, and bin/ranktree.debug with its line num
 		mv -f bin/ranktree.new bin/ranktree; \
 	fi
 
+.PHONY: cluster
+cluster: build nats ## Starts three nats-servers and three nodes to try, and stops them on Ctrl-C; ARGS="--help" says more
+	exec python3 deploy/cluster/run.py $(ARGS)
+
 .PHONY: test
 test: lint nats redis prometheus deploy-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test $(CARGO_FLAGS)
+
+MINUTES ?= 10
+
+.PHONY: soak
+soak: libclang nats ## Disturbs a cluster for MINUTES=10, and says what it did; every answer is checked
+	RANKTREE_SOAK_MINUTES=$(MINUTES) cargo test $(CARGO_FLAGS) --test it -- disturbed_cluster::disturbed::soak --exact --ignored --nocapture
 
 .PHONY: lint
 lint: libclang ## Checks the format and the lints
@@ -120,16 +130,19 @@ $(TOOLS)/.prometheus: Makefile
 	@touch $@
 
 .PHONY: deploy-check
-deploy-check: nats compose ## Checks the configuration of NATS, and docker-compose.yml by docker compose
-	RANKTREE_NODE_PASSWORD=n RANKTREE_GAME_PASSWORD=g RANKTREE_REJECTS_PASSWORD=r \
-		$(VENV)/bin/nats-server -t -c deploy/nats/nats-server.conf
+deploy-check: nats compose ## Checks the configuration of NATS, and the two docker-compose files by docker compose
+	for config in nats-server cluster; do \
+		NATS_NAME=nats-1 RANKTREE_NODE_PASSWORD=n RANKTREE_GAME_PASSWORD=g RANKTREE_REJECTS_PASSWORD=r \
+			$(VENV)/bin/nats-server -t -c deploy/nats/$$config.conf; \
+	done
 	@if [[ -x $(TOOLS)/bin/docker-compose ]]; then \
 		for profile in "" demo; do \
 			COMPOSE_PROFILES=$$profile $(TOOLS)/bin/docker-compose -f docker-compose.yml config --quiet; \
 		done; \
-		echo "docker-compose.yml is well, with and without the profile demo"; \
+		$(TOOLS)/bin/docker-compose -f docker-compose.cluster.yml config --quiet; \
+		echo "docker-compose.yml is well, with and without the profile demo, and docker-compose.cluster.yml is well"; \
 	else \
-		echo "docker-compose.yml was NOT checked: docker compose is not here, and could not be had" >&2; \
+		echo "docker-compose.yml and docker-compose.cluster.yml were NOT checked: docker compose is not here, and could not be had" >&2; \
 	fi
 
 # Docker's compose, which needs no engine to check a file. Where Docker does not bring it, from Debian's package, unpacked and not

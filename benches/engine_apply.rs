@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use rocksdb::{ColumnFamilyDescriptor, DB, Options, WriteBatch, WriteOptions};
 
+use ranktree::state::LogHash;
 use support::engine::{Engine, Verbs};
 use support::workload::{Access, Scores, Workload, id};
 use support::{list, micros, number, scratch, short};
@@ -73,6 +74,12 @@ fn compare(members: u64, access: Access, scores: Scores, batches: &[u64], time: 
             verbs.2,
         );
         println!("RATIO engine_apply_{} {:.3}", name(*batch), raw / per_job);
+        // As with streams, whose replicas are compared by the hash of the log.
+        engine.hash = Some(LogHash::default());
+        let (hashed, ..) = run(&mut engine, *batch, &mut workload, time);
+        engine.hash = None;
+        println!("engine_apply {} {hashed:.3} us with the hash of the log", name(*batch));
+        println!("RATIO log_hash_{} {:.3}", name(*batch), per_job / hashed);
     }
     engine.close();
 }

@@ -9,6 +9,43 @@ pub const READ_SECONDS: &str = "ranktree_read_seconds";
 /// Histogram, shards, by route: how many shards a read asked.
 pub const READ_SHARDS: &str = "ranktree_read_shards";
 
+/// Histogram, seconds, by shard: from a question to a shard of another node to its reply, whichever owner
+/// replied.
+pub const QUESTION_SECONDS: &str = "ranktree_question_seconds";
+/// Counter, questions, by shard: those for which a second owner was asked because the first was slow.
+pub const QUESTIONS_HEDGED_TOTAL: &str = "ranktree_questions_hedged_total";
+/// Counter, by shard and reason: owners that did not answer a question of this node, and questions that no
+/// owner answered.
+pub const QUESTION_FAILURES_TOTAL: &str = "ranktree_question_failures_total";
+/// Counter, questions of other nodes, by shard and outcome: `answered`, or why not.
+pub const QUESTIONS_ANSWERED_TOTAL: &str = "ranktree_questions_answered_total";
+
+/// Tells the recorder what the metrics of questions between nodes mean. Call it once, after the recorder is
+/// installed.
+pub fn describe_questions() {
+    use metrics::{Unit, describe_counter, describe_histogram};
+    describe_histogram!(
+        QUESTION_SECONDS,
+        Unit::Seconds,
+        "Time from a question to a shard of another node to its reply"
+    );
+    describe_counter!(
+        QUESTIONS_HEDGED_TOTAL,
+        Unit::Count,
+        "Questions for which a second owner of the shard was asked because the first one was slow"
+    );
+    describe_counter!(
+        QUESTION_FAILURES_TOTAL,
+        Unit::Count,
+        "Owners that did not answer a question of this node, and questions that nobody answered, by reason"
+    );
+    describe_counter!(
+        QUESTIONS_ANSWERED_TOTAL,
+        Unit::Count,
+        "Questions of other nodes to shards of this one, by outcome"
+    );
+}
+
 /// Counter, answers, by route and class of status: `2xx`, `3xx`, `4xx` or `5xx`. Of what reaches no route,
 /// `none`.
 pub const HTTP_RESPONSES_TOTAL: &str = "ranktree_http_responses_total";
@@ -136,7 +173,29 @@ pub const NODE_SILENT_SECONDS: &str = "ranktree_node_silent_seconds";
 /// with NATS only.
 pub const SHARD_OWNERS: &str = "ranktree_shard_owners";
 pub const SHARD_OWNERS_LIVE: &str = "ranktree_shard_owners_live";
-/// Gauges, connections, by what they are for (`manage`, `publish`, `consume`); with NATS only.
+/// Counter, requests to the write service, by shard and class of the answer's status: `2xx`, `4xx` or `5xx`;
+/// with NATS only.
+pub const WRITE_REQUESTS_TOTAL: &str = "ranktree_write_requests_total";
+/// Counter, jobs of such requests that were taken, by shard; with NATS only.
+pub const WRITE_JOBS_TOTAL: &str = "ranktree_write_jobs_total";
+/// Histogram, seconds, by shard: from such a request's arrival to its answer; with NATS only.
+pub const WRITE_SECONDS: &str = "ranktree_write_seconds";
+/// Histogram, requests, by shard: how many requests, of the write service and over HTTP, shared a message
+/// that this node published; with NATS only.
+pub const MESSAGE_REQUESTS: &str = "ranktree_message_requests";
+/// Gauge, by shard: 1 while the shard needs a copy of another node's data; with NATS only.
+pub const SHARD_COPY_NEEDED: &str = "ranktree_shard_copy_needed";
+/// Gauge, copies of shards, by direction (`fetched` from other nodes, `given` to them); with NATS only.
+pub const COPIES_UNDER_WAY: &str = "ranktree_copies_under_way";
+/// Counter, by result: copies of shards that were fetched and `installed`, or `failed`, or were `damaged`;
+/// with NATS only.
+pub const COPIES_TOTAL: &str = "ranktree_copies_total";
+/// Counter, bytes of copies, by direction; with NATS only.
+pub const COPY_BYTES_TOTAL: &str = "ranktree_copy_bytes_total";
+/// Gauge, nodes, by shard: other owners that have applied the same messages with other results; with NATS
+/// only.
+pub const SHARD_REPLICAS_DIFFERING: &str = "ranktree_shard_replicas_differing";
+/// Gauges, connections, by what they are for (`manage`, `publish`, `consume`, `writes`, `copy`); with NATS only.
 pub const NATS_CONNECTIONS: &str = "ranktree_nats_connections";
 pub const NATS_CONNECTIONS_WANTED: &str = "ranktree_nats_connections_wanted";
 /// Counter, by what the connection is for; with NATS only.
@@ -285,7 +344,7 @@ fn describe_rocksdb() {
 /// Tells the recorder what the metrics of NATS and its streams mean. Call it once, after the recorder is
 /// installed.
 pub fn describe_streams() {
-    use metrics::{Unit, describe_counter, describe_gauge};
+    use metrics::{Unit, describe_counter, describe_gauge, describe_histogram};
     describe_gauge!(STREAM_MESSAGES, Unit::Count, "Messages in the shard's stream, applied ones included");
     describe_gauge!(STREAM_BYTES, Unit::Bytes, "Bytes in the shard's stream");
     describe_gauge!(
@@ -316,6 +375,35 @@ pub fn describe_streams() {
     );
     describe_gauge!(SHARD_OWNERS, Unit::Count, "Nodes that own the shard, without those that are forgotten");
     describe_gauge!(SHARD_OWNERS_LIVE, Unit::Count, "Nodes that own the shard and on which it is live");
+    describe_counter!(WRITE_REQUESTS_TOTAL, Unit::Count, "Requests to the write service, by class of status");
+    describe_counter!(WRITE_JOBS_TOTAL, Unit::Count, "Jobs of requests to the write service");
+    describe_histogram!(
+        WRITE_SECONDS,
+        Unit::Seconds,
+        "Time from a request to the write service to its answer"
+    );
+    describe_histogram!(
+        MESSAGE_REQUESTS,
+        Unit::Count,
+        "Requests that shared a message, of the write service and over HTTP"
+    );
+    describe_gauge!(
+        SHARD_COPY_NEEDED,
+        Unit::Count,
+        "1 while the shard needs a copy of another node's data to go on"
+    );
+    describe_gauge!(
+        COPIES_UNDER_WAY,
+        Unit::Count,
+        "Copies of shards on their way between nodes, by direction"
+    );
+    describe_counter!(COPIES_TOTAL, Unit::Count, "Copies of other nodes' shards, by what came of them");
+    describe_counter!(COPY_BYTES_TOTAL, Unit::Bytes, "Bytes of copies of shards between nodes, by direction");
+    describe_gauge!(
+        SHARD_REPLICAS_DIFFERING,
+        Unit::Count,
+        "Other owners that have applied the same messages with other results"
+    );
     describe_gauge!(NATS_CONNECTIONS, Unit::Count, "Connections to NATS that are up, by purpose");
     describe_gauge!(
         NATS_CONNECTIONS_WANTED,

@@ -4,6 +4,8 @@
 //! that a value of one of these types is always valid. None of them derives serde: disk, wire and JSON each
 //! have counterparts of their own.
 
+mod shard_set;
+
 use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
@@ -11,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
+
+pub use shard_set::ShardSet;
 
 /// The most keys a score may have.
 pub const MAX_KEYS: usize = 8;

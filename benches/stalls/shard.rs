@@ -11,7 +11,7 @@ use std::time::Duration;
 use ranktree::board::Definition;
 use ranktree::job::Job;
 use ranktree::query::{Node, ShardHandle};
-use ranktree::state::{Applied, Incarnation, RecordNumber, TrimPoint};
+use ranktree::state::{Applied, Incarnation, LogHashes, RecordNumber, TrimPoint};
 use ranktree::state_lock::{HoldObserver, Purpose, StateLock};
 use ranktree::storage::{StorageResources, Store, StoreSlot, TreesFrom, recover};
 use ranktree::types::{BoardName, MemberId, Sequence, ShardId, Timestamp};
@@ -92,6 +92,7 @@ impl Running {
             reject_log: Arc::default(),
             parking: Some(Parking::new(true, Arc::clone(&wanted))),
             time: Timestamp::default(),
+            hashes: LogHashes::default(),
             rejects_kept: RejectRetention::default(),
         };
         let writer = std::thread::Builder::new().name("writer-0".to_owned()).spawn(|| writer.run());

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ranktree::job::Job;
+use ranktree::state::LogHash;
 use ranktree::state_lock::{Purpose, StateLock};
-use ranktree::storage::{Commit, StorageResources, Store, TreesFrom, recover};
+use ranktree::storage::{Commit, HashCommit, StorageResources, Store, TreesFrom, recover};
 use ranktree::types::{Sequence, ShardId, Timestamp};
 use ranktree::writer::{
     CheckpointGate, CheckpointPolicy, Checkpointer, Message, Payload, Planner, Registry, apply,
@@ -25,6 +26,8 @@ pub struct Engine {
     next: Sequence,
     clock: i64,
     pub checkpoints: u64,
+    /// The hash of the log, which is computed if there is one.
+    pub hash: Option<LogHash>,
 }
 
 /// Where a batch's time went.
@@ -58,6 +61,7 @@ impl Engine {
             next,
             clock: 1_700_000_000_000_000,
             checkpoints: 0,
+            hash: None,
         }
     }
 
@@ -116,12 +120,15 @@ impl Engine {
                 shards: 1,
                 registry: &self.registry,
                 time: self.shard.read(Purpose::Plan).applied.timestamp,
+                hash: self.hash,
                 read_parked: &|_, _, _, _| Ok(Vec::new()),
             };
             planner.plan(messages, None)
         };
         let planned = Instant::now();
-        let commit = Commit { applied: plan.applied, delta: plan.delta, ..Commit::default() };
+        let hashes = plan.hash.map(|(running, kept)| HashCommit { running, kept, dropped: Vec::new() });
+        self.hash = hashes.as_ref().map(|hashes| hashes.running);
+        let commit = Commit { applied: plan.applied, delta: plan.delta, hashes, ..Commit::default() };
         self.store.commit(&commit, false).expect("the disk takes it");
         let committed = Instant::now();
         for step in plan.steps {

@@ -14,6 +14,8 @@ pub mod http;
 pub mod machine;
 pub mod nats;
 pub mod postgres;
+pub mod raw_nats;
+pub mod redis;
 pub mod resp;
 pub mod service;
 pub mod workload;

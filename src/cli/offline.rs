@@ -10,8 +10,8 @@ use crate::cli::Failure;
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
 use crate::storage::{
-    StorageError, StorageResources, Store, check_marked, holds_a_database, known_shards, missing_shard,
-    shard_directory, shards_in,
+    DataLayout, StorageError, StorageResources, Store, check_marked, holds_a_database, known_layout,
+    missing_shard, shard_directory, shards_in,
 };
 use crate::types::ShardId;
 
@@ -51,11 +51,11 @@ impl Offline {
         mode: OpenMode,
         mut work: impl FnMut(ShardId, Result<Store, StorageError>, &Progress) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let shards = self.shards()?;
+        let DataLayout { shards, own } = self.layout()?;
         let resources = StorageResources::new(CACHE_BYTES, 1);
         let place = Arc::new(Mutex::new(Arc::new(Progress::new(String::new()))));
         exit_on_signal(Arc::clone(&place))?;
-        for id in (0..shards).map(ShardId) {
+        for id in own.iter() {
             let progress = Arc::new(Progress::new(format!("shard {id}")));
             *place.lock() = Arc::clone(&progress);
             progress.note("reading the log", 0, 0);
@@ -69,9 +69,17 @@ impl Offline {
     /// Opens all shards for reading, by number.
     ///
     /// # Errors
-    /// When there are none, or one cannot be opened.
+    /// When there are none, or one cannot be opened; when the others are on other nodes.
     pub fn open_all(&self) -> Result<Vec<Store>, Failure> {
-        let shards = self.shards()?;
+        let DataLayout { shards, own } = self.layout()?;
+        if !own.is_first(shards) {
+            return Err(format!(
+                "{} holds the shards {own} of {shards}, and the members of the others are on other nodes; \
+                 read from a running node instead, with --url",
+                self.data.data_dir.display()
+            )
+            .into());
+        }
         let resources = StorageResources::new(CACHE_BYTES, shards);
         let open = |id| Ok(self.open(OpenMode::ReadOnly, ShardId(id), shards, &resources)?);
         (0..shards).map(open).collect()
@@ -94,12 +102,16 @@ impl Offline {
         }
     }
 
-    /// How many there are, at least one, and none missing.
-    fn shards(&self) -> Result<u16, Failure> {
+    /// Which there are, at least one, and none missing.
+    fn layout(&self) -> Result<DataLayout, Failure> {
         let data_dir = &self.data.data_dir;
-        // A directory that lost its last shards looks complete, so the recorded number counts too.
-        let shards = shards_in(data_dir)?.max(known_shards(data_dir)?.unwrap_or(0));
-        if shards == 0 {
+        // A directory that lost its last shards looks complete, so what is recorded counts too.
+        let found = shards_in(data_dir)?;
+        let layout = match known_layout(data_dir)? {
+            Some(known) if !known.own.is_first(known.shards) => known,
+            known => DataLayout::all(known.map_or(found, |known| known.shards.max(found))),
+        };
+        if layout.own.is_empty() {
             let folder = data_dir.display();
             return Err(format!(
                 "{folder} holds no shards; give the directory of the service's data with --data-dir"
@@ -107,13 +119,13 @@ impl Offline {
             .into());
         }
         // Opening the missing shard would create an empty one, and hide that its members were lost.
-        if let Some(missing) = missing_shard(data_dir, shards) {
+        if let Some(missing) = missing_shard(data_dir, &layout.own) {
             let folder = shard_directory(data_dir, missing);
             return Err(
                 format!("the shard's directory {} is missing; restore it first", folder.display()).into()
             );
         }
-        Ok(shards)
+        Ok(layout)
     }
 }
 

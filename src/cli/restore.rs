@@ -12,6 +12,7 @@ use crate::cli::offline::exit_on_signal;
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
 use crate::snapshot::{Restored, restore};
+use crate::storage::DataLayout;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -78,5 +79,7 @@ fn tell(restored: &Restored) {
     if let Some(moved_to) = moved_to {
         println!("the shards of before are in {}", moved_to.display());
     }
-    println!("start the service with --shards {}", manifest.shard_count);
+    let DataLayout { shards, own } = manifest.layout();
+    let own = if own.is_first(shards) { String::new() } else { format!(" --own {own}") };
+    println!("start the service with --shards {shards}{own}");
 }

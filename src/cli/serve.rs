@@ -155,12 +155,14 @@ fn install_metrics() -> Result<PrometheusHandle, Failure> {
             &names::STATE_LOCK_SECONDS_BUCKETS,
         )?
         .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &names::SECONDS_BUCKETS)?
+        .set_buckets_for_metric(Matcher::Full(names::MESSAGE_REQUESTS.to_owned()), &names::COUNT_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_jobs".to_owned()), &names::COUNT_BUCKETS)?
         .set_buckets_for_metric(Matcher::Suffix("_shards".to_owned()), &names::COUNT_BUCKETS)?
         .install_recorder()?;
     names::describe_http();
     names::describe_writers();
     names::describe_streams();
+    names::describe_questions();
     names::describe_disk();
     metrics::gauge!(names::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     Ok(handle)

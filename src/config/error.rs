@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::queue::nats::NatsAccessError;
-use crate::types::MAX_SHARDS;
+use crate::types::{MAX_SHARDS, ShardId};
 
 #[derive(Debug, Error)]
 pub enum ConfigError {
@@ -39,6 +39,16 @@ pub enum ConfigError {
     AcceptGapWithoutNats,
     #[error("--shards must be 1 to {MAX_SHARDS}; got {0}")]
     Shards(u16),
+    #[error("--own: {0}")]
+    Own(String),
+    #[error(
+        "--own: there is no shard {own} among {shards}, which are numbered from 0; name shards that there are, or correct --shards"
+    )]
+    OwnBeyondShards { own: ShardId, shards: u16 },
+    #[error(
+        "--own is set without --nats: without NATS a node is alone and owns every shard; set --nats, or leave --own out"
+    )]
+    OwnWithoutNats,
     #[error(
         "other machines can reach {0}, and requests need no token: make a token with ranktree token new and pass --tokens FILE, or listen on a loopback address such as 127.0.0.1:8080, or pass --insecure if everybody who reaches the port may do everything"
     )]

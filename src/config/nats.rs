@@ -47,7 +47,14 @@ impl NatsArgs {
     ///
     /// # Errors
     /// When the prefix is none, with NATS or without, or NATS cannot be connected to this way.
-    pub fn resolve(self, accept_gap: Vec<u16>) -> Result<Option<nats::Settings>, ConfigError> {
+    ///
+    /// # Arguments
+    /// `accept_gap`, `accept_diverged`: shards, for this one run.
+    pub fn resolve(
+        self,
+        accept_gap: Vec<u16>,
+        accept_diverged: Vec<u16>,
+    ) -> Result<Option<nats::Settings>, ConfigError> {
         let Self {
             access,
             prefix,
@@ -65,6 +72,7 @@ impl NatsArgs {
             stream_bytes: nats_stream_mib.map(|mib| i64::from(mib) << 20),
             replicas: usize::from(nats_replicas),
             accept_gap,
+            accept_diverged,
             halt_after: Duration::from_secs(nats_halt_seconds),
             forget_after: nats_forget,
             purge_keeps: (!nats_no_purge).then_some(nats_keep),

@@ -9,7 +9,7 @@ use crate::config::{
     BoardArgs, ConfigError, DataArgs, FileArgs, HttpArgs, HttpConfig, NatsArgs, StorageArgs,
 };
 use crate::queue::nats;
-use crate::types::{MAX_SHARDS, NodeName};
+use crate::types::{MAX_SHARDS, NodeName, ShardSet};
 
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
@@ -17,9 +17,15 @@ pub struct ServeArgs {
     pub file: FileArgs,
     #[command(flatten)]
     pub data: DataArgs,
-    /// Shards to spread members over, 1 to 64; fixed once the data directory exists
-    #[arg(long, env = "RANKTREE_SHARDS", value_name = "N", default_value_t = 1)]
-    pub shards: u16,
+    /// Shards to spread members over, 1 to 64; fixed once the streams or the data directory exist. The
+    /// default is 1, or with --own the number that the streams have
+    #[arg(long, env = "RANKTREE_SHARDS", value_name = "N")]
+    pub shards: Option<u16>,
+    /// The shards that this node owns: numbers and ranges joined by commas, such as 0,2-3, or none. Other
+    /// nodes of the same streams own the others; several may own the same. Needs --nats. The default is every
+    /// shard
+    #[arg(long, env = "RANKTREE_OWN", value_name = "SHARDS")]
+    pub own: Option<String>,
     /// This node's name, by which the other nodes of the same streams know it. The default is the host's name
     /// and the port. Give it if either changes from one start to the next
     #[arg(long, env = "RANKTREE_NODE", value_name = "NAME")]
@@ -36,6 +42,11 @@ pub struct ServeArgs {
     /// Holds for this start, and for one gap or command. May be given several times, for several shards
     #[arg(long, value_name = "SHARD", help_heading = "NATS")]
     pub accept_gap: Vec<u16>,
+    /// Go on with this shard's data although another node that owns the shard has applied the same messages
+    /// with other results. Only where these data are right: give the other node a copy of them. Holds for
+    /// this start. May be given several times, for several shards
+    #[arg(long, value_name = "SHARD", help_heading = "NATS")]
+    pub accept_diverged: Vec<u16>,
     #[command(flatten, next_help_heading = "Storage")]
     pub storage: StorageArgs,
 }
@@ -45,8 +56,10 @@ pub struct ServeArgs {
 pub struct ServeConfig {
     pub http: HttpConfig,
     pub data_dir: PathBuf,
-    /// 1 to 64.
-    pub shards: u16,
+    /// 1 to 64. `None`: 1 for a node that owns every shard; for others, what the streams say.
+    pub shards: Option<u16>,
+    /// `None`: every shard.
+    pub own: Option<ShardSet>,
     /// `None`: the host's name and the port.
     pub node: Option<NodeName>,
     pub auto_create: bool,
@@ -66,9 +79,32 @@ impl ServeConfig {
     /// # Errors
     /// See [`ConfigError`].
     pub fn resolve(args: ServeArgs) -> Result<Self, ConfigError> {
-        let ServeArgs { file: _, http, data, shards, node, boards, nats, accept_gap, storage } = args;
-        if !(1..=MAX_SHARDS).contains(&shards) {
-            return Err(ConfigError::Shards(shards));
+        let ServeArgs {
+            file: _,
+            http,
+            data,
+            shards,
+            own,
+            node,
+            boards,
+            nats,
+            accept_gap,
+            accept_diverged,
+            storage,
+        } = args;
+        if let Some(wrong) = shards.filter(|shards| !(1..=MAX_SHARDS).contains(shards)) {
+            return Err(ConfigError::Shards(wrong));
+        }
+        let own = own.as_deref().map(ShardSet::parse).transpose().map_err(ConfigError::Own)?;
+        let nats = nats.resolve(accept_gap, accept_diverged)?;
+        if let Some(own) = &own {
+            if nats.is_none() {
+                return Err(ConfigError::OwnWithoutNats);
+            }
+            let beyond = own.highest().zip(shards).filter(|(own, shards)| own.0 >= *shards);
+            if let Some((own, shards)) = beyond {
+                return Err(ConfigError::OwnBeyondShards { own, shards });
+            }
         }
         if storage.cache_mib > CACHE_MIB_MAX {
             return Err(ConfigError::Cache { got: storage.cache_mib, max: CACHE_MIB_MAX });
@@ -85,6 +121,7 @@ impl ServeConfig {
             http: http.resolve()?,
             data_dir: data.data_dir,
             shards,
+            own,
             node: node.as_deref().map(read_node_name).transpose()?,
             auto_create: !boards.no_auto_create,
             nats,
@@ -140,7 +177,7 @@ mod tests {
     fn flags_beat_the_file_and_the_file_beats_the_defaults() {
         let config = with_file("shards = 4\ndata_dir = \"/srv/ranks\"\n", &["--shards", "2"]);
         let config = config.expect("good settings");
-        assert_eq!((config.shards, config.data_dir.as_path()), (2, Path::new("/srv/ranks")));
+        assert_eq!((config.shards, config.data_dir.as_path()), (Some(2), Path::new("/srv/ranks")));
         assert_eq!(config.cache_bytes, 256 << 20);
         assert_eq!(with_file("checkpoint_changes = 1_000", &[]).expect("good").checkpoint_changes, 1_000);
     }
@@ -192,6 +229,30 @@ mod tests {
             "{error}"
         );
         assert!(ServeConfig::of(&["--node", "eu-1.ranks:8080"]).expect("a good name").node.is_some());
+    }
+
+    #[test]
+    fn shards_that_a_node_owns_are_a_list_and_need_nats() {
+        let of = |arguments: &[&str]| {
+            ServeConfig::of(&[&["--nats", "nats://127.0.0.1:1"], arguments].concat())
+                .map(|config| (config.shards, config.own.map(|own| own.to_string())))
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(of(&[]), Ok((None, None)));
+        assert_eq!(of(&["--own", "3,0-1"]), Ok((None, Some("0-1,3".to_owned()))));
+        assert_eq!(of(&["--own", "none", "--shards", "4"]), Ok((Some(4), Some("none".to_owned()))));
+        for (arguments, said) in [
+            (&["--own", "0,x"][..], "--own: numbers of shards and ranges are expected"),
+            (&["--own", "1-2,2"], "--own: it names shard 2 twice"),
+            (&["--own", "0,4", "--shards", "4"], "--own: there is no shard 4 among 4"),
+        ] {
+            let refused = of(arguments).expect_err(said);
+            assert!(refused.starts_with(said), "{refused}");
+        }
+        let refused = ServeConfig::of(&["--own", "0"]).expect_err("it is alone").to_string();
+        assert!(refused.contains("--own is set without --nats"), "{refused}");
+        let config = with_file("own = \"0,2\"\nnats = \"nats://127.0.0.1:1\"\n", &[]).expect("good settings");
+        assert_eq!(config.own.map(|own| own.to_string()).as_deref(), Some("0,2"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::http::guard::refusal_log::RefusalLog;
 use crate::http::offload::Offload;
 use crate::query::Node;
 use crate::queue::nats::{BoardsStream, Peers};
-use crate::queue::{Publishers, ThisNode};
+use crate::queue::{Publishers, RemoteWriter, ThisNode};
 use crate::snapshot::Snapshots;
 use crate::writer::Registry;
 
@@ -30,6 +30,9 @@ pub struct Api {
     pub this_node: ThisNode,
     /// What is known of other nodes; `None` without NATS.
     pub peers: Option<Arc<Peers>>,
+    /// Writes to shards that this node does not own, where the client waits for the outcome; `None` if
+    /// nothing carries them.
+    pub remote_writer: Option<Arc<dyn RemoteWriter>>,
     /// The copies that clients fetch; `None` if the node's data cannot be copied.
     pub snapshots: Option<Arc<Snapshots>>,
     /// Held while a board is defined, cleared or dropped, until every shard has it: two changes never
@@ -66,6 +69,7 @@ impl Api {
             boards_stream,
             this_node: ThisNode::unnamed(),
             peers: None,
+            remote_writer: None,
             snapshots: None,
             board_changes: tokio::sync::Mutex::new(()),
             admission: Admission::new(limits),
@@ -80,14 +84,15 @@ impl Api {
         Self { this_node, peers, ..self }
     }
 
+    /// The same with a way to have jobs applied by other nodes.
+    #[must_use]
+    pub fn with_remote_writer(self, remote_writer: Arc<dyn RemoteWriter>) -> Self {
+        Self { remote_writer: Some(remote_writer), ..self }
+    }
+
     /// The same with copies for clients to fetch.
     #[must_use]
     pub fn with_snapshots(self, snapshots: Arc<Snapshots>) -> Self {
         Self { snapshots: Some(snapshots), ..self }
-    }
-
-    /// Whether some shard applies nothing at the moment, so that answers may be behind.
-    pub(super) fn is_stale(&self) -> bool {
-        !self.node.shards.iter().all(|shard| shard.health.is_live())
     }
 }

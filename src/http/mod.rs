@@ -33,3 +33,4 @@ pub use server::connection_limit::ConnectionLimits;
 pub use server::listener::{Serving, serve};
 pub use server::timeouts::ClientTimeouts;
 pub use server::tls::{InvalidPair, Tls};
+pub use writes::over_nats::NatsWrites;

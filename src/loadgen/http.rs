@@ -203,6 +203,15 @@ struct ResultJson {
     failed: Option<String>,
 }
 
+/// What the write service answered, which answers as a service over HTTP does.
+///
+/// # Errors
+/// When it was refused.
+pub fn written(status: u16, body: Bytes, jobs: u32) -> Result<Stored, OperationError> {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    stored(&Answer { status, retry_after: None, body }, jobs)
+}
+
 fn stored(answer: &Answer, jobs: u32) -> Result<Stored, OperationError> {
     let all = Stored { jobs: jobs.into(), rejected: BTreeMap::new() };
     if answer.status == StatusCode::ACCEPTED {

@@ -6,7 +6,7 @@
 //!
 //! - [`random`], [`workload`]: the operations, the same for the same seed
 //! - [`schedule`], [`feed`]: when each is due, and who gets it
-//! - [`service`], [`http`], [`nats`]: the two ways to a service
+//! - [`service`], [`http`], [`nats`]: the ways to a service
 //! - [`applied`], [`tally`], [`summary`]: what came of it
 //! - [`run`]: puts it together
 
@@ -22,6 +22,7 @@ mod summary;
 mod tally;
 mod workload;
 
+pub use nats::Via;
 pub use random::{Random, Zipf};
 pub use run::{Ended, LoadError, Plan, Target, run};
 pub use schedule::Schedule;

@@ -1,24 +1,46 @@
-//! Load over NATS: messages go into the shards' streams, with many in flight on each connection.
+//! Load over NATS: messages go into the shards' streams, or as requests to the write service, with many in
+//! flight on each connection.
 
 use std::sync::Arc;
 use std::time::Instant;
 
+use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::mpsc;
 
 use crate::loadgen::feed::{Due, Feed};
-use crate::loadgen::http::Connection;
+use crate::loadgen::http::{Connection, written};
 use crate::loadgen::service::Service;
 use crate::loadgen::tally::{OperationError, Stored, Tally, Times};
 use crate::loadgen::workload::{Operation, Read};
 use crate::queue::nats::{BulkPublisher, NotStored};
 use crate::types::{Sequence, ShardId};
 
+/// Where messages go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Via {
+    /// Into the shards' streams.
+    #[default]
+    Stream,
+    /// To the write service, which answers what came of them.
+    Service,
+}
+
 /// A message that is watched until readers see it.
 pub struct Sample {
     pub intended: Instant,
     pub shard: ShardId,
     pub sequence: Sequence,
+}
+
+/// A message that was sent, and what was answered.
+struct Answered {
+    intended: Instant,
+    started: Instant,
+    jobs: u32,
+    outcome: Result<Stored, OperationError>,
+    /// Where it is stored, if readers do not see it yet.
+    stored: Option<(ShardId, Sequence)>,
 }
 
 /// A read on its way to a connection that makes it.
@@ -42,12 +64,13 @@ impl From<NotStored> for OperationError {
 /// unanswered.
 pub async fn publish(
     publisher: BulkPublisher,
+    via: Via,
     feed: Arc<Feed>,
     tally: Arc<Tally>,
     in_flight: usize,
     outputs: PublisherOutputs,
 ) {
-    let mut answers = FuturesUnordered::new();
+    let mut answers: FuturesUnordered<BoxFuture<'static, Answered>> = FuturesUnordered::new();
     let mut over = false;
     // At most one read waits while all readers are busy: the ratio is kept, and the slower side sets the
     // pace.
@@ -57,15 +80,18 @@ pub async fn publish(
             // Answers first: their times are being measured.
             biased;
             Some(answer) = answers.next(), if !answers.is_empty() => {
-                let (intended, started, shard, jobs, result): (_, _, _, u32, Result<Sequence, NotStored>) =
-                    answer;
-                let times = Times { intended, started, ended: Instant::now() };
-                if let (Ok(sequence), Some(samples)) = (&result, &outputs.samples) {
+                let Answered { intended, started, jobs, outcome, stored } = answer;
+                let ended = Instant::now();
+                match (&outputs.samples, stored) {
                     // It is a sample: messages are left out while every watcher is busy.
-                    let _ = samples.try_send(Sample { intended, shard, sequence: *sequence });
+                    (Some(samples), Some((shard, sequence))) => {
+                        drop(samples.try_send(Sample { intended, shard, sequence }));
+                    }
+                    // The write service answers once readers see it.
+                    (Some(_), None) if outcome.is_ok() => tally.visible(intended, ended),
+                    _ => {}
                 }
-                let stored = result.map(|_| Stored { jobs: jobs.into(), ..Stored::default() });
-                tally.write(times, jobs, stored.map_err(OperationError::from));
+                tally.write(Times { intended, started, ended }, jobs, outcome);
             }
             place = place(outputs.reads.as_ref()), if waiting_read.is_some() => {
                 if let (Some(place), Some(read)) = (place, waiting_read.take()) {
@@ -80,9 +106,26 @@ pub async fn publish(
                 Some(Due { operation: Operation::Write(message), intended }) => {
                     let started = Instant::now();
                     let (shard, jobs) = (message.shard, message.jobs);
+                    if via == Via::Service {
+                        let publisher = publisher.clone();
+                        answers.push(Box::pin(async move {
+                            let outcome = match publisher.ask(shard, message.body).await {
+                                Ok((status, body)) => written(status, body, jobs),
+                                Err(why) => Err(why.into()),
+                            };
+                            Answered { intended, started, jobs, outcome, stored: None }
+                        }));
+                        continue;
+                    }
                     match publisher.send(shard, message.body).await {
                         Ok(answer) => {
-                            answers.push(async move { (intended, started, shard, jobs, answer.await) });
+                            answers.push(Box::pin(async move {
+                                let stored = answer.await;
+                                let of_all = |_: &Sequence| Stored { jobs: jobs.into(), ..Stored::default() };
+                                let outcome = stored.as_ref().map(of_all).map_err(|why| why.clone().into());
+                                let stored = stored.ok().map(|sequence| (shard, sequence));
+                                Answered { intended, started, jobs, outcome, stored }
+                            }));
                         }
                         Err(why) => {
                             let times = Times { intended, started, ended: Instant::now() };

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use crate::loadgen::applied::Watched;
 use crate::loadgen::feed::Feed;
 use crate::loadgen::http::Connection;
-use crate::loadgen::nats::{self, PublisherOutputs};
+use crate::loadgen::nats::{self, PublisherOutputs, Via};
 use crate::loadgen::schedule::Schedule;
 use crate::loadgen::service::Service;
 use crate::loadgen::summary::{
@@ -37,6 +37,7 @@ pub enum Target {
         shards: Option<u16>,
         /// Messages without an answer, on each connection.
         in_flight: usize,
+        via: Via,
     },
     Http {
         url: String,
@@ -161,6 +162,7 @@ fn schedule(spec: &Spec, rate: f64) -> Result<Schedule, LoadError> {
 struct Senders {
     publishers: Vec<BulkPublisher>,
     in_flight: usize,
+    via: Via,
     service: Option<Service>,
 }
 
@@ -176,9 +178,9 @@ impl Senders {
         if let Some(service) = &service {
             Connection::new(service.clone()).check().await.map_err(LoadError)?;
         }
-        let Target::Nats { access, prefix, shards, in_flight } = &plan.target else {
+        let Target::Nats { access, prefix, shards, in_flight, via } = &plan.target else {
             plan.spec.shards = None;
-            return Ok(Self { publishers: Vec::new(), in_flight: 0, service });
+            return Ok(Self { publishers: Vec::new(), in_flight: 0, via: Via::Stream, service });
         };
         if service.is_none() && (plan.spec.read_ratio > 0.0 || plan.visible) {
             let why = "--read-ratio and --visible ask a service over HTTP; name it with --read-url";
@@ -193,7 +195,7 @@ impl Senders {
             publishers.push(publisher);
         }
         plan.spec.shards = shards;
-        Ok(Self { publishers, in_flight: *in_flight, service })
+        Ok(Self { publishers, in_flight: *in_flight, via: *via, service })
     }
 
     fn start(self, plan: &Plan, feed: &Arc<Feed>, tally: &Arc<Tally>) -> JoinSet<()> {
@@ -229,7 +231,14 @@ impl Senders {
         }
         for publisher in self.publishers {
             let (feed, tally) = (Arc::clone(feed), Arc::clone(tally));
-            tasks.spawn(nats::publish(publisher, feed, tally, self.in_flight.max(1), outputs.clone()));
+            tasks.spawn(nats::publish(
+                publisher,
+                self.via,
+                feed,
+                tally,
+                self.in_flight.max(1),
+                outputs.clone(),
+            ));
         }
         tasks
     }
@@ -249,7 +258,8 @@ fn summarize(
     let per_second = |count: u64| if seconds > 0.0 { to_f64(count) / seconds } else { 0.0 };
     let spec = &plan.spec;
     let (transport, url) = match &plan.target {
-        Target::Nats { access, .. } => ("nats", access.servers.to_string()),
+        Target::Nats { access, via: Via::Stream, .. } => ("nats", access.servers.to_string()),
+        Target::Nats { access, via: Via::Service, .. } => ("nats service", access.servers.to_string()),
         Target::Http { url } => ("http", url.clone()),
     };
     let operations = feed.dispatched();

@@ -95,7 +95,7 @@ impl Listed {
                     EntryMetadata::None => ListedMetadata::None,
                     EntryMetadata::OnDisk(tree) => ListedMetadata::OnDisk(found.shard, *tree),
                     EntryMetadata::Json(json) => ListedMetadata::Json(json.clone()),
-                    EntryMetadata::Unreadable => ListedMetadata::Unreadable,
+                    EntryMetadata::NotAsked | EntryMetadata::Unreadable => ListedMetadata::Unreadable,
                 };
                 (entry.updated_at, metadata)
             }

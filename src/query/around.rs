@@ -4,7 +4,7 @@ use crate::query::answer::Listed;
 use crate::query::board_view::BoardView;
 use crate::query::member::runs_of_others;
 use crate::query::merge::{MergedEntry, backward, forward};
-use crate::query::page;
+use crate::query::page::{self, is_short_above, is_short_below, share};
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
@@ -21,7 +21,8 @@ pub struct Around {
 }
 
 /// Up to `above` entries before the member, itself, and up to `below` after it; `None` if it is not listed.
-/// One round trip with its home shard, and then one with the others.
+/// One round trip with its home shard, and then one with the others; another one if some shard has more of
+/// the neighbours than was asked of it.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -38,12 +39,25 @@ pub async fn around(
     let (most_above, most_below) = (most(asked.above), most(asked.below));
     let Some(home) = board.run_of_member(id, most_above, most_below).await? else { return Ok(None) };
     let mut runs = vec![home];
-    let others = match forward(&runs).next() {
-        Some(found) => runs_of_others(board, &runs, &found, most_above, most_below).await?,
-        None => return Ok(None),
-    };
-    runs.extend(others);
-    let ahead = before(&runs);
+    let shards = board.shard_count();
+    // Mostly a share is enough of each shard.
+    for (above, below) in [(share(most_above, shards), share(most_below, shards)), (most_above, most_below)] {
+        runs.truncate(1);
+        let others = match forward(&runs).next() {
+            Some(found) => runs_of_others(board, &runs, &found, above, below).await?,
+            None => return Ok(None),
+        };
+        runs.extend(others);
+        if let Some(found) = neighbours(board, &runs, asked) {
+            return Ok(Some(found));
+        }
+    }
+    Err(ReadError::KeptChanging(1))
+}
+
+/// The member before which all runs start, and its neighbours; `None` if the runs are too short.
+fn neighbours(board: &BoardView<'_>, runs: &[ShardRun<'_>], asked: Around) -> Option<Vec<Listed>> {
+    let ahead = before(runs);
     let total: u64 = runs.iter().map(ShardRun::total).sum();
     let behind = total - ahead - 1;
     let (mut above, mut below) = (asked.above.min(ahead), asked.below.min(behind));
@@ -52,10 +66,20 @@ pub async fn around(
         above = (above + missing_below).min(ahead);
         below = (below + missing_above).min(behind);
     }
-    let mut run: Vec<MergedEntry<'_>> = backward(&runs).take(count(above)).collect();
+    let mut run: Vec<MergedEntry<'_>> = backward(runs).take(count(above)).collect();
+    let down: Vec<MergedEntry<'_>> = forward(runs).take(count(below + 1)).collect();
+    let (home, others) = runs.split_at(1);
+    let after = down.get(1..).unwrap_or_default();
+    let is_short = is_short_above(runs, &run, count(above))
+        || is_short_below(home, &down, count(below + 1))
+        // The member is before all that the other shards were asked for.
+        || is_short_below(others, after, count(below));
+    if is_short {
+        return None;
+    }
     run.reverse();
-    run.extend(forward(&runs).take(count(below + 1)));
-    Ok(Some(page::with_ranks(board, &runs, &run, ahead - above + 1)))
+    run.extend(down);
+    Some(page::with_ranks(board, runs, &run, ahead - above + 1))
 }
 
 fn count(of: u64) -> usize {
@@ -70,6 +94,10 @@ pub struct AroundMember {
 
 impl BoardRead for AroundMember {
     type Answer = Option<Vec<Listed>>;
+
+    fn shows_total(answer: &Self::Answer) -> bool {
+        answer.is_some()
+    }
 
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
         around(board, &self.member, self.around).await

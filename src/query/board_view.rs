@@ -12,8 +12,8 @@ use futures_util::FutureExt as _;
 use crate::board::Definition;
 use crate::query::node::View;
 use crate::query::question::{
-    self, BoardCounts, BoardLife, KeyCounts, Mark, Question, Reply, RunQuestion, ShardEntry, SortKey,
-    SplittersQuestion, SplittersReply,
+    self, BoardCounts, BoardLife, KeyCounts, Mark, Question, Reply, RunQuestion, RunStart, ShardEntry,
+    SortKey, SplittersQuestion, SplittersReply,
 };
 use crate::query::remote_shards::{ReadError, RemoteShards, unexpected};
 use crate::query::shard_board::ShardBoard;
@@ -176,7 +176,6 @@ impl<'v> BoardView<'v> {
                         if counts.marks.len() != marks.len() {
                             return Err(unexpected(shard));
                         }
-                        shards.note_total(shard, counts.total);
                         Ok((shard, counts))
                     }
                     _ => Err(unexpected(shard)),
@@ -195,24 +194,40 @@ impl<'v> BoardView<'v> {
         run: &RunQuestion<'_>,
         except: Option<ShardId>,
     ) -> Result<Vec<ShardRun<'v>>, ReadError> {
+        Ok(self.several_runs(std::slice::from_ref(run), except).await?.swap_remove(0))
+    }
+
+    /// Several runs on each shard but `except`, all in one round trip: for each question, the shards' runs.
+    ///
+    /// # Errors
+    /// When some shard does not reply.
+    pub async fn several_runs(
+        &self,
+        runs: &[RunQuestion<'_>],
+        except: Option<ShardId>,
+    ) -> Result<Vec<Vec<ShardRun<'v>>>, ReadError> {
         match &self.shards {
             BoardShards::InMemory(shard_boards) => {
-                let shard_boards =
-                    shard_boards.iter().filter(|shard_board| Some(shard_board.shard.id) != except);
-                Ok(shard_boards.filter_map(|shard_board| ShardRun::in_memory(*shard_board, run)).collect())
+                let of_run = |run| {
+                    let shard_boards = shard_boards.iter();
+                    let asked = shard_boards.filter(|shard_board| Some(shard_board.shard.id) != except);
+                    asked.filter_map(|shard_board| ShardRun::in_memory(*shard_board, run)).collect()
+                };
+                Ok(runs.iter().map(of_run).collect())
             }
             BoardShards::Remote { shards, life } => {
-                let question = Question::Run(life.clone(), *run);
+                let question = Question::Runs(life.clone(), runs.to_vec());
                 let ids = shards.ids().filter(|shard| Some(*shard) != except);
                 let replies = shards.ask(ids.map(|shard| (shard, &question))).await?;
-                let runs = replies.into_iter().map(|(shard, reply)| match reply {
-                    Reply::Run(Some(reply)) => {
-                        shards.note_total(shard, reply.total);
-                        Ok(ShardRun::replied(shard, run, reply, self.definition.keys.len()))
+                let mut found: Vec<Vec<ShardRun<'v>>> = runs.iter().map(|_| Vec::new()).collect();
+                for (shard, reply) in replies {
+                    let Reply::Runs(replies) = reply else { return Err(unexpected(shard)) };
+                    for ((found, run), reply) in found.iter_mut().zip(runs).zip(replies) {
+                        let reply = reply.ok_or_else(|| unexpected(shard))?;
+                        found.push(ShardRun::replied(shard, run, reply, self.definition.keys.len()));
                     }
-                    _ => Err(unexpected(shard)),
-                });
-                runs.collect()
+                }
+                Ok(found)
             }
         }
     }
@@ -230,22 +245,24 @@ impl<'v> BoardView<'v> {
     ) -> Result<Option<ShardRun<'v>>, ReadError> {
         let home = self.home_of(member);
         let run = RunQuestion {
-            start: crate::query::question::RunStart::Member(member.as_str()),
+            start: RunStart::Member(member.as_str()),
             worst: None,
             above,
             below: below.saturating_add(1),
+            metadata: true,
         };
         match &self.shards {
             BoardShards::InMemory(shard_boards) => Ok(shard_boards
                 .get(home.index())
                 .and_then(|shard_board| ShardRun::in_memory(*shard_board, &run))),
             BoardShards::Remote { shards, life } => {
-                let question = Question::Run(life.clone(), run);
-                let mut replies = shards.ask([(home, &question)]).await?;
-                match replies.pop() {
-                    Some((_, Reply::Run(None))) => Ok(None),
-                    Some((_, Reply::Run(Some(reply)))) if !reply.below.is_empty() => {
-                        shards.note_total(home, reply.total);
+                let question = Question::Runs(life.clone(), vec![run]);
+                let Reply::Runs(mut runs) = shards.ask_one(home, &question).await? else {
+                    return Err(unexpected(home));
+                };
+                match runs.pop() {
+                    Some(None) => Ok(None),
+                    Some(Some(reply)) if !reply.below.is_empty() => {
                         Ok(Some(ShardRun::replied(home, &run, reply, self.definition.keys.len())))
                     }
                     _ => Err(unexpected(home)),
@@ -254,30 +271,31 @@ impl<'v> BoardView<'v> {
         }
     }
 
-    /// Entries of each shard that divide what lies between two keys.
+    /// Entries of each shard that divide what lies between two keys, for several pairs of keys in one round
+    /// trip: for each question, the shards' replies.
     ///
     /// # Errors
     /// When some shard does not reply.
     pub async fn splitters(
         &self,
-        splitters: &SplittersQuestion<'_>,
-    ) -> Result<Vec<SplittersReply>, ReadError> {
+        splitters: &[SplittersQuestion<'_>],
+    ) -> Result<Vec<Vec<SplittersReply>>, ReadError> {
         match &self.shards {
-            BoardShards::InMemory(shard_boards) => Ok(shard_boards
-                .iter()
-                .map(|shard_board| question::splitters_of(shard_board, splitters))
-                .collect()),
+            BoardShards::InMemory(shard_boards) => {
+                let of_question = |splitters| {
+                    let of_shard = |shard_board| question::splitters_of(shard_board, splitters);
+                    shard_boards.iter().map(of_shard).collect()
+                };
+                Ok(splitters.iter().map(of_question).collect())
+            }
             BoardShards::Remote { shards, life } => {
-                let question = Question::Splitters(life.clone(), *splitters);
-                let replies = shards.ask_all(&question).await?;
-                let splitters = replies.into_iter().map(|(shard, reply)| match reply {
-                    Reply::Splitters(reply) => {
-                        shards.note_total(shard, reply.total);
-                        Ok(reply)
-                    }
-                    _ => Err(unexpected(shard)),
-                });
-                splitters.collect()
+                let question = Question::Splitters(life.clone(), splitters.to_vec());
+                let mut found: Vec<Vec<SplittersReply>> = splitters.iter().map(|_| Vec::new()).collect();
+                for (shard, reply) in shards.ask_all(&question).await? {
+                    let Reply::Splitters(replies) = reply else { return Err(unexpected(shard)) };
+                    found.iter_mut().zip(replies).for_each(|(found, reply)| found.push(reply));
+                }
+                Ok(found)
             }
         }
     }
@@ -285,7 +303,8 @@ impl<'v> BoardView<'v> {
     /// Each shard's members of those named, and its counts at keys.
     ///
     /// # Arguments
-    /// `members`: for each shard, by number, those of which it is the home.
+    /// `members`: for each shard, by number, those of which it is the home. `metadata`: whether theirs is
+    /// wanted.
     ///
     /// # Errors
     /// When some shard does not reply.
@@ -293,6 +312,7 @@ impl<'v> BoardView<'v> {
         &self,
         members: &[Vec<&str>],
         keys: &[SortKey<'_>],
+        metadata: bool,
     ) -> Result<Vec<ShardLookup>, ReadError> {
         match &self.shards {
             BoardShards::InMemory(shard_boards) => {
@@ -310,14 +330,12 @@ impl<'v> BoardView<'v> {
                         board: life.clone(),
                         members: members.clone(),
                         keys: keys.to_vec(),
+                        metadata,
                     })
                     .collect();
                 let replies = shards.ask(shards.ids().zip(&questions)).await?;
-                let found = replies.into_iter().zip(members).map(|((shard, reply), asked)| match reply {
-                    Reply::Lookup { total, members, keys: counts }
-                        if members.len() == asked.len() && counts.len() == keys.len() =>
-                    {
-                        shards.note_total(shard, total);
+                let found = replies.into_iter().map(|(shard, reply)| match reply {
+                    Reply::Lookup { members, keys: counts, .. } if counts.len() == keys.len() => {
                         Ok(ShardLookup { shard, members, keys: counts })
                     }
                     _ => Err(unexpected(shard)),

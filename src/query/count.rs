@@ -125,7 +125,7 @@ async fn extremes(board: &BoardView<'_>) -> Result<Option<(i64, i64)>, ReadError
     let Some(order) = board.definition.keys.first().map(|key| key.order) else { return Ok(None) };
     let splitters = SplittersQuestion { ends: true, ..SplittersQuestion::default() };
     let mut extremes: Option<(i64, i64)> = None;
-    for reply in board.splitters(&splitters).await? {
+    for reply in board.splitters(&[splitters]).await?.into_iter().flatten() {
         for splitter in &reply.splitters {
             let Some(word) = splitter.words.as_slice().first() else { continue };
             let value = decode(*word, order);

@@ -48,13 +48,13 @@ pub async fn lookup(board: &BoardView<'_>, members: &[MemberId]) -> Result<Looku
             indexes.push(index);
         }
     }
-    let mut replies = board.look_up(&by_shard, &[]).await?;
+    let mut replies = board.look_up(&by_shard, &[], false).await?;
     // Over shards that stay as they are the members are not looked for again.
     let again = if board.is_snapshot() { vec![Vec::new(); by_shard.len()] } else { by_shard };
     for _ in 0..ATTEMPTS {
         let found = found_in(&replies);
         let keys: Vec<SortKey<'_>> = found.iter().map(|(_, entry)| entry.key()).collect();
-        let counted = board.look_up(&again, &keys).await?;
+        let counted = board.look_up(&again, &keys, true).await?;
         let is_same = || found.iter().map(|(_, entry)| entry.key()).eq(keys_in(&counted));
         if board.is_snapshot() || is_same() {
             let latest = if board.is_snapshot() { &replies } else { &counted };
@@ -109,10 +109,10 @@ fn ranked(
         let listed = Listed::new(&board.definition, found, better, ahead + 1);
         entries.extend(listed.map(|listed| (listed, group_rank)));
     }
+    let indexes_of = |reply: &ShardLookup| indexes.get(reply.shard.index()).into_iter().flatten();
     let mut not_found: Vec<usize> = replies
         .iter()
-        .zip(indexes)
-        .flat_map(|(reply, indexes)| reply.members.iter().zip(indexes))
+        .flat_map(|reply| reply.members.iter().zip(indexes_of(reply)))
         .filter_map(|(found, index)| found.is_none().then_some(*index))
         .collect();
     not_found.sort_unstable();

@@ -32,7 +32,7 @@ pub(super) async fn runs_of_others<'v>(
 ) -> Result<Vec<ShardRun<'v>>, ReadError> {
     let start = RunStart::Before(Mark::Entry(found.key));
     let except = home.first().map(|home| home.shard);
-    board.runs(&RunQuestion { start, worst: None, above, below }, except).await
+    board.runs(&RunQuestion { start, worst: None, above, below, metadata: true }, except).await
 }
 
 /// The entry before which all runs start.
@@ -61,6 +61,10 @@ pub struct MemberOf {
 
 impl BoardRead for MemberOf {
     type Answer = Option<MemberEntry>;
+
+    fn shows_total(answer: &Self::Answer) -> bool {
+        answer.is_some()
+    }
 
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
         member(board, &self.member).await

@@ -38,7 +38,7 @@ pub fn missing_metadata(answer: &mut impl ConsistentAnswer) -> usize {
     missing
 }
 
-/// Reads shards in memory, and metadata that belongs to the same moment. Blocks on the disk.
+/// Reads shards in memory, all of them, and metadata that belongs to the same moment. Blocks on the disk.
 ///
 /// # Errors
 /// When the read gives up.
@@ -63,7 +63,7 @@ pub fn with_metadata<R: ShardsRead<Answer: ConsistentAnswer>>(
 /// Waits until readers see what the disk has.
 fn wait_for(node: &Node, ahead: &[(ShardId, Sequence)]) {
     let seen = |(shard, sequence): &(ShardId, Sequence)| {
-        node.shards.get(shard.index()).is_none_or(|shard| *shard.applied.borrow() >= *sequence)
+        node.owned(*shard).is_none_or(|shard| *shard.applied.borrow() >= *sequence)
     };
     for _ in 0..PAUSES_MAX {
         if ahead.iter().all(seen) {
@@ -77,7 +77,7 @@ fn wait_for(node: &Node, ahead: &[(ShardId, Sequence)]) {
 /// gone, and is still missing.
 pub fn fill_metadata(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
     let read = |shard: ShardId, tree, member: &str| {
-        node.shards.get(shard.index()).map(|handle| handle.store.metadata(tree, member.as_bytes()))
+        node.owned(shard).map(|handle| handle.store.metadata(tree, member.as_bytes()))
     };
     fill(answer, read).is_empty()
 }
@@ -134,7 +134,7 @@ fn fill(
 pub fn fill_unchanged_metadata(node: &Node, change: &mut impl ConsistentAnswer) {
     change.each_entry_as_of(&mut |listed, as_of| {
         if let ListedMetadata::OnDisk(shard, tree) = listed.metadata {
-            let Some(handle) = node.shards.get(shard.index()) else { return };
+            let Some(handle) = node.owned(shard) else { return };
             listed.metadata = match handle.store.metadata(tree, listed.member.as_bytes()) {
                 Ok(Some(record)) if Sequence(record.sequence) < sequence_of(as_of, shard) => {
                     ListedMetadata::Json(record.json.into())
@@ -150,7 +150,7 @@ pub fn fill_unchanged_metadata(node: &Node, change: &mut impl ConsistentAnswer) 
 }
 
 /// Logs that the disk cannot be read, at most every ten seconds.
-fn log_unreadable(shard: ShardId, error: &StorageError) {
+pub(super) fn log_unreadable(shard: ShardId, error: &StorageError) {
     static LAST_LINE: Mutex<Option<Instant>> = Mutex::new(None);
     let mut last = LAST_LINE.lock();
     if last.is_none_or(|at| at.elapsed() >= LINE_INTERVAL) {

@@ -5,6 +5,7 @@
 //! which are asked questions ([`question`]). Over shards in memory nothing waits, and the disk is read
 //! (metadata) only after their locks were released.
 
+mod local_shards;
 mod node;
 
 pub mod question;
@@ -12,6 +13,7 @@ pub mod question;
 mod shard_board;
 mod shard_run;
 
+mod answering_shard;
 mod board_view;
 mod read_shards;
 mod remote_shards;
@@ -38,6 +40,7 @@ mod entries;
 mod metadata;
 mod outcome;
 mod read;
+mod read_options;
 mod reject_cursor;
 
 #[cfg(test)]
@@ -46,6 +49,7 @@ mod model;
 mod tests;
 
 pub use answer::{Listed, ListedMetadata, MemberEntry, Page, Standing};
+pub use answering_shard::{AnsweringShard, NotAnswered};
 pub use around::{Around, AroundMember, around};
 pub use board_view::{BoardView, ShardStanding, run_in_memory};
 pub use count::{
@@ -55,6 +59,7 @@ pub use count::{
 pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};
 pub use entries_of_member::{BoardSelection, EntriesOfMember, MemberOnBoards, entries_of_member};
+pub use local_shards::LocalShards;
 pub use lookup::{Lookup, LookupMembers, lookup};
 pub use member::{MemberOf, member};
 pub use metadata::{fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata};
@@ -63,10 +68,13 @@ pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other
 pub use position::{FromPosition, from_position};
 pub use range::{Range, range};
 pub use rank::{RanksOf, ScoreRank, ranks_of_scores};
-pub use read::{Answer, BoardRead, OfBoard, ShardsRead, TotalOnly, read, read_in_memory};
+pub use read::{
+    Answer, BoardRead, OfBoard, ReadReply, ShardsRead, TotalOnly, read, read_in_memory, read_remote,
+};
+pub use read_options::ReadOptions;
 pub use read_shards::ReadShards;
 pub use reject_cursor::RejectFilters;
-pub use remote_shards::{ReadError, RemoteShards, ShardClient, ShardUnavailable};
+pub use remote_shards::{AskTerms, NoReply, ReadError, RemoteShards, ShardClient, ShardUnavailable};
 pub use score_at::{ScoreTarget, ScoresAt, score_at, scores_at};
 pub use top::{Start, Top, top};
 pub use trim_scan::{FindTrimPoint, TrimFrom, TrimScan, trim_point_of_position, trim_point_of_score};

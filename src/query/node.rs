@@ -13,7 +13,8 @@ use crate::storage::StoreSlot;
 use crate::types::{MemberId, Sequence, ShardId, shard_of};
 use crate::writer::Health;
 
-/// One shard as reads see it.
+/// One shard as reads see it; clone it freely.
+#[derive(Clone)]
 pub struct ShardHandle {
     pub id: ShardId,
     /// The state at one applied sequence. Held for microseconds at a time, and never across an await or a
@@ -28,11 +29,14 @@ pub struct ShardHandle {
     pub store: Arc<StoreSlot>,
 }
 
-/// Every shard, by number.
+/// A node's shards, of all that there are.
 pub struct Node {
+    /// The shards that the node owns, which are in its memory, by number.
     pub shards: Vec<ShardHandle>,
-    /// Asks the shards that are not in this node's memory; `None` if all are.
+    /// Asks every shard, those in memory among them; `None` if all are in memory.
     pub remote: Option<Arc<dyn ShardClient>>,
+    /// The number of all shards.
+    shard_count: u16,
 }
 
 /// All shards, each locked at its applied sequence, so that one answer is exact at one `as_of`.
@@ -44,12 +48,41 @@ impl Node {
     /// A node that has every shard in memory.
     #[must_use]
     pub fn in_memory(shards: Vec<ShardHandle>) -> Self {
-        Self { shards, remote: None }
+        let shard_count = u16::try_from(shards.len()).expect("shards are numbered by 16 bits");
+        Self { shards, remote: None, shard_count }
     }
 
+    /// A node that has some of the shards in memory.
+    ///
+    /// # Arguments
+    /// `all`: asks every shard.
+    #[must_use]
+    pub fn of_some(shards: Vec<ShardHandle>, all: Arc<dyn ShardClient>) -> Self {
+        let shard_count = all.shard_count();
+        Self { shards, remote: Some(all), shard_count }
+    }
+
+    /// The number of all shards, on this node and on others.
     #[must_use]
     pub fn shard_count(&self) -> u16 {
-        u16::try_from(self.shards.len()).expect("shards are numbered by 16 bits")
+        self.shard_count
+    }
+
+    /// Every shard, on this node or on others.
+    pub fn all_shards(&self) -> impl Iterator<Item = ShardId> + use<> {
+        (0..self.shard_count).map(ShardId)
+    }
+
+    /// A shard that this node owns.
+    #[must_use]
+    pub fn owned(&self, shard: ShardId) -> Option<&ShardHandle> {
+        let at_its_place = self.shards.get(shard.index()).filter(|handle| handle.id == shard);
+        at_its_place.or_else(|| self.shards.iter().find(|handle| handle.id == shard))
+    }
+
+    /// The shards that only other nodes own.
+    pub fn not_owned(&self) -> impl Iterator<Item = ShardId> + '_ {
+        self.all_shards().filter(|shard| self.owned(*shard).is_none())
     }
 
     #[must_use]
@@ -57,8 +90,14 @@ impl Node {
         shard_of(member, self.shard_count())
     }
 
-    /// Locks every shard for reading. Locks are taken in the order of shards, and a writer takes only its
-    /// own, so there is no deadlock.
+    /// Whether some shard in memory applies nothing at the moment, so that answers may be behind.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        !self.shards.iter().all(|shard| shard.health.is_live())
+    }
+
+    /// Locks every shard for reading, on a node that has all of them in memory. Locks are taken in the order
+    /// of shards, and a writer takes only its own, so there is no deadlock.
     #[must_use]
     pub fn view(&self) -> View<'_> {
         View { shards: self.shards.iter().map(|shard| shard.state.read(Purpose::Read)).collect() }

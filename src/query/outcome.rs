@@ -177,6 +177,8 @@ pub struct AddOtherShards<'a> {
 impl ShardsRead for AddOtherShards<'_> {
     type Answer = Vec<EntryChange>;
 
+    const IS_OF_THE_PAST: bool = true;
+
     async fn read<'r>(&'r self, shards: ReadShards<'r>, _: &'r Registry) -> Result<Self::Answer, ReadError> {
         let home = self.home.id;
         let tree_on =

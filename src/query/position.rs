@@ -16,7 +16,7 @@ use crate::query::top::next_cursor;
 /// When some shard does not reply, or the board kept changing too quickly.
 pub async fn from_position(board: &BoardView<'_>, position: u64, limit: usize) -> Result<Page, ReadError> {
     let index = position.saturating_sub(1);
-    let place = find_place(board, |total| Some(index).filter(|index| *index < total), limit).await?;
+    let place = find_place(board, |total| Some(index).filter(|index| *index < total), limit, true).await?;
     let Some(place) = place else { return Ok(Page { entries: Vec::new(), next: None }) };
     let run = place.entries(limit);
     let more = place.total > index + crate::types::count(run.len());

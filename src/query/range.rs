@@ -5,7 +5,7 @@ use crate::query::board_view::BoardView;
 use crate::query::count::best_and_worst;
 use crate::query::cursor::{End, PageCursor};
 use crate::query::merge::{MergedEntry, forward};
-use crate::query::page;
+use crate::query::page::{self, is_short_below, share};
 use crate::query::question::{Mark, RunQuestion, RunStart};
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
@@ -14,7 +14,8 @@ use crate::query::top::{before, next_cursor};
 use crate::tree::Words;
 
 /// Up to `limit` entries with a first key of `min..=max`, best first; after an entry, whether it is still
-/// there or not. One round trip with each shard; nothing before the page is walked.
+/// there or not. One round trip with each shard, and another one if some shard has more of the page than was
+/// asked of it; nothing before the page is walked.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -35,14 +36,25 @@ pub async fn range(
         Some(cursor) => RunStart::Through(Mark::Entry(cursor.key())),
         None => RunStart::Before(Mark::Score(Words::from_slice(&[best]))),
     };
-    let below = u32::try_from(limit).unwrap_or(u32::MAX);
-    let runs = board.runs(&RunQuestion { start, worst: Some(worst), above: 0, below }, None).await?;
-    let remaining: u64 = runs.iter().map(ShardRun::remaining).sum();
-    // What is within the bounds comes before all else from there on.
-    let taken = limit.min(usize::try_from(remaining).unwrap_or(usize::MAX));
-    let run: Vec<MergedEntry<'_>> = forward(&runs).take(taken).collect();
-    let next = next_cursor(run.last(), crate::types::count(taken) < remaining, End::Top);
-    Ok(Page { entries: page::with_ranks(board, &runs, &run, before(&runs) + 1), next })
+    let whole = u32::try_from(limit).unwrap_or(u32::MAX);
+    let mut below = share(whole, board.shard_count());
+    loop {
+        let run = RunQuestion { start, worst: Some(worst), above: 0, below, metadata: true };
+        let runs = board.runs(&run, None).await?;
+        let remaining: u64 = runs.iter().map(ShardRun::remaining).sum();
+        // What is within the bounds comes before all else from there on.
+        let taken = limit.min(usize::try_from(remaining).unwrap_or(usize::MAX));
+        let run: Vec<MergedEntry<'_>> = forward(&runs).take(taken).collect();
+        if is_short_below(&runs, &run, taken) {
+            if below == whole {
+                return Err(ReadError::KeptChanging(1));
+            }
+            below = whole;
+            continue;
+        }
+        let next = next_cursor(run.last(), crate::types::count(taken) < remaining, End::Top);
+        return Ok(Page { entries: page::with_ranks(board, &runs, &run, before(&runs) + 1), next });
+    }
 }
 
 /// Reads [`range`].

@@ -6,20 +6,31 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::board::Definition;
 use crate::query::answer::Listed;
 use crate::query::board_view::{BoardView, run_in_memory};
 use crate::query::entries::{ConsistentAnswer, VisitEntries};
 use crate::query::node::Node;
+use crate::query::read_options::ReadOptions;
 use crate::query::read_shards::ReadShards;
-use crate::query::remote_shards::{ReadError, RemoteShards};
-use crate::types::{AsOf, BoardName};
+use crate::query::remote_shards::{ReadError, RemoteShards, ShardClient};
+use crate::types::{AsOf, BoardName, ShardId};
 use crate::writer::Registry;
+
+/// How often a read is repeated because a board is over on some shard and the registry still has it, and the
+/// pause before. The registry learns of a drop from the boards' stream, mostly before the shards do.
+const REGISTRY_ATTEMPTS: u32 = 40;
+const REGISTRY_PAUSE: Duration = Duration::from_millis(25);
 
 /// A read of all shards.
 pub trait ShardsRead: Send + Sync {
     type Answer: Send;
+
+    /// Whether the answer is about boards as they were once, so that one that is over counts as empty.
+    /// Otherwise, the read is repeated if it meets a board that is over on some shard.
+    const IS_OF_THE_PAST: bool = false;
 
     /// # Errors
     /// When some shard does not reply, or what is asked for kept changing.
@@ -34,6 +45,12 @@ pub trait ShardsRead: Send + Sync {
 pub trait BoardRead: Send + Sync {
     type Answer: Send;
 
+    /// Whether the answer shows the board's total. If it does not, shards that the read has not asked are not
+    /// asked for it.
+    fn shows_total(_answer: &Self::Answer) -> bool {
+        true
+    }
+
     /// # Errors
     /// When some shard does not reply, or what is asked for kept changing.
     fn read<'r>(
@@ -47,7 +64,7 @@ pub trait BoardRead: Send + Sync {
 pub struct Answer<A> {
     pub as_of: AsOf,
     pub definition: Arc<Definition>,
-    /// All entries of the board.
+    /// All entries of the board; 0 if the answer does not show it.
     pub total: u64,
     pub body: A,
 }
@@ -87,7 +104,7 @@ impl<R: BoardRead> ShardsRead for OfBoard<R> {
         let Some(known) = registry.get(self.board.as_str()) else { return Ok(None) };
         let board = shards.board(&self.board, &known);
         let body = self.read.read(&board).await?;
-        let total = board.total().await?;
+        let total = if R::shows_total(&body) { board.total().await? } else { 0 };
         Ok(Some(Answer { as_of: board.as_of(), total, definition: Arc::clone(&known.definition), body }))
     }
 }
@@ -103,18 +120,59 @@ impl BoardRead for TotalOnly {
     }
 }
 
+/// What a read found, and on which shards.
+#[derive(Debug, Clone)]
+pub struct ReadReply<A> {
+    pub answer: A,
+    /// Shards that have no part in the answer, because they did not reply. Empty unless the read was
+    /// [`ReadOptions::partial`].
+    pub missing: Vec<ShardId>,
+    /// Whether some shard did not apply what was published, so that the answer may be behind.
+    pub is_stale: bool,
+}
+
 /// Reads, without the metadata of shards in memory.
 ///
 /// # Errors
 /// When some shard does not reply, or what was asked for kept changing.
-pub async fn read<R: ShardsRead>(node: &Node, registry: &Registry, read: &R) -> Result<R::Answer, ReadError> {
+pub async fn read<R: ShardsRead>(
+    node: &Node,
+    registry: &Registry,
+    read: &R,
+    options: &ReadOptions,
+) -> Result<ReadReply<R::Answer>, ReadError> {
     match &node.remote {
-        None => read_in_memory(node, registry, read),
-        Some(shards) => {
-            let remote = RemoteShards::new(&**shards);
-            read.read(ReadShards::Remote(&remote), registry).await
+        None => {
+            let answer = read_in_memory(node, registry, read)?;
+            Ok(ReadReply { answer, missing: Vec::new(), is_stale: node.is_stale() })
+        }
+        Some(shards) => read_remote(&**shards, registry, read, options).await,
+    }
+}
+
+/// As [`read`], over remote shards.
+///
+/// # Errors
+/// When some shard does not reply, or what was asked for kept changing.
+pub async fn read_remote<R: ShardsRead>(
+    shards: &dyn ShardClient,
+    registry: &Registry,
+    read: &R,
+    options: &ReadOptions,
+) -> Result<ReadReply<R::Answer>, ReadError> {
+    for attempt in 0..REGISTRY_ATTEMPTS {
+        if attempt > 0 {
+            tokio::time::sleep(REGISTRY_PAUSE).await;
+        }
+        let remote = RemoteShards::new(shards).with_options(options);
+        let answer = read.read(ReadShards::Remote(&remote), registry).await?;
+        // A board was dropped or cleared while shards were asked: some replied from before, others from after.
+        // The registry knows it soon.
+        if R::IS_OF_THE_PAST || !remote.has_ended_board() {
+            return Ok(ReadReply { answer, missing: remote.missing(), is_stale: remote.is_stale() });
         }
     }
+    Err(ReadError::KeptChanging(REGISTRY_ATTEMPTS))
 }
 
 /// As [`read`], on a node that has every shard in memory.

@@ -111,8 +111,8 @@ impl<'v> ReadShards<'v> {
             Self::Remote(shards) => {
                 let asked = boards.len();
                 let question = Question::MemberOnBoards { member: member.as_str(), boards };
-                match shards.ask([(home, &question)]).await?.pop() {
-                    Some((_, Reply::MemberOnBoards(found))) if found.len() == asked => Ok(found),
+                match shards.ask_one(home, &question).await? {
+                    Reply::MemberOnBoards(found) if found.len() == asked => Ok(found),
                     _ => Err(unexpected(home)),
                 }
             }
@@ -131,17 +131,20 @@ impl<'v> ReadShards<'v> {
         prefixes: Option<&[String]>,
     ) -> Result<BoardsOfMember, ReadError> {
         let home = self.home_of(member);
+        let prefixes: Option<Vec<&str>> =
+            prefixes.map(|prefixes| prefixes.iter().map(String::as_str).collect());
         match self {
             Self::InMemory(view) => {
                 let shard = view.shards.get(home.index());
-                let boards =
-                    |shard| question::boards_of_member(shard, member.as_str(), after, limit, prefixes);
+                let boards = |shard| {
+                    question::boards_of_member(shard, member.as_str(), after, limit, prefixes.as_deref())
+                };
                 Ok(shard.map(|shard| boards(shard)).unwrap_or_default())
             }
             Self::Remote(shards) => {
                 let question = Question::BoardsOfMember { member: member.as_str(), after, limit, prefixes };
-                match shards.ask([(home, &question)]).await?.pop() {
-                    Some((_, Reply::BoardsOfMember(boards))) => Ok(boards),
+                match shards.ask_one(home, &question).await? {
+                    Reply::BoardsOfMember(boards) => Ok(boards),
                     _ => Err(unexpected(home)),
                 }
             }

@@ -50,11 +50,13 @@ impl RejectFilters {
         text
     }
 
-    /// Reads what [`RejectFilters::cursor`] wrote for the same filters and number of shards; `None` for
-    /// anything else.
+    /// Reads what [`RejectFilters::cursor`] wrote for the same filters and shards; `None` for anything else.
+    ///
+    /// # Arguments
+    /// `shards`: those that the page is of.
     #[must_use]
-    pub fn read_cursor(self, text: &str, count: u16) -> Option<RejectsBefore> {
-        if text.len() > HEAD_MAX + usize::from(count) * DIGITS_MAX {
+    pub fn read_cursor(self, text: &str, shards: &[ShardId]) -> Option<RejectsBefore> {
+        if text.len() > HEAD_MAX + shards.len() * DIGITS_MAX {
             return None;
         }
         let mut shard_boards = text.split('-');
@@ -62,9 +64,9 @@ impl RejectFilters {
             return None;
         }
         let mut before = Vec::new();
-        for shard in self.shards(count) {
+        for shard in shards {
             let (sequence, index) = shard_boards.next()?.split_once('.')?;
-            before.push((shard, (Sequence(hex(sequence)?), u32::try_from(hex(index)?).ok()?)));
+            before.push((*shard, (Sequence(hex(sequence)?), u32::try_from(hex(index)?).ok()?)));
         }
         shard_boards.next().is_none().then_some(RejectsBefore(before))
     }
@@ -85,6 +87,12 @@ mod tests {
         RejectsBefore(places.iter().map(place).collect())
     }
 
+    /// Reads a cursor where there are so many shards.
+    fn read(filters: RejectFilters, text: &str, count: u16) -> Option<RejectsBefore> {
+        let shards: Vec<ShardId> = filters.shards(count).collect();
+        filters.read_cursor(text, &shards)
+    }
+
     #[test]
     fn a_cursor_reads_back_for_the_same_filters_only() {
         let all = RejectFilters::default();
@@ -99,10 +107,10 @@ mod tests {
             assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte)), "{text}");
             for (other, filters) in filters.iter().enumerate() {
                 let expected = (other == at).then(|| places.clone());
-                assert_eq!(filters.read_cursor(&text, 2), expected, "{text} of {at} by {other}");
+                assert_eq!(read(*filters, &text, 2), expected, "{text} of {at} by {other}");
             }
-            assert_eq!(filters[at].read_cursor(&text, 1), None, "another number of shards");
-            assert_eq!(filters[at].read_cursor(&text, 0), None);
+            assert_eq!(read(filters[at], &text, 1), None, "another number of shards");
+            assert_eq!(read(filters[at], &text, 0), None);
         }
     }
 
@@ -110,15 +118,15 @@ mod tests {
     fn anything_else_is_no_cursor() {
         let all = RejectFilters::default();
         let good = all.cursor(&before(&[(0, 5, 3)]));
-        assert!(all.read_cursor(&good, 1).is_some());
+        assert!(read(all, &good, 1).is_some());
         let long = "0".repeat(1_000);
         for text in
             ["", "1", "-", "1-", "日本", &long, &format!("{good}-"), &format!("{good}-0.0"), &good[1..]]
         {
-            assert_eq!(all.read_cursor(text, 1), None, "{text}");
+            assert_eq!(read(all, text, 1), None, "{text}");
         }
         for (from, to) in [(".", "+."), (".", ".+"), (".3", ".100000000"), ("-5", "-10000000000000000")] {
-            assert_eq!(all.read_cursor(&good.replace(from, to), 1), None, "{from} for {to}");
+            assert_eq!(read(all, &good.replace(from, to), 1), None, "{from} for {to}");
         }
     }
 }

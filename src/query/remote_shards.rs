@@ -3,11 +3,14 @@
 //! Knows: that all shards are asked at the same time, and that an answer is of each shard's last reply. Must
 //! not know: how a question travels, or what it asks.
 
+use std::time::Instant;
+
 use futures_util::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 use thiserror::Error;
 
 use crate::query::question::{EntryMetadata, Question, Reply, ShardReply, is_consistent};
+use crate::query::read_options::ReadOptions;
 use crate::types::{AsOf, Sequence, ShardId};
 
 /// Puts questions to shards, on this node or on others.
@@ -15,12 +18,22 @@ pub trait ShardClient: Send + Sync {
     /// The number of all shards.
     fn shard_count(&self) -> u16;
 
-    /// Asks one shard. An error is text for the client and the log: why the shard did not reply.
+    /// Asks one shard.
     fn ask<'a>(
         &'a self,
         shard: ShardId,
         question: &'a Question<'a>,
-    ) -> BoxFuture<'a, Result<ShardReply, ShardUnavailable>>;
+        terms: AskTerms,
+    ) -> BoxFuture<'a, Result<ShardReply, NoReply>>;
+}
+
+/// What a reply must be of, and how long it is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct AskTerms {
+    /// The shard replies once it has applied this sequence.
+    pub least: Sequence,
+    /// `None`: as long as any question is waited for.
+    pub until: Option<Instant>,
 }
 
 /// A shard that no node replies for.
@@ -28,7 +41,25 @@ pub trait ShardClient: Send + Sync {
 #[error("shard {shard}: {reason}")]
 pub struct ShardUnavailable {
     pub shard: ShardId,
+    /// Text for the client and the log.
     pub reason: String,
+}
+
+/// Why a shard did not reply.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NoReply {
+    #[error(transparent)]
+    Unavailable(ShardUnavailable),
+    /// Until the deadline, the shard had not applied the sequence that was asked for.
+    #[error("shard {0} has not applied what was asked for")]
+    NotYetApplied(ShardId),
+}
+
+impl NoReply {
+    #[must_use]
+    pub fn unavailable(shard: ShardId, reason: impl Into<String>) -> Self {
+        Self::Unavailable(ShardUnavailable { shard, reason: reason.into() })
+    }
 }
 
 /// Why a read has no answer.
@@ -37,6 +68,9 @@ pub enum ReadError {
     /// No node replied for these shards.
     #[error("{}", list(.0))]
     Unavailable(Vec<ShardUnavailable>),
+    /// These shards have not applied in time what the answer must be of.
+    #[error("not applied in time on {}", numbers(.0))]
+    NotYetApplied(Vec<ShardId>),
     /// What was asked for moved from one round trip to the next, too often to follow.
     #[error("the entries asked for changed while they were counted, {0} times in a row; ask again")]
     KeptChanging(u32),
@@ -46,17 +80,36 @@ fn list(shards: &[ShardUnavailable]) -> String {
     shards.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
+fn numbers(shards: &[ShardId]) -> String {
+    shards.iter().map(|shard| format!("shard {shard}")).collect::<Vec<_>>().join(", ")
+}
+
 /// Remote shards as one read sees them: what each replied last.
 pub struct RemoteShards<'v> {
     shards: &'v dyn ShardClient,
-    seen: Mutex<Vec<Option<Seen>>>,
+    seen: Mutex<Vec<Seen>>,
+    /// `None`: the defaults.
+    options: Option<&'v ReadOptions>,
 }
 
-/// What a shard's last reply was exact at.
+/// What is known of a shard.
+#[derive(Debug, Clone, Default)]
+enum Seen {
+    /// It was not asked yet.
+    #[default]
+    Nothing,
+    /// What its last reply was exact at.
+    Replied(Exact),
+    /// It did not reply, and the answer does without it.
+    Missing(ShardUnavailable),
+}
+
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct Exact {
     sequence: Sequence,
     is_live: bool,
+    /// Whether a board that was asked about is over.
+    has_ended_board: bool,
     /// Entries of the board that is read, if it is one and the reply told.
     total: Option<u64>,
 }
@@ -64,7 +117,30 @@ struct Seen {
 impl<'v> RemoteShards<'v> {
     #[must_use]
     pub fn new(shards: &'v dyn ShardClient) -> Self {
-        Self { shards, seen: Mutex::new(vec![None; usize::from(shards.shard_count())]) }
+        let seen = Mutex::new(vec![Seen::Nothing; usize::from(shards.shard_count())]);
+        Self { shards, seen, options: None }
+    }
+
+    /// The same for a read with options.
+    #[must_use]
+    pub fn with_options(self, options: &'v ReadOptions) -> Self {
+        Self { options: Some(options), ..self }
+    }
+
+    /// Whether shards that do not reply are left out ([`ReadOptions::partial`]).
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.options.is_some_and(|options| options.partial)
+    }
+
+    /// Shards that were left out, because they did not reply.
+    #[must_use]
+    pub fn missing(&self) -> Vec<ShardId> {
+        let is_missing = |seen: &Seen| matches!(seen, Seen::Missing(_));
+        self.ids()
+            .zip(self.seen.lock().iter())
+            .filter_map(|(id, seen)| is_missing(seen).then_some(id))
+            .collect()
     }
 
     #[must_use]
@@ -77,78 +153,140 @@ impl<'v> RemoteShards<'v> {
         (0..self.shard_count()).map(ShardId)
     }
 
-    /// The sequence of each shard's last reply; shards that were not asked are missing.
+    /// The sequence of each shard's last reply. Shards that were not asked, or are left out, are not in it.
     #[must_use]
     pub fn as_of(&self) -> AsOf {
-        let seen = self.seen.lock();
-        let known = self.ids().zip(seen.iter());
-        AsOf(known.filter_map(|(shard, seen)| Some((shard, seen.as_ref()?.sequence))).collect())
+        let replied = |(shard, seen): (ShardId, &Seen)| match seen {
+            Seen::Replied(exact) => Some((shard, exact.sequence)),
+            Seen::Nothing | Seen::Missing(_) => None,
+        };
+        AsOf(self.ids().zip(self.seen.lock().iter()).filter_map(replied).collect())
     }
 
     /// Whether some shard that replied does not apply what is published at present.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        self.seen.lock().iter().flatten().any(|seen| !seen.is_live)
+        self.any(|exact| !exact.is_live)
     }
 
-    /// Notes how many entries of the board a shard has, by its last reply.
-    pub(super) fn note_total(&self, shard: ShardId, total: u64) {
-        if let Some(Some(seen)) = self.seen.lock().get_mut(shard.index()) {
-            seen.total = Some(total);
-        }
+    /// Whether a board that was asked about is over on some shard: the registry is behind.
+    #[must_use]
+    pub fn has_ended_board(&self) -> bool {
+        self.any(|exact| exact.has_ended_board)
+    }
+
+    fn any(&self, is_so: impl Fn(&Exact) -> bool) -> bool {
+        self.seen.lock().iter().any(|seen| matches!(seen, Seen::Replied(exact) if is_so(exact)))
     }
 
     /// The entries of the board, by each shard's last reply; `None` unless all have told.
     #[must_use]
     pub(super) fn total(&self) -> Option<u64> {
-        self.seen.lock().iter().map(|seen| seen.as_ref()?.total).sum()
+        let seen = self.seen.lock();
+        let told = seen.iter().filter(|seen| !matches!(seen, Seen::Missing(_))).map(|seen| match seen {
+            Seen::Replied(exact) => exact.total,
+            Seen::Nothing | Seen::Missing(_) => None,
+        });
+        told.sum()
     }
 
-    /// Asks shards at the same time, each its question. Returns the replies in the same order.
+    /// Asks shards at the same time, each its question. Returns the replies in the same order. Shards that
+    /// did not reply are left out, if the read may do without them.
     ///
     /// # Errors
-    /// When some shard does not reply.
+    /// When some shard does not reply that is not left out, or none is left.
     pub async fn ask<'q>(
         &self,
         questions: impl IntoIterator<Item = (ShardId, &'q Question<'q>)>,
     ) -> Result<Vec<(ShardId, Reply)>, ReadError> {
-        let asked = questions.into_iter().map(|(shard, question)| async move {
-            let reply = self.shards.ask(shard, question).await;
-            (shard, reply.map(|reply| is_consistent(question, &reply.reply).then_some(reply)))
-        });
-        let (mut replies, mut missing) = (Vec::new(), Vec::new());
+        let is_left = |(shard, _): &(ShardId, _)| {
+            !matches!(self.seen.lock().get(shard.index()), Some(Seen::Missing(_)))
+        };
+        let asked = questions
+            .into_iter()
+            .filter(is_left)
+            .map(|(shard, question)| async move { (shard, self.ask_shard(shard, question).await) });
+        let (mut replies, mut missing, mut behind) = (Vec::new(), Vec::new(), Vec::new());
         for (shard, reply) in join_all(asked).await {
             match reply {
-                Ok(Some(ShardReply { sequence, is_live, mut reply })) => {
-                    // Only the node that replied could read them from its disk.
-                    reply.each_entry(&mut |entry| {
-                        if matches!(entry.metadata, EntryMetadata::OnDisk(_)) {
-                            entry.metadata = EntryMetadata::Unreadable;
-                        }
-                    });
-                    if let Some(seen) = self.seen.lock().get_mut(shard.index()) {
-                        *seen = Some(Seen { sequence, is_live, total: None });
-                    }
-                    replies.push((shard, reply));
-                }
-                Ok(None) => return Err(unexpected(shard)),
-                Err(why) => missing.push(why),
+                Ok(reply) => replies.push((shard, reply)),
+                Err(NoReply::Unavailable(why)) => missing.push(why),
+                Err(NoReply::NotYetApplied(shard)) => behind.push(shard),
             }
         }
-        if missing.is_empty() { Ok(replies) } else { Err(ReadError::Unavailable(missing)) }
+        if !behind.is_empty() {
+            return Err(ReadError::NotYetApplied(behind));
+        }
+        if missing.is_empty() {
+            return Ok(replies);
+        }
+        if !self.is_partial() {
+            return Err(ReadError::Unavailable(missing));
+        }
+        let mut seen = self.seen.lock();
+        for why in missing {
+            if let Some(seen) = seen.get_mut(why.shard.index()) {
+                *seen = Seen::Missing(why);
+            }
+        }
+        let all_missing = seen.iter().map(|seen| match seen {
+            Seen::Missing(why) => Some(why.clone()),
+            Seen::Nothing | Seen::Replied(_) => None,
+        });
+        match all_missing.collect() {
+            // An answer without any shard would say nothing.
+            Some(missing) => Err(ReadError::Unavailable(missing)),
+            None => Ok(replies),
+        }
     }
 
     /// Asks every shard the same.
     ///
     /// # Errors
-    /// When some shard does not reply.
+    /// When some shard does not reply that is not left out, or none is left.
     pub async fn ask_all(&self, question: &Question<'_>) -> Result<Vec<(ShardId, Reply)>, ReadError> {
         self.ask(self.ids().map(|shard| (shard, question))).await
     }
+
+    /// Asks the shard without which there is no answer.
+    ///
+    /// # Errors
+    /// When it does not reply.
+    pub async fn ask_one(&self, shard: ShardId, question: &Question<'_>) -> Result<Reply, ReadError> {
+        self.ask_shard(shard, question).await.map_err(|why| match why {
+            NoReply::Unavailable(why) => ReadError::Unavailable(vec![why]),
+            NoReply::NotYetApplied(shard) => ReadError::NotYetApplied(vec![shard]),
+        })
+    }
+
+    async fn ask_shard(&self, shard: ShardId, question: &Question<'_>) -> Result<Reply, NoReply> {
+        let after = self.options.and_then(|options| options.after.0.iter().find(|(id, _)| *id == shard));
+        let terms = AskTerms {
+            least: after.map_or(Sequence::default(), |(_, sequence)| *sequence),
+            until: self.options.and_then(|options| options.deadline),
+        };
+        let reply = self.shards.ask(shard, question, terms).await?;
+        let ShardReply { sequence, is_live, mut reply } = reply;
+        if !is_consistent(question, &reply) || sequence < terms.least {
+            return Err(NoReply::unavailable(shard, UNEXPECTED));
+        }
+        // Only the node that replied could read it from its disk.
+        reply.each_entry(&mut |entry| {
+            if matches!(entry.metadata, EntryMetadata::OnDisk(_)) {
+                entry.metadata = EntryMetadata::Unreadable;
+            }
+        });
+        let (has_ended_board, total) = (reply.has_ended_board(), reply.total());
+        if let Some(seen) = self.seen.lock().get_mut(shard.index()) {
+            *seen = Seen::Replied(Exact { sequence, is_live, has_ended_board, total });
+        }
+        Ok(reply)
+    }
 }
+
+const UNEXPECTED: &str = "its node sent a reply that does not fit the question";
 
 /// A reply that cannot be one to its question: the other node is at fault.
 pub(super) fn unexpected(shard: ShardId) -> ReadError {
-    let reason = "its node sent a reply that does not fit the question".to_owned();
-    ReadError::Unavailable(vec![ShardUnavailable { shard, reason }])
+    ReadError::Unavailable(vec![ShardUnavailable { shard, reason: UNEXPECTED.to_owned() }])
 }

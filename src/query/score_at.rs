@@ -2,15 +2,15 @@
 
 use crate::query::answer::{Standing, percentile};
 use crate::query::board_view::BoardView;
-use crate::query::find_place::{Place, find_place};
-use crate::query::merge::MergedEntry;
+use crate::query::find_place::{IndexOf, Part, SearchResult, margin, search, shown};
 use crate::query::page::better_than;
-use crate::query::question::{BoardCounts, Counted, Mark};
+use crate::query::question::{Counted, Mark, RunQuestion, RunStart};
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
+use crate::query::top::before;
 use crate::tree::Words;
-use crate::types::{Score, ShardId};
+use crate::types::Score;
 
 /// Round trips that follow a score which shards move while they are asked.
 const ATTEMPTS: u32 = 16;
@@ -47,7 +47,12 @@ pub async fn score_at(
     scores_at(board, &[target]).await.map(|found| found.into_iter().next().flatten())
 }
 
-/// [`score_at`] for several targets, all as of one moment.
+/// [`score_at`] for several targets, all as of one moment. The targets are searched together, so that they
+/// take as many round trips as the one that takes most.
+///
+/// The last round trip shows the entries around each target's place, and mostly all who share its score.
+/// Where many share it, the runs end before the score does. Then the next round trip also asks for the
+/// entries around both ends of that score, and so it goes on until one round trip decides all targets.
 ///
 /// # Errors
 /// When some shard does not reply, or the board kept changing too quickly.
@@ -55,155 +60,167 @@ pub async fn scores_at(
     board: &BoardView<'_>,
     targets: &[ScoreTarget],
 ) -> Result<Vec<Option<(Score, Standing)>>, ReadError> {
-    let score = |words: &Words| board.definition.score_of(words.as_slice());
+    let mut looks: Vec<Look> = targets.iter().map(|_| Look::default()).collect();
     for _ in 0..ATTEMPTS {
-        let mut candidates = Vec::with_capacity(targets.len());
-        for target in targets {
-            match candidate(board, *target).await? {
-                // The round trip that found it tells all, and is the last one.
-                Candidate::Decided(words, standing) if targets.len() == 1 || board.is_snapshot() => {
-                    candidates.push(Candidate::Decided(words, standing));
-                }
-                Candidate::Decided(words, _) => candidates.push(Candidate::Likely(words, None)),
-                other => candidates.push(other),
-            }
+        search_again(board, targets, &mut looks).await?;
+        let places: Vec<&SearchResult> = looks.iter().filter_map(|look| look.place.as_ref()).collect();
+        let margin = margin(board, &places);
+        let questions: Vec<RunQuestion<'_>> =
+            looks.iter().flat_map(|look| look.questions(board, margin)).collect();
+        if questions.is_empty() {
+            return Ok(vec![None; targets.len()]);
         }
-        let is_open = |candidate: &Candidate| matches!(candidate, Candidate::Likely(..));
+        let mut runs = board.several_runs(&questions, None).await?.into_iter();
+        drop(questions);
+        let runs: Vec<Vec<Vec<ShardRun<'_>>>> =
+            looks.iter().map(|look| runs.by_ref().take(look.question_count()).collect()).collect();
+        let first = runs.iter().flatten().next();
+        let total = first.map_or(0, |runs| runs.iter().map(ShardRun::total).sum());
         let mut found = Vec::with_capacity(targets.len());
-        if candidates.iter().any(is_open) || (targets.len() > 1 && !board.is_snapshot()) {
-            let marks = candidates.iter().flat_map(Candidate::marks).map(Mark::Score);
-            let counts = board.counts(&marks.collect::<Vec<_>>()).await?;
-            let mut nth = 0;
-            for (target, candidate) in targets.iter().zip(&candidates) {
-                let standings: Vec<Standing> =
-                    candidate.marks().enumerate().map(|(mark, _)| standing_of(&counts, nth + mark)).collect();
-                nth += standings.len();
-                let total = counts.iter().map(|(_, counts)| counts.total).sum();
-                match candidate.confirm(*target, total, &standings) {
-                    Some(answer) => found.push(answer.map(|(words, standing)| (score(&words), standing))),
-                    None => break,
-                }
+        for ((target, look), runs) in targets.iter().zip(&mut looks).zip(&runs) {
+            let shown = Shown { board, total, runs };
+            match shown.decide(*target) {
+                Decision::Is(score, standing) => found.push(Some((score, standing))),
+                Decision::Nothing => found.push(None),
+                Decision::LooksLike(score) => look.note(score),
+                Decision::Lost => *look = Look::default(),
             }
-        } else {
-            found.extend(candidates.into_iter().map(|candidate| match candidate {
-                Candidate::Decided(words, standing) => Some((score(&words), standing)),
-                Candidate::Likely(..) | Candidate::Nothing => None,
-            }));
         }
         if found.len() == targets.len() {
-            return Ok(found);
+            let score = |words: Words| board.definition.score_of(words.as_slice());
+            let scores =
+                found.into_iter().map(|found| found.map(|(words, standing)| (score(words), standing)));
+            return Ok(scores.collect());
         }
     }
     Err(ReadError::KeptChanging(ATTEMPTS))
 }
 
-/// What a search found for a target.
-enum Candidate {
-    /// The score, and how it stands as of the round trip that found it.
-    Decided(Words, Standing),
-    /// The score, and for a percentile the next worse one, if there is one: to be counted in one round trip.
-    Likely(Words, Option<Words>),
+/// Searches the places of targets that have none yet.
+async fn search_again(
+    board: &BoardView<'_>,
+    targets: &[ScoreTarget],
+    looks: &mut [Look],
+) -> Result<(), ReadError> {
+    let lacking = targets.iter().zip(looks.iter()).filter(|(_, look)| look.place.is_none());
+    let index_of: Vec<_> = lacking.map(|(target, _)| |total| target.index(total)).collect();
+    if index_of.is_empty() {
+        return Ok(());
+    }
+    let index_of: Vec<IndexOf<'_>> = index_of.iter().map(|index_of| index_of as IndexOf<'_>).collect();
+    let found = search(board, &index_of, &mut 0).await?;
+    for (look, place) in looks.iter_mut().filter(|look| look.place.is_none()).zip(found) {
+        look.place = place;
+    }
+    Ok(())
+}
+
+/// Entries that are walked from the start of a run to a place. A search ends closer to it.
+const WALKED_MAX: u64 = 4_096;
+/// Scores of one target that are asked for from both their ends: of its place, and the next better one.
+const SCORES_MAX: usize = 2;
+
+/// Where the runs of a target begin.
+#[derive(Default)]
+struct Look {
+    place: Option<SearchResult>,
+    scores: Vec<Words>,
+}
+
+impl Look {
+    fn questions<'r>(&'r self, board: &BoardView<'_>, margin: u32) -> Vec<RunQuestion<'r>> {
+        let around =
+            |start| RunQuestion { start, worst: None, above: margin, below: margin, metadata: false };
+        let place = self.place.iter().map(|place| place.run(board, 1, margin, Part::Share));
+        let ends = self.scores.iter().flat_map(|score| {
+            let score = Mark::Score(*score);
+            [around(RunStart::Before(score)), around(RunStart::Through(score))]
+        });
+        place.chain(ends).collect()
+    }
+
+    fn question_count(&self) -> usize {
+        usize::from(self.place.is_some()) + 2 * self.scores.len()
+    }
+
+    /// Asks for this score as well. If it was asked for already, the board has moved too far.
+    fn note(&mut self, score: Words) {
+        if self.scores.contains(&score) || self.scores.len() == SCORES_MAX {
+            *self = Self::default();
+        } else {
+            self.scores.push(score);
+        }
+    }
+}
+
+/// What one round trip showed of a target: for each of its questions, the shards' runs.
+struct Shown<'s, 'v> {
+    board: &'s BoardView<'v>,
+    total: u64,
+    runs: &'s [Vec<ShardRun<'v>>],
+}
+
+enum Decision {
+    /// The score, and how it stands.
+    Is(Words, Standing),
     /// There is no such place.
     Nothing,
+    /// Some entry that decides has this score, of which not enough was shown.
+    LooksLike(Words),
+    /// The place is not among what was shown.
+    Lost,
 }
 
-impl Candidate {
-    /// The scores to be counted to confirm the candidate.
-    fn marks(&self) -> impl Iterator<Item = Words> {
-        let (score, next) = match self {
-            Self::Decided(score, _) => (Some(*score), None),
-            Self::Likely(score, next) => (Some(*score), *next),
-            Self::Nothing => (None, None),
+impl Shown<'_, '_> {
+    /// For a percentile that is the lowest score with at least so many worse entries as make it,
+    /// `least_worse` of them: the last score that ends within the first `total - least_worse` entries.
+    fn decide(&self, target: ScoreTarget) -> Decision {
+        let Some(index) = target.index(self.total) else { return Decision::Nothing };
+        let Some((first, better)) = self.entry_at(index) else { return Decision::Lost };
+        let last = match target {
+            ScoreTarget::Position(_) => None,
+            // All entries are within, so the worst score is the answer.
+            ScoreTarget::Percentile(wanted) if least_worse(wanted, self.total) == 0 => None,
+            // The position is that of the first entry not within. The answer is the next better score, or this
+            // one if there is none.
+            ScoreTarget::Percentile(_) => better.checked_sub(1),
         };
-        score.into_iter().chain(next)
+        let score = match last.map(|last| self.entry_at(last)) {
+            None => first,
+            Some(Some((score, _))) => score,
+            Some(None) => return Decision::LooksLike(first),
+        };
+        self.standing(score).map_or(Decision::LooksLike(score), |standing| Decision::Is(score, standing))
     }
 
-    /// Whether counts of one moment agree with it; `None` if they do not.
-    #[expect(clippy::option_option, reason = "the inner one is the answer: there may be no such place")]
-    fn confirm(
-        &self,
-        target: ScoreTarget,
-        total: u64,
-        standings: &[Standing],
-    ) -> Option<Option<(Words, Standing)>> {
-        let (Some(score), Some(standing)) = (self.marks().next(), standings.first()) else {
-            return target.index(total).is_none().then_some(None);
-        };
-        let ends_at = standing.better + standing.tied;
-        let matches_target = standing.tied > 0
-            && match target {
-                ScoreTarget::Position(_) => {
-                    target.index(total).is_some_and(|index| standing.better <= index && index < ends_at)
-                }
-                ScoreTarget::Percentile(wanted) => {
-                    let within = total - least_worse(wanted, total);
-                    let is_last_within = match standings.get(1) {
-                        // The next worse score begins where this one ends, and reaches beyond what is within.
-                        Some(next) => next.better == ends_at && next.better + next.tied > within,
-                        None => ends_at == total,
-                    };
-                    // No score reaches the percentile, so the best score is the answer.
-                    let is_best = standing.better == 0 && ends_at > within;
-                    is_best || (ends_at <= within && is_last_within)
-                }
-            };
-        matches_target.then_some(Some((score, *standing)))
-    }
-}
-
-/// Searches for a target. For a percentile that is the lowest score with at least so many worse entries as
-/// make it, `least_worse` of them: the last score that ends within the first `total - least_worse` entries.
-async fn candidate(board: &BoardView<'_>, target: ScoreTarget) -> Result<Candidate, ReadError> {
-    let Some(place) = find_place(board, |total| target.index(total), 1).await? else {
-        return Ok(Candidate::Nothing);
-    };
-    let Some(first) = score_of_place(board, &place) else { return Ok(Candidate::Nothing) };
-    let last = match target {
-        ScoreTarget::Position(_) => {
-            return Ok(decided(&place, first).unwrap_or(Candidate::Likely(first, None)));
-        }
-        ScoreTarget::Percentile(wanted) => {
-            if least_worse(wanted, place.total) == 0 {
-                // All entries are within, so the worst score is the answer.
-                return Ok(decided(&place, first).unwrap_or(Candidate::Likely(first, None)));
+    /// The score of the entry that `index` others are before, and how many entries are better than it.
+    fn entry_at(&self, index: u64) -> Option<(Words, u64)> {
+        let among = |runs: &Vec<ShardRun<'_>>| {
+            if before(runs).abs_diff(index) > WALKED_MAX {
+                return None;
             }
-            // The position is that of the first entry not within; the answer is the next better score, if
-            // there is one.
-            better_than(&place.runs, first.as_slice()).checked_sub(1)
-        }
-    };
-    let Some(last) = last else {
-        return Ok(decided(&place, first).unwrap_or(Candidate::Likely(first, None)));
-    };
-    if let Some(score) = place.shown_above(last).map(|found| score_words(board, &found))
-        && let Some(decided) = decided(&place, score)
-    {
-        return Ok(decided);
+            let entries = shown(runs, index, 1)?;
+            let score = Words::from_slice(self.board.score_words(&entries.first()?.key.words));
+            Some((score, better_than(runs, score.as_slice())))
+        };
+        // A run that begins at an end of a score has counted it.
+        let counted = |runs: &Vec<ShardRun<'_>>| {
+            let score = runs.first()?.score()?;
+            let standing = sum(runs.iter().map(|run| (run.at_start(), run.total())));
+            let range = standing.better..standing.better + standing.tied;
+            range.contains(&index).then_some((score, standing.better))
+        };
+        self.runs.iter().find_map(among).or_else(|| self.runs.iter().find_map(counted))
     }
-    let found = find_place(board, |total| Some(last).filter(|last| *last < total), 1).await?;
-    let score = found.and_then(|found| score_of_place(board, &found));
-    Ok(Candidate::Likely(score.unwrap_or(first), Some(first)))
-}
 
-/// Few entries share a score mostly, and then the runs that show one of them show all.
-fn decided(place: &Place<'_>, score: Words) -> Option<Candidate> {
-    let shown: Option<Vec<Counted>> = place.runs.iter().map(|run| run.at_score(score.as_slice())).collect();
-    let totals = place.runs.iter().map(ShardRun::total);
-    Some(Candidate::Decided(score, sum(shown?.into_iter().zip(totals))))
-}
-
-/// The score of the entry at the place.
-fn score_of_place(board: &BoardView<'_>, place: &Place<'_>) -> Option<Words> {
-    place.entries(1).first().map(|found| score_words(board, found))
-}
-
-fn score_words(board: &BoardView<'_>, found: &MergedEntry<'_>) -> Words {
-    Words::from_slice(board.score_words(&found.key.words))
-}
-
-/// How the nth score counted stands.
-fn standing_of(counts: &[(ShardId, BoardCounts)], nth: usize) -> Standing {
-    sum(counts.iter().map(|(_, counts)| (counts.marks.get(nth).copied().unwrap_or_default(), counts.total)))
+    /// Few entries share a score mostly, and then the runs that show one of them show all.
+    fn standing(&self, score: Words) -> Option<Standing> {
+        self.runs.iter().find_map(|runs| {
+            let at_score: Option<Vec<Counted>> =
+                runs.iter().map(|run| run.at_score(score.as_slice())).collect();
+            Some(sum(at_score?.into_iter().zip(runs.iter().map(ShardRun::total))))
+        })
+    }
 }
 
 fn sum(shards: impl Iterator<Item = (Counted, u64)>) -> Standing {

@@ -3,7 +3,7 @@
 //!
 //! Knows: what can be worked out from a run without asking again. Must not know: how runs are merged.
 
-use crate::query::question::{Counted, Mark, RunQuestion, RunReply, RunStart, ShardEntry};
+use crate::query::question::{Counted, Mark, RunQuestion, RunReply, RunStart, ShardEntry, SortKey};
 use crate::query::shard_board::ShardBoard;
 use crate::tree::Words;
 use crate::types::ShardId;
@@ -120,6 +120,37 @@ impl<'v> ShardRun<'v> {
         match &self.entries {
             RunEntries::InMemory { start, end, .. } => end - start,
             RunEntries::Replied { reply, .. } => reply.remaining,
+        }
+    }
+
+    /// If the shard has entries down the run that it did not return: the last one that it did, if any.
+    #[expect(clippy::option_option, reason = "the inner one is an entry, which there need not be")]
+    pub(super) fn unshown_below(&self) -> Option<Option<SortKey<'_>>> {
+        match &self.entries {
+            RunEntries::InMemory { .. } => None,
+            RunEntries::Replied { reply, .. } => {
+                let is_cut = crate::types::count(reply.below.len()) < reply.remaining;
+                is_cut.then(|| reply.below.last().map(ShardEntry::key))
+            }
+        }
+    }
+
+    /// If the shard has entries up the run that it did not return: the last one that it did, if any.
+    #[expect(clippy::option_option, reason = "the inner one is an entry, which there need not be")]
+    pub(super) fn unshown_above(&self) -> Option<Option<SortKey<'_>>> {
+        match &self.entries {
+            RunEntries::InMemory { .. } => None,
+            RunEntries::Replied { reply, .. } => {
+                let is_cut = crate::types::count(reply.above.len()) < reply.start;
+                is_cut.then(|| reply.above.last().map(ShardEntry::key))
+            }
+        }
+    }
+
+    /// The score of the start, if it has one.
+    pub(super) fn score(&self) -> Option<Words> {
+        match &self.entries {
+            RunEntries::InMemory { score, .. } | RunEntries::Replied { score, .. } => *score,
         }
     }
 

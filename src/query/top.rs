@@ -4,7 +4,7 @@ use crate::query::answer::Page;
 use crate::query::board_view::BoardView;
 use crate::query::cursor::{End, PageCursor};
 use crate::query::merge::{MergedEntry, backward, forward};
-use crate::query::page;
+use crate::query::page::{self, is_short_above, is_short_below, share};
 use crate::query::question::{Mark, RunQuestion, RunStart};
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
@@ -20,51 +20,69 @@ pub enum Start {
 }
 
 /// Up to `limit` entries: from the top best first, from the bottom worst first. One round trip with each
-/// shard.
+/// shard, and another one if some shard has more of the page than was asked of it.
 ///
 /// # Errors
 /// When some shard does not reply.
 pub async fn top(board: &BoardView<'_>, start: &Start, limit: usize) -> Result<Page, ReadError> {
     // One entry more tells whether there is a next page.
-    let reach = u32::try_from(limit).unwrap_or(u32::MAX).saturating_add(1);
-    let down = |start| RunQuestion { start, worst: None, above: 0, below: reach };
-    let up = |start| RunQuestion { start, worst: None, above: reach, below: 0 };
-    let (run, end) = match start {
-        Start::End(End::Top) => (down(RunStart::Top), End::Top),
-        Start::End(End::Bottom) => (up(RunStart::Bottom), End::Bottom),
-        Start::After(cursor) => {
-            let mark = Mark::Entry(cursor.key());
-            match cursor.from {
-                End::Top => (down(RunStart::Through(mark)), End::Top),
-                End::Bottom => (up(RunStart::Before(mark)), End::Bottom),
-            }
-        }
+    let whole = u32::try_from(limit).unwrap_or(u32::MAX).saturating_add(1);
+    let end = match start {
+        Start::End(end) => *end,
+        Start::After(cursor) => cursor.from,
     };
-    let runs = board.runs(&run, None).await?;
-    Ok(match end {
-        End::Top => downward(board, &runs, limit),
-        End::Bottom => upward(board, &runs, limit),
-    })
+    let mut reach = share(whole, board.shard_count());
+    loop {
+        let start = match (start, end) {
+            (Start::End(_), End::Top) => RunStart::Top,
+            (Start::End(_), End::Bottom) => RunStart::Bottom,
+            (Start::After(cursor), End::Top) => RunStart::Through(Mark::Entry(cursor.key())),
+            (Start::After(cursor), End::Bottom) => RunStart::Before(Mark::Entry(cursor.key())),
+        };
+        let (above, below) = match end {
+            End::Top => (0, reach),
+            End::Bottom => (reach, 0),
+        };
+        let run = RunQuestion { start, worst: None, above, below, metadata: true };
+        let runs = board.runs(&run, None).await?;
+        let page = match end {
+            End::Top => downward(board, &runs, limit),
+            End::Bottom => upward(board, &runs, limit),
+        };
+        match page {
+            Some(page) => return Ok(page),
+            None if reach < whole => reach = whole,
+            None => return Err(ReadError::KeptChanging(1)),
+        }
+    }
 }
 
-/// The page after the runs' starts, best first.
-fn downward(board: &BoardView<'_>, runs: &[ShardRun<'_>], limit: usize) -> Page {
-    let mut entries = forward(runs);
-    let run: Vec<MergedEntry<'_>> = entries.by_ref().take(limit).collect();
-    let next = next_cursor(run.last(), entries.next().is_some(), End::Top);
-    Page { entries: page::with_ranks(board, runs, &run, before(runs) + 1), next }
+/// The page after the runs' starts, best first; `None` if the runs are too short for it.
+fn downward(board: &BoardView<'_>, runs: &[ShardRun<'_>], limit: usize) -> Option<Page> {
+    let mut run: Vec<MergedEntry<'_>> = forward(runs).take(limit.saturating_add(1)).collect();
+    if is_short_below(runs, &run, limit.saturating_add(1)) {
+        return None;
+    }
+    let more = run.len() > limit;
+    run.truncate(limit);
+    let next = next_cursor(run.last(), more, End::Top);
+    Some(Page { entries: page::with_ranks(board, runs, &run, before(runs) + 1), next })
 }
 
-/// The page before the runs' starts, worst first.
-fn upward(board: &BoardView<'_>, runs: &[ShardRun<'_>], limit: usize) -> Page {
-    let mut entries = backward(runs);
-    let mut run: Vec<MergedEntry<'_>> = entries.by_ref().take(limit).collect();
-    let next = next_cursor(run.last(), entries.next().is_some(), End::Bottom);
+/// The page before the runs' starts, worst first; `None` if the runs are too short for it.
+fn upward(board: &BoardView<'_>, runs: &[ShardRun<'_>], limit: usize) -> Option<Page> {
+    let mut run: Vec<MergedEntry<'_>> = backward(runs).take(limit.saturating_add(1)).collect();
+    if is_short_above(runs, &run, limit.saturating_add(1)) {
+        return None;
+    }
+    let more = run.len() > limit;
+    run.truncate(limit);
+    let next = next_cursor(run.last(), more, End::Bottom);
     run.reverse();
     let taken = crate::types::count(run.len());
     let mut entries = page::with_ranks(board, runs, &run, before(runs) - taken + 1);
     entries.reverse();
-    Page { entries, next }
+    Some(Page { entries, next })
 }
 
 /// Entries before the runs' starts.

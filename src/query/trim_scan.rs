@@ -29,7 +29,7 @@ pub async fn trim_point_of_position(
     position: u64,
 ) -> Result<Option<TrimPoint>, ReadError> {
     let Some(index) = position.checked_sub(1) else { return Ok(None) };
-    let place = find_place(board, |total| Some(index).filter(|index| *index < total), 1).await?;
+    let place = find_place(board, |total| Some(index).filter(|index| *index < total), 1, false).await?;
     let Some(place) = place else { return Ok(None) };
     let point =
         |found: &MergedEntry<'_>| TrimPoint { words: found.key.words, member: Some(found.key.member.into()) };

@@ -10,9 +10,11 @@ pub mod nats;
 
 pub mod publisher;
 mod publishers;
+mod remote_writer;
 
 pub use error::NotPublished;
 pub use message_order::MessageOrder;
 pub use publishers::Publishers;
 pub use reject_text::reject_text;
+pub use remote_writer::RemoteWriter;
 pub use this_node::ThisNode;

@@ -1,4 +1,4 @@
-//! The publishing ends of all shards of a node.
+//! The publishing ends of all shards, those of other nodes among them: whoever publishes needs no shard.
 
 use crate::queue::publisher::Publisher;
 use crate::types::ShardId;

@@ -1,14 +1,18 @@
 //! The composition root, the only module that knows all others.
 //!
 //! - `run`: the service from its start to its end
+//! - `layout`: which shards the node owns, of how many
 //! - `opening`: from a data directory to shards in memory
 //! - `this_node`: this node's name, address and data directory, as others know them
 //! - `writers`: a thread for each shard's writer
 //! - `nats`: a node's streams, and the tasks that run beside its writers
+//! - `nats_writing`: the write service, and its client for shards of other nodes
 //! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
 
 mod board_repair;
+mod layout;
 mod nats;
+mod nats_writing;
 mod opening;
 mod run;
 mod this_node;
@@ -38,10 +42,17 @@ pub enum ServiceError {
     DataDirectory(StorageError),
     #[error(
         "the shard's directory {} is missing or empty, although it held data, or other shards of the data \
-         directory do; restore it, or move the whole data directory away to begin with empty boards",
+         directory do; restore it, or move the whole data directory away to begin with empty boards. With --nats, a node that owns the shard and runs would give a copy of it",
         .0.display()
     )]
     MissingShard(PathBuf),
+    #[error(
+        "it is not known how many shards there are in all: no stream under the prefix {prefix} says it, and \
+         --own does not; if the service is new, start with --shards N, and otherwise check --nats and --prefix"
+    )]
+    UnknownShards { prefix: String },
+    #[error("--own: there is no shard {own}: there are {shards}, numbered from 0; correct the list")]
+    OwnBeyondShards { own: ShardId, shards: u16 },
     /// Told to end while it loaded.
     #[error("loading did not stop in time after a signal to end: {0}")]
     StillLoading(String),

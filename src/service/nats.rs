@@ -4,24 +4,78 @@
 //! Must not know: how shards are opened, or that there is HTTP.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::ServeConfig;
-use crate::query::{Node, ShardHandle};
+use futures_util::future::BoxFuture;
+
+use crate::cluster::copies;
+use crate::cluster::questions::{
+    AskSubjects, AskingShards, Link, OwnerSource, QuestionService, ServiceLimits, ShardEnd, StreamEnds,
+};
+use crate::query::{AnsweringShard, Node, ShardClient, ShardHandle};
 use crate::queue::ThisNode;
 use crate::queue::nats::{
-    BoardsStream, Claim, JetStream, NatsShard, Peers, Settings, ShardStart, ShardStream, StreamPublisher,
-    StreamSource, unpark_ready_jobs,
+    BoardsStream, Claim, JetStream, KnownNode, NatsShard, OtherShard, Peers, ServiceFacts, Settings,
+    ShardStart, ShardStream, StreamPublisher, StreamSource, unpark_ready_jobs,
 };
 use crate::service::ServiceError;
+use crate::service::nats_writing::NatsWriting;
 use crate::service::opening::OpenedShard;
+use crate::snapshot::StagedCopies;
 use crate::state_lock::Purpose;
-use crate::types::ShardId;
+use crate::storage::{DataLayout, shard_directory};
+use crate::types::{Sequence, ShardId};
 use crate::writer::{Registry, WantedBoards};
 
 /// How long a start waits for NATS before it serves what it has.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(5);
+/// Nodes renew their entries every two seconds.
+const OWNERS_HEARD_WITHIN: Duration = Duration::from_secs(7);
+const OWNERS_INTERVAL: Duration = Duration::from_millis(20);
+/// Why a shard that has lost its data needs a copy.
+const LOST: &str = "the shard's directory was missing or empty, although it held data, or other shards of the data directory do";
+
+/// The questions of nodes to each other.
+pub struct Questions {
+    link: Link,
+    subjects: AskSubjects,
+    pub service: Arc<QuestionService>,
+    peers: Arc<Peers>,
+}
+
+impl Questions {
+    /// Asks all shards: those of this node in memory, the others through their owners.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub async fn ask_all(&self, shard_count: u16) -> Result<Arc<dyn ShardClient>, ServiceError> {
+        let (link, subjects) = (self.link.clone(), self.subjects.clone());
+        let owners = Arc::clone(&self.peers) as Arc<dyn OwnerSource>;
+        let own = self.service.shards();
+        let asking = AskingShards::open(link, subjects, owners, shard_count, own).await;
+        Ok(Arc::new(asking.map_err(std::io::Error::other)?))
+    }
+}
+
+/// Where the streams of this node's shards end.
+struct Ends {
+    nats: Arc<JetStream>,
+    streams: BTreeMap<ShardId, Arc<ShardStream>>,
+}
+
+impl StreamEnds for Ends {
+    fn end(&self, shard: ShardId) -> BoxFuture<'_, Result<ShardEnd, String>> {
+        Box::pin(async move {
+            let stream = self.streams.get(&shard).ok_or("this node does not own the shard")?;
+            let end = self.nats.stream_end(shard).await?;
+            // A rebase counts the stream's sequences from where the shard was.
+            let offset = stream.sequence_offset().ok_or("the stream was not read yet")?;
+            Ok(ShardEnd(Sequence(end + offset)))
+        })
+    }
+}
 
 /// The streams of a node that is starting.
 pub struct NatsStreams {
@@ -29,6 +83,8 @@ pub struct NatsStreams {
     queue_ends: BTreeMap<ShardId, (StreamPublisher, StreamSource)>,
     /// For the tasks beside the writers, by shard.
     task_ends: Vec<(StreamPublisher, Arc<ShardStream>)>,
+    /// The shards that this node does not own.
+    others: Vec<OtherShard>,
     /// Boards that parked jobs wait for.
     pub wanted: Arc<WantedBoards>,
     /// The right to this node's name, if that is known already.
@@ -46,20 +102,30 @@ impl NatsStreams {
     /// name.
     pub async fn open(
         settings: Settings,
-        config: &ServeConfig,
+        layout: &DataLayout,
+        auto_create: bool,
         this: ThisNode,
+        data_dir: &Path,
         opened: &[OpenedShard],
         registry: &Registry,
     ) -> Result<Self, ServiceError> {
-        let nats = Arc::new(JetStream::open(settings, config.shards, this).await?);
+        let facts = ServiceFacts { shards: layout.shards, auto_create };
+        let nats = Arc::new(JetStream::open(settings, facts, this).await?);
+        let all = (0..layout.shards).map(ShardId);
+        let others = all.filter(|id| !layout.own.contains(*id)).map(|id| nats.other_shard(id)).collect();
         let (mut queue_ends, mut task_ends, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
         for shard in opened {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
             let start = ShardStart { shard: shard.id, applied, health: Arc::clone(&shard.health) };
+            let store = shard.store.get().map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
+            nats.take_up_divergence(shard.id, &store, &shard.health)
+                .map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
             let (publisher, source, stream) = nats.shard(&start)?;
+            stream.copies.set_lost(shard.is_lost.then(|| LOST.to_owned()));
             task_ends.push((publisher.clone(), stream));
             queue_ends.insert(shard.id, (publisher, source));
-            starts.push((shard.id, applied));
+            // A shard that has lost its data had a stream: a new one would only hide that it is gone.
+            starts.push((shard.id, if shard.is_lost { applied.max(Sequence(1)) } else { applied }));
         }
         let incarnation = registry.last_incarnation().0;
         let setting_up = Arc::clone(&nats);
@@ -75,12 +141,58 @@ impl NatsStreams {
             }
         };
         let claim = if are_set_up { nats.claim_name().await? } else { None };
-        Ok(Self { nats, queue_ends, task_ends, wanted: Arc::default(), claim, are_set_up })
+        let [nodes, floors] = [(); 2].map(|()| Arc::clone(&nats));
+        tokio::spawn(async move { nodes.follow_nodes().await });
+        tokio::spawn(async move { floors.follow_floors().await });
+        if are_set_up {
+            refuse_if_lost_for_good(&nats.peers, opened, data_dir).await?;
+        }
+        Ok(Self { nats, queue_ends, task_ends, others, wanted: Arc::default(), claim, are_set_up })
     }
 
     /// A shard's publisher and job source.
     pub fn take(&mut self, shard: ShardId) -> (StreamPublisher, StreamSource) {
         self.queue_ends.remove(&shard).expect("every shard has its streams, once")
+    }
+
+    /// What carries requests to the write service.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn open_writes(&self) -> Result<NatsWriting, ServiceError> {
+        let connection = self.nats.open_connection("writes").await?;
+        Ok(NatsWriting { connection, subjects: self.nats.names.clone() })
+    }
+
+    /// The publishers of the shards that this node does not own.
+    pub fn other_publishers(&self) -> impl Iterator<Item = (ShardId, StreamPublisher)> + '_ {
+        self.others.iter().map(|other| (other.id, other.publisher.clone()))
+    }
+
+    /// Answers the questions of other nodes to these shards, all that this node owns.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn answer_questions(&self, shards: &[ShardHandle]) -> Result<Questions, ServiceError> {
+        let link = Link::of(&self.nats.open_connection("questions").await?);
+        if self.are_set_up {
+            link.wait_until_connected(SETUP_TIMEOUT).await;
+        }
+        let streams = shards.iter().zip(&self.task_ends);
+        let ends = Ends {
+            nats: Arc::clone(&self.nats),
+            streams: streams.map(|(shard, (_, stream))| (shard.id, Arc::clone(stream))).collect(),
+        };
+        let subjects = AskSubjects::new(&self.nats.prefix());
+        let service = QuestionService::start(
+            link.clone(),
+            subjects.clone(),
+            self.nats.peers.this.name.clone(),
+            shards.iter().map(AnsweringShard::of).collect(),
+            Arc::new(ends),
+            ServiceLimits::default(),
+        );
+        Ok(Questions { link, subjects, service: Arc::new(service), peers: self.peers() })
     }
 
     /// What is known of other nodes.
@@ -89,7 +201,19 @@ impl NatsStreams {
     }
 
     /// Starts the tasks that run beside the writers.
-    pub fn run(self, node: &Node, registry: &Arc<Registry>) -> Arc<BoardsStream> {
+    ///
+    /// # Arguments
+    /// `staged`: where copies of other nodes' shards are put together.
+    ///
+    /// # Errors
+    /// When no connection to NATS can be opened at all.
+    pub async fn run(
+        self,
+        node: &Node,
+        registry: &Arc<Registry>,
+        data_dir: &Path,
+        staged: StagedCopies,
+    ) -> Result<Arc<BoardsStream>, ServiceError> {
         let of_shard = |(shard, (publisher, stream)): (&ShardHandle, _)| NatsShard {
             id: shard.id,
             state: Arc::clone(&shard.state),
@@ -104,20 +228,50 @@ impl NatsStreams {
             tokio::spawn(unpark_ready_jobs(shard.clone()));
             let (nats, rejecting) = (Arc::clone(&self.nats), shard.clone());
             tokio::spawn(async move { nats.publish_rejects(&rejecting).await });
+            let (nats, comparing) = (Arc::clone(&self.nats), shard.clone());
+            tokio::spawn(async move { nats.compare_replicas(&comparing).await });
             let (nats, retaining) = (Arc::clone(&self.nats), shard.clone());
             tokio::spawn(async move { nats.run_retention(&retaining).await });
         }
-        let [renews, nodes, floors, keeps] = [(); 4].map(|()| Arc::clone(&self.nats));
+        let [renews, keeps] = [(); 2].map(|()| Arc::clone(&self.nats));
         let (renewing, claim) = (shards.clone(), self.claim);
         tokio::spawn(async move { renews.renew_entries(&renewing, claim).await });
-        tokio::spawn(async move { nodes.follow_nodes().await });
-        tokio::spawn(async move { floors.follow_floors().await });
         tokio::spawn(async move { keeps.keep_rejects_stream().await });
-        let boards = BoardsStream::new(&self.nats, Arc::clone(registry), self.wanted, shards);
+        copies::start(&self.nats, &shards, data_dir, staged).await?;
+        let boards = BoardsStream::new(&self.nats, Arc::clone(registry), self.wanted, shards, self.others);
         let [follows, delivers, deletes] = [(); 3].map(|()| Arc::clone(&boards));
         tokio::spawn(async move { follows.follow().await });
         tokio::spawn(async move { delivers.run_delivery().await });
         tokio::spawn(async move { deletes.delete_tombstones().await });
-        boards
+        Ok(boards)
+    }
+}
+
+/// Refuses to start with a shard that has lost its data, unless another node that owns the shard is heard of:
+/// ranks without the shard's members would be wrong, for as long as nobody gives a copy of it.
+async fn refuse_if_lost_for_good(
+    peers: &Peers,
+    opened: &[OpenedShard],
+    data_dir: &Path,
+) -> Result<(), ServiceError> {
+    let lost: Vec<ShardId> = opened.iter().filter(|shard| shard.is_lost).map(|shard| shard.id).collect();
+    if lost.is_empty() {
+        return Ok(());
+    }
+    tracing::warn!(shards = ?lost, "shards have lost their data; looking for other nodes that own them");
+    let began = tokio::time::Instant::now();
+    loop {
+        let others = peers.all();
+        // Heard of since: an entry that is there may be of a node that has just been killed.
+        let runs = |node: &KnownNode| node.silent < began.elapsed();
+        let owns = |node: &KnownNode, shard| node.shards.iter().any(|owned| owned.shard == shard);
+        let unowned = lost.iter().find(|shard| !others.iter().any(|node| runs(node) && owns(node, **shard)));
+        match unowned {
+            None => return Ok(()),
+            Some(shard) if began.elapsed() >= OWNERS_HEARD_WITHIN => {
+                return Err(ServiceError::MissingShard(shard_directory(data_dir, *shard)));
+            }
+            Some(_) => tokio::time::sleep(OWNERS_INTERVAL).await,
+        }
     }
 }

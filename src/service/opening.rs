@@ -1,11 +1,12 @@
 //! Loads the shards of a data directory into memory, before anything is served.
 //!
-//! Knows: that either all shards exist or none, and how loading is stopped early. Must not know: how a shard
-//! is loaded (`storage`), or how it is used afterwards.
+//! Knows: which shards have been in service, so that one that is lost is noticed, and how loading is stopped
+//! early. Must not know: how a shard is loaded (`storage`), or how it is used afterwards.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +18,11 @@ use crate::config::ServeConfig;
 use crate::service::ServiceError;
 use crate::state_lock::StateLock;
 use crate::storage::{
-    InspectedDirectory, Recovered, StorageError, StorageResources, Store, StoreSlot, TreesFrom, check_marked,
-    holds_a_database, known_shards, mark_rebuilt, mark_shards, recover, shard_directory,
+    DataLayout, InspectedDirectory, Recovered, Reopened, StorageError, StorageResources, Store, StoreSlot,
+    TreesFrom, check_marked, has_lost, holds_a_database, known_layout, make_private_directory, mark_layout,
+    mark_rebuilt, recover, remove_in_place_of_lost, shard_directory,
 };
-use crate::types::ShardId;
+use crate::types::{ShardId, ShardSet};
 use crate::writer::Health;
 
 /// How often a long start logs how far it is.
@@ -37,27 +39,32 @@ pub struct OpenedShard {
     pub health: Arc<Health>,
     /// Deltas that were replayed after the last checkpoint, and changes in them.
     pub replayed: u64,
-    pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
+    /// Its directory was missing or empty although it held data. It stays empty until it gets a copy of
+    /// another node's data.
+    pub is_lost: bool,
+    pub reopen: Box<dyn Fn(Reopened) -> Result<Store, StorageError> + Send>,
 }
 
-/// Loads all shards on threads of their own, until that is done or `shutdown` completes; `None` then.
+/// Loads the shards of a layout on threads of their own, until that is done or `shutdown` completes; `None`
+/// then.
 ///
 /// # Errors
 /// When a shard is refused, or does not stop loading in time after `shutdown`.
 pub async fn load_shards(
     config: &ServeConfig,
+    layout: &DataLayout,
     shutdown: &mut (impl Future<Output = ()> + Unpin),
 ) -> Result<Option<Vec<OpenedShard>>, ServiceError> {
-    let resources = StorageResources::new(config.cache_bytes, config.shards);
+    let resources = StorageResources::new(config.cache_bytes, opened_at_once(layout));
     let stop = resources.stop.clone();
     let progress = Arc::new(LoadProgress::default());
     let (done, mut loaded) = oneshot::channel();
-    let (its_config, its_progress) = (config.clone(), Arc::clone(&progress));
+    let (its_config, its_layout, its_progress) = (config.clone(), layout.clone(), Arc::clone(&progress));
     // Loading has a thread of its own. The runtime would wait for one of its own threads when it ends, even
     // for one that hangs.
     let load = move || {
         // The process may be about to end.
-        let _ = done.send(open_shards(&its_config, &resources, &its_progress));
+        let _ = done.send(open_shards(&its_config, &its_layout, &resources, &its_progress));
     };
     std::thread::Builder::new().name("loading".to_owned()).spawn(load)?;
     let mut looks = tokio::time::interval_at(Instant::now() + LOG_INTERVAL, LOG_INTERVAL);
@@ -73,6 +80,17 @@ pub async fn load_shards(
     match tokio::time::timeout(STOP_TIMEOUT, loaded).await {
         Ok(_) => Ok(None),
         Err(_) => Err(ServiceError::StillLoading(progress.to_string())),
+    }
+}
+
+/// Takes away what was made in the place of shards that have lost their data, because the start is refused.
+pub fn close_refused(opened: Vec<OpenedShard>, config: &ServeConfig) {
+    let lost: Vec<ShardId> = opened.iter().filter(|shard| shard.is_lost).map(|shard| shard.id).collect();
+    drop(opened);
+    for shard in lost {
+        if let Err(error) = remove_in_place_of_lost(&config.data_dir, shard) {
+            tracing::warn!(%shard, %error, "an empty shard that was made in the place of a lost one could not be removed");
+        }
     }
 }
 
@@ -106,35 +124,68 @@ impl fmt::Display for LoadProgress {
     }
 }
 
+/// Shares of the memory for what is read from disk.
+fn opened_at_once(layout: &DataLayout) -> u16 {
+    u16::try_from(layout.own.len()).unwrap_or(u16::MAX).max(1)
+}
+
 fn open_shards(
     config: &ServeConfig,
+    layout: &DataLayout,
     resources: &StorageResources,
     progress: &LoadProgress,
 ) -> Result<Vec<OpenedShard>, ServiceError> {
-    let known = known_shards(&config.data_dir).map_err(ServiceError::DataDirectory)?;
-    check_layout(config, resources, known)?;
+    let known = known_layout(&config.data_dir).map_err(ServiceError::DataDirectory)?;
+    let lost = check_layout(config, layout, resources, known.as_ref())?;
+    // A node without shards has a directory too, which tells it from other nodes.
+    make_private_directory(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     // Each step is done for all shards before the next step: if a shard is refused, no file of the others has
     // changed. A shard whose files change when it is opened waits until all others are loaded.
-    let shards: Vec<_> = (0..config.shards).map(ShardId).collect();
-    let inspected = for_each(shards, |id| (id, inspect_shard(id, config, resources, progress)))?;
+    let shards: Vec<_> = layout.own.iter().collect();
+    let data = OpenedFrom { data_dir: &config.data_dir, shards: layout.shards, resources, progress };
+    let inspected = for_each(shards, |id| (id, inspect_shard(id, &data)))?;
     let (changing, unchanging): (Vec<_>, Vec<_>) =
         inspected.into_iter().partition(|(_, inspected)| inspected.changes_when_opened());
     let mut loaded = for_each(unchanging, |(id, inspected)| (id, load_shard(id, inspected, progress)))?;
     loaded.extend(for_each(changing, |(id, inspected)| (id, load_shard(id, inspected, progress)))?);
-    let stores = for_each(loaded, |(id, loaded)| (id, open_shard(id, loaded, config, resources, progress)))?;
+    let stores = for_each(loaded, |(id, loaded)| (id, open_shard(id, loaded, &data)))?;
     let mut opened = Vec::with_capacity(stores.len());
-    for (id, (shard, mut store)) in stores {
-        // Marked only now that all shards are there: from here on, an empty shard has lost its data.
-        store.mark_in_service().map_err(|error| ServiceError::Shard { shard: id, error })?;
+    for (id, (mut shard, mut store)) in stores {
+        shard.is_lost = lost.contains(&id);
+        // Marked only now that all shards are there: from here on, an empty shard has lost its data. One that
+        // has lost it already stays unmarked, so that the next start knows.
+        if !shard.is_lost {
+            store.mark_in_service().map_err(|error| ServiceError::Shard { shard: id, error })?;
+        }
         shard.store.put(Arc::new(store));
         opened.push(shard);
     }
-    if known.is_none()
-        && let Err(error) = mark_shards(&config.data_dir, config.shards)
+    note_changes(layout, known.as_ref());
+    if known.as_ref() != Some(layout)
+        && let Err(error) = mark_layout(&config.data_dir, layout)
     {
-        tracing::warn!(%error, "the file that records the number of shards could not be written; without it, the loss of the whole content of the data directory would not be noticed");
+        tracing::warn!(%error, "the file that records which shards there are could not be written; without it, the loss of the whole content of the data directory would not be noticed");
     }
     Ok(opened)
+}
+
+/// Logs which shards are owned now and were not at the last start, and the other way round.
+fn note_changes(layout: &DataLayout, known: Option<&DataLayout>) {
+    let Some(known) = known else { return };
+    let difference = |of: &DataLayout, from: &DataLayout| -> ShardSet {
+        of.own.iter().filter(|shard| !from.own.contains(*shard)).collect()
+    };
+    let (more, fewer) = (difference(layout, known), difference(known, layout));
+    if !more.is_empty() {
+        tracing::info!(shards = %more, "this node owns shards that it did not own at its last start");
+    }
+    if !fewer.is_empty() {
+        tracing::warn!(
+            shards = %fewer,
+            "this node does not own shards any more that it owned at its last start; their directories stay, \
+             and are taken up again if the node owns the shards again. Remove them if it will not"
+        );
+    }
 }
 
 /// Does a step for all shards, some at the same time, and gives the result by shard.
@@ -166,63 +217,83 @@ fn for_each<T: Send, R: Send>(
 }
 
 /// Refuses a data directory of another number of shards, or one that lost a shard. It does so before anything
-/// is created: an empty shard beside full ones would look like a shard that was never written to.
+/// is created: an empty shard beside full ones would look like a shard that was never written to. With NATS,
+/// another node may have a copy of a lost shard; the shards that are lost are returned then.
 ///
 /// # Arguments
-/// `known`: how many shards the data directory's markers say it has, if they do.
+/// `known`: what the data directory's marker says that it has, if there is one.
 fn check_layout(
     config: &ServeConfig,
+    layout: &DataLayout,
     resources: &StorageResources,
-    known: Option<u16>,
-) -> Result<(), ServiceError> {
-    if let Some(found) = known
-        && found != config.shards
+    known: Option<&DataLayout>,
+) -> Result<Vec<ShardId>, ServiceError> {
+    if let Some(known) = known
+        && known.shards != layout.shards
     {
-        let (path, wanted) = (config.data_dir.clone(), config.shards);
+        let (path, found, wanted) = (config.data_dir.clone(), known.shards, layout.shards);
         return Err(ServiceError::DataDirectory(StorageError::OtherShards { path, found, wanted }));
     }
-    let (mut empty, mut held) = (None, Vec::new());
-    for shard in (0..config.shards).map(ShardId) {
+    // A shard that is new here begins empty, and is filled from its stream. Without NATS nothing would fill
+    // it.
+    let is_new = |shard| config.nats.is_some() && known.is_some_and(|known| !known.own.contains(shard));
+    let (mut empty, mut held) = (Vec::new(), Vec::new());
+    for shard in layout.own.iter() {
         let path = shard_directory(&config.data_dir, shard);
         let failed = |error| ServiceError::Shard { shard, error };
-        if holds_a_database(&path).map_err(failed)? {
+        if has_lost(&config.data_dir, shard).map_err(failed)? {
+            empty.push((shard, path));
+        } else if holds_a_database(&path).map_err(failed)? {
             check_marked(&config.data_dir, shard).map_err(failed)?;
-            let in_service = Store::was_in_service(&path, shard, config.shards).map_err(failed)?;
+            let in_service = Store::was_in_service(&path, shard, layout.shards).map_err(failed)?;
             held.push((shard, path, in_service));
-        } else {
-            empty = empty.or(Some(path));
+        } else if !is_new(shard) {
+            empty.push((shard, path));
         }
     }
-    let Some(empty) = empty else { return Ok(()) };
+    let Some((_, first)) = empty.first() else { return Ok(Vec::new()) };
+    let missing = || match &config.nats {
+        Some(_) => {
+            for (shard, path) in &empty {
+                tracing::warn!(%shard, path = %path.display(), "the shard's directory is missing or empty, although it held data, or other shards of the data directory do; the shard stays empty until it has a copy of another node's data");
+            }
+            Ok(empty.iter().map(|(shard, _)| *shard).collect())
+        }
+        None => Err(ServiceError::MissingShard(first.clone())),
+    };
     if known.is_some() {
-        return Err(ServiceError::MissingShard(empty));
+        return missing();
     }
     for (shard, path, in_service) in held {
         let holds_data = match in_service {
             Some(in_service) => in_service,
             // A crash may have interrupted the first start between two directories. Nothing is written before
             // all of them exist.
-            None => Store::open_for_reading(&path, shard, config.shards, resources)
+            None => Store::open_for_reading(&path, shard, layout.shards, resources)
                 .and_then(|store| store.meta())
                 .map_err(|error| ServiceError::Shard { shard, error })?
                 .is_some_and(|meta| meta.applied_sequence > 0),
         };
         if holds_data {
-            return Err(ServiceError::MissingShard(empty));
+            return missing();
         }
     }
-    Ok(())
+    Ok(Vec::new())
 }
 
-fn inspect_shard(
-    id: ShardId,
-    config: &ServeConfig,
-    resources: &StorageResources,
-    progress: &LoadProgress,
-) -> Result<InspectedDirectory, StorageError> {
-    progress.note(id, "reading the log", 0, 0);
-    let inspected = Store::inspect(&shard_directory(&config.data_dir, id), id, config.shards, resources);
-    progress.forget(id);
+/// What all shards are opened from.
+struct OpenedFrom<'a> {
+    data_dir: &'a Path,
+    /// The number of all shards.
+    shards: u16,
+    resources: &'a StorageResources,
+    progress: &'a LoadProgress,
+}
+
+fn inspect_shard(id: ShardId, data: &OpenedFrom<'_>) -> Result<InspectedDirectory, StorageError> {
+    data.progress.note(id, "reading the log", 0, 0);
+    let inspected = Store::inspect(&shard_directory(data.data_dir, id), id, data.shards, data.resources);
+    data.progress.forget(id);
     inspected
 }
 
@@ -253,10 +324,9 @@ fn load_shard(
 fn open_shard(
     id: ShardId,
     loaded: LoadedShard,
-    config: &ServeConfig,
-    resources: &StorageResources,
-    progress: &LoadProgress,
+    data: &OpenedFrom<'_>,
 ) -> Result<(OpenedShard, Store), StorageError> {
+    let progress = data.progress;
     let LoadedShard { store, mut recovered, took } = loaded;
     let started = std::time::Instant::now();
     progress.note(id, "opening the store for writing", 0, 0);
@@ -282,7 +352,8 @@ fn open_shard(
         took_ms = u64::try_from((took + started.elapsed()).as_millis()).unwrap_or(u64::MAX),
         "shard loaded"
     );
-    let (shards, resources, held) = (config.shards, resources.clone(), store.hold_directory()?);
+    let (shards, resources) = (data.shards, data.resources.clone());
+    let held = Mutex::new(store.hold_directory()?);
     let opened = OpenedShard {
         id,
         store: Arc::default(),
@@ -291,7 +362,16 @@ fn open_shard(
         // Deltas without changes count too: what they parked or rejected holds the stream back until a
         // checkpoint.
         replayed: recovered.changes + recovered.deltas,
-        reopen: Box::new(move || Store::reopen(&held, id, shards, &resources)),
+        is_lost: false,
+        reopen: Box::new(move |which| {
+            let mut held = held.lock();
+            let store = match which {
+                Reopened::Same => Store::reopen(&held, id, shards, &resources)?,
+                Reopened::Installed => Store::open(held.path(), id, shards, &resources)?,
+            };
+            *held = store.hold_directory()?;
+            Ok(store)
+        }),
     };
     Ok((opened, store))
 }
@@ -305,11 +385,16 @@ mod tests {
     use crate::types::Sequence;
     use crate::writer::{CheckpointGate, CheckpointPolicy, Checkpointer};
 
+    /// As a start with these settings does it.
+    fn open(config: &ServeConfig) -> Result<Vec<OpenedShard>, ServiceError> {
+        let shards = config.shards.unwrap_or(1);
+        let own = config.own.clone().unwrap_or_else(|| ShardSet::first(shards));
+        let resources = StorageResources::new(8 << 20, shards);
+        open_shards(config, &DataLayout { shards, own }, &resources, &LoadProgress::default())
+    }
+
     #[test]
     fn a_start_with_another_number_of_shards_leaves_the_directory_as_it_was() {
-        let open = |config: &ServeConfig| {
-            open_shards(config, &StorageResources::new(8 << 20, config.shards), &LoadProgress::default())
-        };
         let folder = tempfile::tempdir().expect("a temporary folder");
         let data_dir = folder.path().to_str().expect("it is UTF-8");
         let config = |shards: u16| {
@@ -340,7 +425,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let data_dir = folder.path().to_str().expect("it is UTF-8");
         let config = ServeConfig::of(&["--data-dir", data_dir, "--shards", "1"]).expect("good settings");
-        let open = || open_shards(&config, &StorageResources::new(8 << 20, 1), &LoadProgress::default());
+        let open = || open(&config);
         open().expect("a new directory");
         let shard = folder.path().join("shard-000");
         for is_there in [true, false] {
@@ -361,11 +446,44 @@ mod tests {
     }
 
     #[test]
+    fn shards_that_are_owned_come_and_go_and_none_that_was_owned_may_be_lost() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let data_dir = folder.path().to_str().expect("it is UTF-8");
+        let open_of = |own: &str, shards: &str| {
+            let data = ["--data-dir", data_dir, "--nats", "nats://127.0.0.1:1"];
+            let config = ServeConfig::of(&[&data[..], &["--shards", shards, "--own", own]].concat());
+            let config = config.expect("good settings");
+            let opened = open(&config).map_err(|error| error.to_string())?;
+            Ok::<_, String>(opened.iter().map(|shard| shard.id.0).collect::<Vec<_>>())
+        };
+        let open = |own: &str| open_of(own, "4");
+        let known = || crate::storage::known_layout(folder.path()).expect("readable").expect("it is marked");
+        let directory = |shard: u16| shard_directory(folder.path(), ShardId(shard));
+        assert_eq!(open("none"), Ok(vec![]));
+        assert_eq!(known().own.to_string(), "none");
+        assert_eq!(open("0,2"), Ok(vec![0, 2]));
+        assert_eq!(open("0-2"), Ok(vec![0, 1, 2]), "a shard that is new begins empty");
+        std::fs::rename(directory(1), folder.path().join("aside")).expect("it can be moved");
+        let refused = open("0-2").expect_err("it was owned");
+        assert!(refused.contains("shard-001 is missing or empty"), "{refused}");
+        assert_eq!(open("2"), Ok(vec![2]), "it is not owned any more");
+        assert!(directory(0).exists(), "the directory stays");
+        assert_eq!((known().shards, known().own.to_string()), (4, "2".to_owned()));
+        assert_eq!(open("0-2"), Ok(vec![0, 1, 2]), "one is taken up again, and one begins empty");
+        let refused = open_of("0-2", "3").expect_err("there are four");
+        assert!(refused.contains("start with --shards 4"), "{refused}");
+        // Without NATS nothing would fill the shard that the node did not own.
+        let config = ServeConfig::of(&["--data-dir", data_dir, "--shards", "4"]).expect("good settings");
+        let refused = super::tests::open(&config).map(|_| ()).expect_err("it is alone").to_string();
+        assert!(refused.contains("shard-003 is missing or empty"), "{refused}");
+    }
+
+    #[test]
     fn a_shard_that_lost_its_marker_is_refused_where_the_data_directory_has_one() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let data_dir = folder.path().to_str().expect("it is UTF-8");
         let config = ServeConfig::of(&["--data-dir", data_dir, "--shards", "2"]).expect("good settings");
-        let open = || open_shards(&config, &StorageResources::new(8 << 20, 2), &LoadProgress::default());
+        let open = || open(&config);
         open().expect("a new directory");
         let marker = folder.path().join("shard-001/RANKTREE");
         std::fs::remove_file(&marker).expect("it is there");
@@ -387,10 +505,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let data_dir = folder.path().to_str().expect("it is UTF-8");
         let config = ServeConfig::of(&["--data-dir", data_dir, "--shards", "1"]).expect("good settings");
-        let open = || {
-            let resources = StorageResources::new(8 << 20, config.shards);
-            open_shards(&config, &resources, &LoadProgress::default()).expect("it opens").remove(0)
-        };
+        let open = || open(&config).expect("it opens").remove(0);
         let can_begin = |opened: &OpenedShard| {
             let (policy, gate) = (CheckpointPolicy::default(), CheckpointGate::default());
             Checkpointer::new(policy, gate, opened.replayed).can_begin()

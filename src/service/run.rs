@@ -3,6 +3,7 @@
 //!
 //! It takes its listener and its shutdown as arguments, so that a test runs the real thing on port 0.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
@@ -13,14 +14,15 @@ use tokio::net::TcpListener;
 use crate::config::{HttpConfig, ServeConfig};
 use crate::credential_files::CredentialFiles;
 use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
-use crate::query::Node;
+use crate::query::{LocalShards, Node, ShardClient};
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
 use crate::service::nats::NatsStreams;
-use crate::service::opening::load_shards;
+use crate::service::nats_writing::stop_first;
+use crate::service::opening::{OpenedShard, close_refused, load_shards};
 use crate::service::writers::Common;
-use crate::service::{ServiceError, board_repair, this_node, writers};
-use crate::snapshot::Snapshots;
+use crate::service::{ServiceError, board_repair, layout, this_node, writers};
+use crate::snapshot::{Snapshots, StagedCopies};
 use crate::state_lock::Purpose;
 use crate::writer::{Parking, Registry, ShardState};
 
@@ -49,51 +51,82 @@ pub async fn run(
 ) -> Result<(), ServiceError> {
     let mut credentials = CredentialFiles::load(&config.http)?;
     let mut shutdown = Box::pin(shutdown);
-    let Some(opened) = load_shards(config, &mut shutdown).await? else { return Ok(()) };
-    let registry = Arc::new(Registry::new(config.auto_create));
-    for shard in &opened {
-        registry.register_boards_of(&shard.state.read(Purpose::Start));
-    }
-    for shard in &opened {
-        for (name, incarnation) in shard.state.read(Purpose::Start).dropped().iter() {
-            registry.forget(name, incarnation);
-        }
-    }
-    let common = Common::new(config, &registry);
+    let Some(layout) = layout::decide(config, &mut shutdown).await? else { return Ok(()) };
+    let staged = if config.nats.is_some() {
+        StagedCopies::open(&config.data_dir).map(Some)
+    } else {
+        StagedCopies::complete(&config.data_dir).map(|()| None)
+    };
+    let staged = staged.map_err(ServiceError::DataDirectory)?;
+    let Some(opened) = load_shards(config, &layout, &mut shutdown).await? else { return Ok(()) };
+    let registry = boards_of(&opened, config.auto_create);
+    let common = Common::new(config, layout.shards, &registry);
     let mut threads = Vec::with_capacity(opened.len());
     let mut shards = Vec::with_capacity(opened.len());
-    let mut publishers = Vec::with_capacity(opened.len());
+    let mut publishers = BTreeMap::new();
     let this = this_node::describe(config, listener.local_addr()?)?;
     let mut streams = match &config.nats {
         Some(settings) => {
-            Some(NatsStreams::open(settings.clone(), config, this.clone(), &opened, &registry).await?)
+            let (settings, this, auto_create) = (settings.clone(), this.clone(), config.auto_create);
+            let data_dir = &config.data_dir;
+            let streams =
+                NatsStreams::open(settings, &layout, auto_create, this, data_dir, &opened, &registry).await;
+            match streams {
+                Ok(streams) => Some(streams),
+                Err(error) => {
+                    close_refused(opened, config);
+                    return Err(error);
+                }
+            }
         }
         None => None,
     };
     let peers = streams.as_ref().map(NatsStreams::peers);
+    let writing = match &streams {
+        Some(streams) => Some(streams.open_writes().await?),
+        None => None,
+    };
+    for (shard, publisher) in streams.iter().flat_map(NatsStreams::other_publishers) {
+        publishers.insert(shard, Publisher::Stream(Box::new(publisher)));
+    }
     for shard in opened {
         let (handle, writer) = if let Some(streams) = &mut streams {
             let (publisher, source) = streams.take(shard.id);
-            publishers.push(Publisher::Stream(Box::new(publisher)));
+            publishers.insert(shard.id, Publisher::Stream(Box::new(publisher)));
             let parking = Parking::new(config.auto_create, Arc::clone(&streams.wanted));
             writers::start(shard, source, Some(parking), &common)?
         } else {
             let (publisher, source) = embedded::channel(tokio::runtime::Handle::current());
-            publishers.push(Publisher::Embedded(publisher));
+            publishers.insert(shard.id, Publisher::Embedded(publisher));
             writers::start(shard, source, None, &common)?
         };
         threads.push(writer);
         shards.push(handle);
     }
-    let (node, publishers) = (Arc::new(Node::in_memory(shards)), Arc::new(Publishers::new(publishers)));
+    let questions = match &streams {
+        Some(streams) => Some(streams.answer_questions(&shards).await?),
+        None => None,
+    };
+    let answering = questions.as_ref().map(|questions| Arc::clone(&questions.service));
+    let node = if layout.own.is_first(layout.shards) {
+        Node::in_memory(shards)
+    } else {
+        let all: Arc<dyn ShardClient> = match &questions {
+            Some(questions) => questions.ask_all(layout.shards).await?,
+            None => Arc::new(LocalShards::new(&shards, layout.shards)),
+        };
+        Node::of_some(shards, all)
+    };
+    let node = Arc::new(node);
+    let publishers = Arc::new(Publishers::new(publishers.into_values().collect()));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
     let catch_up_timeout = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
         CATCH_UP_TIMEOUT
     } else {
         Duration::ZERO
     };
-    let boards = if let Some(streams) = streams {
-        Some(streams.run(&node, &registry))
+    let boards = if let (Some(streams), Some(staged)) = (streams, staged) {
+        Some(streams.run(&node, &registry, &config.data_dir, staged).await?)
     } else {
         board_repair::complete_changes(&node, &publishers, &registry).await;
         tokio::spawn(board_repair::forget_completed_drops(Arc::downgrade(&node), Arc::clone(&registry)));
@@ -112,11 +145,24 @@ pub async fn run(
         access,
         boards,
     );
-    let api = Arc::new(api.known_as(this, peers).with_snapshots(Arc::clone(&snapshots)));
+    let api = api.known_as(this.clone(), peers).with_snapshots(Arc::clone(&snapshots));
+    let api = Arc::new(match &writing {
+        Some(writing) => api.with_remote_writer(Arc::new(writing.client())),
+        None => api,
+    });
     all_started(&node).await;
+    let write_service = writing.map(|writing| Arc::new(writing.start(this, &node, &api)));
+    let shutdown = stop_first(write_service.clone(), shutdown);
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads
     // meanwhile, and a shutdown ends it.
+    let shutdown = async move {
+        shutdown.await;
+        // From now on other owners are asked. Requests of this node are still answered.
+        if let Some(answering) = answering {
+            answering.end();
+        }
+    };
     let serving = serve(listener, api, serving(&config.http, &credentials), shutdown);
     tokio::pin!(serving);
     let served = tokio::select! {
@@ -126,14 +172,37 @@ pub async fn run(
             serving.await
         }
     };
+    if let Some(write_service) = write_service {
+        write_service.stop().await;
+    }
     snapshots.clear();
     publishers.close().await;
+    join_writers(threads).await?;
+    Ok(served?)
+}
+
+/// The boards that shards have, without those that some of them have dropped.
+fn boards_of(opened: &[OpenedShard], auto_create: bool) -> Arc<Registry> {
+    let registry = Arc::new(Registry::new(auto_create));
+    for shard in opened {
+        registry.register_boards_of(&shard.state.read(Purpose::Start));
+    }
+    for shard in opened {
+        for (name, incarnation) in shard.state.read(Purpose::Start).dropped().iter() {
+            registry.forget(name, incarnation);
+        }
+    }
+    registry
+}
+
+/// Waits until all writers have ended.
+async fn join_writers(threads: Vec<JoinHandle<()>>) -> std::io::Result<()> {
     let joined =
         tokio::task::spawn_blocking(move || threads.into_iter().try_for_each(JoinHandle::join)).await;
     match joined {
-        Ok(Ok(())) => Ok(served?),
-        Ok(Err(_)) => Err(std::io::Error::other("a writer panicked; the log says why").into()),
-        Err(error) => Err(std::io::Error::other(error).into()),
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(std::io::Error::other("a writer panicked; the log says why")),
+        Err(error) => Err(std::io::Error::other(error)),
     }
 }
 
@@ -184,11 +253,12 @@ async fn all_started(node: &Node) {
     }
 }
 
-/// Waits until every shard has caught up or halted, but no longer than `catch_up_timeout`.
+/// Waits until every shard has caught up or halted, but no longer than `catch_up_timeout`. A shard that is
+/// getting a copy of another node's data is not waited for.
 async fn all_live(node: &Node, catch_up_timeout: Duration) {
     let deadline = tokio::time::Instant::now() + catch_up_timeout;
     for shard in &node.shards {
-        while matches!(shard.health.state(), ShardState::CatchingUp(_)) {
+        while matches!(shard.health.state(), ShardState::CatchingUp(_)) && shard.health.copying().is_none() {
             if tokio::time::Instant::now() >= deadline {
                 return;
             }

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 use crate::config::ServeConfig;
 use crate::query::ShardHandle;
 use crate::service::opening::OpenedShard;
+use crate::state::LogHashes;
 use crate::types::{Sequence, Timestamp};
 use crate::writer::{
     CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectLog,
@@ -18,14 +19,16 @@ use crate::writer::{
 /// What the writers of a node share.
 pub struct Common<'a> {
     config: &'a ServeConfig,
+    /// The number of all shards.
+    shards: u16,
     registry: &'a Arc<Registry>,
     gate: CheckpointGate,
     reject_log: Arc<RejectLog>,
 }
 
 impl<'a> Common<'a> {
-    pub fn new(config: &'a ServeConfig, registry: &'a Arc<Registry>) -> Self {
-        Self { config, registry, gate: CheckpointGate::default(), reject_log: Arc::default() }
+    pub fn new(config: &'a ServeConfig, shards: u16, registry: &'a Arc<Registry>) -> Self {
+        Self { config, shards, registry, gate: CheckpointGate::default(), reject_log: Arc::default() }
     }
 }
 
@@ -39,7 +42,7 @@ pub fn start<S: JobSource + 'static>(
     parking: Option<Parking>,
     common: &Common<'_>,
 ) -> std::io::Result<(ShardHandle, JoinHandle<()>)> {
-    let Common { config, registry, gate, reject_log } = common;
+    let Common { config, shards, registry, gate, reject_log } = common;
     let (applied, applied_receiver) = watch::channel(Sequence::default());
     let (starting, started) = watch::channel(false);
     let policy = CheckpointPolicy {
@@ -57,7 +60,7 @@ pub fn start<S: JobSource + 'static>(
     };
     let writer = Writer {
         id: shard.id,
-        shards: config.shards,
+        shards: *shards,
         source,
         shard: shard.state,
         store: shard.store,
@@ -72,6 +75,7 @@ pub fn start<S: JobSource + 'static>(
         reject_log: Arc::clone(reject_log),
         parking,
         time: Timestamp::default(),
+        hashes: LogHashes::default(),
     };
     Ok((handle, spawn(writer)?))
 }

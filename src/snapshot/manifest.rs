@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::storage::shard_directory;
+use crate::storage::{DataLayout, shard_directory};
 use crate::types::{MAX_SHARDS, ShardId};
 
 /// The manifest's name in the directory of a snapshot.
@@ -36,7 +36,7 @@ pub struct Manifest {
     pub version: String,
     /// How many shards the members are spread over.
     pub shard_count: u16,
-    /// Every shard, by number.
+    /// Every shard that the node has, by number.
     pub shards: Vec<ManifestShard>,
     /// Of all of the above.
     #[serde(default)]
@@ -79,8 +79,13 @@ pub enum ManifestError {
 
 impl Manifest {
     #[must_use]
-    pub fn new(snapshot: String, taken_at: String, version: String, shards: Vec<ManifestShard>) -> Self {
-        let shard_count = u16::try_from(shards.len()).unwrap_or(u16::MAX);
+    pub fn new(
+        snapshot: String,
+        taken_at: String,
+        version: String,
+        shard_count: u16,
+        shards: Vec<ManifestShard>,
+    ) -> Self {
         let manifest = Self {
             format: FORMAT,
             snapshot,
@@ -97,6 +102,13 @@ impl Manifest {
         let bare = Self { checksum: String::new(), ..self.clone() };
         let json = serde_json::to_vec(&bare).expect("names and numbers can be JSON");
         format!("{:08x}", crc32c::crc32c(&json))
+    }
+
+    /// Which shards it has, of how many.
+    #[must_use]
+    pub fn layout(&self) -> DataLayout {
+        let own = self.shards.iter().map(|shard| ShardId(shard.shard)).collect();
+        DataLayout { shards: self.shard_count, own }
     }
 
     /// All files together.
@@ -167,10 +179,11 @@ impl Manifest {
     /// What cannot be in the manifest of a whole snapshot.
     fn contradiction(&self) -> Option<String> {
         let numbers: Vec<u16> = self.shards.iter().map(|shard| shard.shard).collect();
-        let all: Vec<u16> = (0..self.shard_count).collect();
-        if numbers != all || all.is_empty() || self.shard_count > MAX_SHARDS {
+        let are_some = numbers.is_sorted_by(|one, next| one < next)
+            && numbers.last().is_some_and(|last| *last < self.shard_count);
+        if !are_some || self.shard_count > MAX_SHARDS {
             return Some(format!(
-                "its {MANIFEST} lists the shards {numbers:?}, but the node had {} shards, numbered from 0",
+                "its {MANIFEST} lists the shards {numbers:?}, but there are {} shards, numbered from 0",
                 self.shard_count
             ));
         }
@@ -278,7 +291,12 @@ mod tests {
     }
 
     fn manifest(shards: Vec<ManifestShard>) -> Manifest {
-        Manifest::new("6a".to_owned(), "2026-11-22T13:00:00Z".to_owned(), "0.1.0".to_owned(), shards)
+        let count = u16::try_from(shards.len()).expect("a few");
+        of_shards(count, shards)
+    }
+
+    fn of_shards(count: u16, shards: Vec<ManifestShard>) -> Manifest {
+        Manifest::new("6a".to_owned(), "2026-11-22T13:00:00Z".to_owned(), "0.1.0".to_owned(), count, shards)
     }
 
     /// A directory with the files of a manifest.
@@ -359,6 +377,20 @@ mod tests {
         std::fs::remove_file(&path).expect("it is there");
         let refused = Manifest::read(folder.path()).expect_err("it is gone").to_string();
         assert!(refused.contains("holds no snapshot"), "{refused}");
+    }
+
+    #[test]
+    fn a_node_that_owns_some_shards_has_a_manifest_of_those() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let some = of_shards(4, vec![shard(0), shard(2)]);
+        some.write(folder.path()).expect("the disk takes it");
+        let read = Manifest::read(folder.path()).expect("it is whole");
+        assert_eq!(read.layout().own.to_string(), "0,2");
+        for wrong in [vec![shard(2), shard(0)], vec![shard(0), shard(4)]] {
+            of_shards(4, wrong).write(folder.path()).expect("the disk takes it");
+            let refused = Manifest::read(folder.path()).expect_err("no node has these").to_string();
+            assert!(refused.contains("but there are 4 shards"), "{refused}");
+        }
     }
 
     #[test]

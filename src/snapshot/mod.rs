@@ -3,16 +3,21 @@
 //!
 //! - `taken`: the copies that a running node holds while clients fetch them
 //! - `manifest`: the file that makes a directory a snapshot: what is in it, with sizes and checksums
+//! - `check`: what is checked of each shard
 //! - `restore`: checks a snapshot, and puts it into a data directory
 //! - `swap`: the last step of that, which a crash may interrupt anywhere
+//! - `one_shard`: a copy of another node's shard is put in place in a running node
 //!
 //! Knows: `storage`, which copies and opens single shards. Must not know: how files travel (`http`, `cli`).
 
+mod check;
 mod manifest;
+mod one_shard;
 mod restore;
 mod swap;
 mod taken;
 
 pub use manifest::{MANIFEST, Manifest, ManifestError, ManifestFile, ManifestShard, append_checksum};
+pub use one_shard::{ExpectedCopy, StagedCopies};
 pub use restore::{RestoreError, Restored, restore};
 pub use taken::{AT_ONCE, IDLE, SnapshotError, Snapshots, TakenSnapshot};

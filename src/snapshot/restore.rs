@@ -11,21 +11,19 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::snapshot::check::findings_in;
 use crate::snapshot::manifest::{Manifest, ManifestError, ManifestFile, ManifestShard};
+use crate::snapshot::one_shard::STAGED as COPIES;
 use crate::snapshot::swap::{Plan, STAGED, SwapError};
 use crate::storage::{
-    DirectoryLock, Progress, StorageError, StorageResources, Store, make_private_directory, shard_directory,
-    shards_in, verify, verify_parked,
+    DirectoryLock, Progress, StorageError, make_private_directory, shard_directory, shards_in,
 };
 use crate::types::ShardId;
-use crate::writer::lines_of;
 
-/// Enough to read ahead with; nothing is read twice.
-const CACHE_BYTES: usize = 64 << 20;
 /// How the names of folders begin that take what was there before.
 const BEFORE: &str = "before-restore-";
 /// What a data directory may hold and still be called empty: what a file system or a restore leaves.
-const NOTHING: [&str; 3] = ["lost+found", STAGED, "RESTORING.new"];
+const NOTHING: [&str; 4] = ["lost+found", STAGED, COPIES, "RESTORING.new"];
 
 /// What a restore did.
 #[derive(Debug)]
@@ -101,6 +99,8 @@ pub fn restore(
     }
     let staged = data_dir.join(STAGED);
     remove(&staged)?;
+    // A start must not put a copy in place that was of the shards of before.
+    remove(&data_dir.join(COPIES))?;
     let checked = stage(&manifest, from, &staged, progress).and_then(|()| {
         manifest.shards.iter().try_for_each(|shard| check(&manifest, shard, &staged, progress))
     });
@@ -115,7 +115,7 @@ pub fn restore(
         remove(&staged)?;
         return Err(RestoreError::NotEmpty { path: data_dir.to_owned(), found });
     }
-    let plan = Plan::new(manifest.snapshot.clone(), manifest.shard_count, moved_to.clone());
+    let plan = Plan::new(manifest.snapshot.clone(), &manifest.layout(), moved_to.clone());
     progress("putting the shards in place", 0, 0);
     plan.write(data_dir)?;
     plan.carry_out(data_dir, &mut || Ok(()))?;
@@ -241,24 +241,8 @@ fn check(
     progress: Progress<'_>,
 ) -> Result<(), RestoreError> {
     let id = ShardId(shard.shard);
-    let unusable = |error| RestoreError::Unusable { shard: id, error };
-    let resources = StorageResources::new(CACHE_BYTES, 1);
-    let store = Store::open_for_reading(&shard_directory(staged, id), id, manifest.shard_count, &resources);
-    let store = store.map_err(unusable)?;
-    let meta = store.meta().map_err(unusable)?;
-    let (mut findings, mut parked) = (Vec::new(), Vec::new());
-    match meta {
-        Some(meta) if (meta.applied_sequence, &meta.stream) == (shard.applied_sequence, &shard.stream) => {
-            findings = verify(&store, progress).map_err(unusable)?.1;
-            parked = verify_parked(&store, &lines_of, progress).map_err(unusable)?.1;
-        }
-        found => findings.push(format!(
-            "its manifest states the applied sequence {} of the stream {:?}, but its files hold {:?}",
-            shard.applied_sequence,
-            shard.stream,
-            found.map(|meta| (meta.applied_sequence, meta.stream))
-        )),
-    }
-    findings.append(&mut parked);
+    let states = (shard.applied_sequence, shard.stream.as_str());
+    let findings = findings_in(&shard_directory(staged, id), (id, manifest.shard_count), states, progress)
+        .map_err(|error| RestoreError::Unusable { shard: id, error })?;
     if findings.is_empty() { Ok(()) } else { Err(RestoreError::Damaged { shard: id, findings }) }
 }

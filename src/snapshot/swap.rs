@@ -19,8 +19,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::storage::{RESTORING, StorageError, mark_shards, shard_directory, shards_in};
-use crate::types::{MAX_SHARDS, ShardId};
+use crate::storage::{DataLayout, RESTORING, StorageError, mark_layout, shard_directory, shards_in};
+use crate::types::{MAX_SHARDS, ShardId, ShardSet};
 
 /// The folder of the data directory that shards are staged in.
 pub(super) const STAGED: &str = "restore.staged";
@@ -37,7 +37,11 @@ pub(super) struct Plan {
     format: u32,
     /// The snapshot that the staged shards are of.
     pub(super) snapshot: String,
+    /// The number of all shards.
     pub(super) shards: u16,
+    /// The shards of the snapshot, if these are not all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    own: Option<String>,
     /// The folder of the data directory that takes what was there before; `None` if nothing was.
     pub(super) moved_to: Option<String>,
 }
@@ -62,8 +66,16 @@ pub enum SwapError {
 }
 
 impl Plan {
-    pub(super) fn new(snapshot: String, shards: u16, moved_to: Option<String>) -> Self {
-        Self { format: FORMAT, snapshot, shards, moved_to }
+    pub(super) fn new(snapshot: String, layout: &DataLayout, moved_to: Option<String>) -> Self {
+        let DataLayout { shards, own } = layout;
+        let own = (!own.is_first(*shards)).then(|| own.to_string());
+        Self { format: FORMAT, snapshot, shards: *shards, own, moved_to }
+    }
+
+    fn layout(&self) -> Result<DataLayout, String> {
+        let own =
+            self.own.as_ref().map_or_else(|| Ok(ShardSet::first(self.shards)), |own| ShardSet::parse(own))?;
+        Ok(DataLayout { shards: self.shards, own })
     }
 
     /// The plan of an interrupted restore, if there is one.
@@ -83,6 +95,9 @@ impl Plan {
         };
         if plan.format != FORMAT || plan.shards == 0 || plan.shards > MAX_SHARDS {
             return Err(SwapError::UnknownPlan { path, what: format!("it has format {}", plan.format) });
+        }
+        if let Err(what) = plan.layout() {
+            return Err(SwapError::UnknownPlan { path, what });
         }
         Ok(Some(plan))
     }
@@ -116,6 +131,8 @@ impl Plan {
         data_dir: &Path,
         between: &mut dyn FnMut() -> Result<(), SwapError>,
     ) -> Result<(), SwapError> {
+        let unknown = |what| SwapError::UnknownPlan { path: data_dir.join(RESTORING), what };
+        let layout = self.layout().map_err(unknown)?;
         let staged = data_dir.join(STAGED);
         let aside = self.moved_to.as_ref().map(|name| data_dir.join(name));
         if let Some(aside) = &aside {
@@ -137,7 +154,7 @@ impl Plan {
         }
         for shard in (0..shards_in(data_dir)?.max(self.shards)).map(ShardId) {
             let place = shard_directory(data_dir, shard);
-            let is_of_before = shard.0 >= self.shards || waits(shard)?;
+            let is_of_before = !layout.own.contains(shard) || waits(shard)?;
             if is_of_before && exists(&place)? {
                 let Some(aside) = &aside else { return Err(SwapError::InTheWay(place)) };
                 between()?;
@@ -155,7 +172,7 @@ impl Plan {
                 sync(directory)?;
             }
         }
-        mark_shards(data_dir, self.shards)?;
+        mark_layout(data_dir, &layout)?;
         between()?;
         let path = data_dir.join(RESTORING);
         std::fs::remove_file(&path).map_err(|error| SwapError::Io { path, error })?;
@@ -201,7 +218,7 @@ mod tests {
             }
         }
         if before > 0 {
-            mark_shards(folder.path(), before).expect("the disk takes it");
+            mark_layout(folder.path(), &DataLayout::all(before)).expect("the disk takes it");
         }
         folder
     }
@@ -215,7 +232,7 @@ mod tests {
     fn every_interruption_is_refused_by_a_start_and_completed_by_the_next_restore() {
         for (before, staged) in [(3, 3), (1, 4), (4, 1), (0, 2)] {
             let moved_to = (before > 0).then(|| "before-restore-x".to_owned());
-            let plan = Plan::new("6a".to_owned(), staged, moved_to.clone());
+            let plan = Plan::new("6a".to_owned(), &DataLayout::all(staged), moved_to.clone());
             for steps in 0.. {
                 let folder = put(before, staged);
                 let data_dir = folder.path();
@@ -261,12 +278,29 @@ mod tests {
     #[test]
     fn shards_of_before_are_never_replaced_without_a_place_to_move_them_to() {
         let folder = put(1, 2);
-        let plan = Plan::new("6a".to_owned(), 2, None);
+        let plan = Plan::new("6a".to_owned(), &DataLayout::all(2), None);
         plan.write(folder.path()).expect("the disk takes it");
         let refused =
             plan.carry_out(folder.path(), &mut || Ok(())).expect_err("a shard is there").to_string();
         assert!(refused.contains("shard-000 is in the way"), "{refused}");
         assert_eq!(which(folder.path(), 1), ["before"]);
+    }
+
+    #[test]
+    fn a_snapshot_of_some_shards_moves_the_others_aside() {
+        let folder = put(3, 0);
+        let staged = shard_directory(&folder.path().join(STAGED), ShardId(1));
+        std::fs::create_dir_all(&staged).expect("it can be made");
+        std::fs::write(staged.join("which"), "new").expect("it can be written");
+        let layout = DataLayout { shards: 3, own: ShardSet::parse("1").expect("a good list") };
+        let plan = Plan::new("6a".to_owned(), &layout, Some("before-restore-x".to_owned()));
+        plan.write(folder.path()).expect("the disk takes it");
+        assert_eq!(Plan::read(folder.path()).expect("readable"), Some(plan.clone()));
+        plan.carry_out(folder.path(), &mut || Ok(())).expect("nothing is in the way");
+        assert_eq!(which(folder.path(), 3), ["", "new", ""]);
+        assert_eq!(which(&folder.path().join("before-restore-x"), 3), vec!["before"; 3]);
+        let known = crate::storage::known_layout(folder.path()).expect("a start takes it");
+        assert_eq!(known, Some(layout));
     }
 
     #[test]

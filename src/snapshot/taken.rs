@@ -26,6 +26,7 @@ pub const AT_ONCE: usize = 2;
 pub const IDLE: Duration = Duration::from_secs(120);
 /// The folder in the data directory.
 const FOLDER: &str = "snapshots";
+const FOLDER_FOR_NODES: &str = "copies.given";
 
 /// Why there is no copy, or no piece of one.
 #[derive(Debug, Error)]
@@ -86,6 +87,18 @@ impl Snapshots {
     #[must_use]
     pub fn new(data_dir: &Path) -> Self {
         Self { folder: data_dir.join(FOLDER), idle: IDLE, held: Mutex::default() }
+    }
+
+    /// Copies of single shards that other nodes fetch. They have a folder and a limit of their own.
+    #[must_use]
+    pub fn for_nodes(data_dir: &Path) -> Self {
+        Self { folder: data_dir.join(FOLDER_FOR_NODES), ..Self::new(data_dir) }
+    }
+
+    /// Whether a copy is still held.
+    #[must_use]
+    pub fn holds(&self, id: &str) -> bool {
+        self.held.lock().made.contains_key(id)
     }
 
     /// Removes what an earlier process has left. Called before the first copy is made.
@@ -151,7 +164,8 @@ impl Snapshots {
             *used = Instant::now();
             Arc::clone(taken)
         };
-        let shard = taken.shards.get(usize::from(shard)).ok_or(SnapshotError::Unknown)?;
+        let mut shards = taken.shards.iter();
+        let shard = shards.find(|copy| copy.shard.0 == shard).ok_or(SnapshotError::Unknown)?;
         let (name, bytes) =
             shard.files.iter().find(|(name, _)| name == file).ok_or(SnapshotError::Unknown)?;
         let length = length.min(bytes.saturating_sub(offset));

@@ -11,6 +11,7 @@ mod ids;
 mod incarnation;
 mod index;
 mod joining;
+mod log_hash;
 mod members;
 mod memberships;
 mod page_set;
@@ -26,6 +27,9 @@ pub use dropped::{Dropped, DroppedName, REMEMBERED_MAX, RecordNumber};
 pub use entry::{Entry, EntryState, Extra, TreeId, Unlisted};
 pub use incarnation::Incarnation;
 pub use joining::Joined;
+pub use log_hash::{
+    HASH_VERSION, HashPoint, LogHash, LogHashes, POINT_MESSAGES, SEGMENT_MESSAGES, is_in_same_segment,
+};
 pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, MemberHash, Members};
 pub use page_set::PageSet;
 pub use retired::Retired;

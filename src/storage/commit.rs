@@ -9,7 +9,7 @@ use crate::state::{Applied, TreeId};
 use crate::storage::codec::{self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
-use crate::storage::store::Store;
+use crate::storage::store::{HashCommit, Store};
 use crate::types::{Sequence, Timestamp};
 
 /// Everything that a batch writes to disk.
@@ -35,6 +35,8 @@ pub struct Commit {
     pub jobs_rejected: u64,
     /// Rejects before this place are deleted.
     pub rejects_kept_from: Option<(Sequence, u32)>,
+    /// The hash of the log at the applied sequence; `None` where no other replica could compare it.
+    pub hashes: Option<HashCommit>,
 }
 
 impl Store {
@@ -73,6 +75,9 @@ impl Store {
             // RocksDB does this in the background.
             let (from, to) = (keys::reject(Sequence(0), 0), keys::reject(sequence, index));
             batch.delete_range_cf(log, from, to);
+        }
+        if let Some(hashes) = &commit.hashes {
+            self.put_hashes(&mut batch, commit.applied.sequence, hashes);
         }
         let meta = Meta {
             format_version: FORMAT_VERSION,

@@ -27,7 +27,7 @@ pub enum StorageError {
     OtherShards { path: PathBuf, found: u16, wanted: u16 },
     /// The directory cannot be trusted. Nothing was changed.
     #[error(
-        "{} is damaged: {what}; restore the whole directory from a copy. Or, with --nats, move the data directory away and start with an empty one, which is filled from the streams as far as they reach back (if their beginning was purged, start once with --accept-gap for each shard)",
+        "{} is damaged: {what}; restore the whole directory from a copy. Or, with --nats and another node that owns the shard, remove the shard's directory and start: the node fetches a copy. Or, with --nats, move the data directory away and start with an empty one, which is filled from the streams as far as they reach back (if their beginning was purged, start once with --accept-gap for each shard)",
         path.display()
     )]
     Damaged { path: PathBuf, what: String },

@@ -12,6 +12,9 @@
 //!   05 sequence:u64 index:u32       parked job, as format 1 kept them
 //!   06 line:u32 sequence:u64 index:u32   parked job
 //!   07                              place of the last reject that was published: sequence:u64 index:u32
+//!   08                              the running hash of the log
+//!   09 sequence:u64                 a hash of the log that is kept
+//!   0a                              that another replica's hash differs
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
 //!   11 tree:u32 page:u32            member page: handle → words
@@ -33,6 +36,9 @@ pub const METADATA: u8 = 0x04;
 pub const PARKED: u8 = 0x05;
 pub const PARKED_IN_LINE: u8 = 0x06;
 pub const REJECTS_PUBLISHED: u8 = 0x07;
+pub const LOG_HASH: u8 = 0x08;
+pub const HASH_POINT: u8 = 0x09;
+pub const DIVERGENCE: u8 = 0x0a;
 pub const DICTIONARY_PAGE: u8 = 0x10;
 pub const MEMBER_PAGE: u8 = 0x11;
 pub const EXTRA: u8 = 0x12;
@@ -123,6 +129,27 @@ pub fn rejects_published() -> [u8; 1] {
     [REJECTS_PUBLISHED]
 }
 
+#[must_use]
+pub fn log_hash() -> [u8; 1] {
+    [LOG_HASH]
+}
+
+#[must_use]
+pub fn hash_point(sequence: Sequence) -> [u8; 9] {
+    join([HASH_POINT], sequence.0.to_be_bytes())
+}
+
+/// The sequence of a hash point's key.
+#[must_use]
+pub fn sequence_of_point(key: &[u8]) -> Option<Sequence> {
+    key.get(1..)?.try_into().ok().map(|bytes| Sequence(u64::from_be_bytes(bytes)))
+}
+
+#[must_use]
+pub fn divergence() -> [u8; 1] {
+    [DIVERGENCE]
+}
+
 /// The prefix of all keys of a line of parked jobs.
 #[must_use]
 pub fn of_line(line: u32) -> [u8; 5] {
@@ -187,6 +214,9 @@ mod tests {
         assert_eq!(parked_in_line(line, Sequence(3), 4), join::<5, 12, 17>([0x06, 4, 3, 2, 1], place));
         assert_eq!(of_line(line), [0x06, 4, 3, 2, 1]);
         assert_eq!(rejects_published(), [0x07]);
+        assert_eq!(log_hash(), [0x08]);
+        assert_eq!(hash_point(Sequence(3)), [0x09, 0, 0, 0, 0, 0, 0, 0, 3]);
+        assert_eq!(divergence(), [0x0a]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);
         assert_eq!(extra(TreeId(9), Handle(10)), [0x12, 0, 0, 0, 9, 0, 0, 0, 10]);
@@ -203,6 +233,8 @@ mod tests {
         let key = parked_in_line(0x0403_0201, place.0, place.1);
         assert_eq!((line_of(&key), place_in_stream(&key)), (Some(0x0403_0201), Some(place)));
         assert_eq!(place_in_stream(&key[..12]), None);
+        assert_eq!(sequence_of_point(&hash_point(place.0)), Some(place.0));
+        assert_eq!(sequence_of_point(&hash_point(place.0)[..8]), None);
         let key = metadata(TreeId(0x0102_0304), b"p42");
         assert_eq!(tree_and_member(&key), Some((TreeId(0x0102_0304), &b"p42"[..])));
         assert_eq!(tree_and_member(&key[..4]), None);

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::storage::error::StorageError;
-use crate::storage::files::{MARKER, Marker, has_marker, holds_a_database, marked_shards};
-use crate::types::{ShardId, decimal};
+use crate::storage::files::{
+    DataLayout, MARKER, Marker, Stage, has_marker, holds_a_database, is_of_a_database, marked_layout,
+};
+use crate::types::{ShardId, ShardSet, decimal};
 
 /// The file of a data directory into which a snapshot is being put: some shards may be those of before, and
 /// others those of the snapshot. `snapshot` writes and removes it.
@@ -41,12 +43,20 @@ pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
     Ok(highest.map_or(0, |highest| highest.saturating_add(1)))
 }
 
-/// How many shards a data directory has had in service; `None` if it is new, or was made by a version that
-/// did not record that.
+/// How many shards the service of a data directory has; see [`known_layout`].
+///
+/// # Errors
+/// As [`known_layout`].
+pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
+    Ok(known_layout(data_dir)?.map(|layout| layout.shards))
+}
+
+/// Which shards a data directory has had in service; `None` if it is new, or was made by a version that did
+/// not record that.
 ///
 /// # Errors
 /// When it cannot be read, is from a newer ranktree, or a restore was interrupted.
-pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
+pub fn known_layout(data_dir: &Path) -> Result<Option<DataLayout>, StorageError> {
     check_directory(data_dir)?;
     let path = data_dir.join(RESTORING);
     match path.try_exists() {
@@ -54,7 +64,7 @@ pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
         Ok(true) => return Err(StorageError::HalfRestored(data_dir.to_owned())),
         Err(error) => return Err(StorageError::Io { path, error }),
     }
-    marked_shards(data_dir)
+    marked_layout(data_dir)
 }
 
 /// Whether a directory is a data directory, or a shard's directory, by its marker.
@@ -79,8 +89,11 @@ fn check_directory(data_dir: &Path) -> Result<(), StorageError> {
 /// When the marker is gone.
 pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError> {
     let path = shard_directory(data_dir, shard);
-    if known_shards(data_dir)?.is_none() || !holds_a_database(&path)? || has_marker(&path)? {
+    if known_shards(data_dir)?.is_none() || !holds_a_database(&path)? {
         return Ok(());
+    }
+    if has_marker(&path)? {
+        return if has_lost(data_dir, shard)? { Err(StorageError::Empty(path)) } else { Ok(()) };
     }
     Err(StorageError::damaged(
         &path,
@@ -91,6 +104,45 @@ pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError>
             data_dir.join(MARKER).display()
         ),
     ))
+}
+
+/// Whether a shard has no data although the data directory had it in service once: its directory
+/// is gone or empty, or a start has made a new one since, which waits for a copy of another node's data.
+///
+/// # Errors
+/// When that cannot be told.
+pub fn has_lost(data_dir: &Path, shard: ShardId) -> Result<bool, StorageError> {
+    let path = shard_directory(data_dir, shard);
+    if !known_layout(data_dir)?.is_some_and(|known| known.own.contains(shard)) {
+        return Ok(false);
+    }
+    Ok(!holds_a_database(&path)?
+        || Marker::read(&path)?.is_some_and(|marker| {
+            marker.damage.is_none() && marker.stage == Stage::Created && marker.floor().applied == 0
+        }))
+}
+
+/// Removes the shard that a start has made in the place of a lost one, as far as it is still empty.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn remove_in_place_of_lost(data_dir: &Path, shard: ShardId) -> Result<(), StorageError> {
+    let path = shard_directory(data_dir, shard);
+    if !has_lost(data_dir, shard)? || !holds_a_database(&path)? {
+        return Ok(());
+    }
+    let failed = |error| StorageError::Io { path: path.clone(), error };
+    let is_rocksdbs = |name: &str| is_of_a_database(name) || name == "LOCK" || name.starts_with("LOG");
+    for entry in std::fs::read_dir(&path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name().to_str().is_some_and(is_rocksdbs) {
+            std::fs::remove_file(entry.path()).map_err(failed)?;
+        }
+    }
+    // Whatever else is there is not the shard's.
+    let _ = std::fs::remove_dir(path.join("staging"));
+    let _ = std::fs::remove_dir(&path);
+    Ok(())
 }
 
 /// The origin of a shard's data.
@@ -117,15 +169,16 @@ pub fn filled_from(data_dir: &Path, shard: ShardId) -> Result<FilledFrom, Storag
     })
 }
 
-/// The first of this many shards that has no directory.
+/// The first of these shards that has no directory.
 #[must_use]
-pub fn missing_shard(data_dir: &Path, shards: u16) -> Option<ShardId> {
-    (0..shards).map(ShardId).find(|id| !shard_directory(data_dir, *id).exists())
+pub fn missing_shard(data_dir: &Path, shards: &ShardSet) -> Option<ShardId> {
+    shards.iter().find(|id| !shard_directory(data_dir, *id).exists())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::{StorageResources, Store, mark_layout};
 
     #[test]
     fn file_in_the_place_of_the_data_directory_is_refused_with_advice() {
@@ -136,6 +189,36 @@ mod tests {
             assert!(said.contains("is not a directory; give the directory"), "{said}");
         }
         assert_eq!(shards_in(&file.path().with_extension("none")).expect("nothing is there yet"), 0);
+    }
+
+    #[test]
+    fn a_shard_made_in_place_of_a_lost_one_is_known_and_can_be_taken_away() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let resources = StorageResources::new(1 << 20, 1);
+        let open = |shard| {
+            Store::open(&shard_directory(folder.path(), ShardId(shard)), ShardId(shard), 2, &resources)
+                .expect("it opens")
+        };
+        let lost = |shard| has_lost(folder.path(), ShardId(shard)).expect("readable");
+        for shard in 0..2 {
+            let mut store = open(shard);
+            assert!(!lost(shard), "a first start makes all shards");
+            store.mark_in_service().expect("the disk takes it");
+        }
+        mark_layout(folder.path(), &DataLayout::all(2)).expect("the disk takes it");
+        assert!(!lost(0) && !lost(1));
+        let path = shard_directory(folder.path(), ShardId(1));
+        std::fs::remove_dir_all(&path).expect("it is there");
+        assert!(!lost(0) && lost(1));
+        drop(open(1));
+        assert!(lost(1), "the next start knows");
+        assert!(matches!(check_marked(folder.path(), ShardId(1)), Err(StorageError::Empty(_))));
+        for shard in 0..2 {
+            remove_in_place_of_lost(folder.path(), ShardId(shard)).expect("the disk takes it");
+        }
+        assert!(!path.exists() && !lost(0));
+        open(1).mark_in_service().expect("the disk takes it");
+        assert!(!lost(1), "as a copy is marked");
     }
 
     #[test]
@@ -153,6 +236,6 @@ mod tests {
         );
         assert_eq!(count(&["shard-000"]), 1);
         assert_eq!(count(&["shard-012"]), 13);
-        assert_eq!(missing_shard(folder.path(), 13), Some(ShardId(1)));
+        assert_eq!(missing_shard(folder.path(), &ShardSet::first(13)), Some(ShardId(1)));
     }
 }

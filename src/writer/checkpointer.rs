@@ -101,6 +101,14 @@ impl Checkpointer {
         self.changes += changes;
     }
 
+    /// The shard was replaced by another one, whose log holds so many changes after its last checkpoint. If
+    /// it has any, a checkpoint is due: what a start says that it needs of the stream goes by the last one.
+    pub fn begin_anew(&mut self, changes: u64) {
+        let now = Instant::now();
+        self.changes = changes;
+        self.last_began_at = now.checked_sub(self.policy.interval).unwrap_or(now);
+    }
+
     /// Whether a checkpoint should begin as soon as the gate admits it.
     #[must_use]
     pub fn is_due(&self, members: u64) -> bool {

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+use crate::state::{HashPoint, LogHash, LogHashes};
+use crate::storage::codec::Divergence;
 use crate::types::Sequence;
 use crate::writer::queue_room::{QueueLevel, QueueRoom};
 
@@ -50,6 +52,19 @@ impl fmt::Display for ShardState {
     }
 }
 
+/// Another replica has another hash of the same log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diverged {
+    pub found: Divergence,
+    /// What happened and what to do, for status and the log.
+    pub reason: String,
+}
+
+struct Found {
+    diverged: Arc<Diverged>,
+    halts: bool,
+}
+
 /// Written by a shard's writer, read by everyone.
 pub struct Health {
     state: RwLock<ShardState>,
@@ -66,8 +81,23 @@ pub struct Health {
     checkpoint_wanted: AtomicU64,
     queue_room: RwLock<Option<Arc<QueueRoom>>>,
     damage: RwLock<Option<Arc<str>>>,
+    copying: RwLock<Option<Arc<CopyProgress>>>,
+    /// The hashes of the log, up to what readers see.
+    hashes: RwLock<LogHashes>,
+    found: RwLock<Option<Found>>,
+    replicas_differing: AtomicU64,
+    accepted_through: AtomicU64,
     /// How far the shard's time is ahead of this node's clock.
     seconds_ahead: AtomicU64,
+}
+
+/// How far a copy of another node's data is.
+#[derive(Debug)]
+pub struct CopyProgress {
+    /// The node that gives it.
+    pub from: String,
+    pub bytes: AtomicU64,
+    pub bytes_total: u64,
 }
 
 impl Default for Health {
@@ -83,6 +113,11 @@ impl Default for Health {
             checkpoint_wanted: AtomicU64::new(0),
             queue_room: RwLock::default(),
             damage: RwLock::default(),
+            copying: RwLock::default(),
+            hashes: RwLock::default(),
+            found: RwLock::default(),
+            replicas_differing: AtomicU64::new(0),
+            accepted_through: AtomicU64::new(0),
             seconds_ahead: AtomicU64::new(0),
         }
     }
@@ -195,6 +230,68 @@ impl Health {
     pub fn note_time_ahead(&self, seconds: u64) -> bool {
         let before = self.seconds_ahead.swap(seconds, Ordering::Relaxed);
         before <= SECONDS_AHEAD_MAX && seconds > SECONDS_AHEAD_MAX
+    }
+
+    /// How far the copy of another node's data is that the shard waits for, if one is being fetched.
+    #[must_use]
+    pub fn copying(&self) -> Option<Arc<CopyProgress>> {
+        self.copying.read().clone()
+    }
+
+    pub fn set_copying(&self, copying: Option<Arc<CopyProgress>>) {
+        *self.copying.write() = copying;
+    }
+
+    /// The hashes of the log, for other replicas to compare.
+    #[must_use]
+    pub fn hashes(&self) -> LogHashes {
+        self.hashes.read().clone()
+    }
+
+    pub fn set_hashes(&self, hashes: LogHashes) {
+        *self.hashes.write() = hashes;
+    }
+
+    pub fn advance_hashes(&self, running: LogHash, kept: &[HashPoint]) {
+        self.hashes.write().advance(running, kept);
+    }
+
+    /// That another replica has another hash of the same log, if that halts the shard.
+    #[must_use]
+    pub fn divergence(&self) -> Option<Arc<Diverged>> {
+        self.found.read().as_ref().filter(|found| found.halts).map(|found| Arc::clone(&found.diverged))
+    }
+
+    /// That a replica was found to differ, whether it halts this one or not.
+    #[must_use]
+    pub fn found(&self) -> Option<Arc<Diverged>> {
+        self.found.read().as_ref().map(|found| Arc::clone(&found.diverged))
+    }
+
+    /// # Arguments
+    /// `halts`: whether it halts this replica. It does not if this one was mended since.
+    pub fn set_found(&self, found: Option<Diverged>, halts: bool) {
+        *self.found.write() = found.map(|diverged| Found { diverged: Arc::new(diverged), halts });
+    }
+
+    /// How many other replicas have another hash of the same log.
+    #[must_use]
+    pub fn replicas_differing(&self) -> u64 {
+        self.replicas_differing.load(Ordering::Relaxed)
+    }
+
+    pub fn set_replicas_differing(&self, count: u64) {
+        self.replicas_differing.store(count, Ordering::Relaxed);
+    }
+
+    /// The operator has said of what was applied up to this sequence that it is right here.
+    #[must_use]
+    pub fn accepted_through(&self) -> Sequence {
+        Sequence(self.accepted_through.load(Ordering::Relaxed))
+    }
+
+    pub fn set_accepted_through(&self, sequence: Sequence) {
+        self.accepted_through.store(sequence.0, Ordering::Relaxed);
     }
 
     /// How full the queue was when it was last checked; `None` before the first check, or for a queue that

@@ -3,7 +3,8 @@
 //! - `writer_loop`: [`Writer`], the loop over the five verbs; show is the end of `process_batch`
 //! - `source`: what fetch gives: jobs that are decoded already. The sources are in `queue`
 //! - `plan`: what a batch changes; `decide`: what one operation does to one entry
-//! - commit is `storage::commit`; `reopen`: what follows when it fails
+//! - commit is `storage::commit`; `reopen`: what follows when it fails; `install`:
+//!   goes on from a copy of another node's data
 //! - `apply`: steps of a plan, put into the state in memory
 //! - `outcome`: what came of a job, for the client that waits
 //! - `registry`: which boards there are; `parking`, `order`, `wanted`: jobs whose board is unknown yet
@@ -28,6 +29,7 @@ mod registry;
 mod reject_log;
 mod reject_retention;
 
+mod install;
 mod reopen;
 mod writer_loop;
 
@@ -35,7 +37,7 @@ pub use apply::apply;
 pub use checkpoint_gate::CheckpointGate;
 pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
-pub use health::{Health, ShardState};
+pub use health::{CopyProgress, Diverged, Health, ShardState};
 pub use outcome::{
     BoardOutcome, CommitFailed, JobOutcome, MessageOutcome, ParkedOutcome, ShardRanking, UnparkedOutcome,
 };
@@ -46,7 +48,8 @@ pub use registry::{BoardLookup, DefineRefused, Defined, MAX_BOARDS, RegisteredBo
 pub use reject_log::RejectLog;
 pub use reject_retention::RejectRetention;
 pub use source::{
-    BadJob, BatchLimits, Fetched, JobSource, Message, OriginChanged, Outcome, OutcomeSender, Payload,
+    BadJob, BatchLimits, CopyToInstall, Fetched, JobSource, Message, OriginChanged, Outcome, OutcomeSender,
+    Payload,
 };
 pub use wanted::WantedBoards;
 pub use writer_loop::Writer;

@@ -154,6 +154,11 @@ impl Parking {
         }
     }
 
+    /// Takes the clients that wait for outcomes of parked jobs.
+    pub fn take_waiters(&mut self) -> Vec<OutcomeWaiter> {
+        self.waiters.drain().map(|(_, waiter)| waiter).collect()
+    }
+
     /// How many jobs are parked.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::state_lock::Purpose;
-use crate::storage::{ExpectedCounts, StorageError, Store, replay};
+use crate::storage::{ExpectedCounts, Reopened, StorageError, Store, replay};
 use crate::types::Sequence;
 use crate::writer::health::ShardState;
 use crate::writer::outcome::CommitFailed;
@@ -53,6 +53,11 @@ impl BatchWaiters {
         waiting
     }
 
+    /// Those that wait for parked jobs.
+    pub(super) fn of_parked(jobs: Vec<OutcomeWaiter>) -> Self {
+        Self { messages: Vec::new(), jobs }
+    }
+
     /// Answers the clients that wait for messages: the outcome is unknown.
     pub(super) fn fail_messages(&mut self, reason: &str) {
         for (_, answer) in self.messages.drain(..) {
@@ -61,7 +66,7 @@ impl BatchWaiters {
         }
     }
 
-    fn fail_all(&mut self, reason: &str) {
+    pub(super) fn fail_all(&mut self, reason: &str) {
         self.fail_messages(reason);
         self.jobs.drain(..).for_each(|waiter| fail_waiter(waiter, reason));
     }
@@ -115,7 +120,7 @@ impl<S: JobSource> Writer<S> {
             }
         }
         tracing::info!(shard = %self.id, "the store was reopened after a failed commit");
-        self.health.set_state(self.source.state());
+        self.health.set_state(self.state());
     }
 
     pub(super) fn close_store(&self) {
@@ -139,7 +144,7 @@ impl<S: JobSource> Writer<S> {
     /// `waiting`: the clients that wait for the failed batch. None are left on success; redelivered messages
     /// bring theirs with them.
     fn try_reopen(&mut self, waiting: &mut BatchWaiters) -> Result<(), StorageError> {
-        let store = (self.reopen)()?;
+        let store = (self.reopen)(Reopened::Same)?;
         // The failed batch may be on disk after all, so everything committed is replayed.
         let applied = {
             let mut shard = self.shard.write(Purpose::Start);
@@ -184,7 +189,7 @@ impl<S: JobSource> Writer<S> {
 
     /// Refuses messages that arrive while nothing can be written, instead of letting their clients wait
     /// indefinitely. Returns whether the source has ended, so that reopening is no longer needed.
-    fn refuse_messages(&mut self, reason: &str, pause: Duration) -> bool {
+    pub(super) fn refuse_messages(&mut self, reason: &str, pause: Duration) -> bool {
         if self.source.needs_sync() {
             let until = Instant::now() + pause;
             while let Some(left) = until.checked_duration_since(Instant::now()) {

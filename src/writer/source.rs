@@ -8,6 +8,7 @@ use tokio::sync::oneshot;
 use crate::board::Definition;
 use crate::job::{Job, Reject};
 use crate::state::{Applied, Incarnation, RecordNumber, TrimPoint};
+use crate::storage::StorageError;
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::writer::health::ShardState;
 use crate::writer::outcome::{CommitFailed, MessageOutcome};
@@ -136,6 +137,16 @@ pub struct OriginChanged {
     pub done: oneshot::Sender<()>,
 }
 
+/// A checked copy of the shard, which waits to be put in the place of what the writer has.
+pub struct CopyToInstall {
+    /// The applied sequence that it holds.
+    pub applied: Sequence,
+    /// Puts its files in place. It is called while the store is closed, and again after a failure.
+    pub put_in_place: Box<dyn FnMut() -> Result<(), StorageError> + Send>,
+    /// Told once the shard goes on from the copy. Dropped if the copy was not needed any more.
+    pub done: oneshot::Sender<()>,
+}
+
 /// A shard's queue, read by its one writer, on the writer's own thread.
 pub trait JobSource: Send {
     /// Positions the source right after `applied`. Called once before the first fetch, and after every
@@ -160,6 +171,12 @@ pub trait JobSource: Send {
     /// Whether the source has ended. Does not fetch.
     fn has_ended(&self) -> bool {
         false
+    }
+
+    /// A copy of the shard that is to replace what the writer has, if the queue no longer holds what comes
+    /// after the applied sequence. It is given once.
+    fn copy_to_install(&mut self) -> Option<CopyToInstall> {
+        None
     }
 
     /// The identity of the queue, which is stored with what was applied from it.

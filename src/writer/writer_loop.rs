@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use crate::job::JobPlace;
-use crate::state::{Applied, Retired};
+use crate::state::{Applied, LogHashes, Retired};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{Meta, ParkedRecord};
-use crate::storage::{Commit, ParkedLine, StorageError, Store, StoreSlot};
+use crate::storage::{Commit, HashCommit, ParkedLine, Reopened, StorageError, Store, StoreSlot};
 use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
 use crate::wire;
 use crate::writer::apply::apply;
@@ -31,6 +31,8 @@ use crate::writer::source::{Fetched, JobSource, Message, OriginChanged};
 const FETCH_WAIT: Duration = Duration::from_millis(500);
 /// The same while a full queue waits for a checkpoint: publishers are blocked until it completes.
 const FETCH_WAIT_CHECKPOINT_WANTED: Duration = Duration::from_millis(25);
+/// How often a shard that another replica's hash has halted looks whether it may go on.
+const DIVERGED_WAIT: Duration = Duration::from_millis(100);
 /// Members of dropped boards that are released per iteration of the loop: about 20 µs.
 const RELEASED_PER_ITERATION: usize = 128;
 /// Up to this many entries of dropped boards are freed on the writer's thread; more get a thread of their
@@ -51,12 +53,15 @@ pub struct Writer<S> {
     pub started: watch::Sender<bool>,
     pub checkpointer: Checkpointer,
     /// Opens the shard's directory again.
-    pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
+    pub reopen: Box<dyn Fn(Reopened) -> Result<Store, StorageError> + Send>,
     pub gauges: Gauges,
     /// Parked jobs, if definitions come through the queue.
     pub parking: Option<Parking>,
     /// The effective time of the last committed message; see [`Plan::time`].
     pub time: Timestamp,
+    /// The hashes of the log, as of the last commit. They are computed where there are streams, which other
+    /// nodes may apply too.
+    pub hashes: LogHashes,
     /// Which rejects are kept.
     pub rejects_kept: RejectRetention,
     /// Logs rejections, at a limited rate.
@@ -74,9 +79,18 @@ impl<S: JobSource> Writer<S> {
             return;
         }
         self.applied.send_replace(applied.sequence);
-        self.health.set_state(self.source.state());
+        self.health.set_state(self.state());
         self.started.send_replace(true);
         loop {
+            if self.health.divergence().is_some() {
+                self.update_shard_state();
+                self.run_maintenance();
+                if self.source.has_ended() {
+                    break;
+                }
+                std::thread::sleep(DIVERGED_WAIT);
+                continue;
+            }
             let asked = Instant::now();
             let messages = match self.source.fetch(self.source.limits(), self.fetch_wait()) {
                 Fetched::Batch(messages) => messages,
@@ -97,6 +111,9 @@ impl<S: JobSource> Writer<S> {
             if let Err(interrupted) = done {
                 self.reopen_with_retries(interrupted);
             }
+            if let Some(copy) = self.source.copy_to_install() {
+                self.install_copy(copy);
+            }
             self.update_shard_state();
             self.run_maintenance();
         }
@@ -114,6 +131,8 @@ impl<S: JobSource> Writer<S> {
         };
         let meta = store.meta().map_err(|error| error.to_string())?;
         self.time = meta.as_ref().map_or(self.time, Meta::time);
+        self.hashes = store.log_hashes(applied.sequence).map_err(|error| error.to_string())?;
+        self.health.set_hashes(self.hashes.clone());
         if let Some(mut parking) = self.parking.take() {
             let loaded = self.load_parking(&mut parking, &store);
             self.parking = Some(parking);
@@ -150,9 +169,17 @@ impl<S: JobSource> Writer<S> {
         Ok(())
     }
 
+    /// The source's state, unless another replica differs.
+    pub(super) fn state(&self) -> ShardState {
+        match self.health.divergence() {
+            Some(diverged) => ShardState::Halted(diverged.reason.clone()),
+            None => self.source.state(),
+        }
+    }
+
     /// Takes over the source's state, which may have changed with the connection to the queue.
     fn update_shard_state(&mut self) {
-        let state = self.source.state();
+        let state = self.state();
         if self.health.state() != state {
             match &state {
                 ShardState::Live => tracing::info!(shard = %self.id, "the shard is live"),
@@ -198,8 +225,15 @@ impl<S: JobSource> Writer<S> {
         let arrived = self.gauges.note_batch(&messages, waited);
         let mut plan = self.plan(messages);
         self.parking = plan.parking.take();
+        let hash = plan.hash.take();
         let planned = Instant::now();
-        let (steps, committed) = self.commit(plan)?;
+        let hashes = hash.as_ref().map(|(running, kept)| HashCommit {
+            running: *running,
+            kept: kept.clone(),
+            // If the commit fails, they are loaded from disk again.
+            dropped: self.hashes.advance(*running, kept),
+        });
+        let (steps, committed) = self.commit(plan, hashes)?;
         let committed_at = Instant::now();
         if let Some(parking) = &mut self.parking {
             parking.note_committed();
@@ -220,6 +254,9 @@ impl<S: JobSource> Writer<S> {
             self.applied.send_replace(sequence);
             answers.send();
         }
+        if let Some((running, kept)) = hash {
+            self.health.advance_hashes(running, &kept);
+        }
         self.health.set_last_sequence(committed.sequence.0);
         self.gauges.record_batch(&committed, &arrived, started, planned, committed_at);
         Ok(())
@@ -237,6 +274,7 @@ impl<S: JobSource> Writer<S> {
             shards: self.shards,
             registry: &self.registry,
             time: self.time,
+            hash: parking.as_ref().map(|_| self.hashes.running),
             read_parked: &read_parked,
         };
         planner.plan(messages, parking)
@@ -244,7 +282,11 @@ impl<S: JobSource> Writer<S> {
 
     /// Writes the batch. On failure nothing has been applied, and the waiting clients get an error, unless
     /// the queue will redeliver the messages.
-    fn commit(&mut self, plan: Plan) -> Result<(Vec<PlannedStep>, Committed), BatchFailed> {
+    fn commit(
+        &mut self,
+        plan: Plan,
+        hashes: Option<HashCommit>,
+    ) -> Result<(Vec<PlannedStep>, Committed), BatchFailed> {
         let jobs_rejected = self.health.jobs_rejected() + count(plan.rejects.len());
         let committed = Committed {
             sequence: plan.applied.sequence,
@@ -266,6 +308,7 @@ impl<S: JobSource> Writer<S> {
             unparked: plan.unparked,
             stream: self.source.stream(),
             jobs_rejected,
+            hashes,
         };
         let write = || self.store.get().and_then(|store| store.commit(&commit, self.source.needs_sync()));
         let is_unreadable = plan.unreadable.is_some();

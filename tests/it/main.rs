@@ -6,6 +6,8 @@
 //!   damaged or disks are full
 //! - [`exactness`]: ranks, tokens, removals and rejections follow from the jobs exactly
 //! - [`nats`]: streams, boards, permissions and outages with a real nats-server
+//! - [`cluster`]: several nodes: what they ask each other, and reads through nodes that own some shards
+//! - [`disturbed_cluster`]: several nodes, while nodes and servers are killed, frozen, cut off and emptied
 //! - [`http`]: the API, who may use it, and clients that do not behave
 //! - [`cli`]: the other subcommands, and settings
 //! - [`operations`]: metrics, dashboards, containers, secrets, snapshots
@@ -20,6 +22,9 @@ mod support;
 mod durability;
 mod exactness;
 mod nats;
+
+mod cluster;
+mod disturbed_cluster;
 
 mod http;
 

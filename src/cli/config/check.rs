@@ -8,7 +8,7 @@ use rustix::fs::{Access, access};
 use crate::config::{NamedPath, ServeConfig, Settings};
 use crate::credential_files::{CredentialFiles, CredentialFilesError};
 use crate::storage::{FilledFrom, StorageError, filled_from, known_shards, shards_in};
-use crate::types::ShardId;
+use crate::types::{ShardId, ShardSet};
 
 /// What cannot be used, one line each.
 pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
@@ -33,10 +33,18 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
 /// What the data directory holds that these settings do not fit. Asks its markers only, which a service that
 /// runs does not lock.
 fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
-    let (folder, wanted) = (config.data_dir.display(), config.shards);
+    let folder = config.data_dir.display();
     let found = known_shards(&config.data_dir)?.unwrap_or(shards_in(&config.data_dir)?);
     if found == 0 {
         return Ok(None);
+    }
+    // With --own, the number may be left to the directory and the streams.
+    let wanted = config.shards.or(config.own.is_none().then_some(1)).unwrap_or(found);
+    if let Some(beyond) = config.own.as_ref().and_then(ShardSet::highest).filter(|own| own.0 >= found) {
+        return Ok(Some(format!(
+            "own: {folder} is one of {found} shards, numbered from 0, so there is no shard {beyond}; name \
+             shards that there are, or another directory"
+        )));
     }
     if found != wanted {
         return Ok(Some(format!(

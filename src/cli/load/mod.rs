@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::ArgAction;
+use clap::{ArgAction, ValueEnum};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::Failure;
@@ -14,7 +14,7 @@ use crate::cli::client::{BaseUrl, load_tls_roots};
 use crate::config::duration;
 use crate::config::{ClientArgs, ConfigError, FileArgs, NatsAccessArgs, check_prefix};
 use crate::job::Op;
-use crate::loadgen::{self, Distribution, OpMix, Plan, Spec, Target};
+use crate::loadgen::{self, Distribution, OpMix, Plan, Spec, Target, Via};
 use crate::types::BoardName;
 use progress::Progress;
 
@@ -32,6 +32,8 @@ Examples:
   50,000 jobs per second, some members more popular than others, and measuring when readers see the jobs:
     ranktree load --nats nats://127.0.0.1:4222 --rate 50000 --distribution zipf \\
         --visible --read-url http://127.0.0.1:8080 --duration 1m --warmup 5s
+  As requests to the write service, 50 at a time, each answered with what came of it:
+    ranktree load --nats nats://127.0.0.1:4222 --via service --in-flight 50
   Over HTTP, with nine reads for each write:
     ranktree load --url http://127.0.0.1:8080 --read-ratio 0.9 --connections 100
   A service with TLS and tokens; the token needs the scope write:
@@ -72,6 +74,11 @@ pub struct Args {
     /// With --nats: the number of shards; read from the streams if absent
     #[arg(long, value_name = "N", env = "RANKTREE_SHARDS")]
     pub shards: Option<u16>,
+
+    /// With --nats: where messages go: into the streams of their shards, or as requests to the nodes' write
+    /// service, which answers once they are applied
+    #[arg(long, value_enum, value_name = "WAY", env = "RANKTREE_LOAD_VIA", default_value = "stream")]
+    pub via: ViaArg,
 
     /// With --nats: the service that reads are sent to, and that is asked how many jobs it applied and
     /// rejected
@@ -174,6 +181,13 @@ pub struct Args {
     pub file: FileArgs,
 }
 
+/// Where messages go over NATS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ViaArg {
+    Stream,
+    Service,
+}
+
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let plan = plan(args)?;
     let boards = plan.spec.boards.clone();
@@ -265,6 +279,10 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             prefix: args.prefix.clone(),
             shards: args.shards,
             in_flight: usize::try_from(args.in_flight)?,
+            via: match args.via {
+                ViaArg::Stream => Via::Stream,
+                ViaArg::Service => Via::Service,
+            },
         }
     } else {
         return Err(

@@ -21,6 +21,8 @@ pub struct Begun {
     snapshot: String,
     version: String,
     taken_at: String,
+    /// Absent from services that always have every shard.
+    shard_count: Option<u16>,
     shards: Vec<Copied>,
 }
 
@@ -110,7 +112,8 @@ impl Begun {
             shards.push(ManifestShard { shard, applied_sequence, stream: stream.clone(), files });
         }
         let (snapshot, taken_at) = (self.snapshot.clone(), self.taken_at.clone());
-        Ok(Manifest::new(snapshot, taken_at, self.version.clone(), shards))
+        let shard_count = self.shard_count.or(u16::try_from(shards.len()).ok()).unwrap_or_default();
+        Ok(Manifest::new(snapshot, taken_at, self.version.clone(), shard_count, shards))
     }
 
     fn piece(&self, service: &Reader, shard: u16, file: &Listed, offset: u64) -> Result<Vec<u8>, Failure> {

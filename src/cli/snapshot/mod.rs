@@ -76,7 +76,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 fn tell(args: &Args, manifest: &Manifest, started: Instant) {
+    let layout = manifest.layout();
     println!("shards      {:>12}", HumanCount(u64::from(manifest.shard_count)).to_string());
+    if !layout.own.is_first(layout.shards) {
+        println!(
+            "of those    {:>12}, which is what the node owns; take one of the other nodes, too",
+            layout.own
+        );
+    }
     println!("files       {:>12}", HumanCount(crate::types::count(manifest.files().count())).to_string());
     println!("size        {:>12}", HumanBytes(manifest.bytes()).to_string());
     println!("seconds     {:>12.2}", started.elapsed().as_secs_f64());

@@ -122,7 +122,7 @@ pub fn components() -> Value {
         "partial": query(
             "partial",
             &json!({"type": "boolean", "default": false}),
-            "Whether the answer may leave out shards that do not answer. As long as one node holds all shards, no answer leaves any out."
+            "Whether the answer may leave out shards that no node answers for. `missing` names them then. Without it the answer is 503 `shard_unavailable`, because a sum without a shard is a wrong rank."
         ),
         "profile": query(
             "profile",

@@ -106,7 +106,12 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind(
         "shard_unavailable",
         &[503],
-        "a shard takes no writes at the moment, or its rejects cannot be read; `detail` says why",
+        "no node answers for a shard, or a shard takes no writes at the moment, or its rejects cannot be read; `detail` says why, and `shards` names shards that no node answers for",
+    ),
+    kind(
+        "shard_not_owned",
+        &[503],
+        "the request takes a node that owns the shards that `shards` names; `/v1/status` lists their owners",
     ),
     kind(
         "shard_damaged",
@@ -165,6 +170,7 @@ pub const READ: &[(u16, &str)] = &[
     (422, "unknown_shard"),
     (422, "unsupported"),
     (422, "unsupported_window"),
+    (503, "shard_unavailable"),
     (504, "not_yet_applied"),
 ];
 
@@ -173,6 +179,7 @@ pub const WRITE: &[(u16, &str)] = &[
     (422, "bad_parameter"),
     (422, "malformed"),
     (503, "shard_unavailable"),
+    (503, "shard_not_owned"),
     (503, "queue_full"),
     (503, "commit_unknown"),
     (503, "commit_failed"),

@@ -70,14 +70,6 @@ pub fn write_answer_start<A>(object: &mut Object<'_>, board: &str, answer: &Answ
     object.count("total", answer.total);
 }
 
-/// The end of the answers of reads, and of a definition. The answer about one entry has `as_of` in the entry.
-pub fn write_answer_end(object: &mut Object<'_>, as_of: &AsOf, stale: bool) {
-    object.plain("as_of", as_of);
-    if stale {
-        object.bool("stale", true);
-    }
-}
-
 pub fn entries(object: &mut Object<'_>, entries: &[Listed]) {
     object.array("entries", entries, |out, entry| {
         let mut object = Object::begin(out);

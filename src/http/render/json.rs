@@ -68,6 +68,17 @@ impl<'a> Object<'a> {
         array(self.name(name), items, item);
     }
 
+    /// Writes the members of another object, given as JSON.
+    pub fn members(&mut self, object: &str) {
+        let inside = object.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+        let Some(inside) = inside.map(str::trim).filter(|inside| !inside.is_empty()) else { return };
+        if !self.empty {
+            self.out.push(b',');
+        }
+        self.empty = false;
+        self.out.extend_from_slice(inside.as_bytes());
+    }
+
     pub fn end(self) {
         self.out.push(b'}');
     }

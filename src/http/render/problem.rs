@@ -14,7 +14,7 @@ use crate::query::ReadError;
 use crate::queue::NotPublished;
 use crate::queue::nats::BoardRefused;
 use crate::snapshot::SnapshotError;
-use crate::types::{Malformed, quoted};
+use crate::types::{Malformed, ShardId, quoted};
 use crate::wire::json_words;
 use crate::writer::DefineRefused;
 
@@ -261,6 +261,30 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_unavailable", detail).retry_after(1)
     }
 
+    /// No node answered for these shards.
+    pub fn missing_shards(shards: &[ShardId]) -> Self {
+        let named: Vec<String> = shards.iter().map(ToString::to_string).collect();
+        let detail = format!("no node answers for shard {}; try again in a moment", named.join(", "));
+        Self::shard_unavailable(detail).with_shards(shards)
+    }
+
+    /// The request needs shards that this node does not own, and cannot have other nodes do it.
+    pub fn shards_not_owned(what: &str, shards: &[ShardId]) -> Self {
+        let named: Vec<String> = shards.iter().map(ToString::to_string).collect();
+        let detail = format!(
+            "this node does not own shard {}, and {what} takes a node that does; GET /v1/status lists the \
+             owners of each shard",
+            named.join(", ")
+        );
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_not_owned", detail).with_shards(shards)
+    }
+
+    fn with_shards(self, shards: &[ShardId]) -> Self {
+        let mut members = b"\"shards\":".to_vec();
+        json::array(&mut members, shards, |out, shard| json::unsigned(out, u64::from(shard.0)));
+        self.with(members)
+    }
+
     /// Damaged files do not mend by themselves: the answer does not ask the client to try again.
     pub fn shard_damaged(detail: String) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_damaged", detail)
@@ -341,12 +365,10 @@ impl From<ReadError> for Problem {
     fn from(why: ReadError) -> Self {
         match &why {
             ReadError::Unavailable(shards) => {
-                let mut members = b"\"shards\":".to_vec();
-                json::array(&mut members, shards, |out, shard| {
-                    json::unsigned(out, u64::from(shard.shard.0));
-                });
-                Self::shard_unavailable(format!("a shard does not answer: {why}")).with(members)
+                let ids: Vec<ShardId> = shards.iter().map(|shard| shard.shard).collect();
+                Self::shard_unavailable(format!("a shard does not answer: {why}")).with_shards(&ids)
             }
+            ReadError::NotYetApplied(_) => Self::not_yet_applied(),
             ReadError::KeptChanging(_) => Self::shard_unavailable(why.to_string()),
         }
     }
@@ -373,6 +395,7 @@ impl From<BoardRefused> for Problem {
         match why {
             BoardRefused::Refused(why) => why.into(),
             BoardRefused::NotPublished(why) => why.into(),
+            BoardRefused::OverLimit { .. } => Self::too_many_boards(why.to_string()),
             BoardRefused::Unknown => Self::unknown_board(),
             BoardRefused::Unavailable(detail) => Self::shard_unavailable(detail),
             BoardRefused::Late => Self::not_yet_applied(),
@@ -394,8 +417,13 @@ impl From<NotPublished> for Problem {
     }
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+impl Problem {
+    pub fn status(&self) -> u16 {
+        self.status.as_u16()
+    }
+
+    /// The body of the answer.
+    pub fn to_json(&self) -> Vec<u8> {
         let mut body = Vec::with_capacity(256);
         let mut problem = Object::begin(&mut body);
         problem.text("type", &format!("urn:ranktree:problem:{}", self.code));
@@ -404,13 +432,19 @@ impl IntoResponse for Problem {
         problem.text("code", self.code);
         problem.text("detail", &self.detail);
         problem.end();
-        if let Some(more) = self.more.filter(|more| !more.is_empty()) {
+        if let Some(more) = self.more.as_ref().filter(|more| !more.is_empty()) {
             body.pop();
             body.push(b',');
             body.extend(more);
             body.push(b'}');
         }
-        let mut response = body_response(self.status, PROBLEM_JSON, body);
+        body
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = body_response(self.status, PROBLEM_JSON, self.to_json());
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
         }

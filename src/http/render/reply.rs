@@ -60,6 +60,11 @@ impl Reply {
         self.body.capacity()
     }
 
+    /// The body alone.
+    pub fn into_body(self) -> Vec<u8> {
+        self.body
+    }
+
     pub fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }

@@ -7,18 +7,19 @@
 //! its metadata is recalled as far as it is still there.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::http::api::Api;
+use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::job::MAX_METADATA_BYTES;
 use crate::query::{
-    Answer, BoardRead, ConsistentAnswer, EntryChange, OfBoard, ShardsRead, VisitEntries, fill_metadata,
-    fill_unchanged_metadata, missing_metadata, read, with_metadata,
+    Answer, BoardRead, ConsistentAnswer, EntryChange, OfBoard, ReadOptions, ShardsRead, VisitEntries,
+    fill_metadata, fill_unchanged_metadata, missing_metadata, read, with_metadata,
 };
-use crate::types::{AsOf, BoardName, Sequence, ShardId};
+use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
 
 /// Entries whose metadata is read at once. It is mostly cached in memory, and handing over to another thread
 /// costs more.
@@ -33,16 +34,27 @@ impl Call {
     /// When a parameter is not as it should be, or the wait is too long.
     pub async fn read_params(&self, known: &[&str]) -> Result<Params<'_>, Problem> {
         let params = Params::parse_read(self.query(), known)?;
-        if let Some((token, timeout)) = params.after()? {
-            self.wait_until(&token, timeout).await?;
+        let (after, partial) = (params.after()?, params.flag("partial")?);
+        if after.is_some() || partial {
+            let (after, deadline) = match after {
+                Some((token, timeout)) => {
+                    let deadline = Instant::now() + timeout;
+                    self.wait_until(&token, deadline).await?;
+                    (token, Some(deadline))
+                }
+                None => (AsOf::default(), None),
+            };
+            // A handler reads its parameters once.
+            let _ = self.read_options.set(ReadOptions { partial, after, deadline });
         }
         Ok(params)
     }
 
-    async fn wait_until(&self, token: &AsOf, timeout: Duration) -> Result<(), Problem> {
-        let deadline = tokio::time::Instant::now() + timeout;
-        let shard = |id: &ShardId| self.api.node.shards.get(id.index());
-        if token.0.iter().any(|(id, _)| shard(id).is_none()) {
+    /// Waits for the shards that this node owns. The reads wait for the others.
+    async fn wait_until(&self, token: &AsOf, deadline: Instant) -> Result<(), Problem> {
+        let deadline = tokio::time::Instant::from_std(deadline);
+        let shard = |id: &ShardId| self.api.node.owned(*id);
+        if token.0.iter().any(|(id, _)| id.0 >= self.api.node.shard_count()) {
             return Err(Problem::unknown_shard());
         }
         let lacks = |(id, sequence): &&(ShardId, Sequence)| {
@@ -65,13 +77,77 @@ impl Call {
         self.in_progress.admit()
     }
 
+    /// Reads, with the options of the request, and notes what it has seen of the shards.
+    ///
+    /// # Errors
+    /// When some shard does not reply, or what was asked for kept changing.
+    pub async fn ask_shards<R: ShardsRead>(&self, asked: &R) -> Result<R::Answer, Problem> {
+        const DEFAULTS: &ReadOptions =
+            &ReadOptions { partial: false, after: AsOf(Vec::new()), deadline: None };
+        let options = self.read_options.get().unwrap_or(DEFAULTS);
+        let reply = read(&self.api.node, &self.api.registry, asked, options).await?;
+        if reply.is_stale || !reply.missing.is_empty() {
+            self.seen.lock().is_stale |= reply.is_stale;
+            self.note_missing(&reply.missing);
+        }
+        Ok(reply.answer)
+    }
+
+    /// Notes that shards have no part in the answer.
+    pub fn note_missing(&self, shards: &[ShardId]) {
+        let missing = &mut self.seen.lock().missing;
+        missing.extend_from_slice(shards);
+        missing.sort_unstable();
+        missing.dedup();
+    }
+
+    /// Refuses an answer that one shard alone could have given, if that shard has no part in it: what it
+    /// holds is unknown, and not absent.
+    ///
+    /// # Errors
+    /// When the member's home shard did not reply.
+    pub fn check_home_replied(&self, member: &MemberId) -> Result<(), Problem> {
+        let home = self.api.node.home_of(member);
+        if self.seen.lock().missing.contains(&home) { Err(Problem::missing_shards(&[home])) } else { Ok(()) }
+    }
+
+    /// Whether the member's home shard has a part in the answer.
+    pub fn home_replied(&self, member: &MemberId) -> bool {
+        self.check_home_replied(member).is_ok()
+    }
+
+    /// Writes what the answer was exact at, and what it lacks.
+    pub fn write_answer_end(&self, object: &mut Object<'_>, as_of: &AsOf) {
+        object.plain("as_of", as_of);
+        self.write_freshness(object);
+    }
+
+    /// Writes that the answer may be behind, or lacks shards, if that is so.
+    pub fn write_freshness(&self, object: &mut Object<'_>) {
+        let seen = self.seen.lock();
+        // An answer from memory is as old as the shards are now; of remote ones, the replies said it.
+        if seen.is_stale || (self.api.node.remote.is_none() && self.api.node.is_stale()) {
+            object.bool("stale", true);
+        }
+        drop(seen);
+        self.write_missing(object);
+    }
+
+    /// Writes which shards have no part in the answer, if there are any.
+    pub fn write_missing(&self, object: &mut Object<'_>) {
+        let seen = self.seen.lock();
+        if !seen.missing.is_empty() {
+            object.array("missing", &seen.missing, |out, shard| json::unsigned(out, u64::from(shard.0)));
+        }
+    }
+
     /// Asks the board of the path for what needs no disk: counts.
     ///
     /// # Errors
     /// When there is no such board, or some shard does not reply.
     pub async fn ask<R: BoardRead>(&self, asked: R) -> Result<Answer<R::Answer>, Problem> {
         let started = Instant::now();
-        let answer = read(&self.api.node, &self.api.registry, &self.of_board(asked)?).await?;
+        let answer = self.ask_shards(&self.of_board(asked)?).await?;
         self.record_read(started);
         answer.ok_or_else(Problem::unknown_board)
     }
@@ -104,7 +180,7 @@ impl Call {
         R: ShardsRead<Answer: ConsistentAnswer> + 'static,
     {
         let started = Instant::now();
-        let mut answer = read(&self.api.node, &self.api.registry, &asked).await?;
+        let mut answer = self.ask_shards(&asked).await?;
         let missing = missing_metadata(&mut answer);
         let is_filled =
             missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(&self.api.node, &mut answer));

@@ -13,7 +13,7 @@ use crate::http::guard::admission::BodyBytes;
 use crate::http::render::problem::Problem;
 
 /// The longest body, in bytes.
-const BODY_BYTES_MAX: usize = 1 << 20;
+pub const BODY_BYTES_MAX: usize = 1 << 20;
 /// What most bodies stay below, in bytes.
 const BODY_BYTES_EXPECTED: usize = 16 << 10;
 /// How long a body may take that is thrown away.

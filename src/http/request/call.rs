@@ -1,8 +1,9 @@
 //! A request, all of it read: what its handler works with.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::body::Body;
+use parking_lot::Mutex;
 
 use crate::access::Grant;
 use crate::http::api::Api;
@@ -13,7 +14,8 @@ use crate::http::render::problem::Problem;
 use crate::http::request::body;
 use crate::http::request::head::Head;
 use crate::http::request::metrics::RouteMetrics;
-use crate::types::{BoardName, MemberId};
+use crate::query::ReadOptions;
+use crate::types::{BoardName, MemberId, ShardId};
 
 /// A request, all of it read.
 pub struct Call {
@@ -27,6 +29,18 @@ pub struct Call {
     /// What the request takes of what all requests share, until its answer is written.
     pub in_progress: Arc<InProgress>,
     pub metrics: Arc<RouteMetrics>,
+    /// How the request's reads treat shards that do not reply; not set: the defaults.
+    pub(super) read_options: OnceLock<ReadOptions>,
+    /// What the request's reads have seen of the shards.
+    pub(super) seen: Mutex<SeenShards>,
+}
+
+/// What a request's reads have seen of the shards.
+#[derive(Debug, Default)]
+pub(super) struct SeenShards {
+    /// Those that have no part in the answer.
+    pub(super) missing: Vec<ShardId>,
+    pub(super) is_stale: bool,
 }
 
 impl Call {
@@ -46,7 +60,17 @@ impl Call {
             return Err(Problem::path_not_utf8());
         }
         let in_progress = Arc::new(InProgress::new(&api.admission));
-        Ok(Self { api, head, grant, body, _body_bytes: body_bytes, in_progress, metrics })
+        Ok(Self {
+            api,
+            head,
+            grant,
+            body,
+            _body_bytes: body_bytes,
+            in_progress,
+            metrics,
+            read_options: OnceLock::new(),
+            seen: Mutex::default(),
+        })
     }
 
     /// The request's permit, for work that goes on by itself.

@@ -47,7 +47,7 @@ impl<'a> Params<'a> {
     }
 
     /// As [`Params::parse`] for a read, which also takes `window`, `after`, `timeout_ms`, `partial` and
-    /// `profile`. These are checked here; the caller waits for `after`.
+    /// `profile`. These are checked here; the caller waits for `after` and minds `partial`.
     ///
     /// # Errors
     /// As [`Params::parse`]; for another window than `all`; for profiles, which are not there yet.
@@ -61,7 +61,7 @@ impl<'a> Params<'a> {
         if let Some(window) = params.get("window").filter(|window| *window != "all") {
             return Err(Problem::unsupported_window(window));
         }
-        // A node holds all shards, so its answers are never partial.
+        // As above: the caller does what it says.
         params.flag("partial")?;
         if params.flag("profile")? {
             return Err(Problem::unsupported("profiles are not supported yet"));

@@ -18,8 +18,8 @@ use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{Params, board_name};
 use crate::http::writes::boards::{define, drop_board};
 use crate::http::writes::options::read_wait;
-use crate::query::{Answer, OfBoard, TotalOnly, TotalsOf, read};
-use crate::types::{AsOf, BoardName};
+use crate::query::{Answer, OfBoard, ReadError, ReadOptions, ReadReply, TotalOnly, TotalsOf, read};
+use crate::types::{AsOf, BoardName, ShardId};
 
 fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, total: u64) {
     object.text("board", name);
@@ -34,7 +34,7 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
     let answer = call.ask(TotalOnly).await?;
     Ok(Reply::object(|object| {
         write_board(object, call.board(), &answer.definition, answer.total);
-        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
+        call.write_answer_end(object, &answer.as_of);
     }))
 }
 
@@ -49,7 +49,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     let mut boards = call.api.registry.page_after(cursor.as_ref(), limit + 1, allowed);
     let next = boards.get(limit).and_then(|_| boards.get(limit - 1)).map(|(name, _)| name.clone());
     boards.truncate(limit);
-    let (totals, as_of) = read(&call.api.node, &call.api.registry, &TotalsOf(&boards)).await?;
+    let (totals, as_of) = call.ask_shards(&TotalsOf(&boards)).await?;
     Ok(Reply::sized(boards.len() * 240 + 200, |object| {
         object.array("boards", boards.iter().zip(&totals), |out, ((name, known), total)| {
             let mut object = Object::begin(out);
@@ -60,7 +60,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
             Some(name) => object.text("next_cursor", name.as_str()),
             None => object.null("next_cursor"),
         }
-        fields::write_answer_end(object, &as_of, call.api.is_stale());
+        call.write_answer_end(object, &as_of);
     }))
 }
 
@@ -80,7 +80,8 @@ pub async fn put(call: Call) -> Result<Reply, Problem> {
     let reply = Reply::object(|object| {
         write_board(object, name.as_str(), &defined.definition, defined.total);
         object.plain("token", &defined.token);
-        fields::write_answer_end(object, &defined.as_of, call.api.is_stale());
+        call.note_missing(&defined.missing);
+        call.write_answer_end(object, &defined.as_of);
     });
     Ok(reply.with_status(if defined.created { StatusCode::CREATED } else { StatusCode::OK }))
 }
@@ -90,8 +91,10 @@ struct DefinedBoard {
     created: bool,
     token: AsOf,
     definition: Arc<Definition>,
+    /// Entries on the shards that told, in which `missing` have no part.
     total: u64,
     as_of: AsOf,
+    missing: Vec<ShardId>,
 }
 
 /// Defines a board, unless it is one too many for the token.
@@ -105,24 +108,32 @@ async fn define_within_limit(
     grant: Option<Arc<Grant>>,
 ) -> Result<DefinedBoard, Problem> {
     let _in_order = api.board_changes.lock().await;
-    if let Some(grant) = grant {
-        check_board_limit(&api.registry, &grant, std::slice::from_ref(&name))?;
+    if let Some(grant) = &grant {
+        check_board_limit(&api.registry, grant, std::slice::from_ref(&name))?;
     }
-    let (created, token) = define(&api, &name, definition.clone()).await?;
+    let (created, token) = define(&api, &name, definition.clone(), grant.as_deref()).await?;
     // The lock keeps this node from beginning a drop: one that waits for its turn must not make this answer
     // "unknown board".
     let asked = OfBoard { board: name.clone(), read: TotalOnly };
-    let defined = match read(&api.node, &api.registry, &asked).await? {
-        Some(answer) => {
+    // The board is defined, whether or not all shards can tell how many entries it has.
+    let options = ReadOptions { partial: true, ..ReadOptions::default() };
+    let unread = |missing, as_of: AsOf| (None, missing, as_of);
+    let (answer, missing, as_of) = match read(&api.node, &api.registry, &asked, &options).await {
+        Ok(ReadReply { answer: Some(answer), missing, .. }) => {
             let Answer { as_of, definition, total, .. } = answer;
-            DefinedBoard { created, token, definition, total, as_of }
+            (Some((definition, total)), missing, as_of)
+        }
+        Err(ReadError::Unavailable(shards)) => {
+            unread(shards.into_iter().map(|shard| shard.shard).collect(), token.clone())
         }
         // Another node has dropped the board since: the answer is of the moment before.
-        None => {
-            DefinedBoard { created, as_of: token.clone(), token, definition: Arc::new(definition), total: 0 }
-        }
+        Ok(ReadReply { answer: None, .. })
+        | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new(), token.clone()),
     };
-    Ok(defined)
+    let (definition, total) = answer.unwrap_or_else(|| (Arc::new(definition), 0));
+    // A board that is new has no entries anywhere.
+    let missing = if created { Vec::new() } else { missing };
+    Ok(DefinedBoard { created, token, definition, total, as_of, missing })
 }
 
 pub async fn delete(call: Call) -> Result<Reply, Problem> {

@@ -6,9 +6,12 @@ use crate::http::render::json::Object;
 use crate::query::ShardHandle;
 use crate::queue::ThisNode;
 use crate::queue::nats::{KnownNode, OwnedShard};
+use crate::types::ShardId;
 
 /// The state of a shard on a node that is silent.
 const SILENT: &str = "silent";
+/// The state of a shard that no node is known to own.
+const NO_OWNER: &str = "no_owner";
 /// The state of a shard on a node that has not said it.
 const UNKNOWN: &str = "unknown";
 
@@ -40,38 +43,58 @@ pub fn write_nodes(object: &mut Object<'_>, api: &Api, others: &[KnownNode]) {
 }
 
 /// The nodes that own a shard, this one first.
+///
+/// # Arguments
+/// `own`: the shard and its lag, if this node owns it.
 pub fn write_owners(
     object: &mut Object<'_>,
     this: &ThisNode,
-    (shard, lag): (&ShardHandle, u64),
+    shard: ShardId,
+    own: Option<(&ShardHandle, u64)>,
     others: &[KnownNode],
 ) {
-    let of_shard = |node: &&KnownNode| node.shards.iter().any(|owned| owned.shard == shard.id);
-    let others = others.iter().filter(of_shard).map(Some);
-    let owners: Vec<Option<&KnownNode>> = std::iter::once(None).chain(others).collect();
+    let others = owners(shard, others).map(Some);
+    let owners: Vec<_> = own.iter().map(|_| None).chain(others).collect();
     object.array("owners", &owners, |out, owner| {
         let mut object = Object::begin(out);
-        if let Some(node) = owner {
-            let owned = node.shards.iter().find(|owned| owned.shard == shard.id);
+        if let Some((node, owned)) = owner {
             write_owned(&mut object, node, owned);
-        } else {
+        } else if let Some((shard, lag)) = own {
             object.text("node", this.name.as_str());
             object.text("state", shard.health.state().name());
             object.count("applied_sequence", shard.applied.borrow().0);
             object.count("lag", lag);
             object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
+            let hash = shard.health.hashes().running.point().map(|point| point.to_string());
+            optional(&mut object, "hash", hash.as_deref());
         }
         object.end();
     });
 }
 
-fn write_owned(object: &mut Object<'_>, node: &KnownNode, owned: Option<&OwnedShard>) {
+/// The state of a shard on the other nodes: the best of its owners'.
+pub fn best_state(shard: ShardId, others: &[KnownNode]) -> &str {
+    const BEST_FIRST: [&str; 4] = ["live", "catching_up", "halted", SILENT];
+    let states: Vec<&str> = owners(shard, others).map(|(node, owned)| state_on(node, owned)).collect();
+    let best = BEST_FIRST.into_iter().find(|state| states.contains(state));
+    best.or(states.first().copied()).unwrap_or(NO_OWNER)
+}
+
+fn owners(shard: ShardId, others: &[KnownNode]) -> impl Iterator<Item = (&KnownNode, &OwnedShard)> {
+    others.iter().filter_map(move |node| Some((node, node.shards.iter().find(|owned| owned.shard == shard)?)))
+}
+
+fn state_on<'a>(node: &KnownNode, owned: &'a OwnedShard) -> &'a str {
+    if node.is_alive { owned.state.as_deref().unwrap_or(UNKNOWN) } else { SILENT }
+}
+
+fn write_owned(object: &mut Object<'_>, node: &KnownNode, owned: &OwnedShard) {
     object.text("node", node.name.as_str());
-    let said = owned.and_then(|owned| owned.state.as_deref());
-    object.text("state", if node.is_alive { said.unwrap_or(UNKNOWN) } else { SILENT });
-    count_or_null(object, "applied_sequence", owned.and_then(|owned| owned.applied));
-    count_or_null(object, "lag", owned.and_then(|owned| owned.lag));
-    count_or_null(object, "checkpoint_sequence", owned.and_then(|owned| owned.checkpoint));
+    object.text("state", state_on(node, owned));
+    count_or_null(object, "applied_sequence", owned.applied);
+    count_or_null(object, "lag", owned.lag);
+    count_or_null(object, "checkpoint_sequence", owned.checkpoint);
+    optional(object, "hash", owned.hash.as_deref());
 }
 
 fn optional(object: &mut Object<'_>, name: &str, text: Option<&str>) {

@@ -79,6 +79,6 @@ fn page(call: &Call, answer: &Answer<Page>, with_reached: bool) -> Reply {
             fields::entries(object, &answer.body.entries);
         }
         fields::next_cursor(object, call.board(), answer.body.next.as_ref());
-        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
+        call.write_answer_end(object, &answer.as_of);
     })
 }

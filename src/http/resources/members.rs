@@ -27,13 +27,12 @@ pub const NEIGHBOURS: u64 = 4;
 pub async fn get(call: Call) -> Result<Reply, Problem> {
     call.read_params(&[]).await?;
     let member = call.member()?;
-    let answer = call.ask_entries(MemberOf { member }).await?;
+    let answer = call.ask_entries(MemberOf { member: member.clone() }).await?;
+    call.check_home_replied(&member)?;
     let entry = answer.body.ok_or_else(Problem::unknown_member)?;
     Ok(Reply::object(|object| {
         fields::entry(object, call.board(), &entry, &answer.as_of);
-        if call.api.is_stale() {
-            object.bool("stale", true);
-        }
+        call.write_freshness(object);
     }))
 }
 
@@ -45,12 +44,13 @@ pub async fn around(call: Call) -> Result<Reply, Problem> {
         fill: params.flag("fill")?,
     };
     let member = call.member()?;
-    let mut answer = call.ask_entries(AroundMember { member, around: asked }).await?;
+    let mut answer = call.ask_entries(AroundMember { member: member.clone(), around: asked }).await?;
+    call.check_home_replied(&member)?;
     let entries = answer.body.take().ok_or_else(Problem::unknown_member)?;
     Ok(Reply::sized(entries.len() * 160 + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
         fields::entries(object, &entries);
-        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
+        call.write_answer_end(object, &answer.as_of);
     }))
 }
 
@@ -75,8 +75,10 @@ pub async fn lookup(call: Call) -> Result<Reply, Problem> {
             object.end();
         });
         let not_found = answer.body.not_found.iter().filter_map(|index| named.get(*index));
+        // Where the shard did not reply, it is unknown whether the member is there.
+        let not_found = not_found.filter(|member| call.home_replied(member));
         object.array("not_found", not_found, |out, member| json::text(out, member.as_str()));
-        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
+        call.write_answer_end(object, &answer.as_of);
     }))
 }
 
@@ -175,6 +177,7 @@ pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
         BoardSelection::All { after, limit: BATCH_MAX, prefixes }
     };
     let answer = call.ask_with_metadata(MemberOnBoards { member: id, boards }).await?;
+    call.check_home_replied(&member)?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
         object.text("member", member.as_str());
         object.text("window", fields::WINDOW);
@@ -188,6 +191,6 @@ pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
             Some(TreeId(place)) => object.plain("next_cursor", &place.to_string()),
             None => object.null("next_cursor"),
         }
-        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
+        call.write_answer_end(object, &answer.as_of);
     }))
 }

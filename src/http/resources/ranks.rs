@@ -36,7 +36,7 @@ pub async fn of_score(call: Call) -> Result<Reply, Problem> {
         object.text("board", call.board());
         object.text("window", fields::WINDOW);
         fields::rank(object, &score, &ranked.standing, &ranked.shards);
-        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
+        call.write_answer_end(object, &answer.as_of);
     }))
 }
 
@@ -57,7 +57,7 @@ pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
             fields::rank(&mut object, score, &ranked.standing, &ranked.shards);
             object.end();
         });
-        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
+        call.write_answer_end(object, &answer.as_of);
     }))
 }
 
@@ -83,7 +83,7 @@ pub async fn score_at(call: Call) -> Result<Reply, Problem> {
         object.text("board", call.board());
         object.text("window", fields::WINDOW);
         place(object, &score, &standing);
-        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
+        call.write_answer_end(object, &answer.as_of);
     }))
 }
 
@@ -127,7 +127,7 @@ pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
             }
             object.end();
         });
-        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
+        call.write_answer_end(object, &answer.as_of);
     }))
 }
 
@@ -151,7 +151,7 @@ pub async fn count(call: Call) -> Result<Reply, Problem> {
         write_bound(object, "min", min);
         write_bound(object, "max", max);
         object.count("count", answer.body);
-        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
+        call.write_answer_end(object, &answer.as_of);
     }))
 }
 
@@ -176,7 +176,7 @@ pub async fn histogram(call: Call) -> Result<Reply, Problem> {
         });
         object.count("below", answer.body.below);
         object.count("above", answer.body.above);
-        fields::write_answer_end(object, &answer.as_of, call.api.is_stale());
+        call.write_answer_end(object, &answer.as_of);
     }))
 }
 

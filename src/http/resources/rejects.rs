@@ -36,13 +36,20 @@ struct Page {
 
 pub async fn list(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["shard", "reason", "limit", "cursor"]).await?;
-    let shards = call.api.node.shard_count();
-    let filters = RejectFilters { shard: shard_of(&params, shards)?, reason: reason_of(&params)? };
+    let count = call.api.node.shard_count();
+    let filters = RejectFilters { shard: shard_of(&params, count)?, reason: reason_of(&params)? };
+    let (shards, others): (Vec<ShardId>, Vec<ShardId>) =
+        filters.shards(count).partition(|shard| call.api.node.owned(*shard).is_some());
+    // They are on the disks of the shards' owners.
+    if shards.is_empty() || !(others.is_empty() || params.flag("partial")?) {
+        return Err(Problem::shards_not_owned("listing its rejects", &others));
+    }
+    call.note_missing(&others);
     let limit = params.bounded("limit", REJECTS, 1, PAGE_MAX)?;
     let limit = usize::try_from(limit).unwrap_or(READ_BEYOND);
     let before = match params.get("cursor").filter(|text| !text.is_empty()) {
         None => None,
-        Some(text) => Some(filters.read_cursor(text, shards).ok_or_else(Problem::bad_cursor_of_rejects)?),
+        Some(text) => Some(filters.read_cursor(text, &shards).ok_or_else(Problem::bad_cursor_of_rejects)?),
     };
     let started = Instant::now();
     // The most that it may come to, before any of it is read.
@@ -50,7 +57,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     let (api, grant) = (Arc::clone(&call.api), call.confined_to().cloned());
     let read = move || {
         let mut stores = Vec::new();
-        for shard in filters.shards(shards).filter_map(|shard| api.node.shards.get(shard.index())) {
+        for shard in shards.iter().filter_map(|shard| api.node.owned(*shard)) {
             stores.push(shard.store.get().map_err(|error| UnreadableRejects { shard: shard.id, error })?);
         }
         let limits =
@@ -82,6 +89,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
             Some(next) => object.text("next_cursor", &filters.cursor(next)),
             None => object.null("next_cursor"),
         }
+        call.write_missing(object);
     }))
 }
 

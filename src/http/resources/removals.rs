@@ -18,7 +18,7 @@ use crate::http::writes::options::read_wait;
 use crate::http::writes::publish::check_live;
 use crate::http::writes::trim::trim_board;
 use crate::query::{FindTrimPoint, TrimFrom};
-use crate::types::BoardName;
+use crate::types::{BoardName, ShardId};
 use crate::wire::lenient::{score_of, unsigned_of};
 
 /// The most characters that are shown of a value that is refused.
@@ -102,6 +102,11 @@ pub async fn trim(call: Call) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let (api, name) = (&call.api, call.board_name()?);
     let start = parse_trim_start(&call.body)?;
+    // Each shard's entries are walked in memory.
+    let others: Vec<ShardId> = api.node.not_owned().collect();
+    if !others.is_empty() {
+        return Err(Problem::shards_not_owned("a trim", &others));
+    }
     check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
     if let Some(boards) = &api.boards_stream {
         let due = boards.drops_before(api.node.shards.iter().map(|shard| (shard.id, &name)));

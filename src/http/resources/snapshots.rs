@@ -40,15 +40,18 @@ pub async fn begin(call: Call) -> Result<Reply, Problem> {
     let taken = call.api.offload.read_disk(call.permit(), copy).await?;
     let taken = taken.map_err(|why| failed(&why))?;
     call.log_change("a snapshot was begun");
-    Ok(Reply::sized(SHARD_BYTES * taken.shards.len(), |object| write(object, &taken))
+    let shard_count = call.api.node.shard_count();
+    Ok(Reply::sized(SHARD_BYTES * taken.shards.len(), |object| write(object, shard_count, &taken))
         .with_status(StatusCode::CREATED))
 }
 
-fn write(object: &mut Object<'_>, taken: &TakenSnapshot) {
+fn write(object: &mut Object<'_>, shard_count: u16, taken: &TakenSnapshot) {
     object.text("snapshot", &taken.id);
     object.text("version", env!("CARGO_PKG_VERSION"));
     object.text("taken_at", &taken.taken_at);
     object.count("expires_seconds", IDLE.as_secs());
+    // Of all nodes: this one may own fewer.
+    object.count("shard_count", u64::from(shard_count));
     object.array("shards", &taken.shards, |out, shard| {
         let ShardCopy { shard, applied, stream, files } = shard;
         let mut object = Object::begin(out);

@@ -11,6 +11,7 @@ use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::http::resources::known_nodes;
 use crate::query::ShardHandle;
+use crate::queue::nats::KnownNode;
 use crate::state_lock::Purpose;
 use crate::types::ShardId;
 use crate::writer::{QueueLevel, QueueRoom};
@@ -27,10 +28,16 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
         let others = call.api.peers.as_ref().map(|peers| peers.all()).unwrap_or_default();
         object.text("node", call.api.this_node.name.as_str());
         known_nodes::write_nodes(object, &call.api, &others);
-        object.array("shards", &call.api.node.shards, |out, shard| {
+        object.array("shards", call.api.node.all_shards(), |out, id| {
             let mut object = Object::begin(out);
-            write_shard(&call.api, &mut object, shard);
-            known_nodes::write_owners(&mut object, &call.api.this_node, (shard, lag(shard)), &others);
+            let own = call.api.node.owned(id);
+            match own {
+                Some(shard) => write_shard(&call.api, &mut object, shard),
+                // Figures of other nodes are with their owners.
+                None => write_other_shard(&mut object, id, &others),
+            }
+            let own = own.map(|shard| (shard, lag(shard)));
+            known_nodes::write_owners(&mut object, &call.api.this_node, id, own, &others);
             object.end();
         });
     }))
@@ -104,8 +111,28 @@ pub fn write_shard(api: &Api, object: &mut Object<'_>, shard: &ShardHandle) {
     if api.publishers.of(shard.id).stores_before_apply() {
         object.count("parked", shard.health.jobs_parked());
         write_room(object, shard.health.queue_room().as_deref());
+        write_copying(object, shard);
     }
     object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
+}
+
+/// A shard that this node does not own.
+fn write_other_shard(object: &mut Object<'_>, shard: ShardId, others: &[KnownNode]) {
+    object.count("shard", u64::from(shard.0));
+    object.text("owner", "remote");
+    object.text("state", known_nodes::best_state(shard, others));
+    object.null("reason");
+    object.null("damage");
+}
+
+/// The copy of another node's data that is being fetched; null if none is.
+fn write_copying(object: &mut Object<'_>, shard: &ShardHandle) {
+    let Some(copy) = shard.health.copying() else { return object.null("copying") };
+    let mut copying = object.object("copying");
+    copying.text("from", &copy.from);
+    copying.count("bytes", copy.bytes.load(Ordering::Relaxed));
+    copying.count("total", copy.bytes_total);
+    copying.end();
 }
 
 /// How full the shard's stream is; null until it was looked at.

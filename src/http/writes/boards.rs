@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::access::Grant;
 use crate::board::Definition;
 use crate::http::api::Api;
 use crate::http::render::problem::Problem;
-use crate::http::writes::publish::{check_live, publish_to};
-use crate::query::{CountAll, OfBoard, ShardHandle, read};
+use crate::http::writes::publish::{check_every_shard, publish_to};
+use crate::query::{CountAll, OfBoard, ReadOptions, ShardHandle, read};
+use crate::queue::nats::BoardLimit;
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, ShardId};
@@ -21,12 +23,23 @@ pub struct Removed {
 /// Decides a definition and brings it to every shard that lacks it. The caller holds the lock on changes of
 /// boards. Returns whether the board is new.
 ///
+/// # Arguments
+/// `grant`: the client's token, if there is a limit to its boards. Without NATS the caller has counted them.
+///
 /// # Errors
 /// When the definition is refused, or a shard does not take it.
-pub async fn define(api: &Api, name: &BoardName, definition: Definition) -> Result<(bool, AsOf), Problem> {
-    check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
+pub async fn define(
+    api: &Api,
+    name: &BoardName,
+    definition: Definition,
+    grant: Option<&Grant>,
+) -> Result<(bool, AsOf), Problem> {
+    check_every_shard(api)?;
     if let Some(boards) = &api.boards_stream {
-        let (created, token) = boards.define(name, &definition).await?;
+        let most = grant.and_then(|grant| grant.max_boards).and_then(|most| usize::try_from(most).ok());
+        let prefixes = grant.and_then(|grant| grant.board_prefixes.clone());
+        let limit = most.map(|most| BoardLimit { prefixes, most });
+        let (created, token) = boards.define(name, &definition, limit.as_ref()).await?;
         return Ok((created, AsOf(token)));
     }
     let (created, known) = match api.registry.define(name, definition)? {
@@ -65,9 +78,10 @@ pub async fn define(api: &Api, name: &BoardName, definition: Definition) -> Resu
 pub async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Problem> {
     let _in_order = api.board_changes.lock().await;
     let shards: Vec<ShardId> = api.node.shards.iter().map(|shard| shard.id).collect();
-    check_live(&api, shards.iter().copied())?;
-    let entries = read(&api.node, &api.registry, &OfBoard { board: name.clone(), read: CountAll }).await?;
-    let entries = entries.ok_or_else(Problem::unknown_board)?.body;
+    check_every_shard(&api)?;
+    let asked = OfBoard { board: name.clone(), read: CountAll };
+    let entries = read(&api.node, &api.registry, &asked, &ReadOptions::default()).await?;
+    let entries = entries.answer.ok_or_else(Problem::unknown_board)?.body;
     let token = if let Some(boards) = &api.boards_stream {
         AsOf(boards.clear_board(&name).await?)
     } else {
@@ -92,7 +106,7 @@ pub async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Prob
 pub async fn drop_board(api: Arc<Api>, name: String) -> Result<AsOf, Problem> {
     let _in_order = api.board_changes.lock().await;
     let shards: Vec<ShardId> = api.node.shards.iter().map(|shard| shard.id).collect();
-    check_live(&api, shards.iter().copied())?;
+    check_every_shard(&api)?;
     let name = BoardName::new(&name).map_err(|_| Problem::unknown_board())?;
     if let Some(boards) = &api.boards_stream {
         return Ok(AsOf(boards.drop_board(&name).await?));

@@ -2,7 +2,7 @@
 //!
 //! Writers and the boards' stream create boards for jobs, and they do not know tokens. So such boards are
 //! defined here before the jobs are published, in order with all other definitions: of two requests at the
-//! same moment, only one gets the last board.
+//! same moment, on one node or two, only one gets the last board.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ async fn create(api: Arc<Api>, grant: Arc<Grant>, named: Vec<BoardName>) -> Resu
     let _in_order = api.board_changes.lock().await;
     // Some may have been created while this waited for the lock.
     for board in check_board_limit(&api.registry, &grant, &named)? {
-        match define(&api, board, Definition::default()).await {
+        match define(&api, board, Definition::default(), Some(&grant)).await {
             // Another node has created it, and not with the defaults: it exists, and the jobs can be
             // published.
             Err(problem) if problem.code() == BOARD_DIFFERS => {}

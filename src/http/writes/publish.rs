@@ -22,13 +22,14 @@ pub const COMMAND_BYTES: usize = 512;
 /// ready once the message is safe, or applied.
 pub type Publishing<'a, T> = Pin<Box<dyn Future<Output = Result<T, NotPublished>> + Send + 'a>>;
 
-/// Refuses writes while a shard cannot take them, before any of a request's messages is sent.
+/// Refuses writes while a shard of this node cannot take them, before any of a request's messages is sent.
+/// Shards of other nodes are not looked at: their streams take what is applied later.
 ///
 /// # Errors
 /// When one of the shards is not live.
 pub fn check_live(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Result<(), Problem> {
     for id in shards {
-        let Some(shard) = api.node.shards.get(id.index()) else { continue };
+        let Some(shard) = api.node.owned(id) else { continue };
         let state = shard.health.state();
         // A stream takes what its shard applies later, unless the shard has halted.
         let takes = match &state {
@@ -42,6 +43,18 @@ pub fn check_live(api: &Api, shards: impl IntoIterator<Item = ShardId>) -> Resul
         }
     }
     Ok(())
+}
+
+/// Refuses a change of boards while some shard cannot take it, on this node or on others: it takes effect on
+/// every shard, or is not made.
+///
+/// # Errors
+/// When a shard of this node is not live, or one of the others has no owner that is.
+pub fn check_every_shard(api: &Api) -> Result<(), Problem> {
+    check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
+    let Some(peers) = &api.peers else { return Ok(()) };
+    let missing: Vec<ShardId> = api.node.not_owned().filter(|shard| !peers.have_applying(*shard)).collect();
+    if missing.is_empty() { Ok(()) } else { Err(Problem::missing_shards(&missing)) }
 }
 
 /// Publishes messages, each shard's in their order, and waits for all of them. A message is sent before the
@@ -99,7 +112,7 @@ pub async fn publish_to(
     shards: &[ShardId],
     payload: impl Fn() -> Payload,
 ) -> Result<AsOf, Problem> {
-    let handles = shards.iter().filter_map(|id| api.node.shards.get(id.index()));
+    let handles = shards.iter().filter_map(|id| api.node.owned(*id));
     let publishings = handles.map(|shard| {
         let publishing = api.publishers.of(shard.id).store_command(payload(), COMMAND_BYTES);
         let publishing: Publishing<'_, Sequence> = Box::pin(publishing);

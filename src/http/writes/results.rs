@@ -1,15 +1,17 @@
 //! From outcomes of messages to the result of each job of a request. `query::outcome` adds what the writer of
 //! one shard cannot know: the counts of the others.
 
+use serde_json::value::RawValue;
+
 use crate::http::api::Api;
 use crate::http::request::ask::VisitChanges;
 use crate::http::writes::options::Detail;
 use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
 use crate::job::{Job, Metadata, Reject, Targets};
-use crate::query::{AddOtherShards, EntryChange, FoundOutcome, ReadError, ShardHandle, read};
+use crate::query::{AddOtherShards, EntryChange, FoundOutcome, ReadError, ReadOptions, ShardHandle, read};
 use crate::queue::NotPublished;
-use crate::types::{BoardName, MemberId};
+use crate::types::{BoardName, MemberId, ShardId};
 use crate::writer::{BoardOutcome, JobOutcome};
 
 /// Shards that are looked at under one hold of all of them. That takes half a millisecond or so, for which
@@ -29,6 +31,9 @@ pub enum JobResult {
     Changed {
         boards: Vec<(BoardName, bool)>,
         by_board: bool,
+        /// The request asked for entries, but their ranks are not known: these shards did not answer. Empty
+        /// if they did, and the entries kept changing meanwhile.
+        unranked: Option<Vec<ShardId>>,
     },
     /// A removal from every board: how many boards the member was on, and how many of them it changed.
     Everywhere {
@@ -37,6 +42,8 @@ pub enum JobResult {
     },
     /// It is stored, and waits for its board to be defined.
     Parked,
+    /// It is applied, and this is what its owner, another node, said of it: an object.
+    Remote(Box<RawValue>),
     /// It is stored, and the request does not wait until it is applied.
     Stored,
     /// Its message was refused, or a commit failed: that of its message, or of the batch that unparked it.
@@ -69,13 +76,18 @@ impl ReportedJob {
     }
 
     /// The result, where no other shard has to be asked; `None` where entries are reported.
-    fn without_entries(&self, boards: &[BoardOutcome]) -> Option<JobResult> {
+    ///
+    /// # Arguments
+    /// `unranked`: set if other shards were asked in vain.
+    fn without_entries(&self, boards: &[BoardOutcome], unranked: Option<&[ShardId]>) -> Option<JobResult> {
+        let changed = |by_board, unranked: Option<&[ShardId]>| JobResult::Changed {
+            boards: boards.iter().map(|board| (board.board.clone(), board.changed)).collect(),
+            by_board,
+            unranked: unranked.map(<[ShardId]>::to_vec),
+        };
         match self.kind {
-            ReportKind::Entries { .. } => None,
-            ReportKind::Changed { by_board } => Some(JobResult::Changed {
-                boards: boards.iter().map(|board| (board.board.clone(), board.changed)).collect(),
-                by_board,
-            }),
+            ReportKind::Entries { by_board } => unranked.map(|shards| changed(by_board, Some(shards))),
+            ReportKind::Changed { by_board } => Some(changed(by_board, None)),
             ReportKind::Everywhere => Some(JobResult::Everywhere {
                 boards: boards.len(),
                 changed: boards.iter().filter(|board| board.changed).count(),
@@ -84,22 +96,22 @@ impl ReportedJob {
     }
 }
 
-/// The results of a message's jobs.
-///
-/// # Errors
-/// When the other shards' counts cannot be had.
+/// The results of a message's jobs. Where the other shards' counts cannot be had, those of applied jobs are
+/// without their entries: what is applied must not be answered with an error.
 pub async fn message_results(
     api: &Api,
     home: &ShardHandle,
     indexes: &[usize],
     reported: &[ReportedJob],
-    outcome: Result<SettledMessage, NotPublished>,
-) -> Result<Vec<JobResult>, ReadError> {
-    let outcome = match outcome {
-        Ok(outcome) => outcome,
-        Err(why) => return Ok(indexes.iter().map(|_| JobResult::Failed(why.clone())).collect()),
+    outcome: SettledMessage,
+) -> Vec<JobResult> {
+    let (changes, unranked) = match changes_of(api, home, indexes, reported, &outcome).await {
+        Ok(changes) => (changes, None),
+        Err(ReadError::Unavailable(shards)) => {
+            (Vec::new(), Some(shards.iter().map(|shard| shard.shard).collect::<Vec<_>>()))
+        }
+        Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => (Vec::new(), Some(Vec::new())),
     };
-    let changes = changes_of(api, home, indexes, reported, &outcome).await?;
     let mut changes = changes.into_iter();
     let mut results = Vec::with_capacity(indexes.len());
     let mut sent = SentMetadata::default();
@@ -109,7 +121,7 @@ pub async fn message_results(
             (Ok((_, JobOutcome::Rejected(reject))), _) => JobResult::Rejected(reject),
             (Ok((_, JobOutcome::Parked(_))), _) => JobResult::Parked,
             (Ok((_, JobOutcome::Applied(boards))), Some(reported)) => {
-                if let Some(result) = reported.without_entries(&boards) {
+                if let Some(result) = reported.without_entries(&boards, unranked.as_deref()) {
                     results.push(result);
                     continue;
                 }
@@ -123,7 +135,21 @@ pub async fn message_results(
             (Ok((_, JobOutcome::Applied(_))), None) => continue,
         });
     }
-    Ok(results)
+    results
+}
+
+impl JobResult {
+    /// The same without entries.
+    pub fn without_entries(self) -> Self {
+        match self {
+            Self::Applied { changes, by_board } => Self::Changed {
+                boards: changes.into_iter().map(|change| (change.board, change.changed)).collect(),
+                by_board,
+                unranked: None,
+            },
+            other => other,
+        }
+    }
 }
 
 /// The changes of all jobs that report entries, in their order. Holds all shards for a part of them at a
@@ -147,7 +173,9 @@ async fn changes_of(
     let mut changes = Vec::with_capacity(found.len());
     let at_once = (LOOKS_PER_VIEW / usize::from(api.node.shard_count())).max(1);
     for found in found.chunks(at_once) {
-        changes.extend(read(&api.node, &api.registry, &AddOtherShards { home, found }).await?);
+        let asked = AddOtherShards { home, found };
+        let counted = read(&api.node, &api.registry, &asked, &ReadOptions::default()).await?;
+        changes.extend(counted.answer);
     }
     Ok(changes)
 }

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 
 use crate::http::api::Api;
 use crate::http::render::fields;
-use crate::http::render::json::Object;
+use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::writes::options::{Detail, Wait, WriteOptions};
@@ -27,7 +27,7 @@ const ENTRY_BYTES: usize = 420;
 
 /// The most bytes that the answer to these jobs can have.
 pub fn answer_bytes_max(api: &Api, jobs: &[Job], options: WriteOptions) -> usize {
-    let as_of = AS_OF_BYTES_MAX * api.node.shards.len();
+    let as_of = AS_OF_BYTES_MAX * usize::from(api.node.shard_count());
     let of_job = |job: &Job| {
         let boards = match &job.targets {
             _ if options.wait == Wait::UntilStored => 0,
@@ -51,6 +51,7 @@ pub fn answer_bytes(results: &[JobResult]) -> usize {
     let of_result = |result: &JobResult| match result {
         JobResult::Applied { changes, .. } => ENTRY_BYTES * (changes.len() + 1),
         JobResult::Changed { boards, .. } => CHANGED_BYTES_MAX * boards.len(),
+        JobResult::Remote(json) => json.get().len(),
         _ => 0,
     };
     results.iter().map(|result| 100 + of_result(result)).sum()
@@ -68,15 +69,19 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
             object.bool("waits_for_board", true);
         }
         JobResult::Stored => object.bool("stored", true),
+        JobResult::Remote(json) => object.members(json.get()),
         JobResult::Failed(why) => {
             let problem = Problem::from(why.clone());
             object.text("failed", problem.code());
             object.text("detail", problem.detail());
         }
-        JobResult::Changed { boards, by_board } => {
+        JobResult::Changed { boards, by_board, unranked } => {
             object.bool("changed", boards.first().is_some_and(|(_, changed)| *changed));
             if *by_board {
                 fields::changed_by_board(object, boards);
+            }
+            if let Some(shards) = unranked {
+                object.array("missing", shards, |out, shard| json::unsigned(out, u64::from(shard.0)));
             }
         }
         JobResult::Everywhere { boards, changed } => {

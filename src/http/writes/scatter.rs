@@ -1,12 +1,18 @@
 //! Jobs scattered to their members' shards, and what came of them gathered again in the request's order.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::join_all;
+
+use crate::http::api::Api;
+use crate::http::guard::in_progress::InProgress;
 use crate::http::render::problem::Problem;
 use crate::http::request::ask::fill_metadata_of_changes;
 use crate::http::request::call::Call;
 use crate::http::writes::options::{Wait, WriteOptions};
 use crate::http::writes::publish::{Publishing, check_live, publish_all};
+use crate::http::writes::remote::{unreachable, write_remotely};
 use crate::http::writes::results::{JobResult, ReportedJob, message_results};
 use crate::http::writes::results_json::answer_bytes_max;
 use crate::http::writes::settle::settle;
@@ -49,19 +55,38 @@ pub struct Written {
 /// When their answer may be larger than there is room for; when a shard takes no writes, or does not answer
 /// in time.
 pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result<Written, Problem> {
-    let api = &call.api;
+    write_jobs(&call.api, &call.in_progress, jobs, options).await
+}
+
+/// As [`write`], also for requests that did not come over HTTP.
+///
+/// # Errors
+/// As [`write`] has them.
+pub async fn write_jobs(
+    api: &Arc<Api>,
+    in_progress: &InProgress,
+    jobs: Vec<Job>,
+    options: WriteOptions,
+) -> Result<Written, Problem> {
     // Before anything is published: afterwards the request can no longer be refused.
-    call.in_progress.count_answer(answer_bytes_max(api, &jobs, options))?;
+    in_progress.count_answer(answer_bytes_max(api, &jobs, options))?;
     let wait = options.wait;
     let reported: Vec<ReportedJob> = jobs.iter().map(|job| ReportedJob::of(job, options.detail)).collect();
     let homes: Vec<ShardId> = reported.iter().map(|job| api.node.home_of(&job.member)).collect();
     check_live(api, homes.iter().copied())?;
+    let unreachable = match wait {
+        Wait::UntilApplied => unreachable(api, homes.iter().copied()),
+        Wait::UntilStored => Vec::new(),
+    };
+    if !unreachable.is_empty() {
+        return Err(Problem::shards_not_owned("waiting until a write is applied", &unreachable));
+    }
     if let Some(boards) = &api.boards_stream {
         let named = jobs.iter().zip(&homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));
         let due = boards.drops_before(named);
         boards.wait_for_drops(due).await?;
     }
-    let mut by_shard: Vec<Vec<(usize, Job)>> = api.node.shards.iter().map(|_| Vec::new()).collect();
+    let mut by_shard: Vec<Vec<(usize, Job)>> = api.node.all_shards().map(|_| Vec::new()).collect();
     for ((index, job), home) in jobs.into_iter().enumerate().zip(&homes) {
         if let Some(shard) = by_shard.get_mut(home.index()) {
             shard.push((index, job));
@@ -69,22 +94,32 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
     }
     let mut messages: Vec<(ShardId, Vec<usize>)> = Vec::new();
     let mut publishings: Vec<(ShardId, Publishing<'_, MessageOutcome>)> = Vec::new();
-    for (shard, jobs) in api.node.shards.iter().zip(by_shard) {
-        let (orders, publisher) = (orders_of(&jobs), api.publishers.of(shard.id));
+    let mut remote = Vec::new();
+    for (shard, jobs) in api.node.all_shards().zip(by_shard) {
+        let is_remote = wait == Wait::UntilApplied && api.node.owned(shard).is_none() && !jobs.is_empty();
+        if let Some(writer) = api.remote_writer.as_deref().filter(|_| is_remote) {
+            let (indexes, jobs): (Vec<usize>, Vec<Job>) = jobs.into_iter().unzip();
+            remote.push(
+                async move { (shard, indexes, write_remotely(writer, api, shard, &jobs, options).await) },
+            );
+            continue;
+        }
+        let (orders, publisher) = (orders_of(&jobs), api.publishers.of(shard));
         let mut jobs = jobs.into_iter();
         for order in orders {
             let (indexes, jobs): (Vec<usize>, Vec<Job>) = jobs.by_ref().take(JOBS_PER_MESSAGE).unzip();
             publishings.push((
-                shard.id,
+                shard,
                 match wait {
                     Wait::UntilApplied => Box::pin(publisher.publish_jobs(jobs, order)),
                     Wait::UntilStored => Box::pin(store(publisher, jobs, order)),
                 },
             ));
-            messages.push((shard.id, indexes));
+            messages.push((shard, indexes));
         }
     }
-    let published = publish_all(publishings).await?;
+    let (published, remote) = tokio::join!(publish_all(publishings), join_all(remote));
+    let published = published?;
     let deadline = tokio::time::Instant::now() + BOARD_TIMEOUT;
     let mut outcomes = Vec::with_capacity(published.len());
     for outcome in published {
@@ -104,8 +139,9 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
         }
         let of_message = match (wait, outcome) {
             (Wait::UntilStored, Ok(_)) => indexes.iter().map(|_| JobResult::Stored).collect(),
-            (_, outcome) => match api.node.shards.get(shard.index()) {
-                Some(home) => message_results(api, home, &indexes, &reported, outcome).await?,
+            (_, Err(why)) => indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
+            (Wait::UntilApplied, Ok(outcome)) => match api.node.owned(shard) {
+                Some(home) => message_results(api, home, &indexes, &reported, outcome).await,
                 None => continue,
             },
         };
@@ -115,6 +151,15 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
             }
         }
     }
+    for (shard, indexes, outcome) in remote {
+        token.extend(outcome.sequence.map(|sequence| (shard, sequence)));
+        for (index, result) in indexes.into_iter().zip(outcome.results) {
+            if let Some(slot) = results.get_mut(index) {
+                *slot = Some(result);
+            }
+        }
+    }
+    token.sort_by_key(|(shard, _)| *shard);
     let unanswered = || NotPublished::Unavailable("the shard returned no outcome for the job".to_owned());
     let results: Vec<JobResult> =
         results.into_iter().map(|result| result.unwrap_or_else(|| JobResult::Failed(unanswered()))).collect();

@@ -5,8 +5,8 @@
 
 use crate::board::Definition;
 use crate::query::question::{
-    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, Mark, Question, Reply,
-    RunQuestion, RunReply, ShardEntry, Splitter, SplittersQuestion, SplittersReply,
+    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, LifeOnShard, Mark, Question,
+    Reply, RunQuestion, RunReply, ShardEntry, Splitter, SplittersQuestion, SplittersReply,
 };
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
@@ -24,21 +24,31 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
         Question::Counts(boards) => Reply::Counts(
             boards
                 .iter()
-                .map(|(board, marks)| counts_of(&ShardBoard::of_life(shard, board), marks))
+                .map(|(board, marks)| BoardCounts {
+                    life: life_of(shard, board),
+                    ..counts_of(&ShardBoard::of_life(shard, board), marks)
+                })
                 .collect(),
         ),
-        Question::Run(board, run) => Reply::Run(run_reply(&ShardBoard::of_life(shard, board), run)),
-        Question::Splitters(board, splitters) => {
-            Reply::Splitters(splitters_of(&ShardBoard::of_life(shard, board), splitters))
+        Question::Runs(board, runs) => {
+            let (life, shard_board) = (life_of(shard, board), ShardBoard::of_life(shard, board));
+            let reply =
+                |run: &RunQuestion<'_>| run_reply(&shard_board, run).map(|reply| RunReply { life, ..reply });
+            Reply::Runs(runs.iter().map(reply).collect())
         }
-        Question::Lookup { board, members, keys } => {
+        Question::Splitters(board, splitters) => {
+            let (life, shard_board) = (life_of(shard, board), ShardBoard::of_life(shard, board));
+            let reply = |question| SplittersReply { life, ..splitters_of(&shard_board, question) };
+            Reply::Splitters(splitters.iter().map(reply).collect())
+        }
+        Question::Lookup { board, members, keys, metadata } => {
             let shard_board = ShardBoard::of_life(shard, board);
             let keys = keys.iter().map(|key| shard_board.key_counts(key)).collect();
-            Reply::Lookup {
-                total: shard_board.total(),
-                members: entries_of_members(&shard_board, members),
-                keys,
+            let mut members = entries_of_members(&shard_board, members);
+            if !metadata {
+                members.iter_mut().flatten().for_each(leave_metadata_out);
             }
+            Reply::Lookup { life: life_of(shard, board), total: shard_board.total(), members, keys }
         }
         Question::MemberOnBoards { member, boards } => Reply::MemberOnBoards(
             boards
@@ -47,8 +57,26 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
                 .collect(),
         ),
         Question::BoardsOfMember { member, after, limit, prefixes } => {
-            Reply::BoardsOfMember(boards_of_member(shard, member, *after, *limit, *prefixes))
+            Reply::BoardsOfMember(boards_of_member(shard, member, *after, *limit, prefixes.as_deref()))
         }
+    }
+}
+
+/// Whether the life is on the shard.
+fn life_of(shard: &Shard, life: &BoardLife) -> LifeOnShard {
+    let name = life.board.as_str();
+    if shard.board(name).is_some_and(|board| board.incarnation == life.incarnation) {
+        LifeOnShard::Here
+    } else if shard.has_ended(name, life.incarnation) {
+        LifeOnShard::Over
+    } else {
+        LifeOnShard::NotYet
+    }
+}
+
+fn leave_metadata_out(entry: &mut ShardEntry) {
+    if entry.metadata != EntryMetadata::None {
+        entry.metadata = EntryMetadata::NotAsked;
     }
 }
 
@@ -57,6 +85,7 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
 pub fn counts_of(shard_board: &ShardBoard<'_>, marks: &[Mark<'_>]) -> BoardCounts {
     let hidden = shard_board.window.map_or(0, |(_, window)| crate::types::count(window.hidden_count()));
     BoardCounts {
+        life: LifeOnShard::default(),
         total: shard_board.total(),
         hidden,
         marks: marks.iter().map(|mark| shard_board.counted(mark)).collect(),
@@ -85,7 +114,11 @@ fn run_reply(shard_board: &ShardBoard<'_>, question: &RunQuestion<'_>) -> Option
             better_than_first = run.better(score_words(definition, &first.words));
         }
     }
+    if !question.metadata {
+        above.iter_mut().chain(&mut below).for_each(leave_metadata_out);
+    }
     Some(RunReply {
+        life: LifeOnShard::default(),
         total: shard_board.total(),
         start: run.start(),
         remaining: run.remaining(),
@@ -188,7 +221,7 @@ pub fn splitters_of(shard_board: &ShardBoard<'_>, question: &SplittersQuestion<'
             }
         }
     }
-    SplittersReply { total, low, high, splitters }
+    SplittersReply { life: LifeOnShard::default(), total, low, high, splitters }
 }
 
 /// `value * numerator / denominator`, in 128 bits.
@@ -204,10 +237,10 @@ pub fn boards_of_member(
     member: &str,
     after: Option<u32>,
     limit: u32,
-    prefixes: Option<&[String]>,
+    prefixes: Option<&[&str]>,
 ) -> BoardsOfMember {
     let is_wanted = |board: &BoardName| {
-        prefixes.is_none_or(|prefixes| prefixes.iter().any(|prefix| board.as_str().starts_with(&**prefix)))
+        prefixes.is_none_or(|prefixes| prefixes.iter().any(|prefix| board.as_str().starts_with(prefix)))
     };
     let (mut boards, mut next) = (Vec::new(), None);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);

@@ -20,12 +20,26 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
             };
             boards.len() == counts.len() && boards.iter().zip(counts).all(fits)
         }
-        (Question::Run(_, run), Reply::Run(reply)) => match reply {
-            Some(reply) => run_fits(run, reply),
-            None => matches!(run.start, RunStart::Member(_)),
-        },
-        (Question::Splitters(_, question), Reply::Splitters(reply)) => splitters_fit(question, reply),
-        (Question::Lookup { members, keys, .. }, Reply::Lookup { total, members: found, keys: counts }) => {
+        (Question::Runs(_, runs), Reply::Runs(replies)) => {
+            let fits = |(run, reply): (&RunQuestion<'_>, &Option<RunReply>)| match reply {
+                Some(reply) => run_fits(run, reply),
+                None => matches!(run.start, RunStart::Member(_)),
+            };
+            // All are of one moment, so the shard has the same entries for each.
+            let mut totals = replies.iter().flatten().map(|reply| reply.total);
+            let first = totals.next();
+            runs.len() == replies.len()
+                && totals.all(|total| Some(total) == first)
+                && runs.iter().zip(replies).all(fits)
+        }
+        (Question::Splitters(_, questions), Reply::Splitters(replies)) => {
+            let fits = |(question, reply): (&SplittersQuestion<'_>, _)| splitters_fit(question, reply);
+            questions.len() == replies.len() && questions.iter().zip(replies).all(fits)
+        }
+        (
+            Question::Lookup { members, keys, .. },
+            Reply::Lookup { total, members: found, keys: counts, .. },
+        ) => {
             let is_it = |(asked, found): (&&str, &Option<ShardEntry>)| {
                 found.as_ref().is_none_or(|found| *found.member == *asked.as_bytes())
             };
@@ -60,7 +74,7 @@ fn member_fits(asked: &str, found: &FoundMember) -> bool {
 /// A run is exactly as long as was asked for, unless the shard begins or ends before: what is worked out from
 /// a run depends on that.
 fn run_fits(question: &RunQuestion<'_>, reply: &RunReply) -> bool {
-    let RunReply { total, start, remaining, at_start, better_than_first, above, below } = reply;
+    let RunReply { life: _, total, start, remaining, at_start, better_than_first, above, below } = reply;
     let Some(behind) = total.checked_sub(*start) else { return false };
     let first = match question.start {
         RunStart::Member(member) => below.first().is_some_and(|entry| *entry.member == *member.as_bytes()),
@@ -76,7 +90,7 @@ fn run_fits(question: &RunQuestion<'_>, reply: &RunReply) -> bool {
 }
 
 fn splitters_fit(question: &SplittersQuestion<'_>, reply: &SplittersReply) -> bool {
-    let SplittersReply { total, low, high, splitters } = reply;
+    let SplittersReply { life: _, total, low, high, splitters } = reply;
     // The evenly spaced ones, five near the place, and the two ends.
     let most = usize::from(question.even) + 7;
     let is_between = |index: u64| (*low..*high).contains(&index);
@@ -115,8 +129,8 @@ mod tests {
 
     #[test]
     fn a_run_that_is_shorter_or_longer_than_asked_or_out_of_order_is_no_reply() {
-        let run = RunQuestion { start: RunStart::Top, worst: None, above: 2, below: 3 };
-        let question = Question::Run(life(), run);
+        let run = RunQuestion { start: RunStart::Top, worst: None, above: 2, below: 3, metadata: false };
+        let question = Question::Runs(life(), vec![run]);
         let good = RunReply {
             total: 9,
             start: 1,
@@ -126,7 +140,7 @@ mod tests {
             below: vec![entry(2), entry(3), entry(4)],
             ..RunReply::default()
         };
-        let fits = |reply: &RunReply| is_consistent(&question, &Reply::Run(Some(reply.clone())));
+        let fits = |reply: &RunReply| is_consistent(&question, &Reply::Runs(vec![Some(reply.clone())]));
         assert!(fits(&good));
         let spoil: [fn(&mut RunReply); 8] = [
             |reply| reply.start = 10,
@@ -143,7 +157,8 @@ mod tests {
             spoil(&mut reply);
             assert!(!fits(&reply), "{nth}");
         }
-        assert!(!is_consistent(&question, &Reply::Run(None)), "only a member may be missing");
+        assert!(!is_consistent(&question, &Reply::Runs(vec![None])), "only a member may be missing");
+        assert!(!is_consistent(&question, &Reply::Runs(Vec::new())), "one for each question");
         assert!(!is_consistent(&question, &Reply::Counts(Vec::new())));
     }
 
@@ -152,7 +167,7 @@ mod tests {
         let question = Question::Counts(vec![(life(), vec![Mark::Score(Words::from_slice(&[1]))])]);
         let reply = |before, through| {
             let marks = vec![Counted { before, through }];
-            Reply::Counts(vec![BoardCounts { total: 5, hidden: 0, marks }])
+            Reply::Counts(vec![BoardCounts { total: 5, marks, ..BoardCounts::default() }])
         };
         assert!(is_consistent(&question, &reply(2, 5)));
         assert!(!is_consistent(&question, &reply(3, 2)) && !is_consistent(&question, &reply(2, 6)));

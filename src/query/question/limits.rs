@@ -6,10 +6,13 @@ use thiserror::Error;
 
 use crate::query::question::Question;
 
-/// Entries of a run, on both sides together: a page of 1,000, and what a search adds.
-const RUN_MAX: u32 = 4_096;
-/// Evenly spaced entries of one reply.
-const EVEN_MAX: u16 = 64;
+/// Runs of one question: up to five for each of a thousand percentiles.
+const RUNS_MAX: usize = 5_120;
+/// Entries of all runs, on both sides together. A page is at most 1,000 long, and a search adds some.
+pub const ENTRIES_MAX: u64 = 16_384;
+/// Searches of one question, and the evenly spaced entries that they ask for.
+const SEARCHES_MAX: usize = 1_024;
+const SPLITTERS_MAX: usize = 8_192;
 /// Boards of one question, and marks of all of them.
 const BOARDS_MAX: usize = 4_096;
 const MARKS_MAX: usize = 8_192;
@@ -20,9 +23,9 @@ const MEMBERS_MAX: usize = 4_096;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the question asks for {asked} {what}, and the limit is {limit}")]
 pub struct InvalidQuestion {
-    what: &'static str,
-    asked: u64,
-    limit: u64,
+    pub(super) what: &'static str,
+    pub(super) asked: u64,
+    pub(super) limit: u64,
 }
 
 /// Checks a question against the limits.
@@ -39,12 +42,15 @@ pub fn check(question: &Question<'_>) -> Result<(), InvalidQuestion> {
             within("boards", boards.len(), BOARDS_MAX)?;
             within("marks", boards.iter().map(|(_, marks)| marks.len()).sum(), MARKS_MAX)
         }
-        Question::Run(_, run) => {
-            let (asked, limit) = (u64::from(run.above) + u64::from(run.below), u64::from(RUN_MAX));
+        Question::Runs(_, runs) => {
+            within("runs", runs.len(), RUNS_MAX)?;
+            let entries = runs.iter().map(|run| u64::from(run.above) + u64::from(run.below));
+            let (asked, limit) = (entries.sum(), ENTRIES_MAX);
             if asked <= limit { Ok(()) } else { Err(InvalidQuestion { what: "entries", asked, limit }) }
         }
         Question::Splitters(_, splitters) => {
-            within("entries", usize::from(splitters.even), usize::from(EVEN_MAX))
+            within("searches", splitters.len(), SEARCHES_MAX)?;
+            within("splitters", splitters.iter().map(|asked| usize::from(asked.even)).sum(), SPLITTERS_MAX)
         }
         Question::Lookup { members, keys, .. } => {
             within("members", members.len(), MEMBERS_MAX)?;

@@ -10,6 +10,7 @@
 mod answer;
 mod consistency;
 mod limits;
+mod widths;
 
 use crate::state::Incarnation;
 use crate::tree::Words;
@@ -17,7 +18,9 @@ use crate::types::{BoardName, Sequence, Timestamp};
 
 pub use answer::{answer, boards_of_member, counts_of, entries_of_members, found_member, splitters_of};
 pub use consistency::is_consistent;
+pub(super) use limits::ENTRIES_MAX;
 pub use limits::{InvalidQuestion, check};
+pub use widths::check_widths;
 
 /// A board as one of its lives, so that no count mixes two of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +78,8 @@ pub struct RunQuestion<'a> {
     pub above: u32,
     /// Entries from the start on, at most.
     pub below: u32,
+    /// Whether the entries' metadata is wanted.
+    pub metadata: bool,
 }
 
 /// Entries that divide what lies between two keys.
@@ -97,12 +102,18 @@ pub struct SplittersQuestion<'a> {
 pub enum Question<'a> {
     /// Counts at marks, for several boards.
     Counts(Vec<(BoardLife, Vec<Mark<'a>>)>),
-    /// A run of entries.
-    Run(BoardLife, RunQuestion<'a>),
-    /// Entries that divide what lies between two keys.
-    Splitters(BoardLife, SplittersQuestion<'a>),
+    /// Runs of entries.
+    Runs(BoardLife, Vec<RunQuestion<'a>>),
+    /// Entries that divide what lies between two keys, for several pairs of keys.
+    Splitters(BoardLife, Vec<SplittersQuestion<'a>>),
     /// Members of this shard, and counts at the keys of others.
-    Lookup { board: BoardLife, members: Vec<&'a str>, keys: Vec<SortKey<'a>> },
+    Lookup {
+        board: BoardLife,
+        members: Vec<&'a str>,
+        keys: Vec<SortKey<'a>>,
+        /// Whether the members' metadata is wanted.
+        metadata: bool,
+    },
     /// A member of this shard on the boards named.
     MemberOnBoards { member: &'a str, boards: Vec<BoardLife> },
     /// The boards of a member of this shard, after a place.
@@ -111,7 +122,7 @@ pub enum Question<'a> {
         after: Option<u32>,
         limit: u32,
         /// Only boards whose names begin with one of these; `None`: all.
-        prefixes: Option<&'a [String]>,
+        prefixes: Option<Vec<&'a str>>,
     },
 }
 
@@ -128,6 +139,8 @@ pub struct ShardEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EntryMetadata {
     None,
+    /// There is metadata, and the question did not ask for it.
+    NotAsked,
     /// Still to be read from this tree of the shard. It never leaves the node.
     OnDisk(crate::state::TreeId),
     /// A compact JSON object.
@@ -136,9 +149,21 @@ pub enum EntryMetadata {
     Unreadable,
 }
 
+/// Whether a life of a board is on a shard at the reply's sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LifeOnShard {
+    /// The shard does not know of it yet. It counts as empty.
+    #[default]
+    NotYet,
+    Here,
+    /// It was dropped or cleared, so the registry that the question was made from is behind.
+    Over,
+}
+
 /// One board's counts on a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BoardCounts {
+    pub life: LifeOnShard,
     /// Listed entries.
     pub total: u64,
     pub hidden: u64,
@@ -149,6 +174,7 @@ pub struct BoardCounts {
 /// A run of entries of one shard. See [`crate::query::shard_run::ShardRun`] for what is worked out from it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunReply {
+    pub life: LifeOnShard,
     pub total: u64,
     /// Entries before the start.
     pub start: u64,
@@ -166,6 +192,7 @@ pub struct RunReply {
 /// Entries that divide a shard's entries between two keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SplittersReply {
+    pub life: LifeOnShard,
     pub total: u64,
     /// Entries through the lower key.
     pub low: u64,
@@ -214,10 +241,12 @@ pub struct FoundMember {
 pub enum Reply {
     /// One for each board asked.
     Counts(Vec<BoardCounts>),
-    /// `None`: the member that the run should begin at is not listed.
-    Run(Option<RunReply>),
-    Splitters(SplittersReply),
+    /// One for each run asked; `None`: the member that it should begin at is not listed.
+    Runs(Vec<Option<RunReply>>),
+    /// One for each pair of keys asked.
+    Splitters(Vec<SplittersReply>),
     Lookup {
+        life: LifeOnShard,
         total: u64,
         /// One for each member asked; `None` if it is not listed.
         members: Vec<Option<ShardEntry>>,
@@ -256,12 +285,41 @@ pub struct ShardReply {
 }
 
 impl Reply {
+    /// Whether some board that was asked about is over on the shard.
+    #[must_use]
+    pub fn has_ended_board(&self) -> bool {
+        let is_over = |life: LifeOnShard| life == LifeOnShard::Over;
+        match self {
+            Self::Counts(boards) => boards.iter().any(|board| is_over(board.life)),
+            Self::Runs(runs) => runs.iter().flatten().any(|run| is_over(run.life)),
+            Self::Splitters(splitters) => splitters.iter().any(|reply| is_over(reply.life)),
+            Self::Lookup { life, .. } => is_over(*life),
+            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) => false,
+        }
+    }
+
+    /// The entries of the board on the shard, if the question was about one board and the reply tells.
+    #[must_use]
+    pub fn total(&self) -> Option<u64> {
+        match self {
+            Self::Counts(boards) => match boards.as_slice() {
+                [counts] => Some(counts.total),
+                _ => None,
+            },
+            Self::Runs(runs) => runs.iter().flatten().map(|run| run.total).next(),
+            Self::Splitters(splitters) => splitters.first().map(|reply| reply.total),
+            Self::Lookup { total, .. } => Some(*total),
+            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) => None,
+        }
+    }
+
     /// Visits each entry of the reply.
     pub fn each_entry(&mut self, visit: &mut dyn FnMut(&mut ShardEntry)) {
         match self {
             Self::Counts(_) | Self::Splitters(_) => {}
-            Self::Run(run) => {
-                run.iter_mut().flat_map(|run| run.above.iter_mut().chain(&mut run.below)).for_each(visit);
+            Self::Runs(runs) => {
+                let runs = runs.iter_mut().flatten();
+                runs.flat_map(|run| run.above.iter_mut().chain(&mut run.below)).for_each(visit);
             }
             Self::Lookup { members, .. } => members.iter_mut().flatten().for_each(visit),
             Self::MemberOnBoards(found) => {

@@ -9,7 +9,9 @@
     reason = "a test's numbers are small, and a bad index fails the test"
 )]
 
+mod missing;
 mod moving;
+mod moving_more;
 mod remote;
 
 use std::future::Future;
@@ -478,7 +480,7 @@ fn a_deep_position_is_found_in_a_handful_of_round_trips() {
         for board in [in_memory, BoardView::remote(&remote, name, &known(&definition))] {
             for before in (0..rows.len() as u64).filter(|before| before % 997 < 2) {
                 let index_of = |total| Some(before).filter(|before| *before < total);
-                let (place, round_trips) = ok(find_counting_rounds(&board, index_of, 3));
+                let (place, round_trips) = ok(find_counting_rounds(&board, index_of, 3, false));
                 let place = place.expect("it is on the board");
                 let found = place.entries(3);
                 let expected = model.entries.iter().skip(before as usize).take(3);
@@ -495,6 +497,42 @@ fn a_deep_position_is_found_in_a_handful_of_round_trips() {
     let skewed =
         |index: usize| i64::from(shard_of(&id(&format!("m{index}")), 10).0) * 1_000_000 + index as i64;
     check(&numbered_rows(30_000, skewed), 10, 9);
+}
+
+/// Each shard is asked for a share of a page, and some shards have all of it.
+#[test]
+fn a_page_that_is_on_one_shard_alone_is_whole() {
+    let definition = Arc::new(Definition::default());
+    let shard = |index: usize| i64::from(shard_of(&id(&format!("m{index}")), 10).0);
+    let rows = numbered_rows(2_000, |index| shard(index) * 1_000_000 + index as i64 / 3);
+    let model = Model::new(Arc::clone(&definition), rows.iter().map(|row| row.entry.clone()).collect());
+    let shards = shards(&definition, &rows, 10);
+    let answering = AnsweringShards(&shards);
+    let remote = RemoteShards::new(&answering);
+    let name = BoardName::new(BOARD).expect("a good name");
+    let board = BoardView::remote(&remote, name, &known(&definition));
+    let all = model.entries.len();
+    for limit in [1, 20, 60, 100, 500] {
+        let found = ok(top(&board, &Start::End(End::Top), limit)).entries;
+        check_run(&found, &model, 0, limit).expect("as the model says");
+        let mut found = ok(top(&board, &Start::End(End::Bottom), limit)).entries;
+        found.reverse();
+        check_run(&found, &model, all - limit, limit).expect("as the model says");
+        for index in (0..all).step_by(97) {
+            let page = ok(from_position(&board, index as u64 + 1, limit));
+            check_run(&page.entries, &model, index, limit).expect("as the model says");
+            let member = id(&model.entries[index].member);
+            let wanted = Around { above: limit as u64, below: limit as u64, fill: false };
+            let found = ok(around(&board, &member, wanted)).expect("it is listed");
+            let (first, past) = (index.saturating_sub(limit), (index + limit + 1).min(all));
+            check_run(&found, &model, first, past - first).expect("as the model says");
+        }
+        let page = ok(range(&board, 3_000_000, 4_999_999, None, limit));
+        let first = model.entries.iter().position(|entry| entry.score[0] < 5_000_000).expect("some");
+        let count = model.count(|entry| (3_000_000..5_000_000).contains(&entry.score[0])) as usize;
+        check_run(&page.entries, &model, first, count.min(limit)).expect("as the model says");
+        assert_eq!(page.next.is_some(), count > limit);
+    }
 }
 
 #[test]

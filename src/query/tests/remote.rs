@@ -3,7 +3,7 @@
 use futures_util::future::BoxFuture;
 
 use crate::query::question::{Question, ShardReply, answer, check};
-use crate::query::{ShardClient, ShardUnavailable};
+use crate::query::{AskTerms, NoReply, ShardClient};
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::ShardId;
 
@@ -18,8 +18,9 @@ impl ShardClient for AnsweringShards<'_> {
         &'a self,
         shard: ShardId,
         question: &'a Question<'a>,
-    ) -> BoxFuture<'a, Result<ShardReply, ShardUnavailable>> {
-        let reply = check(question).map_err(|why| ShardUnavailable { shard, reason: why.to_string() });
+        _: AskTerms,
+    ) -> BoxFuture<'a, Result<ShardReply, NoReply>> {
+        let reply = check(question).map_err(|why| NoReply::unavailable(shard, why.to_string()));
         Box::pin(async move {
             reply?;
             let state = self.0[shard.index()].read(Purpose::Read);

@@ -1,7 +1,7 @@
 //! A node's NATS: its settings, its connections, and both ends of each shard's queue.
 //!
 //! Connections for publishing, consuming (one per shard, on its fetch thread) and managing are separate, so
-//! that a backlog on one of them does not delay the others.
+//! that a backlog on one of them does not delay the others. Other users have connections of their own.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use std::time::Duration;
 use thiserror::Error;
 use tokio::sync::watch;
 
+use crate::metrics::MESSAGE_REQUESTS;
 use crate::queue::nats::connect::access::NatsAccess;
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::consume::shard_stream::{GapPolicy, ShardStream};
@@ -17,10 +18,12 @@ use crate::queue::nats::names::Names;
 use crate::queue::nats::peers::known::Peers;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
 use crate::queue::nats::publish::stream_publisher::{Inner, StreamPublisher};
+use crate::queue::nats::shard::OtherShard;
+use crate::queue::nats::streams::boards_config::ServiceFacts;
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::nats::streams::rejects_fault::RejectsFault;
 use crate::queue::this_node::ThisNode;
-use crate::types::{Sequence, ShardId};
+use crate::types::{NodeName, Sequence, ShardId};
 use crate::writer::Health;
 
 /// What an operator sets about NATS.
@@ -35,6 +38,8 @@ pub struct Settings {
     pub replicas: usize,
     /// Shards whose stream may, once, not continue what was applied.
     pub accept_gap: Vec<u16>,
+    /// Shards whose data are right here although another replica differs.
+    pub accept_diverged: Vec<u16>,
     /// How long a stream must have contradicted what was applied before its shard halts.
     pub halt_after: Duration,
     /// How long another node may be silent before it no longer holds the purging of streams back.
@@ -64,8 +69,8 @@ pub struct ShardStart {
 /// A node's NATS.
 pub struct JetStream {
     pub(in crate::queue::nats) settings: Settings,
-    pub(in crate::queue::nats) names: Names,
-    pub(in crate::queue::nats) shards: u16,
+    pub names: Names,
+    pub(in crate::queue::nats) facts: ServiceFacts,
     pub(in crate::queue::nats) managing: Connection,
     publishing: Connection,
     pub(in crate::queue::nats) prepared: watch::Sender<Prepared>,
@@ -81,7 +86,7 @@ impl JetStream {
     ///
     /// # Errors
     /// When no connection can be opened at all.
-    pub async fn open(settings: Settings, shards: u16, this: ThisNode) -> Result<Self, SetupError> {
+    pub async fn open(settings: Settings, facts: ServiceFacts, this: ThisNode) -> Result<Self, SetupError> {
         let names = Names::new(&settings.prefix);
         let open = |purpose| {
             let (access, inbox) = (settings.access.clone(), names.inbox());
@@ -92,7 +97,83 @@ impl JetStream {
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
         let peers = Arc::new(Peers::new(this, settings.forget_after));
         let rejects_fault = RejectsFault::default();
-        Ok(Self { settings, names, shards, managing, publishing, prepared, process, rejects_fault, peers })
+        Ok(Self { settings, names, facts, managing, publishing, prepared, process, rejects_fault, peers })
+    }
+
+    /// Another connection of this node.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn open_connection(&self, purpose: &'static str) -> Result<Connection, SetupError> {
+        let opened = Connection::open(&self.settings.access, &self.names.inbox(), purpose).await;
+        opened.map_err(SetupError::Connection)
+    }
+
+    /// The publishing end of the queue of a shard that other nodes own.
+    #[must_use]
+    pub fn other_shard(&self, id: ShardId) -> OtherShard {
+        let (publisher, _) = self.publisher(id, Arc::default());
+        OtherShard { id, publisher }
+    }
+
+    fn publisher(&self, shard: ShardId, health: Arc<Health>) -> (StreamPublisher, watch::Receiver<bool>) {
+        let (closing, closed) = watch::channel(false);
+        let inner = Inner {
+            connection: self.publishing.clone(),
+            jobs_subject: self.names.jobs_subject(shard),
+            control_subject: self.names.control_subject(shard),
+            stream: self.names.jobs_stream(shard),
+            pending_replies: Arc::new(PendingReplies::new(format!("{}-{shard}", self.process))),
+            batcher: Arc::default(),
+            health,
+            closing,
+            message_requests: metrics::histogram!(MESSAGE_REQUESTS, "shard" => shard.to_string()),
+        };
+        (StreamPublisher { inner: Arc::new(inner) }, closed)
+    }
+
+    /// What subjects begin with.
+    #[must_use]
+    pub fn prefix(&self) -> String {
+        self.settings.prefix.clone()
+    }
+
+    /// Where the stream of a shard ends, as its leader says.
+    ///
+    /// # Errors
+    /// When nobody says it.
+    pub async fn stream_end(&self, shard: ShardId) -> Result<u64, String> {
+        let name = self.names.jobs_stream(shard);
+        let stream = self.managing.stream(&name).await;
+        let stream = stream.map_err(|error| self.managing.explain(&error))?;
+        Ok(stream.cached_info().state.last_sequence)
+    }
+
+    /// Opens a connection of its own for copies, so that they delay nothing else.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn open_copies_connection(&self) -> Result<Connection, SetupError> {
+        let opened = Connection::open(&self.settings.access, &self.names.inbox(), "copy").await;
+        opened.map_err(SetupError::Connection)
+    }
+
+    /// The subject on which a node is asked for copies of a shard.
+    #[must_use]
+    pub fn copy_subject(&self, node: &NodeName, shard: ShardId) -> String {
+        self.names.copy_subject(node, shard)
+    }
+
+    /// The subjects on which this node is asked for copies.
+    #[must_use]
+    pub fn own_copy_subjects(&self) -> String {
+        self.names.copy_subjects(&self.peers.this.name)
+    }
+
+    /// The number of shards, as the streams' metadata have it.
+    #[must_use]
+    pub fn shards(&self) -> u16 {
+        self.facts.shards
     }
 
     /// Both ends of a shard's queue, and what they share.
@@ -103,19 +184,8 @@ impl JetStream {
         &self,
         start: &ShardStart,
     ) -> Result<(StreamPublisher, StreamSource, Arc<ShardStream>), SetupError> {
-        let pending_replies = Arc::new(PendingReplies::new(format!("{}-{}", self.process, start.shard)));
-        let (closing, closed) = watch::channel(false);
-        let inner = Inner {
-            connection: self.publishing.clone(),
-            jobs_subject: self.names.jobs_subject(start.shard),
-            control_subject: self.names.control_subject(start.shard),
-            stream: self.names.jobs_stream(start.shard),
-            pending_replies: Arc::clone(&pending_replies),
-            batcher: Arc::default(),
-            health: Arc::clone(&start.health),
-            closing,
-        };
-        let publisher = StreamPublisher { inner: Arc::new(inner) };
+        let (publisher, closed) = self.publisher(start.shard, Arc::clone(&start.health));
+        let pending_replies = Arc::clone(&publisher.inner.pending_replies);
         let shared = Arc::new(ShardStream::new(
             start.shard,
             self.names.clone(),

@@ -20,6 +20,11 @@ use crate::writer::{BadJob, Payload};
 
 /// The header with a command's name. It means nothing on a message of jobs.
 pub const COMMAND_HEADER: &str = "Ranktree-Command";
+/// The header with the format of a command. Absent: 1. A node that does not know the format stops, as it does
+/// at a command that it does not know.
+pub const FORMAT_HEADER: &str = "Ranktree-Format";
+/// The format of the commands that this version writes, and the only one that it reads.
+pub const COMMAND_FORMAT: &str = "1";
 const DEFINE: &str = "define";
 const DROP: &str = "drop";
 const TRIM: &str = "trim";
@@ -102,16 +107,20 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
 pub enum Control {
     /// A command, or a bad job if it cannot be read, because that must not stop the shard.
     Command(Payload),
-    /// The name of a command of a later ranktree. Other nodes may have carried it out, so this one must not
-    /// continue without it.
+    /// The name of a command of a later ranktree, with its format if only that is unknown. Other nodes may
+    /// have carried it out, so this one must not continue without it.
     Unknown(String),
 }
 
 /// What a message of the control subject asks for.
 pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Control {
-    let command = headers.and_then(|headers| headers.get(COMMAND_HEADER)).map(HeaderValue::as_str);
+    let header = |name| headers.and_then(|headers| headers.get(name)).map(HeaderValue::as_str);
+    let (command, format) = (header(COMMAND_HEADER), header(FORMAT_HEADER).unwrap_or(COMMAND_FORMAT));
     match command {
         Some(command) if !COMMANDS.contains(&command) => Control::Unknown(command.to_owned()),
+        Some(command) if format != COMMAND_FORMAT => {
+            Control::Unknown(format!("{command} of format {format}"))
+        }
         Some(command) => {
             Control::Command(decode_command(command, bytes).unwrap_or_else(|| no_command(bytes)))
         }
@@ -304,6 +313,18 @@ mod tests {
                 panic!("{command}")
             };
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1, "{command}");
+        }
+        headers.insert(COMMAND_HEADER, DROP);
+        let drop = br#"{"board":"a","incarnation":7}"#;
+        for (format, is_known) in [("1", true), ("2", false), ("", false)] {
+            headers.insert(FORMAT_HEADER, format);
+            match decode_control(Some(&headers), drop) {
+                Control::Command(Payload::Drop { .. }) => assert!(is_known, "{format}"),
+                Control::Unknown(name) => {
+                    assert!(!is_known && name == format!("drop of format {format}"), "{name}");
+                }
+                Control::Command(_) => panic!("{format}"),
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! What streams and subjects are called.
 
-use crate::types::{BoardName, NodeName, ShardId};
+use crate::types::{BoardName, NodeName, ShardId, decimal};
 
 /// Names under one prefix.
 #[derive(Debug, Clone)]
@@ -31,6 +31,32 @@ impl Names {
         format!("{}.control.{shard}", self.prefix)
     }
 
+    /// The subject of the write service, on which the shard's owners listen.
+    #[must_use]
+    pub fn write_subject(&self, shard: ShardId) -> String {
+        format!("{}.write.{shard}", self.prefix)
+    }
+
+    /// Whether an answer may be sent to this subject. A client may name any for its answer, and a node may
+    /// publish to subjects that the client may not: those of streams, and of JetStream's API.
+    #[must_use]
+    pub fn may_be_inbox(&self, subject: &str) -> bool {
+        let ours = subject.strip_prefix(&self.prefix).is_some_and(|rest| rest.starts_with('.'));
+        !ours && !subject.starts_with('$')
+    }
+
+    /// Where some owner of a shard answers questions.
+    #[must_use]
+    pub fn ask_subject(&self, shard: ShardId) -> String {
+        format!("{}.ask.{shard}", self.prefix)
+    }
+
+    /// Where one owner of a shard answers questions.
+    #[must_use]
+    pub fn ask_node_subject(&self, shard: ShardId, node: &NodeName) -> String {
+        format!("{}.ask.{shard}.{}", self.prefix, key_of(node))
+    }
+
     /// The prefix of the subjects on which nodes receive replies. It differs from other clients' prefixes, so
     /// that the operator can deny those clients permission to read it.
     pub fn inbox(&self) -> String {
@@ -58,6 +84,16 @@ impl Names {
         format!("{}.boards.{}", self.prefix, board.as_str().replace('.', "%2E"))
     }
 
+    /// The subject on which a node is asked for copies of a shard.
+    pub fn copy_subject(&self, node: &NodeName, shard: ShardId) -> String {
+        format!("{}.copy.{}.{shard}", self.prefix, key_of(node))
+    }
+
+    /// The subjects on which a node is asked for copies of its shards.
+    pub fn copy_subjects(&self, node: &NodeName) -> String {
+        format!("{}.copy.{}.*", self.prefix, key_of(node))
+    }
+
     /// The key-value bucket with an entry for each node that is alive.
     pub fn nodes_bucket(&self) -> Bucket {
         Bucket { name: self.stream("NODES") }
@@ -68,11 +104,46 @@ impl Names {
         Bucket { name: self.stream("FLOORS") }
     }
 
+    /// The subject of a message that is about no board.
+    pub fn boards_message_subject(&self, message: BoardsMessage) -> String {
+        let token = match message {
+            BoardsMessage::Inquiry => INQUIRY.to_owned(),
+            BoardsMessage::Fence => FENCE.to_owned(),
+            BoardsMessage::Confirmation(shard) => format!("{CONFIRMED}{shard}"),
+        };
+        format!("{}.boards.{token}", self.prefix)
+    }
+
+    /// Which message that is about no board has this subject.
+    pub fn boards_message_of(&self, subject: &str) -> Option<BoardsMessage> {
+        match subject.strip_prefix(&self.prefix)?.strip_prefix(".boards.")? {
+            INQUIRY => Some(BoardsMessage::Inquiry),
+            FENCE => Some(BoardsMessage::Fence),
+            other => Some(BoardsMessage::Confirmation(ShardId(decimal(other.strip_prefix(CONFIRMED)?)?))),
+        }
+    }
+
     /// The board whose subject this is.
     pub fn board_of(&self, subject: &str) -> Option<BoardName> {
         let token = subject.strip_prefix(&self.prefix)?.strip_prefix(".boards.")?;
         BoardName::new(&token.replace("%2E", ".")).ok()
     }
+}
+
+/// Tokens of the boards' subjects that no board's name has.
+const INQUIRY: &str = "_inquiry";
+const FENCE: &str = "_fence";
+const CONFIRMED: &str = "_confirmed-";
+
+/// A message of the boards' stream that is about no board.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BoardsMessage {
+    /// A node asks which decisions are in force on shards that it does not own.
+    Inquiry,
+    /// An owner's answer about a shard.
+    Confirmation(ShardId),
+    /// Says nothing: all messages before it were read when it is read.
+    Fence,
 }
 
 /// A key-value bucket, which is a stream with a message for each key.
@@ -98,6 +169,11 @@ impl Bucket {
     /// The subject of a node's entry about a shard.
     pub fn shard_subject(&self, node: &NodeName, shard: ShardId) -> String {
         format!("$KV.{}.{}.{shard}", self.name, key_of(node))
+    }
+
+    /// The subjects of all nodes' entries about a shard.
+    pub fn floors_of_shard(&self, shard: ShardId) -> String {
+        format!("$KV.{}.*.{shard}", self.name)
     }
 
     /// The node that an entry is of, and the shard if it is about one.
@@ -144,17 +220,39 @@ mod tests {
     }
 
     #[test]
+    fn answers_are_not_sent_where_only_nodes_may_publish() {
+        let names = Names::new("ranktree");
+        for inbox in ["_INBOX.abc", "_INBOX.ranktree.a.b", "_R_.x", "game.inbox.7", "ranktrees.a"] {
+            assert!(names.may_be_inbox(inbox), "{inbox}");
+        }
+        for ours in ["$JS.API.STREAM.PURGE.RANKTREE_JOBS_0", "$KV.RANKTREE_NODES.a", "ranktree.control.0"] {
+            assert!(!names.may_be_inbox(ours), "{ours}");
+        }
+    }
+
+    #[test]
     fn names_of_streams_and_subjects_are_those_of_the_contract() {
         let names = Names::new("ranktree");
         assert_eq!(names.jobs_stream(ShardId(3)), "RANKTREE_JOBS_3");
         assert_eq!(names.jobs_subject(ShardId(3)), "ranktree.jobs.3");
         assert_eq!(names.control_subject(ShardId(3)), "ranktree.control.3");
+        assert_eq!(names.ask_subject(ShardId(3)), "ranktree.ask.3");
+        let node = NodeName::new("eu.1:8080").expect("a good name");
+        assert_eq!(names.ask_node_subject(ShardId(3), &node), "ranktree.ask.3.eu=2E1=3A8080");
         assert_eq!(names.rejects_subject(ShardId(0)), "ranktree.rejects.0");
+        assert_eq!(names.write_subject(ShardId(7)), "ranktree.write.7");
         for board in ["arena", "a.b", "a..", "A:b-c_d"] {
             let name = BoardName::new(board).expect("a good name");
             let subject = names.board_subject(&name);
             assert_eq!(subject.split('.').count(), 3, "{subject}");
-            assert_eq!(names.board_of(&subject), Some(name));
+            assert_eq!((names.board_of(&subject), names.boards_message_of(&subject)), (Some(name), None));
+        }
+        for message in
+            [BoardsMessage::Inquiry, BoardsMessage::Fence, BoardsMessage::Confirmation(ShardId(63))]
+        {
+            let subject = names.boards_message_subject(message);
+            assert_eq!(subject.split('.').count(), 3, "{subject}");
+            assert_eq!((names.board_of(&subject), names.boards_message_of(&subject)), (None, Some(message)));
         }
     }
 }

@@ -16,6 +16,7 @@ mod parts;
 mod checkpoint;
 mod delta;
 mod extras;
+mod hashes;
 mod records;
 
 pub use bytes::Undecodable;
@@ -25,6 +26,10 @@ pub use checkpoint::{
 };
 pub use delta::{Delta, DeltaChange, DeltaEncoder, decode_delta, encode_delta};
 pub use extras::{decode_extra, decode_extras, encode_extra, encode_extras};
+pub use hashes::{
+    Divergence, decode_divergence, decode_hash_point, decode_log_hash, encode_divergence, encode_hash_point,
+    encode_log_hash,
+};
 pub use records::{
     Meta, MetadataRecord, ParkedRecord, RejectRecord, decode_meta, decode_metadata, decode_parked,
     decode_place, decode_reject, encode_meta, encode_metadata, encode_parked, encode_place, encode_reject,

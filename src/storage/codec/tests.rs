@@ -9,10 +9,11 @@ use super::*;
 use crate::board::{Definition, Key, Order, Policy, Ties};
 use crate::job::RejectCode;
 use crate::state::{
-    Applied, BoardEvent, DroppedName, Entry, EntryState, Extra, Incarnation, RecordNumber, TreeId, Unlisted,
+    Applied, BoardEvent, DroppedName, Entry, EntryState, Extra, HashPoint, Incarnation, LogHash,
+    RecordNumber, TreeId, Unlisted,
 };
 use crate::tree::{Handle, Words};
-use crate::types::{BoardName, MAX_KEYS, Score, Sequence, Timestamp};
+use crate::types::{BoardName, MAX_KEYS, NodeName, Score, Sequence, Timestamp};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
@@ -77,6 +78,21 @@ fn parked() -> ParkedRecord {
         timestamp: time(1_000_000),
         job: b"{}".to_vec(),
         board: 0,
+    }
+}
+
+fn log_hash() -> LogHash {
+    LogHash::at(HashPoint { sequence: Sequence(300), hash: 0x0102_0304_0506_0708 })
+}
+
+fn divergence() -> Divergence {
+    Divergence {
+        stream: "S@1".to_owned(),
+        sequence: Sequence(1),
+        by: NodeName::new("a").expect("a good name"),
+        own: 0x0102_0304_0506_0708,
+        node: NodeName::new("n-b").expect("a good name"),
+        theirs: 2,
     }
 }
 
@@ -183,6 +199,10 @@ fn golden_bytes_of_every_value() {
     check(encode_place(Sequence(300), 4), "fb2c0104");
     check(encode_parked(&parked()), "fc80841e00027b7d");
     check(encode_parked(&ParkedRecord { board: 3, ..parked() }), "fc80841e00027b7d03");
+    check(encode_log_hash(&log_hash(), Sequence(300)), "01fb2c0101fd0807060504030201");
+    check(encode_log_hash(&LogHash::unknown_at(Sequence(300)), Sequence(300)), "01fb2c0100");
+    check(encode_hash_point(log_hash().point().expect("it is known")), "01fd0807060504030201");
+    check(encode_divergence(&divergence()), "03534031010161fd0807060504030201036e2d6202");
     check(encode_delta(&delta()), GOLDEN_DELTA);
     check(encode_manifest(&manifest()), GOLDEN_MANIFEST);
 }
@@ -220,6 +240,17 @@ fn every_value_is_read_back() {
     let metadata = MetadataRecord { sequence: u64::MAX, json: "{}".to_owned() };
     assert_eq!(decode_metadata(&encode_metadata(&metadata)), Ok(metadata));
     assert_eq!(decode_extra(&encode_extra(&extra())), Ok(extra()));
+    let at = Sequence(300);
+    assert_eq!(decode_log_hash(&encode_log_hash(&log_hash(), at), at), Ok(log_hash()));
+    let unknown = LogHash::unknown_at(Sequence(301));
+    assert_eq!(decode_log_hash(&encode_log_hash(&log_hash(), at), Sequence(301)), Ok(unknown));
+    assert_eq!(decode_log_hash(&encode_log_hash(&unknown, Sequence(301)), Sequence(301)), Ok(unknown));
+    let of_another_version = [2, 0xfb, 0x2c, 1, 1, 5];
+    assert_eq!(decode_log_hash(&of_another_version, at), Ok(LogHash::unknown_at(at)));
+    let point = log_hash().point().expect("it is known");
+    assert_eq!(decode_hash_point(at, &encode_hash_point(point)), Ok(Some(point)));
+    assert_eq!(decode_hash_point(at, &[2, 5]), Ok(None));
+    assert_eq!(decode_divergence(&encode_divergence(&divergence())), Ok(divergence()));
     assert_eq!(decode_delta(&encode_delta(&delta())), Ok(delta()));
     assert_eq!(decode_manifest(&encode_manifest(&manifest())), Ok(manifest()));
     assert_eq!(
@@ -278,6 +309,13 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
         ("page", encode_entries(&[4, 5], &[&[1_000, 9], &[u64::MAX, 0]]), |bytes| {
             decode_entries(bytes).is_ok()
         }),
+        ("hash of the log", encode_log_hash(&log_hash(), Sequence(300)), |bytes| {
+            decode_log_hash(bytes, Sequence(300)).is_ok()
+        }),
+        ("hash point", encode_hash_point(log_hash().point().expect("it is known")), |bytes| {
+            decode_hash_point(Sequence(300), bytes).is_ok()
+        }),
+        ("divergence", encode_divergence(&divergence()), |bytes| decode_divergence(bytes).is_ok()),
         ("delta", encode_delta(&delta()), |bytes| decode_delta(bytes).is_ok()),
         ("manifest", encode_manifest(&manifest()), |bytes| decode_manifest(bytes).is_ok()),
     ]

@@ -16,7 +16,7 @@ mod marker;
 #[cfg(test)]
 mod tests;
 
-pub use data_marker::{has_marker, mark_shards, marked_shards};
+pub use data_marker::{DataLayout, has_marker, mark_layout, marked_layout};
 pub use database_files::{holds_a_database, is_of_a_database};
 pub use lock::{DirectoryLock, HeldDirectory};
 pub use logs::{Logs, TornEnd, check_logs};

@@ -1,8 +1,10 @@
 //! One shard's RocksDB directory: opening it, and every read and write of it.
 //!
 //! Knows: column families, and what an error of RocksDB means for the shard. Must not know: the content of
-//! records, except of the meta record, which names the shard. [`records`] and [`parked`] read other records.
+//! records, except of the meta record, which names the shard. [`records`], [`parked`] and
+//! [`hashes`] read other records.
 
+mod hashes;
 mod open;
 mod parked;
 mod records;
@@ -16,7 +18,8 @@ use std::sync::OnceLock;
 use parking_lot::{Mutex, MutexGuard};
 use rocksdb::{ColumnFamily, DB, WriteBatch, WriteOptions};
 
-pub use open::InspectedDirectory;
+pub use hashes::HashCommit;
+pub use open::{InspectedDirectory, Reopened};
 pub use parked::ParkedLine;
 pub use records::StoreSnapshot;
 

@@ -27,6 +27,15 @@ use crate::storage::options::{
 };
 use crate::types::ShardId;
 
+/// Which directory is opened again at a shard's path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reopened {
+    /// The one that was open before.
+    Same,
+    /// One that this process has put in its place.
+    Installed,
+}
+
 impl Store {
     /// Opens a shard's directory for writing, or creates it, and checks that it belongs to that shard.
     ///

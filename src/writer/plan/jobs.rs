@@ -43,6 +43,7 @@ impl Batch<'_> {
         // A parked job is counted when it is unparked.
         self.jobs += usize::from(!matches!(outcome, Ok(JobPlan::Parked)));
         if let Err(reject) = &outcome {
+            self.hash_reject(index, reject.code);
             let mut bytes = match job {
                 Ok(job) => wire::encode(job),
                 Err(bad) => bad.bytes.clone(),
@@ -191,7 +192,7 @@ impl Batch<'_> {
         let begun = self.next_incarnation(board);
         let here = self.board(board).filter(|_| begun.is_none());
         let source = match (here, begun) {
-            (Some(board), _) => BoardSource::OnShard(board.tree),
+            (Some(board), _) => BoardSource::OnShard(board.tree, board.incarnation),
             (None, Some(RegisteredBoard { definition, incarnation })) => {
                 BoardSource::OnNode { definition, incarnation }
             }
@@ -216,7 +217,7 @@ impl Batch<'_> {
                 (&**board.definition, handle.and_then(|handle| self.entry(board.tree, handle)))
             }
             (None, BoardSource::OnNode { definition, .. }) => (&**definition, None),
-            (None, BoardSource::OnShard(_) | BoardSource::New) => {
+            (None, BoardSource::OnShard(..) | BoardSource::New) => {
                 default = Definition::default();
                 (&default, None)
             }
@@ -246,15 +247,16 @@ impl Batch<'_> {
     ) -> Option<Handle> {
         let changes = decided.changes();
         let BoardDecision { name, source, before, decision } = decided;
-        let tree = match source {
-            BoardSource::OnShard(tree) => tree,
+        let (tree, incarnation) = match source {
+            BoardSource::OnShard(tree, incarnation) => (tree, incarnation),
             BoardSource::OnNode { definition, incarnation } => {
-                self.define(name, incarnation, None, definition)
+                (self.define(name, incarnation, None, definition), incarnation)
             }
             BoardSource::New => unreachable!(
                 "a job for a board that does not exist is rejected or parked before its decisions are recorded"
             ),
         };
+        self.hash_entry((name, incarnation), &job.member, (before.as_ref(), decision.after.as_ref()));
         let handle = match handle {
             None if changes => Some(self.add_member(&job.member)),
             known => known,
@@ -314,7 +316,7 @@ fn default_op(policy: Policy) -> Op {
 /// Where the board that a job names was found.
 enum BoardSource {
     /// On this shard, with its tree.
-    OnShard(TreeId),
+    OnShard(TreeId, Incarnation),
     /// In the node's registry, and not on this shard yet.
     OnNode { definition: Arc<Definition>, incarnation: Incarnation },
     /// It does not exist yet: the job creates it.

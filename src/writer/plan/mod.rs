@@ -27,6 +27,7 @@
 //! - [`jobs`], [`parked`]: what a job does, now or once its board is defined
 //! - [`trim`]: which entries a trim removes
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
+//! - [`hashed`]: what of all that is mixed into the hash of the log
 
 mod planned;
 
@@ -40,6 +41,8 @@ mod trim;
 mod boards;
 mod changes;
 
+mod hashed;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use foldhash::fast::{FixedState, RandomState};
@@ -49,7 +52,7 @@ pub use parked::UNPARKED_PER_MESSAGE;
 pub use planned::{Plan, PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked};
 
 use crate::job::JobPlace;
-use crate::state::{Applied, BoardEvent, Dropped, Step, TreeId};
+use crate::state::{Applied, BoardEvent, Dropped, LogHash, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
@@ -57,6 +60,7 @@ use crate::types::{BoardName, Sequence, ShardId, Timestamp};
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::boards::ChangedBoards;
 use crate::writer::plan::changes::NetChange;
+use crate::writer::plan::hashed::BatchHash;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
 use crate::writer::registry::Registry;
 use crate::writer::source::Message;
@@ -83,6 +87,8 @@ pub struct Planner<'a> {
     pub registry: &'a Registry,
     /// The effective time of the last message; see [`Plan::time`].
     pub time: Timestamp,
+    /// The hash of the log up to the last message; `None` where no other replica could compare it.
+    pub hash: Option<LogHash>,
     /// Reads a line of parked jobs, as of the last commit.
     pub read_parked: &'a ReadParked<'a>,
 }
@@ -122,6 +128,7 @@ struct Batch<'a> {
     /// Number of the current step. Every change belongs to exactly one step.
     step_number: usize,
     rejects: Vec<RejectRecord>,
+    hash: Option<BatchHash>,
     parking: Option<Parking>,
     parked: Vec<(u32, ParkedRecord)>,
     unparked: Vec<(u32, Sequence, u32)>,
@@ -176,6 +183,7 @@ impl Planner<'_> {
             step_jobs: 0,
             step_number: 0,
             rejects: Vec::new(),
+            hash: self.hash.map(|running| BatchHash { running, kept: Vec::new() }),
             parking,
             parked: Vec::new(),
             unparked: Vec::new(),
@@ -196,7 +204,9 @@ impl Planner<'_> {
             // A server's clock may be set back, or a new leader's clock may be behind. The effective time never
             // decreases. It rises by the least, so that ties keep the order of the log.
             batch.time = if message.timestamp < batch.time { batch.time.next() } else { message.timestamp };
+            batch.begin_hashing(applied);
             batch.plan_message(message, applied);
+            batch.end_hashing();
         }
         batch.close_step();
         batch.finish(first, applied)
@@ -226,6 +236,7 @@ impl Batch<'_> {
         }
         // Release the lock: nothing more is read from the shard.
         drop(self.shard);
+        let hash = self.hash.map(|BatchHash { running, kept }| (running, kept));
         let metadata = self.metadata.into_iter().map(|((tree, _), (member, record))| (tree, member, record));
         Plan {
             first,
@@ -236,6 +247,7 @@ impl Batch<'_> {
             delta: encoder.finish(),
             steps: self.steps,
             rejects: self.rejects,
+            hash,
             metadata: metadata.collect(),
             dropped_trees: self.dropped_trees,
             parked: self.parked,

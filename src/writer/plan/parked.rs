@@ -65,6 +65,7 @@ impl Batch<'_> {
     }
 
     fn put_parked(&mut self, line: u32, (sequence, index): JobPlace, parked: &ParkedJob) {
+        self.hash_parked(line, (sequence, index), parked.board);
         let ParkedJob { timestamp, job, board } = parked;
         let (job, timestamp, board) = (wire::encode(job), *timestamp, *board);
         self.parked.push((line, ParkedRecord { sequence, index, timestamp, job, board }));
@@ -113,6 +114,7 @@ impl Batch<'_> {
             {
                 self.shard.yield_if_due();
                 self.unparked.push((line, place.0, place.1));
+                self.hash_unparked(line, place);
                 self.plan_unparked(place, parked, own + unparked.count, applied, &mut unparked.answered);
                 unparked.count += 1;
             }

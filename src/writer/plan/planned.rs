@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::job::Reject;
-use crate::state::{Applied, BoardEvent, Incarnation, Step, TreeId};
+use crate::state::{Applied, BoardEvent, HashPoint, Incarnation, LogHash, Step, TreeId};
 use crate::storage::codec::{MetadataRecord, ParkedRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, Timestamp};
@@ -93,6 +93,8 @@ pub struct Plan {
     pub changes: usize,
     pub steps: Vec<PlannedStep>,
     pub rejects: Vec<RejectRecord>,
+    /// The hash of the log after the batch, and those within the batch that are kept.
+    pub hash: Option<(LogHash, Vec<HashPoint>)>,
     pub delta: Vec<u8>,
     pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
     pub dropped_trees: Vec<TreeId>,

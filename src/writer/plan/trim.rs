@@ -48,6 +48,8 @@ impl Batch<'_> {
                 metadata: None,
             };
             let Ok(decision) = decide(&definition, before.as_ref(), &request) else { continue };
+            let (found, left) = (before.as_ref(), decision.after.as_ref());
+            self.hash_entry((name, incarnation), member, (found, left));
             self.change(tree, handle, before, decision.after);
             self.plan_metadata((member, None), tree, handle, before.as_ref(), &decision, applied.sequence);
             removed += 1;

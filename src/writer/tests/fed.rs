@@ -11,9 +11,9 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, JobPlace};
-use crate::state::{Incarnation, Shard};
+use crate::state::{Incarnation, LogHashes, Shard};
 use crate::state_lock::{Purpose, StateLock};
-use crate::storage::{Commit, Store, TreesFrom, recover, verify};
+use crate::storage::{Checkpoint, Commit, HashCommit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
 use crate::writer::parking::{OWN_LINES, ParkedJob, Parking, SHARED_LINES};
@@ -49,6 +49,7 @@ pub struct Fed {
     pub history: Vec<Payload>,
     /// How often each board was dropped.
     drops: BTreeMap<String, u64>,
+    pub hashes: LogHashes,
     /// What the shard was at the end of batches.
     pub states: BTreeMap<u64, String>,
     /// Outcomes of jobs that waited, asked for since the last restart.
@@ -91,6 +92,7 @@ impl Fed {
             has_replica: true,
             history: Vec::new(),
             drops: BTreeMap::new(),
+            hashes: LogHashes::default(),
             states: BTreeMap::new(),
             parked_outcomes: Vec::new(),
         };
@@ -197,6 +199,7 @@ impl Fed {
                     shards: 1,
                     registry: &Registry::new(true),
                     time: Timestamp::default(),
+                    hash: Some(self.hashes.running),
                     read_parked: &parked,
                 };
                 planner.plan(messages, parking)
@@ -206,7 +209,10 @@ impl Fed {
             for reject in &plan.rejects {
                 *self.rejects.entry(reject.code.name()).or_default() += 1;
             }
+            let (running, kept) = plan.hash.expect("it was asked for");
+            let dropped = self.hashes.advance(running, &kept);
             let commit = Commit {
+                hashes: Some(HashCommit { running, kept, dropped }),
                 applied: plan.applied,
                 delta: plan.delta,
                 rejects: plan.rejects,
@@ -257,7 +263,7 @@ impl Fed {
         let waiting: Vec<_> =
             lines.map(|line| (line, self.store().parked_in(line).expect("readable"))).collect();
         let has_ready = self.parking.as_ref().is_some_and(Parking::has_ready);
-        writeln!(state, "{} {has_ready} {waiting:?} {rejects:?}", self.waiting())
+        writeln!(state, "{} {has_ready} {waiting:?} {rejects:?} {:?}", self.waiting(), self.hashes)
             .expect("writing to memory does not fail");
         state
     }
@@ -269,10 +275,19 @@ impl Fed {
         self.store = None;
         let store = open(self.folder.path()).expect("the directory opens");
         let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the shard loads");
+        self.hashes = store.log_hashes(recovered.shard.applied.sequence).expect("readable");
         self.shard = Arc::new(StateLock::new(recovered.shard));
         self.store = Some(store);
         self.load_parking();
         assert_eq!(self.waiting(), waiting);
+    }
+
+    /// Writes a checkpoint.
+    pub fn checkpoint(&mut self) {
+        self.batch(false);
+        let checkpoint = Checkpoint::begin(&mut self.shard.write(Purpose::Apply));
+        checkpoint.write(self.store(), &self.shard).expect("the disk takes it");
+        checkpoint.complete(&mut self.shard.write(Purpose::CheckpointEnd));
     }
 
     /// Unparks what need not wait any longer, a few jobs at a time.

@@ -201,6 +201,7 @@ impl Harness {
             shards: 1,
             registry: &self.registry,
             time: Timestamp::default(),
+            hash: None,
             read_parked: &|_, _, _, _| Ok(Vec::new()),
         };
         Some(planner.plan(messages, None))

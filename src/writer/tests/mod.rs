@@ -17,6 +17,8 @@ mod damaged_waiting;
 mod drained;
 mod formats;
 mod holds;
+mod installed;
+mod log_hash;
 mod memory;
 mod parked;
 mod races;

@@ -16,10 +16,10 @@ use crate::writer::tests::fed::Fed;
 use crate::writer::tests::random::{BOARDS, jobs};
 
 /// Lines in random histories: so few that most members come to share theirs.
-const FEW_LINES: (usize, u32) = (2, 2);
+pub const FEW_LINES: (usize, u32) = (2, 2);
 
 #[derive(Debug, Clone)]
-enum Event {
+pub enum Event {
     /// With somebody who waits for them, or nobody.
     Jobs(Vec<Job>, bool),
     /// Also of a board that is there: whoever brings a definition may bring it twice.
@@ -27,12 +27,13 @@ enum Event {
     Drop(&'static str),
     Unpark(usize),
     EndBatch,
+    Checkpoint,
     Restart,
     /// The batch is committed, and the process dies before it is applied.
     Die,
 }
 
-fn events(drops: bool) -> impl Strategy<Value = Vec<Event>> {
+pub fn events(drops: bool) -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         12 => (prop::collection::vec(jobs(5), 1..4), any::<bool>())
             .prop_map(|(jobs, asks)| Event::Jobs(jobs, asks)),
@@ -40,13 +41,14 @@ fn events(drops: bool) -> impl Strategy<Value = Vec<Event>> {
         u32::from(drops) => prop::sample::select(BOARDS.to_vec()).prop_map(Event::Drop),
         2 => (1_usize..5).prop_map(Event::Unpark),
         3 => Just(Event::EndBatch),
+        1 => Just(Event::Checkpoint),
         1 => Just(Event::Restart),
         1 => Just(Event::Die),
     ];
     prop::collection::vec(event, 1..60)
 }
 
-fn play(fed: &mut Fed, events: Vec<Event>) {
+pub fn play(fed: &mut Fed, events: Vec<Event>) {
     for event in events {
         match event {
             Event::Jobs(jobs, asks) => fed.say(jobs, asks),
@@ -54,6 +56,7 @@ fn play(fed: &mut Fed, events: Vec<Event>) {
             Event::Drop(name) => fed.drop_board(name),
             Event::Unpark(jobs) => fed.unpark(jobs),
             Event::EndBatch => fed.batch(false),
+            Event::Checkpoint => fed.checkpoint(),
             Event::Restart => {
                 fed.batch(false);
                 fed.restart();

@@ -53,6 +53,7 @@ fn commit_aside(
         shards: 1,
         registry: &Registry::new(true),
         time: Timestamp::default(),
+        hash: None,
         read_parked: &parked,
     };
     let plan = planner.plan(vec![message(number, payload, None)], parking);

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
 use crate::job::Job;
-use crate::state::{Applied, Shard};
+use crate::state::{Applied, LogHashes, Shard};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{StorageError, StoreSlot, TreesFrom, recover};
 use crate::types::{Sequence, ShardId, Timestamp, count};
@@ -194,12 +194,13 @@ impl Running {
             applied: self.applied_sender.clone(),
             started: watch::channel(false).0,
             checkpointer: Checkpointer::new(policy, CheckpointGate::default(), 0),
-            reopen: Box::new(reopen),
+            reopen: Box::new(move |_| reopen()),
             gauges: Gauges::new(ShardId(0)),
             rejects_kept: RejectRetention::default(),
             reject_log: Arc::default(),
             parking: None,
             time: Timestamp::default(),
+            hashes: LogHashes::default(),
         }
     }
 

@@ -226,7 +226,7 @@ fn a_stream_is_rebased_once_although_its_service_is_killed() {
 /// A copy of a data directory that no node was started with holds nothing back. So a node with older data
 /// finds that messages are missing.
 #[test]
-fn a_node_whose_messages_another_node_purged_halts_until_it_gets_a_copy() {
+fn a_node_whose_messages_another_node_purged_halts_until_that_one_can_give_a_copy() {
     let nats = Nats::start();
     let (mut service, before) = filled(&nats, 5);
     assert!(service.terminate().success());
@@ -235,6 +235,7 @@ fn a_node_whose_messages_another_node_purged_halts_until_it_gets_a_copy() {
     service.restart_with(&["--nats-keep", "0", "--checkpoint-seconds", "1"]);
     let last = nats.publish_jobs(1, &times("new", 50), 1)[0];
     wait_until("the stream is purged", || nats.info(STREAM).state.first_sequence == last);
+    assert!(service.terminate().success());
 
     let mut behind = older.start();
     let client = behind.client();
@@ -247,10 +248,6 @@ fn a_node_whose_messages_another_node_purged_halts_until_it_gets_a_copy() {
         assert!(reason.contains(said), "{said}: {reason}");
     }
     assert_eq!((score(&client, "old"), score(&client, "new")), (Some(5), None));
-    assert!(behind.terminate().success());
-    // The remedy that the reason names.
-    assert!(service.terminate().success());
-    let mut behind = Node::with_nats(&nats).stream_mib(64).copy_of(&service).start();
     service.restart();
     wait_state(&behind.client(), 0, "live");
     let last = nats.publish_jobs(1, &times("new", 1), 1);

@@ -33,6 +33,7 @@ fn a_thousand_boards_are_created_by_their_first_jobs_without_a_round_trip_for_ea
             ["a", "b"].map(|member| json!({ "board": board, "member": member, "score": n }))
         })
         .collect();
+    wait_until("the streams are there", || client.get("/readyz").0 == 200);
     let last = nats.publish_jobs(SHARDS, &jobs, 1_000);
     wait_applied(&client, &last);
     wait_freed(&nats, &client, SHARDS);

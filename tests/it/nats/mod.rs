@@ -8,6 +8,10 @@
 //! - [`full`]: a full stream's status says what holds its messages and what makes room
 //! - [`changed_streams`]: a stream that someone changes or deletes while a node runs
 //! - [`peers`]: nodes on the same streams know of each other, and purge nothing that another one needs
+//! - [`copies`]: a node that its stream cannot fill gets copies of its shards from another one
+//! - [`own`]: nodes that own some of the shards write to all, and decide boards for all
+//! - [`diverged`]: replicas of a shard that differ halt, until one is given a copy of the other
+//! - [`reject_lease`]: one owner of a shard publishes its rejects, and another one goes on when it is gone
 //! - [`catch_up`]: a node with a long backlog answers reads meanwhile, and ends on a signal
 //!
 //! Boards and writes:
@@ -15,6 +19,7 @@
 //! - [`boards_lost`]: the shards' boards and entries survive the loss of the boards' stream
 //! - [`boards_many`]: thousands of boards need no round trip each, and late definitions do not create dropped
 //!   boards again
+//! - [`write_service`]: jobs by NATS request, answered with what came of each
 //! - [`http`]: HTTP writes are published, share messages, and get the results of their own jobs
 //!
 //! Permissions:
@@ -34,14 +39,19 @@ mod boards_many;
 mod catch_up;
 mod changed_streams;
 mod control;
+mod copies;
 mod credentials;
+mod diverged;
 mod frozen;
 mod full;
 mod gaps;
 mod http;
 mod no_jetstream;
 mod outage;
+mod own;
 mod peers;
 mod permissions;
 mod protocol;
+mod reject_lease;
 mod retention;
+mod write_service;

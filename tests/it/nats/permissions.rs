@@ -73,6 +73,16 @@ fn start_node(server: &Secured) -> Node {
     node
 }
 
+/// Starts a node that owns no shard.
+fn start_reader(server: &Secured) -> Node {
+    let password = server.file("reader-password", "node-secret");
+    Node::with_nats(&server.url())
+        .shards(2)
+        .flags(&["--nats-user", "node", "--nats-password-file", &password])
+        .flags(&["--node", "reader", "--own", "none"])
+        .start()
+}
+
 /// A listener that may receive all messages records what nodes publish.
 #[test]
 fn nodes_can_do_their_work_and_need_every_permission_for_it() {
@@ -96,6 +106,7 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     });
     let mut node = start_node(&server);
     let client = node.client();
+    let reader = start_reader(&server);
     // Messages within this duplicate window are not purged.
     runtime.block_on(async {
         let context = jetstream::new(connect(&server, "all").await);
@@ -108,6 +119,9 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     assert_eq!(client.put("/v1/boards/arena", &json!({ "policy": "best" })).0, 201);
     let path = format!("{}?wait=applied", entry_path("arena", "alice"));
     assert_eq!(client.put(&path, &json!({ "score": 5 })).1["entry"]["rank"], 1);
+    wait_until("a node without shards has a job applied by the node", || {
+        reader.client().put(&path, &json!({ "score": 5 })).0 == 200
+    });
     assert_eq!(client.put(&path, &json!({ "score": [1, 2] })).1["code"], "bad_score");
     // A board that jobs create, and one that is dropped.
     assert_eq!(client.put(&entry_path("new", "bob"), &json!({ "score": 5 })).0, 202);
@@ -136,16 +150,34 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
         allowed.iter().filter(|pattern| !used(pattern)).cloned().collect::<Vec<_>>()
     };
     let mut score = 5;
-    let mut lacking = missing();
+    // Some owner is asked only if none is known, or those that are known do not answer. Nodes ask each other
+    // for copies, and no other node owns shards so far.
+    let later = ["ranktree.ask.*", "ranktree.copy.*.*"];
+    let missing_of_one =
+        || missing().into_iter().filter(|pattern| !later.contains(&&**pattern)).collect::<Vec<_>>();
+    let mut lacking = missing_of_one();
     let deadline = std::time::Instant::now() + PATIENCE;
     while !lacking.is_empty() {
         assert!(std::time::Instant::now() < deadline, "nodes do not need {lacking:?}");
         score += 1;
         // A change is needed for a checkpoint, after which the stream is purged.
         assert_eq!(client.put(&path, &json!({ "score": score })).0, 200);
-        lacking = missing();
+        let (status, answer) = reader.client().get("/v1/boards/arena/top");
+        assert_eq!(status, 200, "{answer}");
+        lacking = missing_of_one();
     }
+    // A stream was purged, so a new node needs a copy.
+    let mut second = start_node(&server);
+    assert_eq!(missing(), ["ranktree.ask.*"]);
+    assert!(second.terminate().success());
+    assert!(!second.log().contains("ermissions"), "{}", second.log());
+    second.verify();
     assert!(node.terminate().success());
+    wait_until("the reader asks whoever is there", || {
+        let (status, answer) = reader.client().get("/v1/boards/arena/top");
+        status == 503 && answer["code"] == "shard_unavailable" && missing().is_empty()
+    });
+    assert!(!reader.log().contains("ermissions"), "{}", reader.log());
     // These permissions are also enough to rebase onto a stream that was created again.
     runtime.block_on(async {
         let context = jetstream::new(connect(&server, "all").await);
@@ -263,6 +295,46 @@ fn game_services_publish_jobs_and_their_rejections_can_be_subscribed_to() {
 }
 
 #[test]
+fn game_services_have_jobs_written_and_their_answers_go_nowhere_else() {
+    let scene = Scene::new();
+    let Scene { runtime, game, rejects, member, .. } = &scene;
+    let job = json!({ "board": "arena", "member": member, "score": 7 }).to_string();
+    let ask = |client: &Client| {
+        let asked = client.request("ranktree.write.0", job.clone().into());
+        let answer = runtime.block_on(async { timeout(NO_ANSWER, asked).await });
+        let body = answer.ok().and_then(Result::ok).map(|answer| answer.payload);
+        body.map(|body| serde_json::from_slice::<Value>(&body).expect("it is JSON"))
+    };
+    let mut answer = None;
+    wait_until("a node answers", || {
+        answer = ask(game);
+        answer.is_some()
+    });
+    let results = answer.unwrap_or_default()["results"].clone();
+    assert_eq!(results[0]["entry"]["score"], 7, "{results}");
+    let before = scene.ends();
+    assert_eq!(ask(rejects), None, "who listens to rejects writes nothing");
+    runtime.block_on(async {
+        for reply in ["ranktree.control.0", "ranktree.boards.arena", "$JS.API.STREAM.PURGE.RANKTREE_JOBS_0"] {
+            let sent = game.publish_with_reply("ranktree.write.0", reply, job.clone().into());
+            sent.await.expect("it is sent");
+        }
+    });
+    // Answered behind them.
+    assert!(ask(game).is_some());
+    let after = scene.ends();
+    assert!(after[0] > before[0] && after[0] <= before[0] + 4, "{after:?}");
+    assert_eq!(after[1..], before[1..]);
+    let first = runtime.block_on(async {
+        let stream = scene.looking.get_stream("RANKTREE_JOBS_0").await.expect("it is there");
+        stream.cached_info().state.first_sequence
+    });
+    assert!(first <= before[0] + 1, "nothing was purged on the game service's word: {first}");
+    assert!(!scene.node.log().contains("ermissions"), "{}", scene.node.log());
+    scene.end();
+}
+
+#[test]
 fn game_services_can_publish_nothing_but_jobs() {
     let scene = Scene::new();
     let Scene { runtime, game, rejects, .. } = &scene;
@@ -272,6 +344,7 @@ fn game_services_can_publish_nothing_but_jobs() {
             ("ranktree.control.0", "{}"),
             ("ranktree.boards.arena", "{}"),
             ("ranktree.rejects.0", "{}"),
+            ("ranktree.copy.a.0", "{}"),
             ("$KV.RANKTREE_NODES.a", "{}"),
             ("$KV.RANKTREE_FLOORS.a.0", "{}"),
             ("ranktree.jobs", "{}"),
@@ -348,7 +421,14 @@ fn nobody_receives_messages_beyond_their_permissions() {
     let heard = runtime.block_on(async {
         let mut heard = Vec::new();
         for client in [game, rejects] {
-            for subject in [">", "_INBOX.ranktree.>", "ranktree.jobs.*", "ranktree.control.*", "$JS.>"] {
+            for subject in [
+                ">",
+                "_INBOX.ranktree.>",
+                "ranktree.jobs.*",
+                "ranktree.control.*",
+                "ranktree.copy.*.*",
+                "$JS.>",
+            ] {
                 heard.push(client.subscribe(subject).await.expect("it is sent"));
             }
             client.flush().await.expect("the server answers");

@@ -1,5 +1,5 @@
-//! The dashboards and rules: a real Prometheus, with the shipped configuration, scrapes two loaded nodes, one
-//! of them fed by NATS, and every expression of every panel and rule has to find something.
+//! The dashboards and rules: a real Prometheus, with the shipped configuration, scrapes loaded nodes, with
+//! and without NATS, and every expression of every panel and rule has to find something.
 //!
 //! Conversely, every metric is in a panel or a rule, or is listed here with the reason why not.
 
@@ -17,6 +17,7 @@ use crate::support::client::Client;
 use crate::support::nats::Nats;
 use crate::support::node::Node;
 use crate::support::prometheus::{Expression, Prometheus, selectors, tool};
+use crate::support::write_service::GameService;
 
 /// Scrapes come every second here; a rate needs two of them.
 const RATE_INTERVAL: &str = "15s";
@@ -43,8 +44,16 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
     let guarded = [&often[..], &["--tokens", tokens.to_str().expect("it is UTF-8")]].concat();
     let embedded = Node::shards(2).flags(&guarded).start();
     let fed = Node::with_nats(&nats).flags(&["--checkpoint-seconds", "1"]).start();
+    // One that owns no shard asks the one that does.
+    let reader = Node::with_nats(&nats).flags(&["--node", "reader", "--own", "none"]).start();
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                reader.client().get("/v1/boards/nats/top");
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
         for (service, nats) in [(&embedded, None), (&fed, Some(&nats))] {
             scope.spawn(|| {
                 let client = service.client().with_token(TOKEN);
@@ -55,8 +64,16 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
                 }
             });
             let Some(nats) = nats else { continue };
-            let publisher = nats.publisher();
+            let (publisher, game) = (nats.publisher(), GameService::connect(&nats.url()));
             let stop = &stop;
+            scope.spawn(move || {
+                let mut turn = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let job = json!({"board": "nats", "member": format!("n{}", turn % 50), "score": turn});
+                    game.write_once_served(&job);
+                    turn += 1;
+                }
+            });
             scope.spawn(move || {
                 let mut turn = 0;
                 while !stop.load(Ordering::Relaxed) {
@@ -68,7 +85,7 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
         }
         // These threads must end even if an assertion below fails.
         let _stop = StopOnDrop(&stop);
-        let prometheus = Prometheus::start(&[embedded.address(), fed.address()], TOKEN);
+        let prometheus = Prometheus::start(&[embedded.address(), fed.address(), reader.address()], TOKEN);
         let mut wanted = Vec::new();
         for dashboard in dashboards() {
             wanted.extend(expressions_of_panels(&dashboard));
@@ -80,7 +97,7 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
         let used = used.map(|selector| selector.split('{').next().expect("a name").to_owned()).collect();
         prometheus.wait_for_all(wanted);
         prometheus.assert_rules_are_well();
-        assert_all_are_used(&[&embedded, &fed], &used);
+        assert_all_are_used(&[&embedded, &fed, &reader], &used);
         assert_runbooks_are_served(&prometheus);
     });
 }
@@ -101,7 +118,7 @@ fn assert_all_are_used(services: &[&Node], used: &BTreeSet<String>) {
         there.extend(types.map(str::to_owned));
     }
     let ours: BTreeSet<_> = there.iter().filter(|name| name.starts_with("ranktree_")).cloned().collect();
-    assert_eq!(ours, named, "what two loaded services have, and what src/metrics.rs names");
+    assert_eq!(ours, named, "what loaded services have, and what src/metrics.rs names");
     let parts = ["", "_bucket", "_sum", "_count"];
     let is_used = |name: &str| parts.iter().any(|part| used.contains(&format!("{name}{part}")));
     let unused: Vec<_> = there.iter().filter(|name| !is_used(name)).map(String::as_str).collect();

@@ -70,6 +70,7 @@ const OF_NATS: &[(&str, &str)] = &[
     ("stream_misconfigured", "gauge"),
     ("stream_purged_messages_total", "counter"),
     ("stream_purged_early_messages_total", "counter"),
+    ("write_requests_total", "counter"),
     ("nats_connections", "gauge"),
     ("nats_connections_wanted", "gauge"),
     ("nats_disconnects_total", "counter"),
@@ -77,6 +78,7 @@ const OF_NATS: &[(&str, &str)] = &[
     ("node_silent_seconds", "gauge"),
     ("shard_owners", "gauge"),
     ("shard_owners_live", "gauge"),
+    ("shard_replicas_differing", "gauge"),
 ];
 
 #[test]
@@ -133,21 +135,21 @@ fn nats_connections_and_streams_have_metrics_of_their_own() {
     }
     let value = |series: &str| value_of(&text_of(&service), series);
     let up = |purpose: &str| value(&format!("ranktree_nats_connections{{connection=\"{purpose}\"}}"));
-    let purposes = ["manage", "publish", "consume"];
-    assert_eq!(purposes.map(up), [Some(1.0), Some(1.0), Some(3.0)]);
+    let purposes = ["manage", "publish", "consume", "writes"];
+    let all = [Some(1.0), Some(1.0), Some(3.0), Some(1.0)];
+    assert_eq!(purposes.map(up), all);
     let wanted = "ranktree_nats_connections_wanted{connection=\"consume\"}";
     assert_eq!(value(wanted), Some(3.0));
     wait_until("the stream was looked at", || value("ranktree_stream_messages{shard=\"0\"}") > Some(0.0));
 
     nats.kill9();
-    wait_until("all connections are down", || purposes.map(up) == [Some(0.0); 3]);
+    wait_until("all connections are down", || purposes.map(up) == [Some(0.0); 4]);
     assert_eq!(value(wanted), Some(3.0));
     assert_eq!(value("ranktree_nats_disconnects_total{connection=\"consume\"}"), Some(3.0));
     wait_until("no shard is live", || value("ranktree_shard_state{shard=\"0\"}") == Some(1.0));
     nats.restart();
     wait_until("all connections are up", || {
-        purposes.map(up) == [Some(1.0), Some(1.0), Some(3.0)]
-            && value("ranktree_shard_state{shard=\"0\"}") == Some(2.0)
+        purposes.map(up) == all && value("ranktree_shard_state{shard=\"0\"}") == Some(2.0)
     });
 }
 

@@ -25,3 +25,5 @@ pub mod rust_words;
 pub mod secured;
 pub mod slow_link;
 pub mod snapshots;
+pub mod toggled_link;
+pub mod write_service;

@@ -26,9 +26,19 @@ pub struct Cluster {
 impl Cluster {
     /// Starts all, and waits until they keep streams together.
     pub fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// As [`Cluster::start`], but clients are not told where the other servers are: each stays with the
+    /// addresses that it was given.
+    pub fn start_unadvertised() -> Self {
+        Self::start_with("no_advertise: true, ")
+    }
+
+    fn start_with(settings: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let (servers, monitors) = loop {
-            match start_servers(&folder) {
+            match start_servers(&folder, settings) {
                 Ok(servers) => break servers,
                 Err(said) => assert!(said.contains("address already in use"), "{said}"),
             }
@@ -52,6 +62,11 @@ impl Cluster {
     /// All of them, separated by commas.
     pub fn urls(&self) -> String {
         urls(&self.servers)
+    }
+
+    /// Each server's host and port.
+    pub fn addresses(&self) -> Vec<String> {
+        self.servers.iter().map(|server| server.url().replace("nats://", "")).collect()
     }
 
     /// All but one.
@@ -141,7 +156,7 @@ fn server_name(number: usize) -> String {
     format!("n{number}")
 }
 
-fn start_servers(folder: &TempDir) -> Result<(Vec<NatsServer>, Vec<Client>), String> {
+fn start_servers(folder: &TempDir, settings: &str) -> Result<(Vec<NatsServer>, Vec<Client>), String> {
     let routes: [u16; SERVERS] = std::array::from_fn(|_| free_port());
     let (mut servers, mut monitors) = (Vec::new(), Vec::new());
     for (number, route) in routes.iter().enumerate() {
@@ -151,7 +166,7 @@ fn start_servers(folder: &TempDir) -> Result<(Vec<NatsServer>, Vec<Client>), Str
         let others: Vec<_> = others.map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
         let config = format!(
             "server_name: {}\nhttp: \"127.0.0.1:{monitor}\"\njetstream {{ store_dir: \"{}\" }}\n\
-             cluster {{ name: test, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n",
+             cluster {{ {settings}name: test, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n",
             server_name(number),
             store.display(),
             others.join(", ")

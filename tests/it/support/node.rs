@@ -69,7 +69,7 @@ impl NatsAddress for String {
 }
 
 impl NodeSetup {
-    /// One if a test does not say.
+    /// One if a test does not say, or, with `--own`, as many as the streams have.
     pub fn shards(self, shards: u16) -> Self {
         Self { shards: Some(shards), ..self }
     }
@@ -143,9 +143,11 @@ impl NodeSetup {
             let folder = tempfile::tempdir().expect("a temporary directory");
             (folder.path().join("data"), Some(folder))
         };
-        let shards = shards.unwrap_or(1).to_string();
-        let mut arguments =
-            ["serve", "--listen", "127.0.0.1:0", "--shards", &shards].map(str::to_owned).to_vec();
+        let mut arguments = ["serve", "--listen", "127.0.0.1:0"].map(str::to_owned).to_vec();
+        // A node that owns some of the shards asks the streams how many there are.
+        if shards.is_some() || !flags.iter().any(|flag| flag == "--own") {
+            arguments.extend(["--shards".to_owned(), shards.unwrap_or(1).to_string()]);
+        }
         arguments.extend(flags);
         let log = data_dir.with_extension("log");
         Node { child: None, base: String::new(), data_dir, arguments, environment, log, _folder: folder }

@@ -50,6 +50,11 @@ impl SlowLink {
         self.drops.store(drops, Ordering::SeqCst);
     }
 
+    /// From now on, it carries so many bytes a second; 0: as fast as it goes.
+    pub fn pace(&self, bytes_per_second: u64) {
+        self.bytes_per_second.store(bytes_per_second, Ordering::Relaxed);
+    }
+
     /// From now on, nothing is held up.
     pub fn open(&self) {
         self.bytes_per_second.store(0, Ordering::Relaxed);

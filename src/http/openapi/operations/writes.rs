@@ -60,7 +60,10 @@ pub fn jobs() -> Doc {
              change at most {MAX_BOARDS_PER_REQUEST} boards, counted for each job. Jobs of one member are \
              applied in their order: after one that failed, those that follow it are not sent. A job that \
              is refused because of the current state is `rejected` in the results, and the others are \
-             applied."
+             applied. If other shards do not answer when the ranks of an applied job's entry are counted, \
+             its result has `changed` and `missing`, and no entry. With NATS, a request to the subject \
+             `ranktree.write.{{shard}}`, with jobs of members of that shard, is answered in the same way \
+             as this one with `wait=applied`."
         ))
         .query(shared("results"))
         .body("Jobs", true, "The jobs.")

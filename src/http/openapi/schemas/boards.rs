@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::board::{MAX_KEEP, Order, Policy, Ties};
 use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::parts::{
-    AS_OF_PATTERN, array, as_of, count, object, object_with, or_null, stale,
+    AS_OF_PATTERN, array, as_of, count, missing, object, object_with, or_null, stale,
 };
 use crate::types::MAX_KEYS;
 
@@ -83,12 +83,13 @@ pub fn schemas() -> Value {
         ),
         "DefinitionInput": definition,
         "ListedBoard": board(json!({})),
-        "Board": board(json!({"as_of": as_of(), "stale": stale()})),
+        "Board": board(json!({"as_of": as_of(), "stale": stale(), "missing": missing()})),
         "DefinedBoard": board(json!({
             "token": {"type": "string", "pattern": AS_OF_PATTERN,
                       "description": "Names every shard, with a sequence from which on the definition is in force there."},
             "as_of": as_of(),
-            "stale": stale()
+            "stale": stale(),
+            "missing": missing()
         })),
         "BoardList": object_with(
             "Boards by name.",
@@ -96,7 +97,8 @@ pub fn schemas() -> Value {
                 "boards": array(component("ListedBoard")),
                 "next_cursor": or_null(component("BoardName")),
                 "as_of": as_of(),
-                "stale": stale()
+                "stale": stale(),
+                "missing": missing()
             }),
             &["boards", "next_cursor", "as_of"]
         ),

@@ -136,7 +136,11 @@ pub fn answers() -> Value {
             "description": "The outcome of the write.",
             "anyOf": [
                 object("With the entry.", with(json!({"token": component("Token")}), [change_fields()])),
-                object("With `results=changed`.", with(json!({"token": component("Token")}), [changed_field()]))
+                object("With `results=changed`.", with(json!({"token": component("Token")}), [changed_field()])),
+                object(
+                    "Other shards did not answer, so the ranks of the entry are not known.",
+                    with(json!({"token": component("Token")}), [changed_field(), missing_field()])
+                )
             ]
         },
         "MemberRemoved": object(
@@ -155,6 +159,11 @@ pub fn answers() -> Value {
                     "The same, with `results=changed`.",
                     with(changed_field(), [by_board("Changed")]),
                     &["changed"]
+                ),
+                object_with(
+                    "It was applied, but other shards did not answer, so the ranks of its entry are not known.",
+                    with(changed_field(), [by_board("Changed"), missing_field()]),
+                    &["changed", "missing"]
                 ),
                 object("It removed a member from every board.", everywhere()),
                 object(
@@ -184,6 +193,13 @@ pub fn answers() -> Value {
 
 fn changed_field() -> Value {
     json!({"changed": {"type": "boolean", "description": "Whether the job changed anything."}})
+}
+
+fn missing_field() -> Value {
+    json!({"missing": {
+        "type": "array", "items": {"type": "integer", "minimum": 0},
+        "description": "The shards that did not answer; none if the entries kept changing while they were counted."
+    }})
 }
 
 fn change_fields() -> Value {

@@ -43,6 +43,18 @@ pub fn stale() -> Value {
     })
 }
 
+pub fn missing() -> Value {
+    json!({
+        "type": "array", "items": {"type": "integer", "minimum": 0},
+        "description": "Present if the answer lacks shards, which no node answered for: their numbers. Only with `partial=true`, or after a board was defined."
+    })
+}
+
+/// What an answer says of shards that are behind or missing.
+pub fn freshness() -> Value {
+    json!({"stale": stale(), "missing": missing()})
+}
+
 pub fn as_of() -> Value {
     component("AsOf")
 }
@@ -73,5 +85,5 @@ pub fn read_answer(description: &str, first: Value, more: Value) -> Value {
     let fields = with(first, [more, json!({"as_of": as_of()})]);
     let required: Vec<String> =
         fields.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
-    object_with(description, with(fields, [json!({"stale": stale()})]), &required)
+    object_with(description, with(fields, [freshness()]), &required)
 }

@@ -5,14 +5,27 @@ use serde_json::{Value, json};
 use crate::http::openapi::problems::PROBLEMS;
 use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::jobs::reject_codes;
-use crate::http::openapi::schemas::parts::{AS_OF_PATTERN, array, count, object, object_with};
+use crate::http::openapi::schemas::parts::{AS_OF_PATTERN, array, count, missing, object, object_with};
 use crate::writer::QueueLevel;
+
+/// Fields that a shard has only with NATS, or only on a node that owns it.
+const OF_SOME_ONLY: [&str; 9] = [
+    "copying",
+    "parked",
+    "stream",
+    "applied_sequence",
+    "last_sequence",
+    "lag",
+    "members",
+    "rejects",
+    "checkpoint_sequence",
+];
 
 pub fn schemas() -> Value {
     let shard = json!({
         "shard": count("Its number."),
-        "owner": {"type": "string", "description": "The node that holds it; `local` is this node."},
-        "state": {"enum": ["live", "catching_up", "halted"]},
+        "owner": {"enum": ["local", "remote"], "description": "`local`: this node owns it. `remote`: it does not; the fields that tell of its files and its stream are absent, and `owners` tells of the nodes that own it."},
+        "state": {"enum": ["live", "catching_up", "halted", "silent", "unknown", "no_owner"], "description": "Of a `remote` shard the best of its owners' states, or `no_owner`."},
         "reason": {"type": ["string", "null"], "description": "Why it is not live."},
         "damage": {"type": ["string", "null"], "description": "Which of its files were found damaged since the start, and what to do."},
         "applied_sequence": count("The last sequence that is applied."),
@@ -25,15 +38,16 @@ pub fn schemas() -> Value {
             "description": "With NATS: how full its stream is; `null` until it was first read.",
             "anyOf": [component("Stream"), {"type": "null"}]
         },
+        "copying": {
+            "description": "With NATS: the copy of another node's data that is being fetched; `null` if none is.",
+            "anyOf": [component("Copying"), {"type": "null"}]
+        },
         "checkpoint_sequence": count("What the last checkpoint holds."),
         "owners": array(component("Owner"))
     });
-    let with_nats_only = ["parked", "stream"];
     let required: Vec<String> = shard
         .as_object()
-        .map(|fields| {
-            fields.keys().filter(|name| !with_nats_only.contains(&name.as_str())).cloned().collect()
-        })
+        .map(|fields| fields.keys().filter(|name| !OF_SOME_ONLY.contains(&name.as_str())).cloned().collect())
         .unwrap_or_default();
     let levels = [QueueLevel::Roomy, QueueLevel::NearlyFull, QueueLevel::Full].map(QueueLevel::name);
     let held = |text: &str| {
@@ -66,7 +80,7 @@ pub fn schemas() -> Value {
             "The state of the node.",
             json!({
                 "version": {"type": "string"},
-                "ready": {"type": "boolean", "description": "Every shard is live, and its lag is under the limit; after the lag has exceeded the limit, it must fall below half of it."},
+                "ready": {"type": "boolean", "description": "Every shard that the node owns is live, and its lag is under the limit; after the lag has exceeded the limit, it must fall below half of it."},
                 "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, or its time is far ahead of the node's clock; its `stream` or `damage`, or `/readyz`, says why."},
                 "node": {"type": "string", "description": "The name of this node."},
                 "nodes": array(component("KnownNode")),
@@ -93,20 +107,34 @@ pub fn schemas() -> Value {
                 "token": {"type": "string", "pattern": AS_OF_PATTERN, "description": "For `POST /v1/jobs` that failed in part: names the jobs that were stored. Absent if none was."},
                 "results": {"description": "For `POST /v1/jobs` that failed in part: the outcome of each job.",
                             "type": "array", "items": component("JobResult")},
-                "shards": {"description": "For `/readyz`: the state of each shard. A node that asks for \
-                                           tokens shows `shard` and `state` only; `/v1/status` has the \
-                                           rest.",
-                           "type": "array", "items": object_with("The state of a shard.", shard.clone(), &["shard", "state"])}
+                "shards": {"description": "For `/readyz`: the state of each shard that the node owns. A node \
+                                           that asks for tokens shows `shard` and `state` only; \
+                                           `/v1/status` has the rest. Otherwise: the numbers of the \
+                                           shards that no node answers for, or that this node does not \
+                                           own.",
+                           "type": "array",
+                           "items": {"anyOf": [
+                               {"type": "integer", "minimum": 0},
+                               object_with("The state of a shard.", shard.clone(), &["shard", "state"])
+                           ]}}
             }),
             &["type", "title", "status", "code", "detail"]
         )
     })
 }
 
-/// The nodes on the same streams.
+/// The nodes on the same streams, and what goes on between them.
 pub fn nodes() -> Value {
     let limit = |text: &str| json!({"type": ["integer", "null"], "minimum": 0, "description": text});
     json!({
+        "Copying": object(
+            "A copy of a shard on its way from another node.",
+            json!({
+                "from": {"type": "string", "description": "The node that gives it."},
+                "bytes": count("Bytes that have arrived. Once all have, the copy is checked and loaded."),
+                "total": count("Bytes of all files.")
+            })
+        ),
         "Owner": object(
             "A node that owns a shard, as of what was last heard of it.",
             json!({
@@ -114,7 +142,8 @@ pub fn nodes() -> Value {
                 "state": {"enum": ["live", "catching_up", "halted", "silent", "unknown"], "description": "`silent`: nothing was heard of the node for ten seconds. `unknown`: the node is alive and does not say."},
                 "applied_sequence": limit("The last sequence that it has applied; `null`: unknown."),
                 "lag": limit("Messages that it has not applied yet; `null`: unknown."),
-                "checkpoint_sequence": limit("What its last checkpoint holds; `null`: unknown.")
+                "checkpoint_sequence": limit("What its last checkpoint holds; `null`: unknown."),
+                "hash": {"type": ["string", "null"], "description": "With NATS, the hash of what it has applied, `sequence:hash`: equal on all owners at the same sequence. `null`: unknown."}
             })
         ),
         "KnownNode": object(
@@ -147,9 +176,14 @@ pub fn rejects() -> Value {
                 "job": {"description": "The job as it was sent. A string if that is not JSON, or was cut to 4 KiB."}
             })
         ),
-        "RejectList": object(
+        "RejectList": object_with(
             "Rejects, newest first.",
-            json!({"rejects": array(component("Reject")), "next_cursor": {"type": ["string", "null"]}})
+            json!({
+                "rejects": array(component("Reject")),
+                "next_cursor": {"type": ["string", "null"]},
+                "missing": missing()
+            }),
+            &["rejects", "next_cursor"]
         )
     })
 }

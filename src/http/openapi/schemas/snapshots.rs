@@ -27,6 +27,7 @@ pub fn schemas() -> Value {
                 "version": {"type": "string", "description": "The node's version."},
                 "taken_at": {"type": "string", "description": "When the copying began, in UTC."},
                 "expires_seconds": count("The snapshot is removed if it is not asked for within so many seconds."),
+                "shard_count": count("The number of all shards. A node that does not own all of them copies those that it owns."),
                 "shards": array(shard)
             })
         ),

@@ -5,15 +5,17 @@ use std::sync::atomic::AtomicU64;
 
 use parking_lot::Mutex;
 use thiserror::Error;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::queue::error::NotPublished;
+use crate::queue::nats::boards::confirmations::Confirmations;
 use crate::queue::nats::boards::pending::Pending;
 use crate::queue::nats::boards::tombstones::Tombstones;
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::names::Names;
-use crate::queue::nats::shard::NatsShard;
+use crate::queue::nats::shard::{NatsShard, OtherShard};
+use crate::queue::nats::streams::boards_config::ServiceFacts;
 use crate::writer::{DefineRefused, Registry, WantedBoards};
 
 /// Why a definition, drop or clear was not made, or not everywhere in time.
@@ -21,6 +23,11 @@ use crate::writer::{DefineRefused, Registry, WantedBoards};
 pub enum BoardRefused {
     #[error(transparent)]
     Refused(#[from] DefineRefused),
+    #[error(
+        "the token may create boards until there are {most} of those that it gives access to: there are \
+         {existing}; drop some boards, or raise the token's max_boards"
+    )]
+    OverLimit { most: usize, existing: usize },
     #[error("there is no board of this name")]
     Unknown,
     #[error("the boards' stream cannot be used: {0}")]
@@ -39,15 +46,29 @@ pub struct BoardsStream {
     pub(super) names: Names,
     /// Of the stream, if this node creates it.
     pub(super) replicas: usize,
+    pub(super) facts: ServiceFacts,
     pub(super) registry: Arc<Registry>,
     pub(super) wanted: Arc<WantedBoards>,
+    /// The shards that this node owns.
     pub(super) shards: Vec<NatsShard>,
+    /// The shards that it does not own.
+    pub(super) others: Vec<OtherShard>,
     pub(super) pending: Mutex<Pending>,
     pub(super) tombstones: Mutex<Tombstones>,
-    /// Whether the stream is followed and was reconciled with the shards. Nothing is decided before.
+    /// Whether the stream is followed and was compared with this node's shards.
+    pub(super) compared: watch::Sender<bool>,
+    /// Whether it was reconciled with all shards, those of other nodes among them. Nothing is decided before.
     pub(super) reconciled: watch::Sender<bool>,
-    /// The highest sequence that was read since the stream is followed.
-    pub(super) reached: AtomicU64,
+    pub(super) confirmations: watch::Sender<Confirmations>,
+    /// Another node has stored an inquiry.
+    pub(super) inquired: Notify,
+    /// This process, for other nodes to see.
+    pub(super) process: String,
+    /// The highest sequence that was read, and taken notice of, since the stream is followed.
+    pub(super) reached: watch::Sender<u64>,
+    /// Held while a board is counted and made, so that this node is not in its own way. A tokio mutex,
+    /// because it is held while the server answers.
+    pub(super) counting: tokio::sync::Mutex<()>,
     /// All records up to this sequence were read.
     pub(super) read_through: AtomicU64,
 }
@@ -59,6 +80,7 @@ impl BoardsStream {
         registry: Arc<Registry>,
         wanted: Arc<WantedBoards>,
         shards: Vec<NatsShard>,
+        others: Vec<OtherShard>,
     ) -> Arc<Self> {
         Arc::new(Self {
             managing: nats.managing.clone(),
@@ -67,10 +89,17 @@ impl BoardsStream {
             registry,
             wanted,
             shards,
+            others,
+            facts: nats.facts,
             pending: Mutex::default(),
             tombstones: Mutex::default(),
+            compared: watch::channel(false).0,
             reconciled: watch::channel(false).0,
-            reached: AtomicU64::new(0),
+            confirmations: watch::channel(Confirmations::default()).0,
+            inquired: Notify::new(),
+            process: nats.process.clone(),
+            reached: watch::channel(0).0,
+            counting: tokio::sync::Mutex::new(()),
             read_through: AtomicU64::new(0),
         })
     }

@@ -11,6 +11,7 @@ use futures_util::StreamExt as _;
 use crate::board::Definition;
 use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
 use crate::queue::nats::boards::decision::{Decision, Record};
+use crate::queue::nats::boards::limit::{BoardLimit, NEAR_THE_LIMIT};
 use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::state_lock::Purpose;
@@ -26,15 +27,19 @@ impl BoardsStream {
     /// Decides a definition, and waits until all of this node's shards have it. Returns whether the board is
     /// new, and for every shard a sequence from which on it holds.
     ///
+    /// # Arguments
+    /// `limit`: of the client's token, if it has one.
+    ///
     /// # Errors
     /// When the board has another definition, or the decision could not be made or has not arrived.
     pub async fn define(
         &self,
         name: &BoardName,
         definition: &Definition,
+        limit: Option<&BoardLimit>,
     ) -> Result<(bool, Vec<(ShardId, Sequence)>), BoardRefused> {
         self.wait_until_reconciled().await?;
-        let (created, recorded) = self.decide(name, definition).await?;
+        let (created, recorded) = self.decide(name, definition, limit).await?;
         let delivered = self.deliver_one(name, &recorded).await?;
         Ok((created, self.wait_until_in_force(name, &recorded, &delivered).await?))
     }
@@ -112,8 +117,17 @@ impl BoardsStream {
         if let Ok(Ok(_)) = waited {
             return Ok(());
         }
-        let why = "it is still being compared with the boards that the shards hold; try again in a moment";
-        Err(BoardRefused::Unavailable(why.to_owned()))
+        let missing = if *self.compared.borrow() { self.missing_confirmations() } else { Vec::new() };
+        let why = if missing.is_empty() {
+            "it is still being compared with the boards that the shards hold; try again in a moment"
+                .to_owned()
+        } else {
+            format!(
+                "no owner of the shards {missing:?} has confirmed which boards they hold; try again once they \
+                 have live owners (GET /v1/status lists them)"
+            )
+        };
+        Err(BoardRefused::Unavailable(why))
     }
 
     /// Decides a definition. The first one wins; a later one must agree with it.
@@ -121,6 +135,7 @@ impl BoardsStream {
         &self,
         name: &BoardName,
         definition: &Definition,
+        limit: Option<&BoardLimit>,
     ) -> Result<(bool, Record), BoardRefused> {
         // A board that this node does not know mostly has no record. If it has one, the server refuses
         // another.
@@ -149,12 +164,14 @@ impl BoardsStream {
                     let definition = Some(Arc::new(definition.clone()));
                     RecordJson::of(&Decision { definition, ..decision }, self.next_number())
                 }
-                None if self.registry.count_named(None) >= MAX_BOARDS => {
-                    return Err(DefineRefused::TooMany.into());
-                }
                 None => RecordJson::first(self.next_number(), definition),
             };
-            if let Some(recorded) = self.store(NewRecord { name: name.clone(), record, after }).await? {
+            let new = NewRecord { name: name.clone(), record, after };
+            let stored = match &begun {
+                Some(_) => self.store(new).await?,
+                None => self.store_new(new, limit).await?,
+            };
+            if let Some(recorded) = stored {
                 self.note(name, &recorded, true);
                 return Ok((begun.is_none(), recorded));
             }
@@ -191,9 +208,9 @@ impl BoardsStream {
                 (None, _) => new.push(name),
             }
         }
-        let room = MAX_BOARDS.saturating_sub(self.registry.count_named(None));
-        let too_many = new.split_off(room.min(new.len()));
-        decided.extend(too_many.into_iter().map(|name| (name, Err(DefineRefused::TooMany.into()))));
+        // Near the limit of all boards, each is counted.
+        let room = (MAX_BOARDS - NEAR_THE_LIMIT).saturating_sub(self.registry.count_named(None));
+        others.extend(new.split_off(room.min(new.len())));
         let record = RecordJson::first(self.next_number(), &definition);
         let records =
             new.iter().map(|name| NewRecord { name: name.clone(), record: record.clone(), after: 0 });
@@ -220,7 +237,7 @@ impl BoardsStream {
 
     async fn decide_default(&self, name: &BoardName) -> Result<Record, BoardRefused> {
         loop {
-            match self.decide(name, &Definition::default()).await {
+            match self.decide(name, &Definition::default(), None).await {
                 Ok((_, recorded)) => return Ok(recorded),
                 // Another definition is as good as the default one, unless the board was dropped meanwhile.
                 Err(BoardRefused::Refused(conflict @ DefineRefused::Conflict(_))) => {

@@ -1,10 +1,9 @@
 //! Deletes tombstones from the boards' stream.
 //!
-//! Knows: a tombstone may be deleted once its drop is in force on all of this node's shards. Their streams
-//! say so, and every other node with these shards reads the same. So a node has all the shards. A node that
+//! Knows: a tombstone may be deleted once its drop is in force on all shards. Those of this node show it, and
+//! the owners of the others confirm it; other owners of a shard read the same from its stream. A node that
 //! starts later and does not find the record takes the name for a free one.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use async_nats::jetstream::ErrorCode;
@@ -61,8 +60,11 @@ impl BoardsStream {
         if !*self.reconciled.borrow() {
             return Ok(0);
         }
-        let reached = self.reached.load(Ordering::Relaxed);
+        let reached = *self.reached.borrow();
         let mut done = self.tombstones.lock().too_many();
+        if let Some((_, last)) = done.last() {
+            self.inquire_after(last.sequence).await.map_err(|error| error.to_string())?;
+        }
         done.retain(|(name, recorded)| {
             // The next record of this name will follow none, so its sequence alone must show that it is
             // later.
@@ -71,6 +73,10 @@ impl BoardsStream {
                     .shards
                     .iter()
                     .all(|shard| recorded.is_in_force(&shard.state.read(Purpose::Boards), name))
+                && self
+                    .others
+                    .iter()
+                    .all(|other| self.confirmations.borrow().of(other.id) >= recorded.sequence)
         });
         let stream = self.managing.context.get_stream_no_info(self.names.boards_stream()).await;
         let stream = stream.map_err(|error| error.to_string())?;

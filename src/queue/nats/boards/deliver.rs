@@ -11,7 +11,7 @@ use crate::queue::error::NotPublished;
 use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
 use crate::queue::nats::boards::decision::Record;
 use crate::queue::nats::boards::pending::PendingDecision;
-use crate::queue::nats::shard::NatsShard;
+use crate::queue::nats::shard::{NatsShard, OtherShard};
 use crate::state_lock::Purpose;
 use crate::types::{BoardName, Sequence, ShardId};
 
@@ -30,17 +30,36 @@ const WANTED_AT_ONCE: usize = 1_000;
 type DropsDue = BTreeMap<(ShardId, BoardName), (Record, bool)>;
 
 impl BoardsStream {
-    /// Delivers one decision to every shard where it is not in force.
+    /// Delivers one decision to every shard where it is not in force, and to those of other nodes, of which
+    /// that is not known.
     pub(super) async fn deliver_one(
         &self,
         name: &BoardName,
         recorded: &Record,
     ) -> Result<BTreeMap<ShardId, Sequence>, NotPublished> {
+        let mut sent = Vec::with_capacity(self.others.len());
+        for other in &self.others {
+            sent.push((other.id, other.publisher.send_command(&recorded.payload(name)).await?));
+        }
         let one = [(name.clone(), recorded.clone())];
-        self.deliver(&one, |_, _| true).await
+        let mut delivered = self.deliver(&one, |_, _| true).await?;
+        for (shard, sending) in sent {
+            delivered.insert(shard, sending.stored().await?);
+            self.pending.lock().note_delivered(name, shard);
+        }
+        Ok(delivered)
     }
 
-    /// Publishes decisions to the shards where they are not in force, all in flight at once.
+    /// Whether a decision is in the stream of a shard that this node does not own, as far as it matters to
+    /// jobs.
+    fn has_reached(&self, pending_decision: &PendingDecision, other: &OtherShard) -> bool {
+        let sequence = pending_decision.recorded.sequence;
+        !pending_decision.ends_life
+            || pending_decision.was_delivered(other.id)
+            || (sequence > 0 && self.confirmations.borrow().of(other.id) >= sequence)
+    }
+
+    /// Publishes decisions to this node's shards where they are not in force, all in flight at once.
     async fn deliver(
         &self,
         decisions: &[(BoardName, Record)],
@@ -65,7 +84,8 @@ impl BoardsStream {
         Ok(delivered)
     }
 
-    /// Waits until a decision is in force on every shard. Returns for each a sequence from which on it is.
+    /// Waits until a decision is in force on this node's shards. Returns for every shard a sequence from which
+    /// on it is.
     pub(super) async fn wait_until_in_force(
         &self,
         name: &BoardName,
@@ -78,6 +98,9 @@ impl BoardsStream {
             let sequence = in_force_at(shard, name, recorded, deadline).await?;
             token.push((shard.id, delivered.get(&shard.id).copied().unwrap_or(sequence)));
         }
+        // On the others it holds from its place in their streams on.
+        token.extend(self.others.iter().filter_map(|other| Some((other.id, *delivered.get(&other.id)?))));
+        token.sort_by_key(|(shard, _)| *shard);
         Ok(token)
     }
 
@@ -86,7 +109,9 @@ impl BoardsStream {
         let pending = self.pending.lock();
         let pending_decision = pending.get(name).filter(|known| !known.recorded.is_alive())?;
         let lacks = |shard: &NatsShard| !has_arrived(name, pending_decision, shard);
-        self.shards.iter().any(lacks).then(|| pending_decision.recorded.clone())
+        let other_lacks = |other: &OtherShard| !self.has_reached(pending_decision, other);
+        let is_pending = self.shards.iter().any(lacks) || self.others.iter().any(other_lacks);
+        is_pending.then(|| pending_decision.recorded.clone())
     }
 
     /// Drops and clears of the named boards that this node knows and shards have yet to apply. A job in front
@@ -100,6 +125,11 @@ impl BoardsStream {
             return due;
         }
         for (id, name) in named {
+            if let Some((pending_decision, other)) = pending.get(name).zip(self.other(id))
+                && !self.has_reached(pending_decision, other)
+            {
+                due.insert((id, name.clone()), (pending_decision.recorded.clone(), false));
+            }
             let shard = self.shards.iter().find(|shard| shard.id == id);
             if let Some((pending_decision, shard)) = pending.get(name).zip(shard)
                 && ends_a_life_on(name, pending_decision, shard)
@@ -112,13 +142,23 @@ impl BoardsStream {
         due
     }
 
-    /// Waits until shards have applied these drops.
+    fn other(&self, shard: ShardId) -> Option<&OtherShard> {
+        self.others.iter().find(|other| other.id == shard)
+    }
+
+    /// Waits until shards have applied these drops, or until they are in the streams of other nodes' shards.
     ///
     /// # Errors
     /// When a drop cannot be brought, or does not arrive in time.
     pub async fn wait_for_drops(&self, due: DropsDue) -> Result<(), BoardRefused> {
         let deadline = tokio::time::Instant::now() + DROP_TIMEOUT;
         for ((id, name), (recorded, was_delivered)) in due {
+            if let Some(other) = self.other(id) {
+                // It is enough that it is in the stream in front of the job.
+                other.publisher.send_command(&recorded.payload(&name)).await?.stored().await?;
+                self.pending.lock().note_delivered(&name, id);
+                continue;
+            }
             let Some(shard) = self.shards.iter().find(|shard| shard.id == id) else { continue };
             if !was_delivered {
                 let sending = shard.publisher.send_command(&recorded.payload(&name)).await?;
@@ -142,20 +182,26 @@ impl BoardsStream {
         let mut ticks = tokio::time::interval(CHECK_INTERVAL);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            let is_tick = tokio::select! {
-                _ = ticks.tick() => true,
-                () = self.wanted.changed.notified() => false,
+            let is_wanted_only = tokio::select! {
+                _ = ticks.tick() => false,
+                () = self.inquired.notified() => false,
+                () = self.wanted.changed.notified() => true,
             };
-            // Boards that are wanted before the stream is reconciled stay wanted.
-            if !*self.reconciled.borrow() {
-                let mut reconciled = self.reconciled.subscribe();
+            if !*self.compared.borrow() {
+                let mut compared = self.compared.subscribe();
                 // The sender lives as long as `self`.
-                let _ = reconciled.wait_for(|reconciled| *reconciled).await;
+                let _ = compared.wait_for(|compared| *compared).await;
             }
-            if is_tick {
+            if !is_wanted_only {
                 self.deliver_pending().await;
+                if let Err(error) = self.confirm().await {
+                    tracing::warn!(%error, "an inquiry of another node about boards could not be answered; trying again");
+                }
             }
-            self.create_wanted().await;
+            // Boards that are wanted before the stream is reconciled stay wanted.
+            if *self.reconciled.borrow() {
+                self.create_wanted().await;
+            }
         }
     }
 
@@ -201,7 +247,10 @@ impl BoardsStream {
             // Until the decision's own record was read, earlier records may still come.
             let is_read = pending_decision.recorded.sequence <= read_through;
             if is_read && self.shards.iter().all(|shard| has_arrived(name, pending_decision, shard)) {
-                if !pending_decision.is_watched() {
+                let lacks = |other: &OtherShard| !self.has_reached(pending_decision, other);
+                if self.others.iter().any(lacks) {
+                    found.awaited = found.awaited.max(pending_decision.recorded.sequence);
+                } else if !pending_decision.is_watched() {
                     pending.remove(name);
                 }
                 continue;
@@ -236,7 +285,13 @@ impl BoardsStream {
             // Let other tasks of this thread run.
             tokio::task::yield_now().await;
         }
-        let Undelivered { mut lacking, doubtful } = found;
+        let Undelivered { mut lacking, doubtful, awaited } = found;
+        // The owners of other shards deliver to those. This node only has to hear that it is done.
+        if awaited > 0
+            && let Err(error) = self.inquire_after(awaited).await
+        {
+            tracing::warn!(%error, "the owners of other shards cannot be asked about boards; trying again");
+        }
         lacking.extend(self.renew_all(doubtful).await);
         let due = |name: &BoardName, shard: &NatsShard| {
             let pending = self.pending.lock();
@@ -256,6 +311,8 @@ struct Undelivered {
     lacking: Vec<(BoardName, Record)>,
     /// The boards' stream is asked first what holds.
     doubtful: Vec<(BoardName, Record)>,
+    /// The last decision that shards of other nodes are not known to have; 0 for none.
+    awaited: u64,
 }
 
 /// Waits until a decision is in force on a shard. Returns a sequence from which on it is.
@@ -296,7 +353,7 @@ fn ends_a_life_on(name: &BoardName, pending_decision: &PendingDecision, shard: &
     !recorded.is_alive() || holds_another()
 }
 
-fn has_arrived(name: &BoardName, pending_decision: &PendingDecision, shard: &NatsShard) -> bool {
+pub(super) fn has_arrived(name: &BoardName, pending_decision: &PendingDecision, shard: &NatsShard) -> bool {
     let PendingDecision { recorded, everywhere, .. } = pending_decision;
     let state = shard.state.read(Purpose::Boards);
     recorded.is_in_force(&state, name)

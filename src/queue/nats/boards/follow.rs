@@ -58,6 +58,7 @@ impl BoardsStream {
                 Ok(()) => self.follow_once().await,
                 Err(error) => Err(error),
             };
+            self.compared.send_replace(false);
             self.reconciled.send_replace(false);
             if let Err(error) = followed {
                 let error = self.managing.explain(&error);
@@ -89,7 +90,7 @@ impl BoardsStream {
             return Err(error.to_string());
         }
         let latest = self.next_number().0.saturating_sub(1);
-        let config = boards_config(&self.names, self.replicas, latest);
+        let config = boards_config(&self.names, self.facts, self.replicas, latest);
         let stream = config.name.clone();
         match self.managing.context.create_stream(config).await {
             Ok(_) => {
@@ -105,7 +106,8 @@ impl BoardsStream {
     }
 
     async fn follow_once(&self) -> Result<(), String> {
-        self.reached.store(0, Ordering::Relaxed);
+        self.reached.send_replace(0);
+        self.forget_confirmations();
         self.read_through.store(0, Ordering::Relaxed);
         self.pending.lock().begin_again();
         let consumer = pull::Config {
@@ -148,7 +150,13 @@ impl BoardsStream {
             let message = message.map_err(|error| error.to_string())?;
             pending = self.read_message(&message, &mut delivered, Some(&mut in_stream)).await?;
         }
-        let mut reconciling = pin!(self.reconcile(in_stream));
+        let mut reconciling = pin!(async {
+            self.reconcile(in_stream).await?;
+            self.compared.send_replace(true);
+            // An inquiry that was read before.
+            self.inquired.notify_one();
+            self.wait_for_confirmations().await
+        });
         let mut is_reconciled = false;
         loop {
             tokio::select! {
@@ -156,6 +164,8 @@ impl BoardsStream {
                     done?;
                     is_reconciled = true;
                     self.reconciled.send_replace(true);
+                    // Boards that jobs have wanted meanwhile.
+                    self.wanted.changed.notify_one();
                 }
                 // Messages in flight are lost with a connection, and nothing reports that.
                 _ = connected.changed() => return Err("the connection to NATS was lost".to_owned()),
@@ -186,9 +196,10 @@ impl BoardsStream {
             return Err(format!("{lost} messages before message {sequence} did not arrive"));
         }
         *delivered = info.consumer_sequence;
-        self.reached.fetch_max(sequence, Ordering::Relaxed);
         let name = self.names.board_of(&message.subject);
-        if is_foreign(&message.payload) {
+        if let Some(kind) = self.names.boards_message_of(&message.subject) {
+            self.note_message(kind, sequence, &message.payload);
+        } else if is_foreign(&message.payload) {
             self.restore_record(&message.subject, name, sequence).await?;
         } else if let Some((name, recorded)) = name.zip(RecordJson::read(sequence, &message.payload)) {
             // Drops from before this node followed have arrived where they had to, unless a shard holds the
@@ -209,6 +220,7 @@ impl BoardsStream {
                 in_stream.unreadable.insert(name);
             }
         }
+        self.reached.send_modify(|reached| *reached = sequence.max(*reached));
         // Earlier messages that are gone were followed by others of the same board, which were read.
         if pending == 0 {
             self.read_through.fetch_max(sequence, Ordering::Relaxed);

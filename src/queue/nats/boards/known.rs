@@ -47,8 +47,13 @@ impl BoardsStream {
                     || (!everywhere && shard.health.is_live() && decision.definition.is_none()
                         && !decision.ends_board_of(&state, name))
             };
-            if pending.get(name).is_some() || !self.shards.iter().all(arrived) {
-                pending.note(name, recorded, everywhere);
+            let ends_life = !self.others.is_empty()
+                && self.registry.get(name.as_str()).is_some_and(|known| match decision.definition {
+                    Some(_) => known.incarnation < decision.incarnation,
+                    None => known.incarnation <= decision.incarnation,
+                });
+            if pending.get(name).is_some() || ends_life || !self.shards.iter().all(arrived) {
+                pending.note(name, recorded, everywhere, ends_life);
             }
         }
         self.registry.observe_number((*number).max(RecordNumber(decision.incarnation.0)));

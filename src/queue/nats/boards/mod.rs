@@ -26,6 +26,7 @@
 //!   records
 //! - `follow`: reading what other nodes decided
 //! - `reconcile`: storing records again that the stream has lost and shards still hold
+//! - `confirm`: what is in force on shards of other nodes; `limit`: boards that are one too many
 //! - `deliver`: from decisions to shards, and boards that jobs wait for; `pending`: decisions that have not
 //!   reached all shards yet
 //! - `tombstones`, `delete_tombstones`: records of dropped boards, of which the stream keeps a limited number
@@ -38,7 +39,10 @@ mod record;
 mod known;
 mod store;
 
+mod confirm;
+mod confirmations;
 mod decide;
+mod limit;
 mod renew;
 
 mod follow;
@@ -51,3 +55,4 @@ mod delete_tombstones;
 mod tombstones;
 
 pub use boards_stream::{BoardRefused, BoardsStream};
+pub use limit::BoardLimit;

@@ -25,12 +25,20 @@ pub struct PendingDecision {
     /// Whether a drop is delivered to shards that never had the board, too: a definition may still be in
     /// their streams.
     pub everywhere: bool,
+    /// Whether it ends a life of the board that shards of other nodes may hold. Of those shards, only what
+    /// ends a life is waited for.
+    pub ends_life: bool,
     noted: Instant,
     /// When it was last delivered to a shard.
     delivered: HashMap<ShardId, Instant>,
 }
 
 impl PendingDecision {
+    /// Whether it was ever delivered to a shard by this node.
+    pub fn was_delivered(&self, shard: ShardId) -> bool {
+        self.delivered.contains_key(&shard)
+    }
+
     /// Whether it is kept although it has arrived on every shard.
     pub fn is_watched(&self) -> bool {
         let Record { number, decision, .. } = &self.recorded;
@@ -46,11 +54,12 @@ pub struct Pending {
 
 impl Pending {
     /// Notes a decision, in place of the one before.
-    pub fn note(&mut self, name: &BoardName, recorded: &Record, everywhere: bool) {
+    pub fn note(&mut self, name: &BoardName, recorded: &Record, everywhere: bool, ends_life: bool) {
         let known = self.boards.get_mut(name);
         if let Some(known) = known.filter(|known| known.recorded.decision == recorded.decision) {
             known.recorded.sequence = known.recorded.sequence.max(recorded.sequence);
             known.everywhere |= everywhere;
+            known.ends_life |= ends_life;
             if recorded.number > known.recorded.number {
                 known.recorded.number = recorded.number;
                 known.delivered.clear();
@@ -58,9 +67,13 @@ impl Pending {
             // Deliveries in progress continue.
             return;
         }
+        // A life that the decision before has ended may still be held by shards of other nodes. This decision
+        // ends it too.
+        let ends_life = ends_life || self.boards.get(name).is_some_and(|known| known.ends_life);
         let (recorded, delivered) = (recorded.clone(), HashMap::new());
         let noted = Instant::now();
-        self.boards.insert(name.clone(), PendingDecision { recorded, everywhere, noted, delivered });
+        self.boards
+            .insert(name.clone(), PendingDecision { recorded, everywhere, ends_life, noted, delivered });
     }
 
     pub fn is_empty(&self) -> bool {
@@ -137,7 +150,12 @@ mod tests {
         let watched = |number, life, definition: Option<Definition>| {
             let (mut pending, name) = (Pending::default(), BoardName::new("b").expect("a good name"));
             let decision = Decision { incarnation: Incarnation(life), definition: definition.map(Arc::new) };
-            pending.note(&name, &Record { sequence: 1, number: RecordNumber(number), decision }, false);
+            pending.note(
+                &name,
+                &Record { sequence: 1, number: RecordNumber(number), decision },
+                false,
+                false,
+            );
             pending.get(&name).expect("just noted").is_watched()
         };
         assert!(watched(8, 7, Some(Definition::default())));
@@ -150,7 +168,12 @@ mod tests {
         for number in 0..300_u64 {
             let name = BoardName::new(&format!("b{number}")).expect("a good name");
             let decision = Decision { incarnation: Incarnation(number), definition: None };
-            pending.note(&name, &Record { sequence: 1, number: RecordNumber(number), decision }, false);
+            pending.note(
+                &name,
+                &Record { sequence: 1, number: RecordNumber(number), decision },
+                false,
+                false,
+            );
         }
         let (mut seen, mut slices) = (Vec::new(), 0);
         let mut after = None;

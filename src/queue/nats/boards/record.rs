@@ -12,10 +12,16 @@ use crate::state::{Incarnation, RecordNumber};
 /// Above every number that nodes reach: a number is at most as high as its record's sequence, or one above the
 /// highest before it. A higher one would leave none for the records after it.
 const NUMBER_MAX: u64 = 1 << 53;
+/// The highest format that this version reads.
+const FORMAT: u32 = 1;
 
 /// A record as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordJson {
+    /// Absent: 1. Fields that a reader does not know are passed over, so a later version that gives a record
+    /// another meaning states a higher format.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    format: Option<u32>,
     /// Absent in a life's first record, whose number it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     incarnation: Option<u64>,
@@ -33,7 +39,7 @@ impl RecordJson {
     /// # Arguments
     /// `number`: above that of every record of the name before it.
     pub fn first(number: RecordNumber, definition: &Definition) -> Self {
-        Self { incarnation: None, number: Some(number.0), definition: Some(definition.into()) }
+        Self { format: None, incarnation: None, number: Some(number.0), definition: Some(definition.into()) }
     }
 
     /// A later record of a life.
@@ -42,6 +48,7 @@ impl RecordJson {
     /// `number`: above that of every record of the name before it.
     pub fn of(decision: &Decision, number: RecordNumber) -> Self {
         Self {
+            format: None,
             incarnation: Some(decision.incarnation.0),
             number: Some(number.0),
             definition: decision.definition.as_deref().map(Into::into),
@@ -57,8 +64,12 @@ impl RecordJson {
         serde_json::from_slice::<Self>(body).ok()?.stored_at(sequence)
     }
 
-    /// What the record says, stored at this sequence; `None` if its definition is invalid.
+    /// What the record says, stored at this sequence; `None` if its definition is invalid, or its format is
+    /// that of a later version.
     pub fn stored_at(self, sequence: u64) -> Option<Record> {
+        if self.format.is_some_and(|format| format > FORMAT) {
+            return None;
+        }
         let number = RecordNumber(sequence.max(self.number.unwrap_or(0)));
         let incarnation = Incarnation(self.incarnation.unwrap_or(number.0));
         let definition = match self.definition {
@@ -70,17 +81,19 @@ impl RecordJson {
 }
 
 /// Whether no node wrote this message: every record has an incarnation or a definition, and its numbers are
-/// numbers that nodes reach. A server sends an
-/// acknowledgement to any subject that a publisher names, whether that publisher may publish there or not. So
-/// a stranger can have an acknowledgement stored here, and it must not be read as a drop.
+/// numbers that nodes reach. A server sends an acknowledgement to any subject that a publisher names, whether
+/// that publisher may publish there or not. So a stranger can have an acknowledgement stored here, and it must
+/// not be read as a drop.
 pub fn is_foreign(body: &[u8]) -> bool {
     let json = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
+    // What a later version writes is not judged here.
+    let format = json.get("format").and_then(serde_json::Value::as_u64);
+    let is_later = format.is_some_and(|format| format > u64::from(FORMAT));
     let is_forged = |name: &str| {
         json.get(name).is_some_and(|number| number.as_u64().is_none_or(|number| number > NUMBER_MAX))
     };
     json.get("incarnation").or(json.get("definition")).is_none()
-        || is_forged("incarnation")
-        || is_forged("number")
+        || !is_later && (is_forged("incarnation") || is_forged("number"))
 }
 
 #[cfg(test)]
@@ -108,6 +121,12 @@ mod tests {
         // From before there were numbers.
         let older = RecordJson::read(18, br#"{"incarnation":7}"#).expect("readable");
         assert_eq!((older.number, older.decision), (RecordNumber(18), Decision::dropped(Incarnation(7))));
+        // Of a later version: which of them can be read, the record says itself.
+        for (format, is_readable) in [(1, true), (2, false)] {
+            let later = format!(r#"{{"format":{format},"incarnation":7,"more":1}}"#);
+            assert_eq!(RecordJson::read(18, later.as_bytes()).is_some(), is_readable, "{later}");
+            assert!(!is_foreign(later.as_bytes()));
+        }
         assert!(is_foreign(br#"{"stream":"S","seq":3}"#) && is_foreign(b"x"));
         for forged in [
             r#"{"number":18446744073709551615,"definition":{}}"#,

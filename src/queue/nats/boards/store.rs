@@ -9,10 +9,12 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use futures_util::future::join_all;
+use serde::Serialize;
 
 use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
 use crate::queue::nats::boards::decision::{Decision, Record};
 use crate::queue::nats::boards::record::{RecordJson, is_foreign};
+use crate::queue::nats::names::BoardsMessage;
 use crate::state::{Incarnation, RecordNumber};
 use crate::types::BoardName;
 
@@ -47,7 +49,7 @@ impl BoardsStream {
                 let last = last.ok_or_else(|| {
                     unavailable(&format!(
                         "the record of {name} in it, message {sequence}, cannot be read: if a newer version of \
-                         ranktree wrote it, start that version here; if not, delete that message (nats stream rmm)"
+                         ranktree wrote it, upgrade this node; if not, delete that message (nats stream rmm)"
                     ))
                 })?;
                 // The next record of this board gets a higher number.
@@ -104,15 +106,42 @@ impl BoardsStream {
         outcomes
     }
 
+    /// Stores a message that is about no board, in place of the last one of its kind. Returns its sequence.
+    pub(super) async fn store_message(
+        &self,
+        kind: BoardsMessage,
+        body: &impl Serialize,
+    ) -> Result<u64, BoardRefused> {
+        let body = serde_json::to_vec(body).expect("it has no maps whose keys are not strings");
+        let subject = self.names.boards_message_subject(kind);
+        let sent = self.managing.context.publish(subject, body.into()).await;
+        let sent = sent.map_err(|error| self.unavailable(&error))?;
+        Ok(sent.await.map_err(|error| self.unavailable(&error))?.sequence)
+    }
+
     async fn send(&self, new: NewRecord) -> Result<PublishAckFuture, BoardRefused> {
+        self.send_if_last(new, None).await
+    }
+
+    /// # Arguments
+    /// `last`: the stream's last message of any subject, if the record is to be stored only right after it.
+    pub(super) async fn send_if_last(
+        &self,
+        new: NewRecord,
+        last: Option<u64>,
+    ) -> Result<PublishAckFuture, BoardRefused> {
         let NewRecord { name, record, after } = new;
         let message =
             PublishMessage::build().expected_last_subject_sequence(after).payload(record.encode().into());
+        let message = match last {
+            Some(last) => message.expected_last_sequence(last),
+            None => message,
+        };
         let sent = self.managing.context.send_publish(self.names.board_subject(&name), message).await;
         sent.map_err(|error| self.unavailable(&error))
     }
 
-    fn stored(
+    pub(super) fn stored(
         &self,
         record: RecordJson,
         outcome: Result<PublishAck, PublishError>,

@@ -7,8 +7,10 @@
 //! - `origin`: which stream, and with which offset; `fingerprint`: how a message is recognised
 //! - `sessions`: whether the stream was found to continue what was applied
 //! - `gap_permission`: what `--accept-gap` accepts, once
+//! - `copy_need`: whether a shard needs a copy of another owner's data
 
 pub mod chunk;
+pub mod copy_need;
 pub mod fetcher;
 pub mod fingerprint;
 pub mod gap_permission;

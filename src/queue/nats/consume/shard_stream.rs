@@ -8,6 +8,7 @@ use tokio::sync::{OnceCell, watch};
 
 use crate::queue::nats::connect::access::NatsAccess;
 use crate::queue::nats::connect::connection::Connection;
+use crate::queue::nats::consume::copy_need::ShardCopies;
 use crate::queue::nats::consume::gap_permission::GapPermission;
 use crate::queue::nats::consume::sessions::Sessions;
 use crate::queue::nats::names::Names;
@@ -46,6 +47,8 @@ pub struct ShardStream {
     pub growth: Growth,
     /// Tells retention whether the stream continues what was applied.
     pub sessions: Sessions,
+    /// Copies of other owners' data, and of this one's for others.
+    pub copies: ShardCopies,
     /// How much greater a message's sequence is here than in the stream; see `Origin`. `None` until a session
     /// has read the stream's state.
     sequence_offset: Mutex<Option<u64>>,
@@ -78,6 +81,7 @@ impl ShardStream {
             connection,
             growth: Growth::default(),
             sessions: Sessions::default(),
+            copies: ShardCopies::default(),
             sequence_offset: Mutex::default(),
         }
     }

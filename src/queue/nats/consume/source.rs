@@ -13,7 +13,7 @@ use crate::queue::nats::consume::chunk::{BATCH_LIMITS, Chunk};
 use crate::queue::nats::consume::fetcher::run::Fetcher;
 use crate::queue::nats::consume::shard_stream::ShardStream;
 use crate::state::Applied;
-use crate::writer::{BatchLimits, Fetched, JobSource, Message, OriginChanged, ShardState};
+use crate::writer::{BatchLimits, CopyToInstall, Fetched, JobSource, Message, OriginChanged, ShardState};
 
 /// Chunks decoded ahead of the writer.
 const CHUNKS_AHEAD: usize = 4;
@@ -113,6 +113,8 @@ impl JobSource for StreamSource {
         // more.
         self.shared.sessions.end();
         self.shared.accept_gap.resume(applied.sequence);
+        // The next fetcher finds out anew.
+        self.shared.copies.clear_need();
         self.ready.clear();
         self.origin_changed = None;
         stream.clone_into(&mut self.stream);
@@ -165,6 +167,10 @@ impl JobSource for StreamSource {
 
     fn state(&self) -> ShardState {
         self.shared.state()
+    }
+
+    fn copy_to_install(&mut self) -> Option<CopyToInstall> {
+        self.shared.copies.take_to_install()
     }
 
     fn stream(&self) -> String {

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::queue::nats::peers::hashes::{HashesEntry, if_readable};
 use crate::queue::this_node::ThisNode;
 
 /// The format of the entries that this version writes, and the highest that it reads.
@@ -70,6 +71,14 @@ pub struct ShardEntry {
     pub checkpoint: u64,
     #[serde(default)]
     pub lag: u64,
+    /// Absent in entries of versions that compute none, and while it is not known which stream they are of.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_readable")]
+    pub hashes: Option<HashesEntry>,
+}
+
+impl ShardEntry {
+    /// The state of a shard that applies nothing until an operator acts.
+    pub const HALTED: &str = "halted";
 }
 
 /// An entry of the bucket of floors: what a node still needs of a shard's stream.
@@ -121,7 +130,9 @@ mod tests {
     fn entries_read_back_as_they_were_written() {
         let floor = FloorEntry { directory: "h:/d".to_owned(), stream: "S@1".to_owned(), sequence: 7 };
         assert_eq!(read(&encode(&floor)), Ok(floor));
-        let shard = ShardEntry { shard: 3, state: "live".to_owned(), applied: 9, checkpoint: 7, lag: 1 };
+        let hashes = Some(HashesEntry { version: 1, at: vec!["9:ff".to_owned()], ..HashesEntry::default() });
+        let shard =
+            ShardEntry { shard: 3, state: "live".to_owned(), applied: 9, checkpoint: 7, lag: 1, hashes };
         let node = NodeEntry {
             run: "r".to_owned(),
             directory: "h:/d".to_owned(),
@@ -131,6 +142,20 @@ mod tests {
             shards: vec![shard],
         };
         assert_eq!(read(&encode(&node)), Ok(node));
+    }
+
+    /// A node of an earlier version says nothing of hashes, and one of a later version may say it otherwise:
+    /// what else it says counts all the same.
+    #[test]
+    fn hashes_that_cannot_be_read_are_passed_over() {
+        for hashes in ["", r#","hashes":7"#, r#","hashes":{"version":"x"}"#, r#","hashes":{"at":[1]}"#] {
+            let text = format!(r#"{{"shard":3,"state":"live","applied":9{hashes}}}"#);
+            let entry: ShardEntry = serde_json::from_str(&text).expect("it can be read");
+            assert_eq!((entry.applied, entry.hashes), (9, None), "{text}");
+        }
+        let later = r#"{"shard":3,"hashes":{"version":9,"stream":"S","at":[],"more":1}}"#;
+        let entry: ShardEntry = serde_json::from_str(later).expect("it can be read");
+        assert_eq!(entry.hashes.map(|hashes| hashes.version), Some(9));
     }
 
     #[test]

@@ -24,6 +24,19 @@ impl FloorsOfOthers {
     /// No other node needs anything.
     pub const NONE: Self = Self { all: u64::MAX, alive: u64::MAX, holder: None, is_unknown: false };
 
+    /// With the lowest sequence of the copies that this node gives: the nodes that fetch them need what comes
+    /// after it.
+    #[must_use]
+    pub fn with_given(mut self, given: Option<u64>) -> Self {
+        let Some(given) = given else { return self };
+        if given < self.all {
+            let words = format!("a node that fetches a copy of this shard needs messages from {given} on");
+            (self.all, self.holder) = (given, Some(words));
+        }
+        self.alive = self.alive.min(given);
+        self
+    }
+
     /// It cannot be told what other nodes need, so nothing may be purged for their sake.
     pub fn unknown(why: String) -> Self {
         Self { all: 0, alive: u64::MAX, holder: Some(why), is_unknown: true }

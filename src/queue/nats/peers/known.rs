@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::queue::nats::peers::entries::{FloorEntry, NodeEntry, UnreadableEntry};
+use crate::queue::nats::peers::entries::{FloorEntry, NodeEntry, ShardEntry, UnreadableEntry};
 use crate::queue::nats::peers::floors::{self, Counts, FloorsOfOthers, OwnerFloor, PurgedStream};
 use crate::queue::this_node::ThisNode;
 use crate::types::{NodeName, ShardId};
@@ -114,6 +114,8 @@ pub struct OwnedShard {
     pub applied: Option<u64>,
     pub lag: Option<u64>,
     pub checkpoint: Option<u64>,
+    /// The hash of its log at the last sequence that it has said, `sequence:hash`.
+    pub hash: Option<String>,
 }
 
 impl Peers {
@@ -248,7 +250,7 @@ impl Peers {
             match counts {
                 Counts::Passed if changed => tracing::warn!(
                     %shard, node = %name, first = stream.first,
-                    "a node needs messages that are purged already, so it no longer holds the stream back; it halts, and needs a copy of another node's data"
+                    "a node needs messages that are purged already, so it no longer holds the stream back; it needs a copy of another node's data"
                 ),
                 Counts::OtherStream if changed => tracing::warn!(
                     %shard, node = %name,
@@ -275,6 +277,29 @@ impl Peers {
         nodes.map(|(name, node)| known.describe(name, node, now)).collect()
     }
 
+    /// Whether another node that is alive owns a shard and applies it, or will once it has caught up.
+    pub fn have_applying(&self, shard: ShardId) -> bool {
+        let (known, now) = (self.known.lock(), Instant::now());
+        let applies = |entry: &NodeEntry| {
+            entry.shards.iter().any(|owned| owned.shard == shard.0 && owned.state != ShardEntry::HALTED)
+        };
+        known.nodes.values().any(|node| {
+            node.heard.silent(now) < ALIVE_WITHIN
+                && node.entry.as_ref().is_some_and(|entry| entry.as_ref().is_ok_and(applies))
+        })
+    }
+
+    /// Calls `each` for every other node that is alive and whose entry can be read, by name.
+    pub(super) fn each_alive(&self, mut each: impl FnMut(&NodeName, &NodeEntry)) {
+        let (known, now) = (self.known.lock(), Instant::now());
+        let alive = known.nodes.iter().filter(|(_, node)| node.heard.silent(now) < ALIVE_WITHIN);
+        for (name, node) in alive {
+            if let Some(Ok(entry)) = &node.entry {
+                each(name, entry);
+            }
+        }
+    }
+
     /// Messages of the bucket of floors that nobody needs any more. They are given once.
     pub fn take_deletable(&self) -> Vec<u64> {
         let (mut known, now) = (self.known.lock(), Instant::now());
@@ -293,6 +318,22 @@ impl Peers {
             keeps
         });
         std::mem::take(deletable)
+    }
+
+    /// Whether all floors were read, so that all owners are known.
+    #[must_use]
+    pub fn knows_owners(&self) -> bool {
+        matches!(self.known.lock().floors_read, Some(Ok(())))
+    }
+
+    /// The floor that a data directory has stored of a shard, as of what was read.
+    #[must_use]
+    pub fn floor_of(&self, shard: ShardId, directory: &str) -> Option<u64> {
+        let known = self.known.lock();
+        let mut floors = known.floors.iter().filter(|((of, _), _)| *of == shard);
+        floors.find_map(|(_, floor)| {
+            floor.said.as_ref().ok().filter(|said| said.directory == directory).map(|said| said.sequence)
+        })
     }
 
     /// Why this node has no entries of its own, if it cannot have any.
@@ -320,7 +361,8 @@ impl Known {
         let mut shards: BTreeMap<ShardId, OwnedShard> = BTreeMap::new();
         for ((shard, _), floor) in self.floors.iter().filter(|((_, of), _)| of == name) {
             let checkpoint = floor.said.as_ref().ok().map(|floor| floor.sequence);
-            let owned = OwnedShard { shard: *shard, state: None, applied: None, lag: None, checkpoint };
+            let (state, hash) = (None, None);
+            let owned = OwnedShard { shard: *shard, state, applied: None, lag: None, checkpoint, hash };
             shards.insert(*shard, owned);
         }
         for shard in entry.into_iter().flat_map(|entry| &entry.shards) {
@@ -330,6 +372,7 @@ impl Known {
                 applied: Some(shard.applied),
                 lag: Some(shard.lag),
                 checkpoint: Some(shard.checkpoint),
+                hash: shard.hashes.as_ref().and_then(|hashes| hashes.last()).cloned(),
             };
             shards.insert(ShardId(shard.shard), owned);
         }
@@ -355,7 +398,7 @@ fn note_forgotten(name: &NodeName, node: &mut Node, is_forgotten: bool, silent: 
         tracing::warn!(
             node = %name,
             silent_s = silent.as_secs(),
-            "a node has been silent for longer than --nats-forget and no longer holds the streams back; if it comes back after messages that it needs were purged, it halts, and needs a copy of another node's data"
+            "a node has been silent for longer than --nats-forget and no longer holds the streams back; if it comes back after messages that it needs were purged, it needs a copy of another node's data"
         );
     } else {
         tracing::info!(node = %name, "a node that was silent for long is back and holds the streams back again");

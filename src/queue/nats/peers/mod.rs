@@ -10,12 +10,18 @@
 //! - `floors`: which messages of a stream other nodes need
 //! - `follow`: reads both buckets into memory
 //! - `claim`, `renew`: this node's own entries, under a name that no other node has
+//! - `hashes`, `owners`: what other owners of a shard say of their hashes; `judge`: what follows from that;
+//!   `compare`: halts a shard whose replicas differ
 //! - `gauges`: metrics
 
 pub mod claim;
+pub mod compare;
 pub mod entries;
 pub mod floors;
 pub mod follow;
 pub mod gauges;
+pub mod hashes;
+pub mod judge;
 pub mod known;
+pub mod owners;
 pub mod renew;

@@ -12,6 +12,7 @@ use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::peers::claim::{Claim, NotClaimed, RENEW_INTERVAL};
 use crate::queue::nats::peers::entries::{self, FloorEntry, Formats, NodeEntry, ShardEntry};
 use crate::queue::nats::peers::gauges::PeerGauges;
+use crate::queue::nats::peers::hashes::HashesEntry;
 use crate::queue::nats::shard::NatsShard;
 use crate::queue::nats::streams::jobs_config::LAYOUT;
 use crate::queue::nats::streams::prepared::Prepared;
@@ -102,6 +103,7 @@ impl JetStream {
                 applied,
                 checkpoint: shard.health.checkpoint_sequence(),
                 lag: shard.health.last_sequence().saturating_sub(applied),
+                hashes: self.hashes_entry(shard),
             }
         };
         let this = &self.peers.this;
@@ -119,6 +121,12 @@ impl JetStream {
         }
     }
 
+    fn hashes_entry(&self, shard: &NatsShard) -> Option<HashesEntry> {
+        let own = shard.own_hashes(&self.peers.this.name)?;
+        let asked = self.peers.asked(shard.id, &own.stream);
+        Some(own.entry(shard.health.divergence().is_some(), &asked))
+    }
+
     /// Stores what the shards' checkpoints hold, as far as it is news. Deletes what nobody needs.
     async fn store_floors(
         &self,
@@ -129,9 +137,10 @@ impl JetStream {
         let reading = self.peers.reading();
         for (shard, stored) in shards.iter().zip(stored) {
             // Before a session has read the stream, it is not known which stream the checkpoint is of.
-            let (stream, offset) = (shard.stream.stream(), shard.stream.sequence_offset());
-            let Some(offset) = offset.filter(|_| !stream.is_empty()) else { continue };
-            let sequence = shard.health.checkpoint_sequence().saturating_sub(offset);
+            let offset = shard.stream.sequence_offset();
+            let checkpoint = offset.map(|offset| shard.health.checkpoint_sequence().saturating_sub(offset));
+            let floor = shard.stream.copies.floor(&shard.stream.stream(), checkpoint);
+            let Some((stream, sequence)) = floor else { continue };
             let is_news = stored.as_ref().is_none_or(|stored| {
                 (&stored.stream, stored.sequence, stored.reading) != (&stream, sequence, reading)
                     || stored.at.elapsed() >= FLOOR_INTERVAL
@@ -145,6 +154,7 @@ impl JetStream {
             let sent = self.managing.context.send_publish(subject, message).await;
             let sent = sent.map_err(|error| self.managing.explain(&error))?;
             sent.await.map_err(|error| self.managing.explain(&error))?;
+            shard.stream.copies.note_stored((stream.clone(), sequence));
             *stored = Some(StoredFloor { stream, sequence, at: Instant::now(), reading });
         }
         let deletable = self.peers.take_deletable();

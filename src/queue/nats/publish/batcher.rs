@@ -1,4 +1,4 @@
-//! The publish batcher: HTTP writes of the same moment share a message.
+//! The publish batcher: writes of the same moment, over HTTP and by the write service, share a message.
 //!
 //! Knows: while messages of a shard are in flight, the next writes wait, and then go as one message. A server
 //! that syncs each message then syncs once for all of them: group commit, as the embedded queue has it.

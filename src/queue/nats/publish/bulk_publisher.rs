@@ -8,10 +8,11 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_nats::client::RequestErrorKind;
 use async_nats::jetstream::context::{ContextBuilder, GetStreamErrorKind, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::{self, Context, ErrorCode};
-use async_nats::{ConnectErrorKind, Event, Subject};
+use async_nats::{ConnectErrorKind, Event, Request, Subject};
 use bytes::Bytes;
 use parking_lot::Mutex;
 
@@ -23,6 +24,8 @@ use crate::types::{MAX_SHARDS, Sequence, ShardId};
 
 /// How long the server may take to acknowledge a message.
 const ACK_TIMEOUT: Duration = Duration::from_secs(5);
+/// Above what the write service itself waits for a commit, so that its answer tells the outcome.
+const SERVICE_TIMEOUT: Duration = Duration::from_secs(35);
 
 /// Why a message was not stored: a stable name to count by, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -117,6 +120,32 @@ impl BulkPublisher {
                 }
             }
         })
+    }
+
+    /// Sends a request with jobs of this shard's members to the write service, and waits for its answer: its
+    /// status, and JSON.
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn ask(&self, shard: ShardId, body: Bytes) -> Result<(u16, Bytes), NotStored> {
+        let request = Request::new().payload(body).timeout(Some(SERVICE_TIMEOUT));
+        let answer = self.context.client().send_request(self.names.write_subject(shard), request).await;
+        let answer = answer.map_err(|error| {
+            let kind = match error.kind() {
+                RequestErrorKind::NoResponders => "no_responders",
+                RequestErrorKind::TimedOut => "unanswered",
+                RequestErrorKind::MaxPayloadExceeded => "too_large",
+                RequestErrorKind::InvalidSubject | RequestErrorKind::Other => "refused",
+            };
+            let detail = match error.kind() {
+                RequestErrorKind::NoResponders => format!("no node takes writes for shard {shard}"),
+                _ => format!("the write service did not answer: {error}"),
+            };
+            NotStored { kind, detail }
+        })?;
+        let code = answer.headers.as_ref().and_then(|headers| headers.get("Nats-Service-Error-Code"));
+        let status = code.and_then(|code| code.as_str().parse().ok()).unwrap_or(200);
+        Ok((status, answer.payload))
     }
 
     async fn find_shards(&self) -> Result<u16, String> {

@@ -1,4 +1,4 @@
-//! Pending replies: HTTP writes that wait for the outcome of a message that this process published.
+//! Pending replies: writes that wait for the outcome of a message that this process published.
 //!
 //! The message carries an id. When this process's fetcher meets the message, it finds the pending reply by
 //! that id. A message that comes again, because its batch could not be committed, finds the reply again. Ids

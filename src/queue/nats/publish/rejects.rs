@@ -3,9 +3,13 @@
 //! Knows: the stream of rejects says which reject was published last, and the store has the later ones. The
 //! store remembers the last one too, because the stream discards old messages, and a quiet shard's last one
 //! may be among them. A crash between publishing and remembering makes no difference.
+//!
+//! Every owner of a shard has its rejects, and one of them publishes; see `Peers::publishes_rejects`. Two may
+//! think so at the same time, and nothing depends on that: a batch of rejects is stored only right behind the
+//! last message of the shard that its publisher has read, so the later of two is refused, and reads again.
+//! The other owners follow: they remember what was published, so that each of them can go on from there.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::header::{
     NATS_BATCH_COMMIT, NATS_BATCH_COMMIT_FINAL, NATS_BATCH_ID, NATS_BATCH_SEQUENCE,
@@ -23,7 +27,7 @@ use serde::de::IgnoredAny;
 use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::shard::NatsShard;
 use crate::queue::reject_text::reject_text;
-use crate::storage::{StorageError, Store};
+use crate::storage::Store;
 use crate::types::{Sequence, ShardId};
 
 /// How soon a reject is published.
@@ -31,6 +35,9 @@ const EVERY: Duration = Duration::from_millis(250);
 /// Rejects read, and published in one round trip. The server takes batches of up to 1,000 messages, and holds
 /// them in memory until the last has come: some megabytes, as a reject holds 4 KiB of its job.
 const AT_A_TIME: usize = 500;
+
+/// How often an owner that does not publish looks what was published, while it has rejects that were not.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How many foreign messages are passed over to find the last reject.
 const LOOK_BACK: u64 = 1_000;
@@ -78,6 +85,7 @@ impl JetStream {
         // The shard's count of rejects when all of them were published.
         let mut published = None;
         let mut in_batches = true;
+        let mut followed: Option<Instant> = None;
         loop {
             tokio::time::sleep(EVERY).await;
             if !self.managing.is_up() {
@@ -87,8 +95,19 @@ impl JetStream {
             if published == Some(count) {
                 continue;
             }
-            match self.publish_new_rejects(shard, in_batches).await {
-                Ok(()) => published = Some(count),
+            let publishes = self.peers.publishes_rejects(shard.id, health.is_live());
+            if !publishes && followed.is_some_and(|at| at.elapsed() < FOLLOW_INTERVAL) {
+                continue;
+            }
+            let done = if publishes {
+                self.publish_new_rejects(shard, in_batches).await.map(|()| true)
+            } else {
+                followed = Some(Instant::now());
+                self.follow_rejects(shard).await.map_err(Failed::Other)
+            };
+            match done {
+                Ok(true) => published = Some(count),
+                Ok(false) => {}
                 Err(Failed::NoBatches) => in_batches = self.enable_batches().await,
                 Err(Failed::Other(error)) => {
                     let error = self.managing.explain(&error);
@@ -102,16 +121,16 @@ impl JetStream {
     }
 
     async fn publish_new_rejects(&self, shard: &NatsShard, in_batches: bool) -> Result<(), Failed> {
-        let remembered = with_store(shard, Store::rejects_published).await?;
+        let remembered = shard.with_store(Store::rejects_published).await?;
         // Another node may have published them in the meantime.
         let LastPublished { job, mut sequence } = self.last_published(shard.id).await?;
         let mut last = job.unwrap_or_default().max(remembered);
         loop {
             if last > remembered {
-                with_store(shard, move |store| store.note_rejects_published(last)).await?;
+                shard.with_store(move |store| store.note_rejects_published(last)).await?;
             }
             shard.health.set_rejects_published(last);
-            let rejects = with_store(shard, move |store| store.rejects_after(last, AT_A_TIME)).await?;
+            let rejects = shard.with_store(move |store| store.rejects_after(last, AT_A_TIME)).await?;
             let Some(newest) = rejects.last() else { return Ok(()) };
             last = (newest.sequence, newest.index);
             let bodies = rejects.iter().map(|reject| Bytes::from(reject_text(shard.id, reject))).collect();
@@ -123,6 +142,18 @@ impl JetStream {
                 }
             }
         }
+    }
+
+    /// Remembers what another owner has published. Returns whether that is all that this one has.
+    async fn follow_rejects(&self, shard: &NatsShard) -> Result<bool, String> {
+        let remembered = shard.with_store(Store::rejects_published).await?;
+        let LastPublished { job, .. } = self.last_published(shard.id).await?;
+        let last = job.unwrap_or_default().max(remembered);
+        if last > remembered {
+            shard.with_store(move |store| store.note_rejects_published(last)).await?;
+        }
+        shard.health.set_rejects_published(last);
+        Ok(shard.with_store(move |store| store.rejects_after(last, 1)).await?.is_empty())
     }
 
     /// Publishes all messages or none, in one round trip. Returns the sequence of the last one.
@@ -229,16 +260,6 @@ impl JetStream {
             Err(error) => Err(error.to_string()),
         }
     }
-}
-
-/// Reads from or writes to the shard's store, on a thread that may wait for the disk.
-async fn with_store<T: Send + 'static>(
-    shard: &NatsShard,
-    what: impl FnOnce(&Store) -> Result<T, StorageError> + Send + 'static,
-) -> Result<T, String> {
-    let slot = Arc::clone(&shard.store);
-    let done = tokio::task::spawn_blocking(move || slot.get().and_then(|store| what(&store)));
-    done.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
 fn code_of(error: &PublishError) -> Option<ErrorCode> {

@@ -12,13 +12,14 @@ use async_nats::jetstream::{self, ErrorCode};
 use tokio::sync::{oneshot, watch};
 
 use crate::job::Job;
+use crate::metrics::figure;
 use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::message;
 use crate::queue::nats::publish::batcher::{self, InFlight, PublishBatcher, PublishRequest, ReplyTo};
 use crate::queue::nats::publish::pending_replies::{PendingReplies, PendingReply};
-use crate::types::Sequence;
+use crate::types::{Sequence, count};
 use crate::writer::{CommitFailed, Health, MessageOutcome, Outcome, Payload};
 
 /// The most bytes that the headers of a message take, with names of streams as long as they may be.
@@ -44,6 +45,8 @@ pub struct Inner {
     pub batcher: Arc<PublishBatcher>,
     pub health: Arc<Health>,
     pub closing: watch::Sender<bool>,
+    /// How many requests shared a message.
+    pub message_requests: metrics::Histogram,
 }
 
 impl StreamPublisher {
@@ -109,6 +112,7 @@ impl StreamPublisher {
         let pending = batcher::want_outcome(&group).then(|| self.inner.pending_replies.expect_reply());
         let id = pending.as_ref().map(|(pending, _)| pending.id());
         let message = self.message(batcher::body(&group), id.as_deref());
+        self.inner.message_requests.record(figure(count(group.len())));
         match self.send(&self.inner.jobs_subject, message).await {
             Ok(sent) => drop(tokio::spawn(self.clone().reply(group, pending, sent, in_flight))),
             Err(why) => batcher::refuse(group, &why),
@@ -220,7 +224,9 @@ fn command_message(stream: &str, payload: &Payload) -> Result<PublishMessage, No
             "only commands can be sent this way, not jobs, which is a bug".to_owned(),
         ));
     };
-    let message = PublishMessage::build().header(message::COMMAND_HEADER, name);
+    let message = PublishMessage::build()
+        .header(message::COMMAND_HEADER, name)
+        .header(message::FORMAT_HEADER, message::COMMAND_FORMAT);
     Ok(message.expected_stream(stream).payload(body.into()))
 }
 

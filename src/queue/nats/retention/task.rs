@@ -128,7 +128,7 @@ impl Report {
                 shard = %stream.shard,
                 before,
                 "the stream is filling up, so messages were purged that another node's checkpoint does not hold; \
-                 if that node has not applied them, it halts, and needs a copy of another node's data"
+                 if that node has not applied them, it needs a copy of another node's data"
             );
             self.beyond_logged = Some(Instant::now());
         }
@@ -236,11 +236,16 @@ impl JetStream {
         };
         let checkpoint = || shared.health.checkpoint_sequence();
         let identity = shared.stream();
-        let purged = PurgedStream { identity: &identity, first: snapshot.first };
-        state.floors = self.peers.floors(shard.id, purged);
-        state.report.note_holder(shared, &state.floors);
         // Sizes are estimates, so one purge may make too little room.
-        while let Some(purge) = state.retention.purge(&snapshot, checkpoint(), keeps, &state.floors) {
+        loop {
+            // In this order. If no copy is given after the checkpoint was looked at, every later copy holds
+            // what that checkpoint holds. If one is given no more, the floor of the node that fetched it was
+            // read.
+            let (held, given) = (checkpoint(), shared.copies.given());
+            let purged = PurgedStream { identity: &identity, first: snapshot.first };
+            state.floors = self.peers.floors(shard.id, purged).with_given(given);
+            state.report.note_holder(shared, &state.floors);
+            let Some(purge) = state.retention.purge(&snapshot, held, keeps, &state.floors) else { break };
             let same_connection = *self.managing.connected.borrow() == connections;
             if !self.managing.is_up() || !same_connection || shared.sessions.confirmed() != Some(session) {
                 return Ok(false);

@@ -13,7 +13,7 @@ use crate::queue::nats::streams::mismatches::common_mismatches;
 /// An entry that its node has not renewed for so long is dropped by the server. Nodes renew theirs every two
 /// seconds.
 const NODES_AGE: Duration = Duration::from_secs(60);
-/// The entry of a node with 64 shards takes a tenth of this.
+/// The entry of a node with 64 shards takes half of this at most.
 const ENTRY_BYTES: i32 = 64 << 10;
 
 /// The configuration that the bucket of nodes is created with.

@@ -14,11 +14,11 @@ use crate::types::{ShardId, decimal};
 
 /// Raised when subjects, payloads or the choice of the shard change.
 pub const LAYOUT: &str = "2";
-const HASH: &str = "fnv1a-32";
-const LAYOUT_KEY: &str = "ranktree-layout";
+pub(super) const HASH: &str = "fnv1a-32";
+pub(super) const LAYOUT_KEY: &str = "ranktree-layout";
 const SHARD_KEY: &str = "ranktree-shard";
-const SHARDS_KEY: &str = "ranktree-shards";
-const HASH_KEY: &str = "ranktree-hash";
+pub(super) const SHARDS_KEY: &str = "ranktree-shards";
+pub(super) const HASH_KEY: &str = "ranktree-hash";
 
 /// For so long, a publisher that got no answer may send a message again under the same `Nats-Msg-Id`, and it
 /// is stored once. An operator may change it on the stream. Younger messages are not purged, because a server

@@ -2,6 +2,7 @@
 
 pub mod boards_config;
 pub mod buckets_config;
+pub mod find_shards;
 pub mod jobs_config;
 pub mod mismatches;
 pub mod prepared;

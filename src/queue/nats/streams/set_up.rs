@@ -9,6 +9,7 @@ use std::time::Duration;
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, Info};
+use futures_util::StreamExt as _;
 
 use crate::queue::nats::jetstream::{JetStream, SetupError};
 use crate::queue::nats::streams::boards_config::{boards_config, boards_mismatches};
@@ -39,7 +40,8 @@ impl JetStream {
     /// Creates or checks the streams, and tries again for as long as NATS cannot be reached.
     ///
     /// # Arguments
-    /// `incarnation`: the latest incarnation of any board that this node knows.
+    /// - `starts`: the shards that this node owns, with what each has applied.
+    /// - `incarnation`: the latest incarnation of any board that this node knows.
     ///
     /// # Errors
     /// When a stream is configured otherwise than it must be; the text says how.
@@ -79,21 +81,22 @@ impl JetStream {
     ) -> Result<(), PrepareError> {
         let (names, replicas) = (&self.names, self.settings.replicas);
         let (mut missing, mut limits) = (Vec::new(), Vec::new());
-        for (shard, applied) in starts {
-            match self.find(&names.jobs_stream(*shard)).await? {
-                Some(found) => {
-                    self.check_jobs_stream(&found.config, *shard)?;
+        let mut others = Vec::new();
+        for shard in (0..self.facts.shards).map(ShardId) {
+            let applied = starts.iter().find(|(own, _)| *own == shard).map(|(_, applied)| *applied);
+            let accepts_gap = self.settings.accept_gap.contains(&shard.0);
+            match (self.find(&names.jobs_stream(shard)).await?, applied) {
+                (Some(found), _) => {
+                    self.check_jobs_stream(&found.config, shard)?;
                     limits.push(found.config.max_bytes);
                 }
+                (None, None) => others.push(shard),
                 // A shard that has applied messages had a stream. A new, empty stream would hide that the old
                 // one is lost.
-                None if applied.0 > 0 && !self.settings.accept_gap.contains(&shard.0) => {}
-                None => {
+                (None, Some(applied)) if applied.0 > 0 && !accepts_gap => {}
+                (None, Some(applied)) => {
                     let first_sequence = (applied.0 > 0).then_some(applied.0 + 1);
-                    missing.push(Config {
-                        first_sequence,
-                        ..jobs_config(names, *shard, self.shards, SIZES_TRIED[0], replicas)
-                    });
+                    missing.push(Config { first_sequence, ..self.jobs_config(shard) });
                 }
             }
         }
@@ -103,9 +106,16 @@ impl JetStream {
             let mismatches = |found: &Config| buckets_mismatches(found, &config);
             self.find_or_create(config.clone(), what, mismatches).await?;
         }
+        for shard in others {
+            // As above: its owners know whether a stream is lost. Where there is none that has ever said what
+            // it holds, the service is new.
+            if !self.had_owners(shard).await? {
+                missing.push(self.jobs_config(shard));
+            }
+        }
         // Before the streams of jobs, which may take all the room.
-        let boards = boards_config(names, replicas, incarnation);
-        self.find_or_create(boards, "boards", |found| boards_mismatches(found, names)).await?;
+        let (boards, facts) = (boards_config(names, self.facts, replicas, incarnation), self.facts);
+        self.find_or_create(boards, "boards", |found| boards_mismatches(found, names, facts)).await?;
         let rejects = rejects_config(names, replicas);
         self.find_or_create(rejects, "rejects", |found| rejects_mismatches(found, names)).await?;
         limits.extend(self.create_jobs_streams(missing).await?);
@@ -120,15 +130,36 @@ impl JetStream {
         Ok(())
     }
 
+    fn jobs_config(&self, shard: ShardId) -> Config {
+        jobs_config(&self.names, shard, self.facts.shards, SIZES_TRIED[0], self.settings.replicas)
+    }
+
+    /// Whether any node has said what its checkpoint of a shard holds.
+    async fn had_owners(&self, shard: ShardId) -> Result<bool, PrepareError> {
+        let unknown = |error: &dyn std::fmt::Display| {
+            PrepareError::Unreachable(format!("the floors of shard {shard} cannot be looked for: {error}"))
+        };
+        let bucket = self.names.floors_bucket();
+        let stream = self.managing.context.get_stream_no_info(bucket.stream()).await;
+        let stream = stream.map_err(|error| unknown(&error))?;
+        let floors = stream.info_with_subjects(bucket.floors_of_shard(shard)).await;
+        let mut floors = floors.map_err(|error| unknown(&error))?;
+        match floors.next().await {
+            Some(Ok(_)) => Ok(true),
+            Some(Err(error)) => Err(unknown(&error)),
+            None => Ok(false),
+        }
+    }
+
     fn check_jobs_stream(&self, found: &Config, shard: ShardId) -> Result<(), PrepareError> {
-        let wrong = jobs_mismatches(found, &self.names, shard, self.shards);
+        let wrong = jobs_mismatches(found, &self.names, shard, self.facts.shards);
         if wrong.is_empty() {
             return Ok(());
         }
         Err(PrepareError::Refused(format!(
             "the stream {} exists, but cannot be used for shard {shard} of {}: {}; change the stream, or use another --prefix",
             found.name,
-            self.shards,
+            self.facts.shards,
             wrong.join("; ")
         )))
     }

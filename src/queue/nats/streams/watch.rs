@@ -32,7 +32,7 @@ impl JetStream {
         if *self.prepared.borrow() != Prepared::Ready {
             return None;
         }
-        let wrong = jobs_mismatches(found, &self.names, shard, self.shards);
+        let wrong = jobs_mismatches(found, &self.names, shard, self.facts.shards);
         if wrong.is_empty() {
             return None;
         }

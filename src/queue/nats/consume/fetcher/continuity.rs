@@ -5,6 +5,7 @@
 
 use async_nats::jetstream::stream;
 
+use crate::queue::nats::consume::copy_need::NeededCopy;
 use crate::queue::nats::consume::fetcher::run::Fetcher;
 use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
 use crate::queue::nats::consume::origin::identity;
@@ -36,6 +37,9 @@ impl Fetcher {
         if self.was_filled_without_nats() {
             return Err(SessionEnd::Unrecoverable(self.why_filled_without_nats()));
         }
+        if let Some(reason) = self.shared.copies.lost() {
+            return Err(SessionEnd::CopyNeeded(NeededCopy { stream: found, first, reason }));
+        }
         if applied > 0 && self.origin.stream != found {
             let gone = match first {
                 0 | 1 => String::new(),
@@ -66,15 +70,14 @@ impl Fetcher {
             )));
         }
         if first > tip + 1 && !self.admits_gap {
-            return Err(SessionEnd::Halt(format!(
+            let reason = format!(
                 "the stream {name} no longer has the messages {} to {}, which were never applied here: \
                  another node may have purged them, because this one was silent for longer than \
-                 --nats-forget, or the stream was filling up; replace this shard's directory with a copy \
-                 from a node that has applied them, or start with --accept-gap {shard} to continue \
-                 without them",
+                 --nats-forget, or the stream was filling up",
                 tip + 1,
                 first - 1
-            )));
+            );
+            return Err(SessionEnd::CopyNeeded(NeededCopy { stream: found, first, reason }));
         }
         Ok(())
     }

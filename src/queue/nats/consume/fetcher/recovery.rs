@@ -12,6 +12,7 @@ use async_nats::jetstream::stream::Info;
 
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::connect::leader_requests::LeaderError;
+use crate::queue::nats::consume::copy_need::NeededCopy;
 use crate::queue::nats::consume::fetcher::mismatch_state::MismatchState;
 use crate::queue::nats::consume::fetcher::run::Fetcher;
 use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
@@ -55,6 +56,27 @@ impl Fetcher {
         (self.mismatch.ask_leader_first, self.mismatch.halted) = (true, true);
         self.shared.set_state(ShardState::Halted(reason));
         self.rest(RECHECK_INTERVAL).await;
+    }
+
+    /// After the stream was found to lack what comes next. Waits while another owner's copy is fetched; the
+    /// writer begins another fetcher once it has the copy. Halts as long as there is none to be had.
+    pub(super) async fn on_copy_needed(&mut self, need: NeededCopy) {
+        let is_lost = self.shared.copies.lost().is_some();
+        if !is_lost && self.shared.accept_gap.take(self.tip.sequence) {
+            tracing::warn!(shard = %self.shared.shard, reason = need.reason, "a stream that does not continue what was applied is accepted, because of --accept-gap");
+            (self.rebase_accepted, self.mismatch) = (true, MismatchState::default());
+            return;
+        }
+        let mut outlook = self.shared.copies.outlook();
+        outlook.borrow_and_update();
+        let state = self.shared.copies.note_need(need);
+        self.mismatch.ask_leader_first = true;
+        self.mismatch.halted = matches!(state, ShardState::Halted(_));
+        self.shared.set_state(state);
+        tokio::select! {
+            () = self.rest(RECHECK_INTERVAL) => {}
+            _ = outlook.changed() => {}
+        }
     }
 
     /// After a failure that may be over at the next attempt.

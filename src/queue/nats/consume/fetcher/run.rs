@@ -103,6 +103,7 @@ impl Fetcher {
                     return;
                 }
                 SessionEnd::Halt(reason) => self.halt(reason).await,
+                SessionEnd::CopyNeeded(need) => self.on_copy_needed(need).await,
                 SessionEnd::LeaderMismatch(reason) => self.on_leader_mismatch(reason).await,
                 SessionEnd::ConsumerMismatch(reason) => self.on_consumer_mismatch(reason).await,
                 SessionEnd::Retry(reason) => self.retry(reason).await,
@@ -249,6 +250,7 @@ impl Fetcher {
             self.rebase_accepted = false;
         }
         self.check(&info)?;
+        self.shared.copies.clear_need();
         self.ask_leader(connection, &info).await?;
         if self.origin.sequence_offset > 0 {
             self.refuse_publishers(connection, &info).await?;

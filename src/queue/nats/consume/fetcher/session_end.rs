@@ -1,5 +1,7 @@
 //! Why a session ended, and so what the fetcher does next.
 
+use crate::queue::nats::consume::copy_need::NeededCopy;
+
 /// Why a session ended.
 pub enum SessionEnd {
     /// Nothing is wrong. The next session reads what this one changed.
@@ -15,6 +17,8 @@ pub enum SessionEnd {
     /// The stream does not continue what was applied, and an operator may accept that. The text says what to
     /// do.
     Halt(String),
+    /// The stream no longer has what comes next, and another owner's copy may.
+    CopyNeeded(NeededCopy),
     /// The shard cannot continue, and `--accept-gap` does not help.
     Unrecoverable(String),
     /// The source is gone.

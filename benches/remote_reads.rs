@@ -1,0 +1,219 @@
+//! Reads over shards of other nodes, against the same reads over shards in memory.
+//!
+//! One process has both ends: two owners with half of the shards each, and a node that owns none, with a
+//! connection each to a real nats-server. Prints `RATIO remote_<read>_<shards>_shards …` (the median over
+//! NATS / the median in memory) and `remote_<read>_…` with both in microseconds.
+//!
+//! `cargo bench --bench remote_reads -- --members 1000000 --reads 2000`
+
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::indexing_slicing,
+    reason = "figures are for people; numbers stay far below 2^53"
+)]
+
+mod support;
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use rand::rngs::SmallRng;
+use rand::{Rng as _, SeedableRng as _};
+use ranktree::board::Definition;
+use ranktree::cluster::questions::{
+    AskSubjects, AskingShards, KnownOwner, Link, OwnerSource, QuestionService, ServiceLimits, ShardEnd,
+    StreamEnds,
+};
+use ranktree::query::{
+    AnsweringShard, Around, AroundMember, BoardRead, End, MemberOf, Node, OfBoard, RanksOf, ReadOptions,
+    ShardHandle, Start, Top, read_in_memory, read_remote,
+};
+use ranktree::state::{Applied, BoardEvent, Change, Entry, EntryState, Incarnation, Shard, Step, TreeId};
+use ranktree::state_lock::StateLock;
+use ranktree::types::{BoardName, MemberId, NodeName, Score, Sequence, ShardId, Timestamp, shard_of};
+use ranktree::writer::{Health, Registry, ShardState};
+use tokio::sync::watch;
+
+use support::nats::Nats;
+use support::workload::id;
+use support::{micros, number, percentile, scratch};
+
+const MEMBERS_PER_STEP: usize = 10_000;
+
+struct AtOnce;
+
+impl StreamEnds for AtOnce {
+    fn end(&self, _: ShardId) -> BoxFuture<'_, Result<ShardEnd, String>> {
+        Box::pin(async { Ok(ShardEnd(Sequence(0))) })
+    }
+}
+
+struct Owners(Vec<KnownOwner>);
+
+impl OwnerSource for Owners {
+    fn owners(&self) -> Vec<KnownOwner> {
+        self.0.clone()
+    }
+}
+
+fn board() -> BoardName {
+    BoardName::new("arena").expect("a good name")
+}
+
+fn shards(count: u16, members: u64) -> Vec<ShardHandle> {
+    let definition: Arc<Definition> = Arc::default();
+    let mut random = SmallRng::seed_from_u64(11);
+    let mut of_shard: Vec<Vec<(MemberId, i64)>> = (0..count).map(|_| Vec::new()).collect();
+    for member in 0..members {
+        let member = MemberId::new(id(member).as_str()).expect("a good id");
+        of_shard[shard_of(&member, count).index()].push((member, random.random_range(0..1 << 40)));
+    }
+    let shard = |(number, members): (u16, Vec<(MemberId, i64)>)| {
+        let mut shard = Shard::new(ShardId(number));
+        let (board, incarnation) = (board(), Incarnation(1));
+        let definition = Arc::clone(&definition);
+        let define =
+            BoardEvent::Define { board, incarnation, number: None, definition: Arc::clone(&definition) };
+        shard.apply(&Step { events: vec![define], ..Step::default() });
+        for (sequence, members) in (1..).zip(members.chunks(MEMBERS_PER_STEP)) {
+            let applied = Applied { sequence: Sequence(sequence), ..Applied::default() };
+            let mut step = Step { applied, ..Step::default() };
+            for (nth, (member, score)) in members.iter().enumerate() {
+                let score = Score::new(&[*score]).expect("one key");
+                let words = definition.entry_words(&score, Timestamp::default(), member.as_bytes());
+                step.added.push(member.as_bytes().into());
+                let after = Entry {
+                    state: EntryState::Listed(words),
+                    updated_at: Timestamp::default(),
+                    version: None,
+                    has_metadata: false,
+                };
+                let handle = shard.members.nth_next_handle(nth);
+                step.changes.push(Change { tree: TreeId(0), handle, after: Some(after) });
+            }
+            shard.apply(&step);
+        }
+        let health = Arc::new(Health::default());
+        health.set_state(ShardState::Live);
+        ShardHandle {
+            id: ShardId(number),
+            applied: watch::channel(shard.applied.sequence).1,
+            state: Arc::new(StateLock::new(shard)),
+            started: watch::channel(true).1,
+            health,
+            store: Arc::default(),
+        }
+    };
+    (0..).zip(of_shard).map(shard).collect()
+}
+
+/// Both ends of the questions.
+struct Cluster {
+    asking: AskingShards,
+    _owners: Vec<(QuestionService, watch::Sender<u64>)>,
+}
+
+impl Cluster {
+    async fn start(url: &str, shards: &[ShardHandle]) -> Self {
+        let link = async || {
+            let (connected, count) = watch::channel(1);
+            (Link::new(async_nats::connect(url).await.expect("nats-server is there"), count), connected)
+        };
+        let (mut owners, mut known) = (Vec::new(), Vec::new());
+        for half in 0..2_u16 {
+            let name = NodeName::new(&format!("owner-{half}")).expect("a good name");
+            let own: Vec<_> = shards.iter().filter(|shard| shard.id.0 % 2 == half).collect();
+            let shards = own.iter().map(|shard| (shard.id, true)).collect();
+            known.push(KnownOwner { name: name.clone(), heard_at: Instant::now(), shards });
+            let (link, connected) = link().await;
+            let answering = own.into_iter().map(AnsweringShard::of).collect();
+            let (subjects, limits) = (AskSubjects::new("bench"), ServiceLimits::default());
+            let service = QuestionService::start(link, subjects, name, answering, Arc::new(AtOnce), limits);
+            owners.push((service, connected));
+        }
+        let (link, _connected) = link().await;
+        let count = u16::try_from(shards.len()).expect("a few");
+        let source = Arc::new(Owners(known));
+        let asking = AskingShards::open(link, AskSubjects::new("bench"), source, count, Vec::new()).await;
+        Self { asking: asking.expect("it is connected"), _owners: owners }
+    }
+}
+
+fn main() {
+    let (members, reads) = (number("members", 1_000_000), number("reads", 2_000));
+    let folder = scratch();
+    let nats = Nats::start(folder.path()).expect("nats-server starts");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    for count in [1, 4, 16] {
+        let node = Node::in_memory(shards(count, members));
+        let registry = Registry::new(true);
+        registry.register_boards_of(&node.shards[0].state.read(ranktree::state_lock::Purpose::Read));
+        let cluster = runtime.block_on(async {
+            loop {
+                if async_nats::connect(nats.url()).await.is_ok() {
+                    return Cluster::start(&nats.url(), &node.shards).await;
+                }
+            }
+        });
+        let bench = Bench { runtime: &runtime, node: &node, registry: &registry, cluster: &cluster, reads };
+        let mut random = SmallRng::seed_from_u64(12);
+        let mut member =
+            move || MemberId::new(id(random.random_range(0..members)).as_str()).expect("a good id");
+        let mut random = SmallRng::seed_from_u64(13);
+        let scores: Vec<[Score; 1]> =
+            (0..reads).map(|_| [Score::new(&[random.random_range(0..1 << 40)]).expect("one key")]).collect();
+        bench.run("rank", scores.iter().map(|score| RanksOf { scores: score }));
+        let members: Vec<MemberId> = (0..reads).map(|_| member()).collect();
+        bench.run("member", members.iter().map(|member| MemberOf { member: member.clone() }));
+        let around = Around { above: 4, below: 4, fill: false };
+        bench.run("around", members.iter().map(|member| AroundMember { member: member.clone(), around }));
+        bench.run("top_10", members.iter().map(|_| Top { start: Start::End(End::Top), limit: 10 }));
+    }
+}
+
+struct Bench<'b> {
+    runtime: &'b tokio::runtime::Runtime,
+    node: &'b Node,
+    registry: &'b Registry,
+    cluster: &'b Cluster,
+    reads: u64,
+}
+
+impl Bench<'_> {
+    fn run<R: BoardRead>(&self, name: &str, reads: impl Iterator<Item = R>) {
+        let options = ReadOptions::default();
+        let (mut local, mut remote) = (Vec::new(), Vec::new());
+        self.runtime.block_on(async {
+            for read in reads {
+                let read = OfBoard { board: board(), read };
+                let started = Instant::now();
+                black_box(read_in_memory(self.node, self.registry, &read).expect("it is in memory"));
+                local.push(started.elapsed());
+                // The services need a moment to subscribe at first.
+                while read_remote(&self.cluster.asking, self.registry, &read, &options).await.is_err() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+                let started = Instant::now();
+                let reply = read_remote(&self.cluster.asking, self.registry, &read, &options).await;
+                black_box(reply.expect("all shards reply"));
+                remote.push(started.elapsed());
+            }
+        });
+        local.sort_unstable();
+        remote.sort_unstable();
+        let shards = self.node.shard_count();
+        let of = |sorted: &[Duration], share| micros(percentile(sorted, share));
+        println!(
+            "remote_{name}_{shards}_shards: p50 {:.0} us, p99 {:.0} us; in memory p50 {:.2} us; {} reads",
+            of(&remote, 0.5),
+            of(&remote, 0.99),
+            of(&local, 0.5),
+            self.reads
+        );
+        println!("RATIO remote_{name}_{shards}_shards {:.1}", of(&remote, 0.5) / of(&local, 0.5));
+    }
+}

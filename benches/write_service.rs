@@ -1,0 +1,90 @@
+//! Durable single writes: the write service against single messages published to a stream, and against Redis.
+//! nats-server syncs always, and so does Redis (`appendfsync always`). Each of the connections (50 unless
+//! said) waits for each of its answers; one thread of load, runs in turn, the median of three.
+//!
+//! - `write_service_vs_published`: a request of one job, answered with its entry and rank, against a
+//!   JetStream message of one job, answered once stored
+//! - `write_service_vs_zadd`, `write_service_vs_set`: the first request against ZADD of a member, and SET of
+//!   a key
+//!
+//! Needs Debian's `redis-server` and `redis-tools`, and nats-server (`make nats`). Prints
+//! `RATIO name value`, ours / theirs per second.
+//!
+//! `cargo bench --bench write_service -- --members 100000 --seconds 5 --connections 50 [--binary ANOTHER]`
+
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    reason = "figures are for people; numbers stay far below 2^53"
+)]
+
+mod support;
+
+use std::time::Duration;
+
+use support::nats::Nats;
+use support::raw_nats::{self, Run};
+use support::redis::Redis;
+use support::service::{Service, define_board};
+use support::{number, scratch};
+
+const RUNS: usize = 3;
+
+fn main() {
+    let (members, seconds) = (number("members", 100_000), number("seconds", 5));
+    let connections = number("connections", 50);
+    let time = Duration::from_secs(seconds);
+    let folder = scratch();
+    let redis = Redis::start(folder.path(), connections);
+    redis.load(members);
+    redis.make_durable();
+    let nats = Nats::start_syncing(&folder.path().join("nats"), "always").expect("nats-server is installed");
+    let service = Service::start(&folder.path().join("ranktree"), &nats.url(), 1);
+    define_board(&mut service.http());
+    let job = move |connection: u64, nth: u64| {
+        // Spread over the members, and different for each connection and request.
+        let drawn = (connection * 1_000_003 + nth).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let (member, score) = ((drawn >> 32) % members, drawn % 1_000_000);
+        format!(r#"{{"board":"arena","member":"m{member:012}","score":{score}}}"#)
+    };
+    let written = |answer: &[u8]| answer.starts_with(b"{\"token\"");
+    let stored = |answer: &[u8]| answer.starts_with(b"{\"stream\"");
+    let ask = |subject, is_good| raw_nats::run(nats.port, subject, connections, time, job, is_good);
+    raw_nats::wait_until_answered(nats.port, "ranktree.write.0", &job(0, 0), written);
+    // As many members as Redis has; what is measured comes after.
+    ask("ranktree.write.0", written);
+    let (mut published, mut zadds, mut sets) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..RUNS {
+        let ours = ask("ranktree.write.0", written);
+        let theirs = ask("ranktree.jobs.0", stored);
+        let commands = seconds * 10_000;
+        let zadd = redis.run(members, commands, 1, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
+        let set = redis.run(members, commands, 1, &["SET", "m__rand_int__", "__rand_int__"]);
+        print(&ours, &theirs, zadd, set);
+        published.push(ours.per_second / theirs.per_second);
+        zadds.push(ours.per_second / zadd);
+        sets.push(ours.per_second / set);
+    }
+    for (name, ratios) in [("published", &mut published), ("zadd", &mut zadds), ("set", &mut sets)] {
+        ratios.sort_by(f64::total_cmp);
+        let median = ratios.get(RUNS / 2).copied().unwrap_or_default();
+        println!("RATIO write_service_vs_{name} {median:.2}");
+    }
+}
+
+fn print(ours: &Run, theirs: &Run, zadd: f64, set: f64) {
+    println!(
+        "write service {:.0}/s (p50 {:.2} ms, p99 {:.2} ms), published {:.0}/s (p50 {:.2} ms, p99 {:.2} ms), \
+         ZADD {zadd:.0}/s, SET {set:.0}/s",
+        ours.per_second,
+        millis(ours.p50),
+        millis(ours.p99),
+        theirs.per_second,
+        millis(theirs.p50),
+        millis(theirs.p99),
+    );
+}
+
+fn millis(time: Duration) -> f64 {
+    time.as_secs_f64() * 1_000.0
+}

@@ -1,0 +1,33 @@
+//! Questions to shards of other nodes, and their replies, over NATS. `docs/internals/cluster.md` describes the
+//! protocol.
+//!
+//! - `link`: the connection
+//! - `wire`: questions and replies as bytes
+//! - `parts`: a reply as one message or several
+//! - `refusal`: why a node does not answer
+//! - `subjects`: where a shard is asked
+//! - `service`: this node answers; `level`: when it may
+//! - `mailbox`: replies as they arrive; `owners`: who is asked; `latency`: after how long another one is
+//! - `client`: asks shards, on this node or on others
+
+mod link;
+mod parts;
+mod refusal;
+mod subjects;
+mod wire;
+
+mod level;
+mod service;
+
+mod latency;
+mod mailbox;
+mod owners;
+
+mod client;
+
+pub use client::{AskingShards, NodeShards};
+pub use level::{PauseWatch, ShardEnd, StreamEnds};
+pub use link::Link;
+pub use owners::{KnownOwner, OwnerSource};
+pub use service::{QuestionService, ServiceLimits};
+pub use subjects::AskSubjects;

@@ -1,0 +1,240 @@
+//! This node answers questions to its shards.
+//!
+//! Each shard has two subscriptions. The one under the node's own name is there from the start to the end. The
+//! one in the queue group of all owners is there only while the shard is level. Questions are answered at the
+//! same time, up to a limit; beyond it they are refused at once, so that the asking node goes to another
+//! owner instead of waiting in a line.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::{Client, Message, Subscriber};
+use futures_util::{FutureExt as _, StreamExt as _};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
+
+use crate::cluster::questions::level::{Level, PauseWatch, StreamEnds};
+use crate::cluster::questions::link::Link;
+use crate::cluster::questions::parts::split;
+use crate::cluster::questions::refusal::{Reason, Refusal};
+use crate::cluster::questions::subjects::{AskSubjects, GROUP};
+use crate::cluster::questions::wire::{self, Undecodable};
+use crate::metrics::QUESTIONS_ANSWERED_TOTAL;
+use crate::query::{AnsweringShard, AskTerms, NotAnswered};
+use crate::types::NodeName;
+
+/// The pause after a failed subscription.
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// A question waits at most so long for a sequence. The asking node asks again.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// How much a node takes on.
+#[derive(Debug, Clone, Copy)]
+pub struct ServiceLimits {
+    /// Questions that are answered at the same time.
+    pub at_once: usize,
+    /// Questions that wait for a sequence.
+    pub waiting: usize,
+}
+
+impl Default for ServiceLimits {
+    fn default() -> Self {
+        // An answer takes microseconds of a core, or some milliseconds of the disk.
+        Self { at_once: 256, waiting: 1_024 }
+    }
+}
+
+/// Answers until it is dropped or told to end.
+pub struct QuestionService {
+    shards: Vec<(AnsweringShard, Arc<Level>)>,
+    ending: watch::Sender<bool>,
+}
+
+struct Shared {
+    client: Client,
+    subjects: AskSubjects,
+    node: NodeName,
+    ends: Arc<dyn StreamEnds>,
+    at_once: Semaphore,
+    waiting: Semaphore,
+    ending: watch::Receiver<bool>,
+}
+
+impl QuestionService {
+    /// Starts to answer.
+    #[must_use]
+    pub fn start(
+        link: Link,
+        subjects: AskSubjects,
+        node: NodeName,
+        shards: Vec<AnsweringShard>,
+        ends: Arc<dyn StreamEnds>,
+        limits: ServiceLimits,
+    ) -> Self {
+        let (ending, ended) = watch::channel(false);
+        let Link { client, connected } = link;
+        let shared = Arc::new(Shared {
+            client,
+            subjects,
+            node,
+            ends,
+            at_once: Semaphore::new(limits.at_once),
+            waiting: Semaphore::new(limits.waiting),
+            ending: ended,
+        });
+        let pauses = PauseWatch::start();
+        let mut with_level = Vec::with_capacity(shards.len());
+        for shard in shards {
+            let level = Arc::new(Level::new(Arc::clone(&pauses), connected.clone()));
+            with_level.push((shard.clone(), Arc::clone(&level)));
+            tokio::spawn(Answering { shared: Arc::clone(&shared), shard, level }.run());
+        }
+        Self { shards: with_level, ending }
+    }
+
+    /// The shards that are answered for.
+    #[must_use]
+    pub fn shards(&self) -> Vec<(AnsweringShard, Arc<Level>)> {
+        self.shards.clone()
+    }
+
+    /// Answers no further question, so that others are asked. Questions in work are answered.
+    pub fn end(&self) {
+        self.ending.send_replace(true);
+    }
+}
+
+/// One shard, as it is answered for.
+#[derive(Clone)]
+struct Answering {
+    shared: Arc<Shared>,
+    shard: AnsweringShard,
+    level: Arc<Level>,
+}
+
+impl Answering {
+    async fn run(self) {
+        let mut ending = self.shared.ending.clone();
+        tokio::select! {
+            () = self.answer_questions() => {}
+            // An error means that the service was dropped.
+            _ = ending.wait_for(|ending| *ending) => {}
+        }
+    }
+
+    async fn answer_questions(&self) {
+        let Shared { client, subjects, node, ends, .. } = &*self.shared;
+        let mut own = loop {
+            if let Ok(own) = client.subscribe(subjects.of_node(self.shard.id, node)).await {
+                break own;
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        };
+        loop {
+            tokio::select! {
+                () = self.level.become_level(&self.shard, &**ends) => {}
+                () = self.take_all(&mut own) => return,
+            }
+            let Ok(mut group) = client.queue_subscribe(subjects.any(self.shard.id), GROUP.to_owned()).await
+            else {
+                tokio::time::sleep(RETRY_PAUSE).await;
+                continue;
+            };
+            tokio::select! {
+                () = self.level.lose(&self.shard) => {}
+                () = self.take_all(&mut own) => return,
+                () = self.take_all(&mut group) => {}
+            }
+            // It fails only if the client is gone.
+            let _ = group.unsubscribe().await;
+            // What is here already is refused, so that those who ask need not wait.
+            while let Some(Some(message)) = group.next().now_or_never() {
+                self.take(message);
+            }
+        }
+    }
+
+    /// Returns once the subscription is over, with the client.
+    async fn take_all(&self, questions: &mut Subscriber) {
+        while let Some(message) = questions.next().await {
+            self.take(message);
+        }
+    }
+
+    fn take(&self, message: Message) {
+        let Some(reply_to) = message.reply else { return };
+        let this = self.clone();
+        // Given back by hand, because a question that waits for a sequence gives it back meanwhile.
+        let Ok(()) = this.shared.at_once.try_acquire().map(SemaphorePermit::forget) else {
+            let refusal = Refusal::new(Reason::Overloaded, "the node has too many questions in work");
+            self.count(refusal.reason.name());
+            tokio::spawn(async move {
+                let _ = this.shared.client.publish(reply_to, refusal.encode().into()).await;
+            });
+            return;
+        };
+        tokio::spawn(async move {
+            let answered = this.answer(&message.payload).await;
+            this.shared.at_once.add_permits(1);
+            let messages = answered.and_then(|reply| {
+                split(&reply, this.shared.client.max_payload())
+                    .ok_or_else(|| Refusal::new(Reason::TooLarge, "the reply is larger than 255 messages"))
+            });
+            this.count(messages.as_ref().map_or_else(|refusal| refusal.reason.name(), |_| "answered"));
+            let messages = messages.unwrap_or_else(|refusal| vec![refusal.encode().into()]);
+            for message in messages {
+                // It fails only if the client is gone.
+                let _ = this.shared.client.publish(reply_to.clone(), message).await;
+            }
+        });
+    }
+
+    fn count(&self, outcome: &'static str) {
+        let shard = self.shard.id.to_string();
+        metrics::counter!(QUESTIONS_ANSWERED_TOTAL, "shard" => shard, "outcome" => outcome).increment(1);
+    }
+
+    async fn answer(&self, bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let asked = wire::decode_question(bytes).map_err(|why| {
+            let reason = match why {
+                Undecodable::Format { .. } => Reason::Format,
+                Undecodable::Bytes(_) | Undecodable::TooLarge { .. } => Reason::Invalid,
+            };
+            Refusal::new(reason, format!("the question was not understood: {why}"))
+        })?;
+        if *self.shared.ending.borrow() {
+            return Err(Refusal::new(Reason::Ending, "the node is shutting down"));
+        }
+        let wait = Duration::from_millis(asked.wait_ms.into()).min(WAIT_MAX);
+        let terms = AskTerms { least: asked.least, until: Some(Instant::now() + wait) };
+        if !self.shard.has_applied(asked.least) {
+            // A question that waits keeps no other one out.
+            let Ok(_waiting) = self.shared.waiting.try_acquire() else {
+                return Err(Refusal::new(Reason::Overloaded, "too many questions wait for the shard"));
+            };
+            self.shared.at_once.add_permits(1);
+            let waited = self.shard.wait_for(terms).await;
+            // As many as wait at most may come back at once.
+            if let Ok(permit) = self.shared.at_once.acquire().await {
+                permit.forget();
+            }
+            waited.map_err(refusal)?;
+        }
+        if !asked.may_be_behind && !self.level.is_level(&self.shard) {
+            let words = "the shard may be behind what it could not see while the node was away";
+            return Err(Refusal::new(Reason::NotLevel, words));
+        }
+        let mut reply = self.shard.answer(&asked.question, terms).await.map_err(refusal)?;
+        reply.is_live &= self.level.is_level(&self.shard);
+        wire::encode_reply(&reply)
+            .map_err(|why| Refusal::new(Reason::TooLarge, format!("the reply is too large: {why}")))
+    }
+}
+
+fn refusal(why: NotAnswered) -> Refusal {
+    let reason = match why {
+        NotAnswered::Invalid(_) => Reason::Invalid,
+        NotAnswered::NotYetApplied { .. } => Reason::NotYetApplied,
+        NotAnswered::Ending => Reason::Ending,
+    };
+    Refusal::new(reason, why)
+}

@@ -1,0 +1,32 @@
+//! Where a shard is asked.
+
+use crate::queue::nats::Names;
+use crate::types::{NodeName, ShardId};
+
+/// The subjects of questions under one prefix.
+#[derive(Debug, Clone)]
+pub struct AskSubjects {
+    names: Names,
+}
+
+/// The queue group of a shard's owners: a question goes to one of them.
+pub const GROUP: &str = "owners";
+
+impl AskSubjects {
+    #[must_use]
+    pub fn new(prefix: &str) -> Self {
+        Self { names: Names::new(prefix) }
+    }
+
+    /// Where some owner of the shard answers that is level.
+    #[must_use]
+    pub fn any(&self, shard: ShardId) -> String {
+        self.names.ask_subject(shard)
+    }
+
+    /// Where one owner answers.
+    #[must_use]
+    pub fn of_node(&self, shard: ShardId, node: &NodeName) -> String {
+        self.names.ask_node_subject(shard, node)
+    }
+}

@@ -1,0 +1,195 @@
+//! A question, and what its reply must be of.
+
+use bincode::{BorrowDecode, Encode};
+
+use crate::cluster::questions::wire::counterparts::{KeyWire, LifeWire, MarkWire};
+use crate::cluster::questions::wire::{
+    QUESTION_BYTES_MAX, QUESTION_MEMORY_MAX, Undecodable, body, decode, encode,
+};
+use crate::query::question::{Question, RunQuestion, RunStart, SplittersQuestion};
+use crate::types::Sequence;
+
+/// A question as it travels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AskedQuestion<'a> {
+    pub question: Question<'a>,
+    /// The shard replies once it has applied this sequence.
+    pub least: Sequence,
+    /// How long the asking node will wait, in milliseconds from when it asked.
+    pub wait_ms: u32,
+    /// Whether a shard may reply that may be behind: the asking node knows of no better one.
+    pub may_be_behind: bool,
+}
+
+/// # Errors
+/// When it takes too many bytes.
+pub fn encode_question(asked: &AskedQuestion<'_>) -> Result<Vec<u8>, Undecodable> {
+    let wire = AskedWire {
+        least: asked.least.0,
+        wait_ms: asked.wait_ms,
+        may_be_behind: asked.may_be_behind,
+        question: QuestionWire::of(&asked.question),
+    };
+    encode(&wire, QUESTION_BYTES_MAX)
+}
+
+/// # Errors
+/// When the bytes are no question of a known format.
+pub fn decode_question(bytes: &[u8]) -> Result<AskedQuestion<'_>, Undecodable> {
+    let asked: AskedWire<'_> = decode::<_, QUESTION_MEMORY_MAX>(body(bytes, QUESTION_BYTES_MAX)?)?;
+    Ok(AskedQuestion {
+        question: asked.question.read()?,
+        least: Sequence(asked.least),
+        wait_ms: asked.wait_ms,
+        may_be_behind: asked.may_be_behind,
+    })
+}
+
+#[derive(Encode, BorrowDecode)]
+struct AskedWire<'a> {
+    least: u64,
+    wait_ms: u32,
+    may_be_behind: bool,
+    question: QuestionWire<'a>,
+}
+
+#[derive(Encode, BorrowDecode)]
+enum QuestionWire<'a> {
+    Counts(Vec<(LifeWire<'a>, Vec<MarkWire<'a>>)>),
+    Runs(LifeWire<'a>, Vec<RunWire<'a>>),
+    Splitters(LifeWire<'a>, Vec<SplittersWire<'a>>),
+    Lookup { board: LifeWire<'a>, members: Vec<&'a str>, keys: Vec<KeyWire<'a>>, metadata: bool },
+    MemberOnBoards { member: &'a str, boards: Vec<LifeWire<'a>> },
+    BoardsOfMember { member: &'a str, after: Option<u32>, limit: u32, prefixes: Option<Vec<&'a str>> },
+}
+
+#[derive(Encode, BorrowDecode)]
+struct RunWire<'a> {
+    start: StartWire<'a>,
+    worst: Option<u64>,
+    above: u32,
+    below: u32,
+    metadata: bool,
+}
+
+#[derive(Encode, BorrowDecode)]
+enum StartWire<'a> {
+    Top,
+    Bottom,
+    Before(MarkWire<'a>),
+    Through(MarkWire<'a>),
+    Index(u64),
+    Member(&'a str),
+}
+
+#[derive(Encode, BorrowDecode)]
+struct SplittersWire<'a> {
+    low: Option<KeyWire<'a>>,
+    high: Option<KeyWire<'a>>,
+    even: u16,
+    near: Option<u32>,
+    ends: bool,
+}
+
+impl<'a> QuestionWire<'a> {
+    fn of(question: &'a Question<'a>) -> Self {
+        match question {
+            Question::Counts(boards) => Self::Counts(
+                boards
+                    .iter()
+                    .map(|(life, marks)| (LifeWire::of(life), marks.iter().map(MarkWire::of).collect()))
+                    .collect(),
+            ),
+            Question::Runs(life, runs) => {
+                Self::Runs(LifeWire::of(life), runs.iter().map(RunWire::of).collect())
+            }
+            Question::Splitters(life, searches) => {
+                Self::Splitters(LifeWire::of(life), searches.iter().map(SplittersWire::of).collect())
+            }
+            Question::Lookup { board, members, keys, metadata } => Self::Lookup {
+                board: LifeWire::of(board),
+                members: members.clone(),
+                keys: keys.iter().map(KeyWire::of).collect(),
+                metadata: *metadata,
+            },
+            Question::MemberOnBoards { member, boards } => {
+                Self::MemberOnBoards { member, boards: boards.iter().map(LifeWire::of).collect() }
+            }
+            Question::BoardsOfMember { member, after, limit, prefixes } => {
+                Self::BoardsOfMember { member, after: *after, limit: *limit, prefixes: prefixes.clone() }
+            }
+        }
+    }
+
+    fn read(self) -> Result<Question<'a>, Undecodable> {
+        Ok(match self {
+            Self::Counts(boards) => {
+                let board = |(life, marks): (LifeWire<'a>, Vec<MarkWire<'a>>)| {
+                    Ok((life.read()?, marks.into_iter().map(MarkWire::read).collect()))
+                };
+                Question::Counts(boards.into_iter().map(board).collect::<Result<_, _>>()?)
+            }
+            Self::Runs(life, runs) => {
+                Question::Runs(life.read()?, runs.into_iter().map(RunWire::read).collect())
+            }
+            Self::Splitters(life, searches) => {
+                Question::Splitters(life.read()?, searches.into_iter().map(SplittersWire::read).collect())
+            }
+            Self::Lookup { board, members, keys, metadata } => Question::Lookup {
+                board: board.read()?,
+                members,
+                keys: keys.into_iter().map(KeyWire::read).collect(),
+                metadata,
+            },
+            Self::MemberOnBoards { member, boards } => Question::MemberOnBoards {
+                member,
+                boards: boards.iter().map(LifeWire::read).collect::<Result<_, _>>()?,
+            },
+            Self::BoardsOfMember { member, after, limit, prefixes } => {
+                Question::BoardsOfMember { member, after, limit, prefixes }
+            }
+        })
+    }
+}
+
+impl<'a> RunWire<'a> {
+    fn of(run: &RunQuestion<'a>) -> Self {
+        let start = match &run.start {
+            RunStart::Top => StartWire::Top,
+            RunStart::Bottom => StartWire::Bottom,
+            RunStart::Before(mark) => StartWire::Before(MarkWire::of(mark)),
+            RunStart::Through(mark) => StartWire::Through(MarkWire::of(mark)),
+            RunStart::Index(index) => StartWire::Index(*index),
+            RunStart::Member(member) => StartWire::Member(member),
+        };
+        let RunQuestion { start: _, worst, above, below, metadata } = *run;
+        Self { start, worst, above, below, metadata }
+    }
+
+    fn read(self) -> RunQuestion<'a> {
+        let start = match self.start {
+            StartWire::Top => RunStart::Top,
+            StartWire::Bottom => RunStart::Bottom,
+            StartWire::Before(mark) => RunStart::Before(mark.read()),
+            StartWire::Through(mark) => RunStart::Through(mark.read()),
+            StartWire::Index(index) => RunStart::Index(index),
+            StartWire::Member(member) => RunStart::Member(member),
+        };
+        let Self { start: _, worst, above, below, metadata } = self;
+        RunQuestion { start, worst, above, below, metadata }
+    }
+}
+
+impl<'a> SplittersWire<'a> {
+    fn of(search: &SplittersQuestion<'a>) -> Self {
+        let SplittersQuestion { low, high, even, near, ends } = search;
+        let key = |key: &Option<_>| key.as_ref().map(KeyWire::of);
+        Self { low: key(low), high: key(high), even: *even, near: *near, ends: *ends }
+    }
+
+    fn read(self) -> SplittersQuestion<'a> {
+        let Self { low, high, even, near, ends } = self;
+        let (low, high) = (low.map(KeyWire::read), high.map(KeyWire::read));
+        SplittersQuestion { low, high, even, near, ends }
+    }
+}

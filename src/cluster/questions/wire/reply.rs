@@ -1,0 +1,306 @@
+//! A reply, and the sequence that it is of.
+
+use bincode::{BorrowDecode, Decode, Encode};
+
+use crate::cluster::questions::wire::counterparts::{LifeWire, WordsWire};
+use crate::cluster::questions::wire::{
+    REPLY_BYTES_MAX, REPLY_MEMORY_MAX, Undecodable, body, decode, encode, undecodable,
+};
+use crate::query::question::{
+    BoardCounts, BoardsOfMember, Counted, EntryMetadata, FoundMember, KeyCounts, LifeOnShard, Reply,
+    RunReply, ShardEntry, ShardReply, Splitter, SplittersReply,
+};
+use crate::types::{Sequence, Timestamp};
+
+/// # Errors
+/// When it takes too many bytes.
+pub fn encode_reply(reply: &ShardReply) -> Result<Vec<u8>, Undecodable> {
+    let wire = ShardReplyWire {
+        sequence: reply.sequence.0,
+        is_live: reply.is_live,
+        reply: ReplyWire::of(&reply.reply),
+    };
+    encode(&wire, REPLY_BYTES_MAX)
+}
+
+/// # Errors
+/// When the bytes are no reply of a known format.
+pub fn decode_reply(bytes: &[u8]) -> Result<ShardReply, Undecodable> {
+    let wire: ShardReplyWire<'_> = decode::<_, REPLY_MEMORY_MAX>(body(bytes, REPLY_BYTES_MAX)?)?;
+    let ShardReplyWire { sequence, is_live, reply } = wire;
+    Ok(ShardReply { sequence: Sequence(sequence), is_live, reply: reply.read()? })
+}
+
+#[derive(Encode, BorrowDecode)]
+struct ShardReplyWire<'a> {
+    sequence: u64,
+    is_live: bool,
+    reply: ReplyWire<'a>,
+}
+
+#[derive(Encode, BorrowDecode)]
+enum ReplyWire<'a> {
+    Counts(Vec<CountsWire>),
+    Runs(Vec<Option<RunReplyWire<'a>>>),
+    Splitters(Vec<SplittersReplyWire<'a>>),
+    Lookup { life: LifeOnShardWire, total: u64, members: Vec<Option<EntryWire<'a>>>, keys: Vec<(u64, u64)> },
+    MemberOnBoards(Vec<Option<FoundWire<'a>>>),
+    BoardsOfMember(Vec<(LifeWire<'a>, FoundWire<'a>)>, Option<u32>),
+}
+
+#[derive(Clone, Copy, Encode, Decode)]
+enum LifeOnShardWire {
+    NotYet,
+    Here,
+    Over,
+}
+
+#[derive(Encode, Decode)]
+struct CountsWire {
+    life: LifeOnShardWire,
+    total: u64,
+    hidden: u64,
+    marks: Vec<(u64, u64)>,
+}
+
+#[derive(Encode, BorrowDecode)]
+struct RunReplyWire<'a> {
+    life: LifeOnShardWire,
+    total: u64,
+    start: u64,
+    remaining: u64,
+    at_start: (u64, u64),
+    better_than_first: u64,
+    above: Vec<EntryWire<'a>>,
+    below: Vec<EntryWire<'a>>,
+}
+
+#[derive(Encode, BorrowDecode)]
+struct SplittersReplyWire<'a> {
+    life: LifeOnShardWire,
+    total: u64,
+    low: u64,
+    high: u64,
+    splitters: Vec<(u64, WordsWire, &'a [u8])>,
+}
+
+#[derive(Encode, BorrowDecode)]
+struct EntryWire<'a> {
+    words: WordsWire,
+    member: &'a [u8],
+    updated_at_micros: i64,
+    metadata: MetadataWire<'a>,
+}
+
+#[derive(Encode, BorrowDecode)]
+enum MetadataWire<'a> {
+    None,
+    NotAsked,
+    Json(&'a str),
+    Unreadable,
+}
+
+#[derive(Encode, BorrowDecode)]
+struct FoundWire<'a> {
+    entry: EntryWire<'a>,
+    at_score: (u64, u64),
+    index: u64,
+    total: u64,
+}
+
+impl<'a> ReplyWire<'a> {
+    fn of(reply: &'a Reply) -> Self {
+        match reply {
+            Reply::Counts(boards) => Self::Counts(boards.iter().map(CountsWire::of).collect()),
+            Reply::Runs(runs) => {
+                Self::Runs(runs.iter().map(|run| run.as_ref().map(RunReplyWire::of)).collect())
+            }
+            Reply::Splitters(replies) => {
+                Self::Splitters(replies.iter().map(SplittersReplyWire::of).collect())
+            }
+            Reply::Lookup { life, total, members, keys } => Self::Lookup {
+                life: LifeOnShardWire::of(*life),
+                total: *total,
+                members: members.iter().map(|entry| entry.as_ref().map(EntryWire::of)).collect(),
+                keys: keys.iter().map(|counts| (counts.better, counts.before)).collect(),
+            },
+            Reply::MemberOnBoards(found) => {
+                Self::MemberOnBoards(found.iter().map(|found| found.as_ref().map(FoundWire::of)).collect())
+            }
+            Reply::BoardsOfMember(found) => {
+                let boards = found.boards.iter();
+                let boards = boards.map(|(life, found)| (LifeWire::of(life), FoundWire::of(found)));
+                Self::BoardsOfMember(boards.collect(), found.next)
+            }
+        }
+    }
+
+    fn read(self) -> Result<Reply, Undecodable> {
+        Ok(match self {
+            Self::Counts(boards) => Reply::Counts(boards.into_iter().map(CountsWire::read).collect()),
+            Self::Runs(runs) => {
+                let run = |run: Option<RunReplyWire<'_>>| run.map(RunReplyWire::read).transpose();
+                Reply::Runs(runs.into_iter().map(run).collect::<Result<_, _>>()?)
+            }
+            Self::Splitters(replies) => {
+                Reply::Splitters(replies.into_iter().map(SplittersReplyWire::read).collect())
+            }
+            Self::Lookup { life, total, members, keys } => {
+                let entry = |entry: Option<EntryWire<'_>>| entry.map(EntryWire::read).transpose();
+                let counts = |(better, before)| KeyCounts { better, before };
+                Reply::Lookup {
+                    life: life.read(),
+                    total,
+                    members: members.into_iter().map(entry).collect::<Result<_, _>>()?,
+                    keys: keys.into_iter().map(counts).collect(),
+                }
+            }
+            Self::MemberOnBoards(found) => {
+                let found_member = |found: Option<FoundWire<'_>>| found.map(FoundWire::read).transpose();
+                Reply::MemberOnBoards(found.into_iter().map(found_member).collect::<Result<_, _>>()?)
+            }
+            Self::BoardsOfMember(boards, next) => {
+                let board = |(life, found): (LifeWire<'_>, FoundWire<'_>)| Ok((life.read()?, found.read()?));
+                let boards = boards.into_iter().map(board).collect::<Result<_, _>>()?;
+                Reply::BoardsOfMember(BoardsOfMember { boards, next })
+            }
+        })
+    }
+}
+
+impl LifeOnShardWire {
+    fn of(life: LifeOnShard) -> Self {
+        match life {
+            LifeOnShard::NotYet => Self::NotYet,
+            LifeOnShard::Here => Self::Here,
+            LifeOnShard::Over => Self::Over,
+        }
+    }
+
+    fn read(self) -> LifeOnShard {
+        match self {
+            Self::NotYet => LifeOnShard::NotYet,
+            Self::Here => LifeOnShard::Here,
+            Self::Over => LifeOnShard::Over,
+        }
+    }
+}
+
+fn pair(counted: Counted) -> (u64, u64) {
+    (counted.before, counted.through)
+}
+
+fn counted((before, through): (u64, u64)) -> Counted {
+    Counted { before, through }
+}
+
+impl CountsWire {
+    fn of(counts: &BoardCounts) -> Self {
+        let BoardCounts { life, total, hidden, marks } = counts;
+        let marks = marks.iter().copied().map(pair).collect();
+        Self { life: LifeOnShardWire::of(*life), total: *total, hidden: *hidden, marks }
+    }
+
+    fn read(self) -> BoardCounts {
+        let Self { life, total, hidden, marks } = self;
+        BoardCounts { life: life.read(), total, hidden, marks: marks.into_iter().map(counted).collect() }
+    }
+}
+
+impl<'a> RunReplyWire<'a> {
+    fn of(run: &'a RunReply) -> Self {
+        Self {
+            life: LifeOnShardWire::of(run.life),
+            total: run.total,
+            start: run.start,
+            remaining: run.remaining,
+            at_start: pair(run.at_start),
+            better_than_first: run.better_than_first,
+            above: run.above.iter().map(EntryWire::of).collect(),
+            below: run.below.iter().map(EntryWire::of).collect(),
+        }
+    }
+
+    fn read(self) -> Result<RunReply, Undecodable> {
+        let entries = |entries: Vec<EntryWire<'_>>| entries.into_iter().map(EntryWire::read).collect();
+        let (above, below): (Result<_, _>, Result<_, _>) = (entries(self.above), entries(self.below));
+        Ok(RunReply {
+            life: self.life.read(),
+            total: self.total,
+            start: self.start,
+            remaining: self.remaining,
+            at_start: counted(self.at_start),
+            better_than_first: self.better_than_first,
+            above: above?,
+            below: below?,
+        })
+    }
+}
+
+impl<'a> SplittersReplyWire<'a> {
+    fn of(reply: &'a SplittersReply) -> Self {
+        let splitter =
+            |splitter: &'a Splitter| (splitter.index, WordsWire(splitter.words), &*splitter.member);
+        Self {
+            life: LifeOnShardWire::of(reply.life),
+            total: reply.total,
+            low: reply.low,
+            high: reply.high,
+            splitters: reply.splitters.iter().map(splitter).collect(),
+        }
+    }
+
+    fn read(self) -> SplittersReply {
+        let Self { life, total, low, high, splitters } = self;
+        let splitter = |(index, words, member): (u64, WordsWire, &[u8])| Splitter {
+            index,
+            words: words.0,
+            member: member.into(),
+        };
+        let splitters = splitters.into_iter().map(splitter).collect();
+        SplittersReply { life: life.read(), total, low, high, splitters }
+    }
+}
+
+impl<'a> EntryWire<'a> {
+    fn of(entry: &'a ShardEntry) -> Self {
+        Self {
+            words: WordsWire(entry.words),
+            member: &entry.member,
+            updated_at_micros: entry.updated_at.as_micros(),
+            metadata: match &entry.metadata {
+                EntryMetadata::None => MetadataWire::None,
+                EntryMetadata::NotAsked => MetadataWire::NotAsked,
+                EntryMetadata::Json(json) => MetadataWire::Json(json),
+                // Where it is on this disk says nothing to another node.
+                EntryMetadata::OnDisk(_) | EntryMetadata::Unreadable => MetadataWire::Unreadable,
+            },
+        }
+    }
+
+    fn read(self) -> Result<ShardEntry, Undecodable> {
+        Ok(ShardEntry {
+            words: self.words.0,
+            member: self.member.into(),
+            updated_at: Timestamp::from_micros(self.updated_at_micros).map_err(undecodable)?,
+            metadata: match self.metadata {
+                MetadataWire::None => EntryMetadata::None,
+                MetadataWire::NotAsked => EntryMetadata::NotAsked,
+                MetadataWire::Json(json) => EntryMetadata::Json(json.into()),
+                MetadataWire::Unreadable => EntryMetadata::Unreadable,
+            },
+        })
+    }
+}
+
+impl<'a> FoundWire<'a> {
+    fn of(found: &'a FoundMember) -> Self {
+        let FoundMember { entry, at_score, index, total } = found;
+        Self { entry: EntryWire::of(entry), at_score: pair(*at_score), index: *index, total: *total }
+    }
+
+    fn read(self) -> Result<FoundMember, Undecodable> {
+        let Self { entry, at_score, index, total } = self;
+        Ok(FoundMember { entry: entry.read()?, at_score: counted(at_score), index, total })
+    }
+}

@@ -1,0 +1,326 @@
+//! The bytes of questions and replies are fixed; whatever was written reads back; whatever else arrives is
+//! refused.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::query::question::{
+    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, KeyCounts, LifeOnShard,
+    Mark, Question, Reply, RunQuestion, RunReply, RunStart, ShardEntry, ShardReply, SortKey, Splitter,
+    SplittersQuestion, SplittersReply,
+};
+use crate::state::Incarnation;
+use crate::tree::Words;
+use crate::types::{BoardName, Sequence, Timestamp};
+
+fn life(name: &str, incarnation: u64) -> BoardLife {
+    BoardLife { board: BoardName::new(name).expect("a good name"), incarnation: Incarnation(incarnation) }
+}
+
+fn asked(question: Question<'_>) -> AskedQuestion<'_> {
+    AskedQuestion { question, least: Sequence(300), wait_ms: 500, may_be_behind: false }
+}
+
+/// A score as a descending key has it in the tree.
+fn words(scores: &[i64]) -> Words {
+    Words::from_slice(&scores.iter().map(|score| !(score.cast_unsigned() ^ (1 << 63))).collect::<Vec<_>>())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn key(member: &[u8]) -> SortKey<'_> {
+    SortKey { words: words(&[5, 0]), member }
+}
+
+fn entry(metadata: EntryMetadata) -> ShardEntry {
+    let updated_at = Timestamp::from_micros(1_000_000).expect("in range");
+    ShardEntry { words: words(&[5, 0]), member: (*b"m7").into(), updated_at, metadata }
+}
+
+fn questions() -> Vec<Question<'static>> {
+    let run = |start| RunQuestion { start, worst: None, above: 1, below: 11, metadata: true };
+    vec![
+        Question::Counts(vec![(life("a", 7), vec![Mark::Score(words(&[865])), Mark::Entry(key(b"m"))])]),
+        Question::Runs(
+            life("a", 7),
+            vec![
+                run(RunStart::Top),
+                run(RunStart::Bottom),
+                run(RunStart::Index(9)),
+                run(RunStart::Member("m7")),
+                RunQuestion {
+                    worst: Some(1 << 63),
+                    metadata: false,
+                    ..run(RunStart::Before(Mark::Entry(key(b"m"))))
+                },
+                run(RunStart::Through(Mark::Score(words(&[5])))),
+            ],
+        ),
+        Question::Splitters(
+            life("a", 7),
+            vec![SplittersQuestion {
+                low: Some(key(b"m")),
+                high: None,
+                even: 8,
+                near: Some(500_000),
+                ends: true,
+            }],
+        ),
+        Question::Lookup {
+            board: life("a", 7),
+            members: vec!["m7", "日本"],
+            keys: vec![key(b"m")],
+            metadata: true,
+        },
+        Question::MemberOnBoards { member: "m7", boards: vec![life("a", 7), life("b", 8)] },
+        Question::BoardsOfMember { member: "m7", after: Some(3), limit: 10, prefixes: Some(vec!["a", "b"]) },
+    ]
+}
+
+fn replies() -> Vec<Reply> {
+    let found = FoundMember {
+        entry: entry(EntryMetadata::Json("{\"car\":\"mx5\"}".into())),
+        at_score: Counted { before: 1, through: 3 },
+        index: 2,
+        total: 9,
+    };
+    let run = RunReply {
+        life: LifeOnShard::Here,
+        total: 9,
+        start: 1,
+        remaining: 8,
+        at_start: Counted { before: 1, through: 2 },
+        better_than_first: 1,
+        above: vec![entry(EntryMetadata::NotAsked)],
+        below: vec![entry(EntryMetadata::None), entry(EntryMetadata::Unreadable)],
+    };
+    vec![
+        Reply::Counts(vec![BoardCounts {
+            life: LifeOnShard::Over,
+            total: 5,
+            hidden: 1,
+            marks: vec![Counted { before: 2, through: 300 }],
+        }]),
+        Reply::Runs(vec![Some(run), None]),
+        Reply::Splitters(vec![SplittersReply {
+            life: LifeOnShard::NotYet,
+            total: 9,
+            low: 1,
+            high: 8,
+            splitters: vec![Splitter { index: 4, words: words(&[5, 0]), member: (*b"m7").into() }],
+        }]),
+        Reply::Lookup {
+            life: LifeOnShard::Here,
+            total: 9,
+            members: vec![None, Some(entry(EntryMetadata::None))],
+            keys: vec![KeyCounts { better: 1, before: 2 }],
+        },
+        Reply::MemberOnBoards(vec![None, Some(found.clone())]),
+        Reply::BoardsOfMember(BoardsOfMember { boards: vec![(life("a", 7), found)], next: Some(3) }),
+    ]
+}
+
+fn reply(reply: Reply) -> ShardReply {
+    ShardReply { sequence: Sequence(1_842), is_live: true, reply }
+}
+
+#[test]
+fn the_bytes_of_questions_are_fixed() {
+    let expected = [
+        "01fb2c01fbf401000001016107020001fbc30601020b01016d",
+        concat!(
+            "01fb2c01fbf4010001016107060000010b010100010b01040900010b0105026d3700010b010201020b01016d01fd",
+            "0000000000000080010b000300010b00010b01",
+        ),
+        "01fb2c01fbf40100020161070101020b01016d000801fc20a1070001",
+        "01fb2c01fbf401000301610702026d3706e697a5e69cac01020b01016d01",
+        "01fb2c01fbf4010004026d3702016107016208",
+        "01fb2c01fbf4010005026d3701030a010201610162",
+    ];
+    let bytes: Vec<String> = questions()
+        .into_iter()
+        .map(|question| hex(&encode_question(&asked(question)).expect("it is small")))
+        .collect();
+    assert_eq!(bytes, expected);
+}
+
+#[test]
+fn the_bytes_of_replies_are_fixed() {
+    let expected = [
+        "01fb32070100010205010102fb2c01",
+        concat!(
+            "01fb3207010102010109010801020101020b01026d37fc80841e000102020b01026d37fc80841e0000020b01026d",
+            "37fc80841e000300",
+        ),
+        "01fb3207010201000901080104020b01026d37",
+        "01fb320701030109020001020b01026d37fc80841e0000010102",
+        "01fb32070104020001020b01026d37fc80841e00020d7b22636172223a226d7835227d01030209",
+        "01fb3207010501016107020b01026d37fc80841e00020d7b22636172223a226d7835227d010302090103",
+    ];
+    let bytes: Vec<String> =
+        replies().into_iter().map(|each| hex(&encode_reply(&reply(each)).expect("it is small"))).collect();
+    assert_eq!(bytes, expected);
+}
+
+#[test]
+fn what_was_written_reads_back_and_less_or_more_of_it_does_not() {
+    for question in questions() {
+        let question = asked(question);
+        let mut bytes = encode_question(&question).expect("it is small");
+        assert_eq!(decode_question(&bytes).as_ref(), Ok(&question));
+        for length in 0..bytes.len() {
+            assert!(decode_question(&bytes[..length]).is_err(), "{length} bytes of {question:?}");
+        }
+        bytes.push(0);
+        assert!(decode_question(&bytes).is_err());
+    }
+    for each in replies() {
+        let reply = reply(each);
+        let mut bytes = encode_reply(&reply).expect("it is small");
+        assert_eq!(decode_reply(&bytes).as_ref(), Ok(&reply));
+        for length in 0..bytes.len() {
+            assert!(decode_reply(&bytes[..length]).is_err(), "{length} bytes of {reply:?}");
+        }
+        bytes.push(0);
+        assert!(decode_reply(&bytes).is_err());
+    }
+}
+
+#[test]
+fn another_format_is_refused_in_words() {
+    for format in [0, 2, 255] {
+        let mut bytes = encode_question(&asked(questions().swap_remove(0))).expect("it is small");
+        bytes[0] = format;
+        let refused = decode_question(&bytes).expect_err("it is of another format");
+        assert_eq!(refused, Undecodable::Format { found: format });
+        assert!(refused.to_string().contains("this node reads format 1"), "{refused}");
+    }
+}
+
+#[test]
+fn where_metadata_is_on_disk_does_not_leave_the_node() {
+    let on_disk = entry(EntryMetadata::OnDisk(crate::state::TreeId(3)));
+    let told =
+        Reply::Lookup { life: LifeOnShard::Here, total: 1, members: vec![Some(on_disk)], keys: vec![] };
+    let bytes = encode_reply(&reply(told)).expect("it is small");
+    let Reply::Lookup { members, .. } = decode_reply(&bytes).expect("it was just written").reply else {
+        panic!("it is another kind");
+    };
+    assert_eq!(
+        members.iter().flatten().next().map(|entry| &entry.metadata),
+        Some(&EntryMetadata::Unreadable)
+    );
+}
+
+/// The most that the limits let a question ask for fits.
+#[test]
+fn the_largest_reply_within_the_limits_fits() {
+    let member: Box<[u8]> = vec![b'm'; crate::types::MAX_MEMBER_BYTES].into();
+    let largest = ShardEntry {
+        words: Words::from_slice(&[u64::MAX; crate::tree::MAX_WORDS]),
+        member,
+        updated_at: Timestamp::MAX,
+        metadata: EntryMetadata::NotAsked,
+    };
+    let run = RunReply { below: vec![largest.clone(); 16_384], ..RunReply::default() };
+    encode_reply(&reply(Reply::Runs(vec![Some(run)]))).expect("16,384 entries without metadata");
+    let metadata = EntryMetadata::Json("m".repeat(crate::job::MAX_METADATA_BYTES).into());
+    let page = vec![ShardEntry { metadata, ..largest }; 2_048];
+    let run = RunReply { below: page, ..RunReply::default() };
+    let bytes = encode_reply(&reply(Reply::Runs(vec![Some(run)]))).expect("2,048 entries with metadata");
+    assert!(decode_reply(&bytes).is_ok());
+}
+
+#[test]
+fn a_question_that_is_too_large_is_not_sent() {
+    let members = vec!["m"; QUESTION_BYTES_MAX];
+    let question = Question::Lookup { board: life("a", 7), members, keys: vec![], metadata: false };
+    let refused = encode_question(&asked(question)).expect_err("it is too large");
+    assert!(matches!(refused, Undecodable::TooLarge { .. }), "{refused}");
+}
+
+#[test]
+fn a_length_that_the_bytes_do_not_have_reserves_nothing() {
+    // A list of 2^60 boards, and one of as many marks.
+    for list in ["fd0000000000000010", "fc00000010"] {
+        let mut bytes = vec![FORMAT, 0, 0, 0, 0];
+        bytes.extend(
+            (0..list.len()).step_by(2).map(|at| u8::from_str_radix(&list[at..at + 2], 16).expect("hex")),
+        );
+        assert!(decode_question(&bytes).is_err());
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), is_format: bool) {
+        let mut bytes = bytes;
+        if is_format {
+            bytes.insert(0, FORMAT);
+        }
+        let _ = decode_question(&bytes);
+        let _ = decode_reply(&bytes);
+    }
+
+    #[test]
+    fn no_change_of_some_bytes_makes_it_panic(
+        which in 0_usize..6,
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut question = encode_question(&asked(questions().swap_remove(which))).expect("it is small");
+        let mut reply = encode_reply(&reply(replies().swap_remove(which))).expect("it is small");
+        for (at, byte) in changes {
+            let at_question = at.index(question.len());
+            question[at_question] = byte;
+            let at_reply = at.index(reply.len());
+            reply[at_reply] = byte;
+        }
+        // What can be read still can be checked and written again.
+        if let Ok(read) = decode_question(&question) {
+            let _ = crate::query::question::check(&read.question);
+            let written = encode_question(&read).expect("it is small");
+            prop_assert_eq!(decode_question(&written), Ok(read.clone()));
+            if let Ok(reply) = decode_reply(&reply) {
+                let _ = crate::query::question::is_consistent(&read.question, &reply.reply);
+            }
+        }
+    }
+
+    #[test]
+    fn any_counts_read_back(
+        boards in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<[u64; 3]>(), 0..5)), 0..5),
+        member in prop::collection::vec(any::<u8>(), 0..20),
+        least: u64,
+        wait_ms: u32,
+        may_be_behind: bool,
+    ) {
+        let marks = |marks: &[[u64; 3]]| {
+            let mark = |words: &[u64; 3]| if words[0] % 2 == 0 {
+                Mark::Score(Words::from_slice(words))
+            } else {
+                Mark::Entry(SortKey { words: Words::from_slice(words), member: &member })
+            };
+            marks.iter().map(mark).collect()
+        };
+        let counts = boards.iter().map(|(incarnation, asked)| (life("b", *incarnation), marks(asked)));
+        let question = Question::Counts(counts.collect());
+        let asked = AskedQuestion { question, least: Sequence(least), wait_ms, may_be_behind };
+        let bytes = encode_question(&asked).expect("it is small");
+        prop_assert_eq!(decode_question(&bytes), Ok(asked));
+        let counts = boards.iter().map(|(total, marks)| BoardCounts {
+            life: LifeOnShard::Here,
+            total: *total,
+            hidden: *total / 2,
+            marks: marks.iter().map(|words| Counted { before: words[0], through: words[1] }).collect(),
+        });
+        let replied = ShardReply {
+            sequence: Sequence(least),
+            is_live: may_be_behind,
+            reply: Reply::Counts(counts.collect()),
+        };
+        let bytes = encode_reply(&replied).expect("it is small");
+        prop_assert_eq!(decode_reply(&bytes), Ok(replied));
+    }
+}

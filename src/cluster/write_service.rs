@@ -1,0 +1,312 @@
+//! The write service: `{prefix}.write.{shard}` takes a job or an array of jobs, and answers what came of
+//! each.
+//!
+//! Knows: on which subjects it listens and when, how many requests are in progress, and how an answer gets
+//! back. Must not know: what a job is. The owners of a shard share a queue group, so each request goes to one
+//! of them. A node whose shard is not live leaves the group, so that another owner gets the requests.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_nats::{HeaderMap, Message, Subject, Subscriber};
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::MissedTickBehavior;
+
+use crate::cluster::discovery::{Discovery, Endpoint, QUEUE_GROUP};
+use crate::metrics as names;
+use crate::queue::ThisNode;
+use crate::queue::nats::{Connection, Names};
+use crate::types::ShardId;
+use crate::writer::Health;
+
+/// Requests in progress for each shard. More of them would only wait longer: the writer is behind then.
+const IN_PROGRESS_MAX: usize = 1_024;
+const IN_PROGRESS_PERMITS: u32 = 1_024;
+/// How often a shard's state is looked at.
+const STATE_INTERVAL: Duration = Duration::from_millis(50);
+/// How long requests may arrive that were on their way when this node left the queue group.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long requests in progress may take at a shutdown. Their jobs are stored by then, or will be refused.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
+/// Bytes of a message beside its body: the headers of an error.
+pub const HEADERS_BYTES_MAX: usize = 512;
+
+/// Tells how detailed the answer is: `changed` leaves entries out.
+pub const RESULTS_HEADER: &str = "Ranktree-Results";
+/// Publishers of streams set it, so that the server drops repetitions.
+const MESSAGE_ID_HEADER: &str = "Nats-Msg-Id";
+/// The headers of an error, as NATS services have them.
+const ERROR_HEADER: &str = "Nats-Service-Error";
+const ERROR_CODE_HEADER: &str = "Nats-Service-Error-Code";
+
+/// A request for one shard.
+pub struct WriteRequest {
+    pub shard: ShardId,
+    /// One job, or an array of them, as JSON.
+    pub jobs: Bytes,
+    /// How detailed the answer is to be, if the request says.
+    pub results: Option<String>,
+    /// Whether the request has a message id, by which streams recognise repetitions.
+    pub has_message_id: bool,
+    /// The most bytes that the answer may have.
+    pub answer_bytes_max: usize,
+}
+
+/// The answer to a request: JSON.
+pub struct WriteAnswer {
+    pub body: Vec<u8>,
+    /// How many jobs were taken.
+    pub jobs: u64,
+    /// If the body is a problem: its status and code.
+    pub refusal: Option<Refusal>,
+    /// What the answer takes of what all requests share. Dropped once it is sent.
+    pub held: Option<Box<dyn Send>>,
+}
+
+/// A problem's status and code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    pub status: u16,
+    pub code: &'static str,
+}
+
+/// Answers requests.
+pub trait WriteHandler: Send + Sync {
+    /// Has the jobs of a request applied.
+    fn write(&self, request: WriteRequest) -> BoxFuture<'_, WriteAnswer>;
+
+    /// The answer to a request that is not taken, because too many are in progress.
+    fn overloaded(&self) -> WriteAnswer;
+}
+
+/// A shard that this node owns.
+pub struct ServedShard {
+    pub id: ShardId,
+    pub health: Arc<Health>,
+}
+
+/// The service of a node, while it runs.
+pub struct WriteService {
+    stopping: watch::Sender<bool>,
+    listening: Mutex<JoinSet<()>>,
+    connection: Connection,
+    in_progress: Vec<Arc<Semaphore>>,
+}
+
+impl WriteService {
+    /// Begins to take requests for each of the shards that is live.
+    #[must_use]
+    pub fn start(
+        connection: &Connection,
+        subjects: &Names,
+        node: ThisNode,
+        shards: Vec<ServedShard>,
+        handler: &Arc<dyn WriteHandler>,
+    ) -> Self {
+        let (stopping, _) = watch::channel(false);
+        let (mut listening, mut in_progress, mut endpoints) = (JoinSet::new(), Vec::new(), Vec::new());
+        for shard in shards {
+            let endpoint =
+                Arc::new(Endpoint::new(format!("write-{}", shard.id), subjects.write_subject(shard.id)));
+            let permits = Arc::new(Semaphore::new(IN_PROGRESS_MAX));
+            in_progress.push(Arc::clone(&permits));
+            endpoints.push(Arc::clone(&endpoint));
+            let served = ShardEndpoint {
+                metrics: ShardMetrics::new(shard.id),
+                shard,
+                connection: connection.clone(),
+                subjects: subjects.clone(),
+                endpoint,
+                in_progress: permits,
+                handler: Arc::clone(handler),
+            };
+            listening.spawn(Arc::new(served).serve(stopping.subscribe()));
+        }
+        let discovery = Discovery::new(connection.clone(), subjects.clone(), node, endpoints);
+        let mut stopped = stopping.subscribe();
+        listening.spawn(async move {
+            tokio::select! {
+                () = discovery.run() => {}
+                () = stop(&mut stopped) => {}
+            }
+        });
+        Self { stopping, listening: Mutex::new(listening), connection: connection.clone(), in_progress }
+    }
+
+    /// Takes no more requests, from now on.
+    pub fn begin_stop(&self) {
+        self.stopping.send_replace(true);
+    }
+
+    /// Takes no more requests, and waits until those in progress are answered.
+    pub async fn stop(&self) {
+        self.begin_stop();
+        let listening = std::mem::take(&mut *self.listening.lock());
+        let answered = async {
+            listening.join_all().await;
+            for permits in &self.in_progress {
+                // The semaphores are never closed.
+                let _ = permits.acquire_many(IN_PROGRESS_PERMITS).await;
+            }
+            // Fails only if the connection is closed for good.
+            let _ = self.connection.client.flush().await;
+        };
+        if tokio::time::timeout(STOP_TIMEOUT, answered).await.is_err() {
+            tracing::warn!("some requests of the write service were not answered before the shutdown");
+        }
+    }
+}
+
+/// Waits until the service stops.
+async fn stop(stopping: &mut watch::Receiver<bool>) {
+    // If the sender is gone, so is the service.
+    let _ = stopping.wait_for(|stopping| *stopping).await;
+}
+
+/// One shard's endpoint.
+struct ShardEndpoint {
+    shard: ServedShard,
+    connection: Connection,
+    endpoint: Arc<Endpoint>,
+    in_progress: Arc<Semaphore>,
+    handler: Arc<dyn WriteHandler>,
+    metrics: ShardMetrics,
+    subjects: Names,
+}
+
+impl ShardEndpoint {
+    async fn serve(self: Arc<Self>, mut stopping: watch::Receiver<bool>) {
+        let mut look = tokio::time::interval(STATE_INTERVAL);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            while !self.shard.health.is_live() {
+                tokio::select! {
+                    _ = look.tick() => {}
+                    () = stop(&mut stopping) => return,
+                }
+            }
+            let subscribed =
+                self.connection.client.queue_subscribe(self.endpoint.subject.clone(), QUEUE_GROUP.to_owned());
+            let Ok(mut requests) = subscribed.await else {
+                // The connection is closed for good.
+                return;
+            };
+            self.endpoint.set_listed(true);
+            let is_stopping = loop {
+                tokio::select! {
+                    request = requests.next() => match request {
+                        Some(request) => self.take(request).await,
+                        None => return,
+                    },
+                    _ = look.tick() => if !self.shard.health.is_live() { break false },
+                    () = stop(&mut stopping) => break true,
+                }
+            };
+            self.endpoint.set_listed(false);
+            self.leave(requests).await;
+            if is_stopping {
+                return;
+            }
+        }
+    }
+
+    /// Leaves the queue group, and takes the requests that were on their way.
+    async fn leave(self: &Arc<Self>, mut requests: Subscriber) {
+        if requests.drain().await.is_err() {
+            return;
+        }
+        let rest = async {
+            while let Some(request) = requests.next().await {
+                self.take(request).await;
+            }
+        };
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, rest).await;
+    }
+
+    /// Begins to answer a request, on a task of its own.
+    async fn take(self: &Arc<Self>, request: Message) {
+        let began = Instant::now();
+        let Message { reply, payload, headers, .. } = request;
+        let Ok(permit) = Arc::clone(&self.in_progress).try_acquire_owned() else {
+            // Answered before the next request is looked at, so that refusals do not pile up.
+            return self.answer(reply, self.handler.overloaded(), began).await;
+        };
+        let header = |name| headers.as_ref().and_then(|headers| headers.get(name));
+        let request = WriteRequest {
+            shard: self.shard.id,
+            jobs: payload,
+            results: header(RESULTS_HEADER).map(|value| value.as_str().to_owned()),
+            has_message_id: header(MESSAGE_ID_HEADER).is_some(),
+            answer_bytes_max: self.connection.client.max_payload().saturating_sub(HEADERS_BYTES_MAX),
+        };
+        let this = Arc::clone(self);
+        tokio::spawn(async move {
+            let answer = this.handler.write(request).await;
+            this.answer(reply, answer, began).await;
+            drop(permit);
+        });
+    }
+
+    async fn answer(&self, reply: Option<Subject>, answer: WriteAnswer, began: Instant) {
+        let WriteAnswer { body, jobs, refusal, held: _held } = answer;
+        self.metrics.note(jobs, refusal, began.elapsed());
+        self.endpoint.note(began.elapsed(), refusal.map(|Refusal { status, code }| (status, code)));
+        let Some(reply) = reply.filter(|reply| self.subjects.may_be_inbox(reply)) else { return };
+        let client = &self.connection.client;
+        let sent = match refusal {
+            None => client.publish(reply, body.into()).await,
+            Some(Refusal { status, code }) => {
+                let mut headers = HeaderMap::new();
+                headers.insert(ERROR_HEADER, code);
+                headers.insert(ERROR_CODE_HEADER, status.to_string());
+                client.publish_with_headers(reply, headers, body.into()).await
+            }
+        };
+        if let Err(error) = sent {
+            tracing::debug!(shard = %self.shard.id, %error, "an answer of the write service was not sent");
+        }
+    }
+}
+
+/// One shard's figures.
+struct ShardMetrics {
+    taken: metrics::Counter,
+    refused: metrics::Counter,
+    failed: metrics::Counter,
+    jobs: metrics::Counter,
+    seconds: metrics::Histogram,
+}
+
+impl ShardMetrics {
+    fn new(shard: ShardId) -> Self {
+        let label = shard.to_string();
+        let requests = |class: &'static str| {
+            let counter =
+                metrics::counter!(names::WRITE_REQUESTS_TOTAL, "shard" => label.clone(), "class" => class);
+            counter.increment(0);
+            counter
+        };
+        Self {
+            taken: requests("2xx"),
+            refused: requests("4xx"),
+            failed: requests("5xx"),
+            jobs: metrics::counter!(names::WRITE_JOBS_TOTAL, "shard" => label.clone()),
+            seconds: metrics::histogram!(names::WRITE_SECONDS, "shard" => label.clone()),
+        }
+    }
+
+    fn note(&self, jobs: u64, refusal: Option<Refusal>, took: Duration) {
+        match refusal {
+            None => self.taken.increment(1),
+            Some(Refusal { status: ..500, .. }) => self.refused.increment(1),
+            Some(_) => self.failed.increment(1),
+        }
+        self.jobs.increment(jobs);
+        self.seconds.record(took);
+    }
+}

@@ -1,0 +1,110 @@
+//! The jobs of a request as JSON, and the answer to them: over HTTP and over NATS alike.
+
+use crate::http::render::json::{self, Object};
+use crate::http::render::problem::Problem;
+use crate::http::render::reply::Reply;
+use crate::http::writes::options::Wait;
+use crate::http::writes::results::JobResult;
+use crate::http::writes::results_json::{accepted, answer_bytes, write_result};
+use crate::http::writes::scatter::Written;
+use crate::job::{Job, MAX_BOARDS_PER_REQUEST, Reject, Targets};
+use crate::types::AsOf;
+use crate::wire;
+
+/// Decodes one job or many.
+///
+/// # Arguments
+/// `check`: refuses jobs that the request may not have, whatever the state.
+///
+/// # Errors
+/// When any of them is invalid: then the request as a whole is refused.
+pub fn decode(body: &[u8], check: impl Fn(&Job) -> Result<(), Reject>) -> Result<Vec<Job>, Problem> {
+    // What is not JSON at all is one invalid job.
+    let decoded = wire::decode(body).map_err(|reject| invalid(&[(0, reject)]))?;
+    let mut jobs = Vec::with_capacity(decoded.len());
+    let mut rejects = Vec::new();
+    for (index, job) in decoded.into_iter().enumerate() {
+        match job.and_then(|job| check(&job).map(|()| job)) {
+            Ok(job) => jobs.push(job),
+            Err(reject) => rejects.push((index, reject)),
+        }
+    }
+    if !rejects.is_empty() {
+        return Err(invalid(&rejects));
+    }
+    check_count(&jobs)?;
+    Ok(jobs)
+}
+
+/// The answer to the jobs.
+///
+/// # Errors
+/// When some of them may not have been applied. The problem has what came of each.
+pub fn reply(written: &Written, wait: Wait) -> Result<Reply, Problem> {
+    let members = |object: &mut Object<'_>| members(object, &written.token, &written.results);
+    let failed = written.results.iter().find_map(|result| match result {
+        JobResult::Failed(why) => Some(why.clone()),
+        _ => None,
+    });
+    match failed {
+        None if wait == Wait::UntilStored => Ok(accepted(&written.token)),
+        None => Ok(Reply::sized(answer_bytes(&written.results), members)),
+        Some(why) => {
+            // Some of the jobs may have been applied: say which.
+            let mut bytes = Vec::new();
+            let mut object = Object::begin(&mut bytes);
+            members(&mut object);
+            let inside = bytes.get(1..).unwrap_or_default().to_vec();
+            Err(Problem::from(why).with(inside))
+        }
+    }
+}
+
+fn members(object: &mut Object<'_>, token: &AsOf, results: &[JobResult]) {
+    // Where no shard took a job there is nothing to wait for, and an empty token is not valid.
+    if !token.0.is_empty() {
+        object.plain("token", token);
+    }
+    object.array("results", results, |out, result| {
+        let mut object = Object::begin(out);
+        write_result(&mut object, result);
+        object.end();
+    });
+}
+
+/// Refuses jobs that change too many boards together, because the size of an answer is limited.
+fn check_count(jobs: &[Job]) -> Result<(), Problem> {
+    let boards = |job: &Job| match &job.targets {
+        Targets::Boards(boards) => boards.len(),
+        Targets::EveryBoard => 1,
+    };
+    let boards: usize = jobs.iter().map(boards).sum();
+    if boards > MAX_BOARDS_PER_REQUEST {
+        return Err(Problem::over_limit(format!(
+            "the jobs of a request change at most {MAX_BOARDS_PER_REQUEST} boards, counted for each job: these change {boards}; \
+             send them in several requests"
+        )));
+    }
+    Ok(())
+}
+
+/// The request as a whole is refused, and nothing is applied.
+fn invalid(rejects: &[(usize, Reject)]) -> Problem {
+    let refused = rejects.iter().map(|(index, reject)| (*index, reject.code.name(), reject.detail.as_str()));
+    let errors = errors(refused);
+    let first = rejects.first().map(|(_, reject)| reject.clone());
+    first.map_or_else(Problem::internal, Problem::invalid_job).with(errors)
+}
+
+/// The member `errors` of a problem: the index, the code and the detail of each wrong job.
+pub fn errors<'a>(wrong: impl Iterator<Item = (usize, &'a str, &'a str)>) -> Vec<u8> {
+    let mut errors = b"\"errors\":".to_vec();
+    json::array(&mut errors, wrong, |out, (index, code, detail)| {
+        let mut object = Object::begin(out);
+        object.count("index", u64::try_from(index).unwrap_or(0));
+        object.text("code", code);
+        object.text("detail", detail);
+        object.end();
+    });
+    errors
+}

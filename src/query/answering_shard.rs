@@ -1,0 +1,180 @@
+//! A shard of this node as it replies to questions: from memory, under one hold of its lock, with the
+//! metadata of the entries from its disk.
+//!
+//! Knows: when a reply has to wait, and that metadata must be of the reply's sequence (`metadata` has the
+//! rules). Must not know: who asks, or how questions travel.
+
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Semaphore, watch};
+
+use crate::query::metadata::log_unreadable;
+use crate::query::node::ShardHandle;
+use crate::query::question::{self, EntryMetadata, InvalidQuestion, Question, Reply, ShardReply};
+use crate::query::remote_shards::AskTerms;
+use crate::state_lock::{Purpose, StateLock};
+use crate::storage::StoreSlot;
+use crate::types::{Sequence, ShardId};
+use crate::writer::Health;
+
+/// Records that are read at once. They are mostly cached in memory, and handing over to another thread costs
+/// more.
+const INLINE_DISK_READS: usize = 4;
+/// Replies that read more from the disk at the same time. More would only share the cores.
+const DISK_READS_AT_ONCE: usize = 8;
+/// How often a reply is made again because metadata changed while it was read. Metadata that still changed
+/// the last time is left out, instead of being that of another moment.
+const ATTEMPTS: u32 = 16;
+/// How long a reply waits for what the disk already has to become visible. Mostly it is a fraction of a
+/// millisecond.
+const DISK_AHEAD_WAIT: Duration = Duration::from_millis(20);
+/// How long a reply waits for the sequence that was asked for, if the question does not say.
+const WAIT_DEFAULT: Duration = Duration::from_secs(1);
+
+/// A shard of this node; clone it freely.
+#[derive(Clone)]
+pub struct AnsweringShard {
+    pub id: ShardId,
+    pub state: Arc<StateLock>,
+    pub applied: watch::Receiver<Sequence>,
+    pub health: Arc<Health>,
+    pub store: Arc<StoreSlot>,
+}
+
+/// Why a shard of this node does not reply.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotAnswered {
+    #[error(transparent)]
+    Invalid(#[from] InvalidQuestion),
+    #[error("the shard has applied {applied}, and the question asks for {least}")]
+    NotYetApplied { applied: Sequence, least: Sequence },
+    #[error("the node is shutting down")]
+    Ending,
+}
+
+impl AnsweringShard {
+    #[must_use]
+    pub fn of(shard: &ShardHandle) -> Self {
+        Self {
+            id: shard.id,
+            state: Arc::clone(&shard.state),
+            applied: shard.applied.clone(),
+            health: Arc::clone(&shard.health),
+            store: Arc::clone(&shard.store),
+        }
+    }
+
+    /// Replies once the shard has applied what is asked for at least.
+    ///
+    /// # Errors
+    /// When the question asks for too much, or the shard has not applied that in time.
+    pub async fn answer(&self, question: &Question<'_>, terms: AskTerms) -> Result<ShardReply, NotAnswered> {
+        question::check(question)?;
+        self.wait_for(terms).await?;
+        let mut reply = self.answer_from_memory(question)?;
+        for attempt in 0..ATTEMPTS {
+            let Some(ahead) = self.fill_metadata(&mut reply).await? else { break };
+            if attempt + 1 == ATTEMPTS {
+                break;
+            }
+            let mut applied = self.applied.clone();
+            // It may have stopped; then the next attempt finds the same.
+            let _ = tokio::time::timeout(DISK_AHEAD_WAIT, applied.wait_for(|now| *now >= ahead)).await;
+            reply = self.answer_from_memory(question)?;
+        }
+        reply.reply.each_entry(&mut |entry| {
+            if matches!(entry.metadata, EntryMetadata::OnDisk(_)) {
+                entry.metadata = EntryMetadata::Unreadable;
+            }
+        });
+        Ok(reply)
+    }
+
+    fn answer_from_memory(&self, question: &Question<'_>) -> Result<ShardReply, NotAnswered> {
+        // Before the state, so that a shard that stops in between is not called live.
+        let is_live = self.health.is_live();
+        let state = self.state.read(Purpose::Read);
+        question::check_widths(&state, question)?;
+        let reply = question::answer(&state, question);
+        Ok(ShardReply { sequence: state.applied.sequence, is_live, reply })
+    }
+
+    /// Whether the shard has applied this sequence.
+    #[must_use]
+    pub fn has_applied(&self, sequence: Sequence) -> bool {
+        *self.applied.borrow() >= sequence
+    }
+
+    /// Waits until the shard has applied what is asked for at least.
+    ///
+    /// # Errors
+    /// When that takes too long.
+    pub async fn wait_for(&self, terms: AskTerms) -> Result<(), NotAnswered> {
+        if self.has_applied(terms.least) {
+            return Ok(());
+        }
+        let until = terms.until.unwrap_or_else(|| Instant::now() + WAIT_DEFAULT);
+        let mut applied = self.applied.clone();
+        let waiting = applied.wait_for(|now| *now >= terms.least);
+        match tokio::time::timeout_at(until.into(), waiting).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(_)) => Err(NotAnswered::Ending),
+            Err(_) => Err(NotAnswered::NotYetApplied { applied: *self.applied.borrow(), least: terms.least }),
+        }
+    }
+
+    /// Fills in the metadata that belongs to the reply's sequence. If the disk is ahead of it: by how much at
+    /// least.
+    async fn fill_metadata(&self, reply: &mut ShardReply) -> Result<Option<Sequence>, NotAnswered> {
+        static DISK_READS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(DISK_READS_AT_ONCE));
+        let mut missing = 0;
+        reply.reply.each_entry(&mut |entry| {
+            missing += usize::from(matches!(entry.metadata, EntryMetadata::OnDisk(_)));
+        });
+        if missing <= INLINE_DISK_READS {
+            return Ok(fill(self.id, &self.store, reply));
+        }
+        let Ok(_turn) = DISK_READS.acquire().await else { return Err(NotAnswered::Ending) };
+        let empty = Reply::Counts(Vec::new());
+        let mut taken = ShardReply { reply: std::mem::replace(&mut reply.reply, empty), ..*reply };
+        let (id, store) = (self.id, Arc::clone(&self.store));
+        let filled = tokio::task::spawn_blocking(move || (fill(id, &store, &mut taken), taken));
+        let (ahead, filled) = filled.await.map_err(|_| NotAnswered::Ending)?;
+        *reply = filled;
+        Ok(ahead)
+    }
+}
+
+fn fill(shard: ShardId, store: &StoreSlot, reply: &mut ShardReply) -> Option<Sequence> {
+    let sequence = reply.sequence;
+    let mut ahead: Option<Sequence> = None;
+    let store = store.get();
+    // Of one moment, however long reading takes.
+    let snapshot = store.as_ref().map(|store| store.snapshot());
+    reply.reply.each_entry(&mut |entry| {
+        let EntryMetadata::OnDisk(tree) = entry.metadata else { return };
+        let record = match &snapshot {
+            Ok(snapshot) => snapshot.metadata(tree, &entry.member),
+            Err(_) => {
+                entry.metadata = EntryMetadata::Unreadable;
+                return;
+            }
+        };
+        let newer = match record {
+            Ok(Some(record)) if record.sequence <= sequence.0 => {
+                entry.metadata = EntryMetadata::Json(record.json.into());
+                return;
+            }
+            Err(error) => {
+                log_unreadable(shard, &error);
+                entry.metadata = EntryMetadata::Unreadable;
+                return;
+            }
+            Ok(Some(record)) => Sequence(record.sequence),
+            Ok(None) => sequence.next(),
+        };
+        ahead = Some(ahead.map_or(newer, |known| known.max(newer)));
+    });
+    ahead
+}

@@ -1,0 +1,206 @@
+//! What follows from the hashes of a shard's replicas. Pure.
+//!
+//! Knows: of two replicas that differ, one is wrong, and nothing says which. So a replica halts if another
+//! one differs, unless more replicas have its own hash than differ from it. A replica that is halted goes on
+//! once that has changed: the other one was mended, or a third one shows who is right. That a replica falls
+//! silent is no evidence, and a copy of its data is none either. Must not know: where entries are read, or
+//! how a shard is halted.
+
+use std::collections::BTreeSet;
+
+use crate::queue::nats::peers::hashes::{OtherHashes, OwnHashes};
+use crate::state::is_in_same_segment;
+use crate::storage::codec::Divergence;
+use crate::types::{NodeName, Sequence};
+
+/// What a replica does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on.
+    GoOn,
+    /// It goes on, although others differ: more have its own hash.
+    Outvoted(Divergence),
+    /// Others differ, and what further ones say is not known yet.
+    Wait(Divergence),
+    /// It halts, or stays halted.
+    Halt(Divergence),
+}
+
+/// The verdict, and how many others differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    pub verdict: Verdict,
+    pub differing: usize,
+}
+
+/// Judges a replica.
+///
+/// # Arguments
+/// `halted`: why it is halted, if it is. `others`: the other owners that are alive, and whose hashes can be
+/// compared.
+pub fn judge(own: &OwnHashes, others: &[OtherHashes], halted: Option<&Divergence>) -> Judgement {
+    let mut differences: Vec<Divergence> =
+        others.iter().filter_map(|other| first_difference(own, other)).collect();
+    differences.sort_by_key(|found| found.sequence);
+    let Some(found) = halted.or(differences.first()).cloned() else {
+        return Judgement { verdict: Verdict::GoOn, differing: 0 };
+    };
+    let mut against: Vec<&NodeName> = differences.iter().map(|found| &found.node).collect();
+    let with: Vec<&OtherHashes> = others
+        .iter()
+        .filter(|other| !against.contains(&&other.node) && agrees_at(own, other, found.sequence))
+        .collect();
+    // It differed when it was heard of last.
+    if !against.contains(&&found.node) && !with.iter().any(|other| other.node == found.node) {
+        against.push(&found.node);
+    }
+    // A copy that was made of a halted replica's data has its hashes, and shows nothing else.
+    let own_origin = halted.map_or(&own.node, |found| &found.by).as_str();
+    let origins: BTreeSet<&str> =
+        with.iter().map(|other| other.origin()).chain(std::iter::once(own_origin)).collect();
+    let (agreeing, differing) = (origins.len(), against.len());
+    let verdict = match (halted, agreeing > differing) {
+        (_, true) if differing == 0 => Verdict::GoOn,
+        (_, true) => Verdict::Outvoted(found),
+        (None, false) if others.len() > with.len() + differing => Verdict::Wait(found),
+        (_, false) => Verdict::Halt(found),
+    };
+    Judgement { verdict, differing }
+}
+
+/// The first sequence at which another replica differs.
+fn first_difference(own: &OwnHashes, other: &OtherHashes) -> Option<Divergence> {
+    other.points.iter().find_map(|point| {
+        let hash = own.hash_at(point.sequence).filter(|hash| *hash != point.hash)?;
+        Some(Divergence {
+            stream: own.stream.clone(),
+            sequence: point.sequence,
+            by: own.node.clone(),
+            own: hash,
+            node: other.node.clone(),
+            theirs: point.hash,
+        })
+    })
+}
+
+/// Whether another replica has the same hash of what was applied up to a sequence: there, or later in the
+/// same segment.
+fn agrees_at(own: &OwnHashes, other: &OtherHashes, sequence: Sequence) -> bool {
+    other.points.iter().any(|point| {
+        is_in_same_segment(sequence, point.sequence) && own.hash_at(point.sequence) == Some(point.hash)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::nats::peers::hashes::DivergedEntry;
+    use crate::state::{HashPoint, LogHash, LogHashes};
+
+    fn point(sequence: u64, hash: u64) -> HashPoint {
+        HashPoint { sequence: Sequence(sequence), hash }
+    }
+
+    fn name(text: &str) -> NodeName {
+        NodeName::new(text).expect("a good name")
+    }
+
+    fn own(points: &[(u64, u64)]) -> OwnHashes {
+        let points = points.iter().map(|(sequence, hash)| point(*sequence, *hash));
+        let hashes = LogHashes::new(LogHash::default(), points);
+        OwnHashes {
+            node: name("a"),
+            stream: "S@1".to_owned(),
+            hashes,
+            found: None,
+            accepted_through: Sequence(0),
+        }
+    }
+
+    fn other(name: &str, points: &[(u64, u64)]) -> OtherHashes {
+        let points = points.iter().map(|(sequence, hash)| point(*sequence, *hash)).collect();
+        OtherHashes { node: self::name(name), points, diverged: None }
+    }
+
+    fn found(name: &str, sequence: u64, own: u64, theirs: u64) -> Divergence {
+        let (stream, by, node) = ("S@1".to_owned(), self::name("a"), self::name(name));
+        Divergence { stream, sequence: Sequence(sequence), by, own, node, theirs }
+    }
+
+    fn verdict(own: &OwnHashes, others: &[OtherHashes], halted: Option<&Divergence>) -> (Verdict, usize) {
+        let Judgement { verdict, differing } = judge(own, others, halted);
+        (verdict, differing)
+    }
+
+    #[test]
+    fn one_of_two_that_differ_halts_at_the_first_difference() {
+        let own = own(&[(4, 1), (8, 2), (12, 3)]);
+        assert_eq!(verdict(&own, &[], None), (Verdict::GoOn, 0));
+        let same = [other("b", &[(8, 2), (12, 3), (16, 9)])];
+        assert_eq!(verdict(&own, &same, None), (Verdict::GoOn, 0));
+        let nothing_in_common = [other("b", &[(16, 9), (20, 9)])];
+        assert_eq!(verdict(&own, &nothing_in_common, None), (Verdict::GoOn, 0));
+        let differs = [other("b", &[(4, 1), (8, 7), (12, 8)])];
+        assert_eq!(verdict(&own, &differs, None), (Verdict::Halt(found("b", 8, 2, 7)), 1));
+    }
+
+    #[test]
+    fn the_majority_goes_on_and_a_tie_halts() {
+        let own = own(&[(4, 1), (8, 2), (12, 3)]);
+        let (b, c) = (other("b", &[(8, 7)]), other("c", &[(12, 3)]));
+        let found = found("b", 8, 2, 7);
+        assert_eq!(verdict(&own, &[b.clone(), c.clone()], None), (Verdict::Outvoted(found.clone()), 1));
+        // What the third one says is not known yet, or is of another segment.
+        for silent in [other("c", &[]), other("c", &[(4, 1)]), other("c", &[(36, 5)])] {
+            let judged = verdict(&own, &[b.clone(), silent], None);
+            assert_eq!(judged, (Verdict::Wait(found.clone()), 1));
+        }
+        let d = other("d", &[(12, 4)]);
+        let judged = verdict(&own, &[b.clone(), c, d.clone()], None);
+        assert_eq!(judged, (Verdict::Halt(found.clone()), 2), "two of four");
+        assert_eq!(verdict(&own, &[b, d], None), (Verdict::Halt(found), 2), "one of three");
+    }
+
+    #[test]
+    fn a_halted_replica_goes_on_once_the_other_one_agrees_or_a_third_one_does() {
+        let own = own(&[(4, 1), (8, 2), (12, 3), (32, 5)]);
+        let halted = found("b", 8, 2, 7);
+        let stays = (Verdict::Halt(halted.clone()), 1);
+        for others in
+            [vec![], vec![other("b", &[(8, 7)])], vec![other("b", &[(40, 7)])], vec![other("b", &[(4, 1)])]]
+        {
+            assert_eq!(verdict(&own, &others, Some(&halted)), stays, "{others:?}");
+        }
+        for mended in [&[(8, 2)], &[(12, 3)], &[(32, 5)]] {
+            let judged = verdict(&own, &[other("b", mended)], Some(&halted));
+            assert_eq!(judged, (Verdict::GoOn, 0), "{mended:?}");
+        }
+        let third = [other("c", &[(12, 3)])];
+        assert_eq!(verdict(&own, &third, Some(&halted)), (Verdict::Outvoted(halted), 1));
+    }
+
+    /// Else a wrong replica that is copied would outvote the right one.
+    #[test]
+    fn a_copy_of_a_halted_replica_has_no_vote_of_its_own() {
+        let own = own(&[(8, 2), (12, 3)]);
+        let halted = found("b", 8, 2, 7);
+        let b = other("b", &[(8, 7)]);
+        let c = |by: &str| {
+            let diverged = DivergedEntry { node: "b".to_owned(), sequence: 8, by: by.to_owned() };
+            OtherHashes { diverged: Some(diverged), ..other("c", &[(8, 2)]) }
+        };
+        // The copy, as the copied one sees it, and the other way round.
+        let copied = Divergence { by: name("c"), ..halted.clone() };
+        for (by, found) in [("a", &halted), ("c", &copied)] {
+            let judged = verdict(&own, &[b.clone(), c(by)], Some(found));
+            assert_eq!(judged, (Verdict::Halt(found.clone()), 1), "{by}");
+        }
+        // One that has found it by itself.
+        for by in ["c", ""] {
+            let judged = verdict(&own, &[b.clone(), c(by)], Some(&halted));
+            assert_eq!(judged, (Verdict::Outvoted(halted.clone()), 1), "{by}");
+        }
+        let mended = other("b", &[(8, 2)]);
+        assert_eq!(verdict(&own, &[mended, c("a")], Some(&halted)), (Verdict::GoOn, 0));
+    }
+}

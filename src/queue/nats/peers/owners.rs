@@ -1,0 +1,133 @@
+//! The other owners of a shard: what they say of their hashes, and which owner publishes the rejects.
+
+use crate::queue::nats::peers::entries::ShardEntry;
+use crate::queue::nats::peers::hashes::OtherHashes;
+use crate::queue::nats::peers::known::Peers;
+use crate::types::{NodeName, Sequence, ShardId};
+
+/// The state of a shard that applies what arrives, as entries name it.
+const LIVE: &str = "live";
+
+impl Peers {
+    /// The hashes of a shard's other owners that are alive, as far as they can be compared.
+    pub fn hashes_of_others(&self, shard: ShardId, stream: &str) -> Vec<OtherHashes> {
+        self.of_alive_owners(shard, |name, owned| owned.hashes.as_ref()?.of(name, stream))
+    }
+
+    /// Where other owners have found this node to differ, and wait until it does not.
+    pub fn asked(&self, shard: ShardId, stream: &str) -> Vec<Sequence> {
+        let of_this = |other: OtherHashes| {
+            let asked = other.diverged.filter(|diverged| diverged.node == self.this.name.as_str())?;
+            Some(Sequence(asked.sequence))
+        };
+        self.hashes_of_others(shard, stream).into_iter().filter_map(of_this).collect()
+    }
+
+    /// Whether this node is the one that publishes a shard's rejects: of the owners on which the shard is
+    /// live, or of all that are alive if there is no such one, that with the least name. Nodes may see this
+    /// differently for some seconds, so nothing but work depends on it.
+    ///
+    /// # Arguments
+    /// `is_live`: whether the shard is live on this node.
+    pub fn publishes_rejects(&self, shard: ShardId, is_live: bool) -> bool {
+        let others = self.of_alive_owners(shard, |name, owned| Some((name.clone(), owned.state == LIVE)));
+        let mut before = others.iter().filter(|(name, _)| *name < self.this.name);
+        if is_live {
+            !before.any(|(_, is_live)| *is_live)
+        } else {
+            !others.iter().any(|(_, is_live)| *is_live) && before.next().is_none()
+        }
+    }
+
+    fn of_alive_owners<T>(&self, shard: ShardId, of: impl Fn(&NodeName, &ShardEntry) -> Option<T>) -> Vec<T> {
+        let mut found = Vec::new();
+        self.each_alive(|name, entry| {
+            let owned = entry.shards.iter().find(|owned| owned.shard == shard.0);
+            found.extend(owned.and_then(|owned| of(name, owned)));
+        });
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::queue::nats::peers::entries::{Formats, NodeEntry};
+    use crate::queue::nats::peers::hashes::{DivergedEntry, HashesEntry};
+    use crate::queue::nats::peers::known::Received;
+    use crate::queue::this_node::ThisNode;
+    use crate::state::HASH_VERSION;
+
+    fn name(text: &str) -> NodeName {
+        NodeName::new(text).expect("a good name")
+    }
+
+    fn peers() -> Peers {
+        let this = ThisNode { name: name("m"), address: String::new(), directory: "d-m".to_owned() };
+        Peers::new(this, Duration::from_secs(3_600))
+    }
+
+    fn note(peers: &Peers, node: &str, state: &str, silent: Duration, hashes: Option<HashesEntry>) {
+        let shard =
+            ShardEntry { shard: 3, state: state.to_owned(), applied: 9, checkpoint: 0, lag: 0, hashes };
+        let entry = NodeEntry {
+            run: String::new(),
+            directory: format!("d-{node}"),
+            address: String::new(),
+            version: String::new(),
+            formats: Formats::default(),
+            shards: vec![shard],
+        };
+        peers.note_node(Received { node: name(node), sequence: 1, age: silent, entry: Some(Ok(entry)) });
+    }
+
+    #[test]
+    fn the_live_owner_with_the_least_name_publishes_rejects() {
+        const NOW: Duration = Duration::ZERO;
+        let publishes = |others: &[(&str, &str, Duration)], is_live| {
+            let peers = peers();
+            for (node, state, silent) in others {
+                note(&peers, node, state, *silent, None);
+            }
+            peers.publishes_rejects(ShardId(3), is_live)
+        };
+        for is_live in [true, false] {
+            assert!(publishes(&[], is_live));
+            assert!(!publishes(&[("a", "live", NOW)], is_live));
+            assert!(publishes(&[("a", "live", Duration::from_secs(11))], is_live), "it is silent");
+            assert!(publishes(&[("z", "catching_up", NOW)], is_live));
+        }
+        assert!(publishes(&[("z", "live", NOW), ("a", "catching_up", NOW)], true));
+        assert!(!publishes(&[("z", "live", NOW), ("a", "catching_up", NOW)], false));
+        assert!(!publishes(&[("a", "halted", NOW)], false));
+        let peers = peers();
+        note(&peers, "a", "live", NOW, None);
+        assert!(peers.publishes_rejects(ShardId(4), true), "it does not own this one");
+    }
+
+    #[test]
+    fn hashes_of_others_are_those_of_owners_that_are_alive() {
+        let peers = peers();
+        let diverged =
+            |node: &str| Some(DivergedEntry { node: node.to_owned(), sequence: 8, by: String::new() });
+        let hashes = |diverged| HashesEntry {
+            version: HASH_VERSION,
+            stream: "S@1".to_owned(),
+            at: Vec::new(),
+            diverged,
+        };
+        note(&peers, "a", "live", Duration::from_secs(11), Some(hashes(diverged("m"))));
+        note(&peers, "b", "live", Duration::ZERO, Some(hashes(diverged("z"))));
+        note(&peers, "c", "live", Duration::ZERO, None);
+        note(&peers, "d", "halted", Duration::ZERO, Some(hashes(diverged("m"))));
+        let names = |stream| -> Vec<String> {
+            let others = peers.hashes_of_others(ShardId(3), stream);
+            others.into_iter().map(|other| other.node.to_string()).collect()
+        };
+        assert_eq!((names("S@1"), names("S@2")), (vec!["b".to_owned(), "d".to_owned()], Vec::new()));
+        assert_eq!(peers.asked(ShardId(3), "S@1"), [Sequence(8)]);
+        assert_eq!(peers.asked(ShardId(4), "S@1"), []);
+    }
+}

@@ -1,0 +1,262 @@
+//! Replicas of a shard that differ: both halt, say why, stay halted over restarts, and go on once the wrong
+//! one was given a copy of the right one's data, or an operator says which one is right.
+
+use std::path::Path;
+
+use ranktree::state::{Change, EntryState, Step};
+use ranktree::state_lock::{Purpose, StateLock};
+use ranktree::storage::{Checkpoint, StorageResources, Store, TreesFrom, recover, shard_directory};
+use ranktree::tree::Words;
+use ranktree::types::ShardId;
+use serde_json::{Value, json};
+
+use crate::support::arena::{SUBJECT, define, end_unhalted, publish};
+use crate::support::client::{Client, entry_path};
+use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
+use crate::support::node::Node;
+use crate::support::snapshots::{restore, snapshot};
+
+fn node(nats: &Nats, name: &str) -> Node {
+    Node::with_nats(nats).stream_mib(64).flags(&["--node", name]).start()
+}
+
+/// Nodes of one shard, with a board that holds some members.
+fn filled(nats: &Nats, names: &[&str]) -> Vec<Node> {
+    let nodes: Vec<Node> = names.iter().map(|name| node(nats, name)).collect();
+    define(&nodes[0].client(), &json!({ "policy": "incr" }));
+    let mut last = 0;
+    for number in 0..30 {
+        last = publish(nats, &format!("m{}", number % 10));
+    }
+    for node in &nodes {
+        wait_applied(&node.client(), &[last]);
+    }
+    nodes
+}
+
+/// Gives a member of a stopped node another score than its jobs say, in memory and in the checkpoint, as a
+/// defect of the machine or of the program might. `ranktree verify` finds nothing: all pages agree.
+fn falsify(data_dir: &Path, member: &str) {
+    let path = shard_directory(data_dir, ShardId(0));
+    let store = Store::open(&path, ShardId(0), 1, &StorageResources::new(8 << 20, 1)).expect("it opens");
+    let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("it is whole");
+    let mut shard = recovered.shard;
+    let handle = shard.members.get(member.as_bytes()).expect("it is known");
+    let tree = shard.board("arena").expect("it is defined").all;
+    let mut entry = shard.entry(tree, handle).expect("it is listed");
+    let mut words = entry.words().expect("it has some").as_slice().to_vec();
+    words[0] -= 1_000;
+    entry.state = EntryState::Listed(Words::from_slice(&words));
+    let (applied, changes) = (shard.applied, vec![Change { tree, handle, after: Some(entry) }]);
+    shard.apply(&Step { changes, applied, ..Step::default() });
+    let state = StateLock::new(shard);
+    let checkpoint = Checkpoint::begin(&mut state.write(Purpose::Apply));
+    checkpoint.write(&store, &state).expect("the disk takes it");
+    store.sync().expect("the disk takes it");
+}
+
+fn falsify_stopped(node: &mut Node, member: &str) {
+    assert!(node.terminate().success());
+    falsify(node.data_dir(), member);
+    node.verify();
+    node.restart();
+    wait_state(&node.client(), 0, "live");
+}
+
+fn score(client: &Client, member: &str) -> i64 {
+    client.get(&entry_path("arena", member)).1["score"].as_i64().expect("an integer")
+}
+
+fn metric(node: &Node) -> Option<f64> {
+    let mut answer = ureq::get(format!("{}/metrics", node.base())).call().expect("metrics are served");
+    let text = answer.body_mut().read_to_string().expect("it is text");
+    let series = "ranktree_shard_replicas_differing{shard=\"0\"}";
+    text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+}
+
+/// The hashes that a node knows of all owners, by name.
+fn hashes(client: &Client) -> Vec<Value> {
+    let owners = shard_status(client, 0)["owners"].as_array().expect("a list").clone();
+    owners.into_iter().map(|owner| owner["hash"].clone()).collect()
+}
+
+fn wait_equal_hashes(nodes: &[&Node]) {
+    for node in nodes {
+        let client = node.client();
+        wait_until("all owners have the same hash", || {
+            let hashes = hashes(&client);
+            hashes.len() == nodes.len() && hashes.iter().all(|hash| hash.is_string() && *hash == hashes[0])
+        });
+    }
+}
+
+#[test]
+fn two_replicas_that_differ_halt_until_one_is_given_a_copy_of_the_other() {
+    let nats = Nats::start();
+    let mut nodes = filled(&nats, &["a", "b"]);
+    wait_equal_hashes(&[&nodes[0], &nodes[1]]);
+    falsify_stopped(&mut nodes[1], "m3");
+    let last = publish(&nats, "m3");
+    let [a, b] = &mut nodes[..] else { panic!("there are two") };
+    assert_eq!(score(&a.client(), "m7"), 3);
+    for (node, other) in [(&*a, "the node b"), (&*b, "the node a")] {
+        let reason = wait_state(&node.client(), 0, "halted");
+        for part in [other, &format!("up to message {last}"), "RANKTREE_JOBS_0@", "--accept-diverged 0"] {
+            assert!(reason.contains(part), "{part}: {reason}");
+        }
+        wait_until("the metric says so", || metric(node) == Some(1.0));
+        // Reads go on, and say that they may be stale; writes are refused.
+        let (status, entry) = node.client().get(&entry_path("arena", "m7"));
+        assert_eq!((status, &entry["stale"]), (200, &json!(true)), "{entry}");
+        let (status, answer) = node.client().put(&entry_path("arena", "m7"), &json!({ "score": 1 }));
+        assert_eq!(status, 503, "{answer}");
+    }
+    assert_ne!(score(&a.client(), "m3"), score(&b.client(), "m3"));
+    // Nobody applies what comes now, and nobody forgets, whichever is restarted first.
+    let later = publish(&nats, "m7");
+    for node in [&mut *b, &mut *a] {
+        node.kill9();
+        node.restart();
+        let reason = wait_state(&node.client(), 0, "halted");
+        assert!(reason.contains(&format!("up to message {last}")), "{reason}");
+    }
+    assert!(shard_status(&a.client(), 0)["applied_sequence"].as_u64() < Some(later));
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let copy = folder.path().join("copy");
+    snapshot(a, &copy);
+    assert!(b.terminate().success());
+    let (code, said) = restore(&copy, b.data_dir(), &["--replace"]);
+    assert_eq!(code, Some(0), "{said}");
+    b.restart();
+    for node in [&*a, &*b] {
+        wait_state(&node.client(), 0, "live");
+        wait_applied(&node.client(), &[later]);
+        assert_eq!((score(&node.client(), "m3"), score(&node.client(), "m7")), (4, 4));
+        wait_until("the metric says so", || metric(node) == Some(0.0));
+    }
+    wait_equal_hashes(&[a, b]);
+    // It is over for good.
+    for node in [&mut *a, &mut *b] {
+        assert!(node.terminate().success());
+        node.verify();
+        node.restart();
+        wait_state(&node.client(), 0, "live");
+    }
+    let last = publish(&nats, "m3");
+    for node in [&*a, &*b] {
+        wait_applied(&node.client(), &[last]);
+    }
+    wait_equal_hashes(&[a, b]);
+}
+
+#[test]
+fn an_operator_says_which_replica_is_right_and_the_other_begins_anew() {
+    let nats = Nats::start();
+    let mut nodes = filled(&nats, &["a", "b"]);
+    falsify_stopped(&mut nodes[1], "m3");
+    let last = publish(&nats, "m3");
+    let [a, b] = &mut nodes[..] else { panic!("there are two") };
+    for node in [&*a, &*b] {
+        wait_state(&node.client(), 0, "halted");
+    }
+    // Also while the wrong one is still there, and says what it has.
+    assert!(a.terminate().success());
+    a.restart_with(&["--accept-diverged", "0"]);
+    wait_state(&a.client(), 0, "live");
+    let later = publish(&nats, "m3");
+    wait_applied(&a.client(), &[later]);
+    assert_eq!(score(&a.client(), "m3"), 5);
+    assert!(a.log().contains("because of --accept-diverged"), "{}", a.log());
+    wait_state(&b.client(), 0, "halted");
+    b.kill9();
+    drop(std::mem::replace(b, node(&nats, "c")));
+    wait_applied(&b.client(), &[later]);
+    wait_equal_after(&nats, &[a, b], last);
+    assert!(a.terminate().success());
+    a.restart();
+    wait_state(&a.client(), 0, "live");
+    assert_eq!((score(&a.client(), "m3"), score(&b.client(), "m3")), (5, 5));
+    assert_eq!(metric(b), Some(0.0));
+}
+
+/// Waits until both have said the same after some message.
+fn wait_equal_after(nats: &Nats, nodes: &[&mut Node], after: u64) {
+    let last = publish(nats, "m9");
+    assert!(last > after);
+    for node in nodes {
+        wait_applied(&node.client(), &[last]);
+        let client = node.client();
+        wait_until("both have the same hash", || {
+            let live = shard_status(&client, 0)["owners"].as_array().expect("a list").clone();
+            let hashes: Vec<_> =
+                live.iter().filter(|owner| owner["state"] == "live").map(|owner| &owner["hash"]).collect();
+            hashes.len() == nodes.len() && hashes.iter().all(|hash| hash.is_string() && *hash == hashes[0])
+        });
+    }
+}
+
+#[test]
+fn of_three_replicas_the_one_that_differs_halts_alone() {
+    let nats = Nats::start();
+    let mut nodes = filled(&nats, &["a", "b", "c"]);
+    falsify_stopped(&mut nodes[0], "m3");
+    publish(&nats, "m3");
+    let reason = wait_state(&nodes[0].client(), 0, "halted");
+    assert!(reason.contains("the node b") || reason.contains("the node c"), "{reason}");
+    for node in &nodes[1..] {
+        wait_until("it sees that one differs", || metric(node) == Some(1.0));
+        wait_until("the log says so", || node.log().contains("more replicas have this node's hash"));
+    }
+    let last = publish(&nats, "m7");
+    for node in nodes.drain(1..) {
+        wait_applied(&node.client(), &[last]);
+        end_unhalted(node);
+    }
+}
+
+/// What is no hash is passed over, and one that lies is outvoted. An entry expires with its node.
+#[test]
+fn entries_that_cannot_be_read_or_lie_halt_nobody() {
+    let nats = Nats::start();
+    let nodes = filled(&nats, &["a", "b"]);
+    wait_equal_hashes(&[&nodes[0], &nodes[1]]);
+    let known = nats.last_of("KV_RANKTREE_NODES", "$KV.RANKTREE_NODES.a").expect("it is there");
+    let hashes = &known["shards"][0]["hashes"];
+    let entry = |name: &str, hashes: Value| {
+        let mut entry = known.clone();
+        entry["directory"] = json!(format!("h:/{name}"));
+        entry["shards"][0]["hashes"] = hashes;
+        nats.publish(&format!("$KV.RANKTREE_NODES.{name}"), entry.to_string());
+    };
+    let last = hashes["at"].as_array().and_then(|at| at.last()).and_then(Value::as_str).expect("a point");
+    let (sequence, _) = last.split_once(':').expect("a sequence and a hash");
+    let lie = format!("{sequence}:00000000000000ff");
+    let with = |field: &str, value: Value| {
+        let mut hashes = hashes.clone();
+        hashes["at"] = json!([lie]);
+        hashes[field] = value;
+        hashes
+    };
+    for (number, unreadable) in [
+        json!(7),
+        with("at", json!([lie, 5])),
+        with("at", json!([format!("{sequence}:zz"), sequence, "x:00000000000000ff"])),
+        with("version", json!(99)),
+        with("stream", json!("ANOTHER@1")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        entry(&format!("y{number}"), unreadable);
+    }
+    entry("z", with("at", json!([lie])));
+    for node in &nodes {
+        wait_until("it sees that one differs", || metric(node) == Some(1.0));
+    }
+    wait_until("the entries are forgotten", || nodes.iter().all(|node| metric(node) == Some(0.0)));
+    let last = nats.publish(SUBJECT, json!({ "board": "arena", "member": "m3", "score": 1 }).to_string());
+    for node in nodes {
+        wait_applied(&node.client(), &[last]);
+        end_unhalted(node);
+    }
+}

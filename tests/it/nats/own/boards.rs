@@ -1,0 +1,252 @@
+//! Boards are decided through any node, for all shards, exactly.
+
+use std::thread;
+
+use serde_json::{Value, json};
+use ureq::http::Method;
+
+use super::{BOARD, Cluster, SHARDS, SILENT, define, members, members_on, owner, parts, score};
+use crate::support::client::{Client, count_of, entry_path};
+use crate::support::command::command;
+use crate::support::nats::{shard_status, wait_until};
+use crate::support::node::Node;
+
+fn definition(client: &Client, board: &str) -> Option<Value> {
+    // Where shards are missing, the registry answers whether there is such a board.
+    match client.get(&format!("/v1/boards/{board}/top")) {
+        (404, _) => None,
+        (_, answer) => Some(answer),
+    }
+}
+
+#[test]
+fn boards_that_are_defined_and_dropped_through_a_node_without_shards_reach_all() {
+    let cluster = Cluster::start();
+    let none = cluster.none.client();
+    let (status, answer) = define(&none, BOARD, &json!({ "policy": "best" }));
+    assert_eq!((status, &answer["policy"], answer.get("missing")), (201, &json!("best"), None), "{answer}");
+    cluster.wait_applied(&parts(&answer));
+    for shard in 0..SHARDS {
+        assert_eq!(cluster.commands(shard).len(), 1, "shard {shard}");
+    }
+    for node in cluster.nodes() {
+        wait_until("every node knows it", || definition(&node.client(), BOARD).is_some());
+    }
+    // The same again, and a change of what can change.
+    assert_eq!(define(&cluster.high.client(), BOARD, &json!({ "policy": "best" })).0, 200);
+    let (status, answer) = define(&cluster.high.client(), BOARD, &json!({ "policy": "set" }));
+    assert_eq!((status, &answer["code"]), (409, &json!("board_differs")), "{answer}");
+    for (member, _) in members(2) {
+        assert_eq!(score(&none, &member, 3).0, 202);
+    }
+    let dropped = none.send(Method::DELETE, "/v1/boards/arena", None).expect("it answers");
+    assert_eq!(dropped.0, 200, "{}", dropped.1);
+    let token = parts(&dropped.1);
+    assert_eq!(token.len(), usize::from(SHARDS));
+    cluster.wait_applied(&token);
+    for node in cluster.nodes() {
+        wait_until("no node knows it", || definition(&node.client(), BOARD).is_none());
+    }
+    let again = none.send(Method::DELETE, "/v1/boards/arena", None).expect("it answers");
+    assert_eq!((again.0, &again.1["code"]), (404, &json!("unknown_board")), "{}", again.1);
+    cluster.end();
+}
+
+#[test]
+fn of_two_nodes_that_define_a_board_differently_one_wins() {
+    let cluster = Cluster::start();
+    assert_eq!(define(&cluster.none.client(), "first", &json!({})).0, 201);
+    for round in 0..8 {
+        let board = format!("b{round}");
+        let replies = thread::scope(|scope| {
+            let define = |node: &Node, policy: &'static str| {
+                let (client, board) = (node.client(), board.clone());
+                scope.spawn(move || (policy, define(&client, &board, &json!({ "policy": policy }))))
+            };
+            let defining = [
+                define(&cluster.low, "best"),
+                define(&cluster.high, "incr"),
+                define(&cluster.none, "incr"),
+                define(&cluster.none, "set"),
+            ];
+            defining.map(|defining| defining.join().expect("no panic"))
+        });
+        let created = replies.iter().filter(|(_, (status, _))| *status == 201).count();
+        let policy = replies.iter().find(|(_, (status, _))| *status == 201).map(|(policy, _)| *policy);
+        assert_eq!(created, 1, "{replies:?}");
+        for (wanted, (status, answer)) in &replies {
+            let agrees = Some(*wanted) == policy;
+            assert!(if agrees { matches!(status, 200 | 201) } else { *status == 409 }, "{status} {answer}");
+        }
+    }
+    cluster.end();
+}
+
+/// Jobs create boards on the shards that they are for, and all other shards get the boards as well.
+#[test]
+fn a_board_that_jobs_create_on_shards_of_two_nodes_is_one() {
+    let cluster = Cluster::start();
+    for (member, _) in members(3) {
+        assert_eq!(score(&cluster.none.client(), &member, 1).0, 202);
+    }
+    for node in [&cluster.low, &cluster.high] {
+        for shard in 0..usize::from(SHARDS) {
+            let own = shard_status(&node.client(), shard);
+            if own["owner"] == "local" {
+                wait_until("its jobs are applied", || {
+                    let said = shard_status(&node.client(), shard);
+                    said["parked"] == 0 && members_on(node, shard) == 3
+                });
+            }
+        }
+    }
+    let lives: Vec<Value> =
+        (0..SHARDS).map(|shard| cluster.commands(shard)[0]["incarnation"].clone()).collect();
+    assert!(lives.iter().all(|life| *life == lives[0]), "{lives:?}");
+    cluster.end();
+}
+
+/// What was written before a drop is gone with it, and what is written afterwards is not.
+#[test]
+fn a_write_behind_a_drop_through_another_node_is_kept() {
+    let cluster = Cluster::start();
+    let [low, high, none] = cluster.nodes().map(Node::client);
+    let mut last = std::collections::BTreeMap::new();
+    for round in 0..6 {
+        assert_eq!(define(&high, BOARD, &json!({})).0, 201, "round {round}");
+        for (member, _) in members(2) {
+            last.extend(parts(&score(&high, &member, 1).1));
+        }
+        let dropped = none.send(Method::DELETE, "/v1/boards/arena", None).expect("it answers");
+        assert_eq!(dropped.0, 200, "{}", dropped.1);
+        wait_until("the node knows that it is dropped", || definition(&low, BOARD).is_none());
+        for (member, _) in members(2) {
+            let (status, answer) = score(&low, &member, 2);
+            assert_eq!(status, 202, "{answer}");
+            last.extend(parts(&answer));
+        }
+        cluster.wait_applied(&last);
+        wait_until("the board that the jobs create is there", || definition(&none, BOARD).is_some());
+        for shard in 0..usize::from(SHARDS) {
+            let owner = cluster.owner_of(shard);
+            wait_until("its jobs are applied", || shard_status(&owner.client(), shard)["parked"] == 0);
+            assert_eq!(members_on(owner, shard), 2, "shard {shard} in round {round}");
+        }
+        let dropped = high.send(Method::DELETE, "/v1/boards/arena", None).expect("it answers");
+        assert_eq!(dropped.0, 200, "{}", dropped.1);
+    }
+    cluster.end();
+}
+
+/// A node that knows nothing of the boards makes the stream again. It decides nothing before the owners have
+/// stored there what their shards hold.
+#[test]
+fn a_node_without_shards_that_makes_the_lost_boards_stream_again_ends_no_board() {
+    let mut cluster = Cluster::start();
+    for board in ["first", BOARD] {
+        assert_eq!(define(&cluster.low.client(), board, &json!({ "policy": "best" })).0, 201);
+    }
+    let mut last = std::collections::BTreeMap::new();
+    for (member, _) in members(2) {
+        last.extend(parts(&score(&cluster.low.client(), &member, 3).1));
+    }
+    cluster.wait_applied(&last);
+    let lives = |cluster: &Cluster| -> Vec<Value> {
+        let last = |shard| cluster.commands(shard).last().map(|command| command["incarnation"].clone());
+        (0..SHARDS).map(|shard| last(shard).expect("it is defined")).collect()
+    };
+    let before = lives(&cluster);
+    assert!(cluster.none.terminate().success());
+    cluster.nats.delete("RANKTREE_BOARDS");
+    cluster.none.restart();
+    let none = cluster.none.client();
+    let (status, answer) = define(&none, BOARD, &json!({ "policy": "set" }));
+    assert_eq!((status, &answer["code"]), (409, &json!("board_differs")), "{answer}");
+    let (status, answer) = define(&none, BOARD, &json!({ "policy": "best" }));
+    assert_eq!(status, 200, "{answer}");
+    cluster.wait_applied(&parts(&answer));
+    assert_eq!(lives(&cluster), before);
+    for shard in 0..usize::from(SHARDS) {
+        assert_eq!(members_on(cluster.owner_of(shard), shard), 2);
+    }
+    cluster.end();
+}
+
+#[test]
+fn a_tokens_limit_of_boards_holds_over_nodes() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut new = command();
+    new.args(["token", "new", "--scope", "admin", "--name", "game"]);
+    let made = new.args(["--board-prefix", "eu-", "--max-boards", "3"]).output().expect("it can be started");
+    let said = String::from_utf8(made.stderr).expect("UTF-8");
+    let secret = said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token");
+    let tokens = folder.path().join("tokens.toml");
+    std::fs::write(&tokens, made.stdout).expect("it can be written");
+    let tokens = tokens.to_str().expect("UTF-8").to_owned();
+    let nats = crate::support::nats::Nats::start();
+    let flags = ["--tokens", &tokens];
+    let low = owner(&nats, "low", "0-1").shards(SHARDS).flags(&flags).start();
+    let high = owner(&nats, "high", "2-3").flags(&flags).start();
+    let none = owner(&nats, "none", "none").flags(&flags).start();
+    let client = |node: &Node| node.client().with_token(secret);
+    assert_eq!(define(&client(&low), "eu-first", &json!({})).0, 201);
+    let replies = thread::scope(|scope| {
+        let nodes = [&low, &high, &none, &low, &high, &none];
+        let defining: Vec<_> = nodes
+            .into_iter()
+            .enumerate()
+            .map(|(number, node)| {
+                let client = client(node);
+                scope.spawn(move || {
+                    if number % 2 == 0 {
+                        define(&client, &format!("eu-{number}"), &json!({}))
+                    } else {
+                        let mut reply = (503, Value::Null);
+                        wait_until("the job is taken or refused", || {
+                            let path = entry_path(&format!("eu-{number}"), "m");
+                            reply = client.put(&path, &json!({ "score": 1 }));
+                            reply.0 != 503
+                        });
+                        reply
+                    }
+                })
+            })
+            .collect();
+        defining.into_iter().map(|defining| defining.join().expect("no panic")).collect::<Vec<_>>()
+    });
+    let made = replies.iter().filter(|(status, _)| matches!(status, 201 | 202)).count();
+    assert_eq!(made, 2, "{replies:?}");
+    let refused = |(status, answer): &&(u16, Value)| *status == 422 && answer["code"] == "too_many_boards";
+    assert_eq!(replies.iter().filter(refused).count(), 4, "{replies:?}");
+}
+
+#[test]
+fn a_shard_without_an_owner_takes_jobs_and_no_decisions() {
+    let mut cluster = Cluster::start();
+    let none = cluster.none.client();
+    assert_eq!(define(&none, BOARD, &json!({})).0, 201);
+    cluster.high.kill9();
+    wait_until("the owner is missed", || {
+        (2..4).all(|shard| shard_status(&none, shard)["owners"][0]["state"] == SILENT)
+    });
+    assert_eq!(shard_status(&none, 2)["state"], SILENT);
+    for client in [cluster.none.client(), cluster.low.client()] {
+        let (status, answer) = client.put("/v1/boards/other", &json!({}));
+        assert_eq!((status, &answer["code"]), (503, &json!("shard_unavailable")), "{answer}");
+        assert_eq!(answer["shards"], json!([2, 3]), "{answer}");
+    }
+    let mut last = std::collections::BTreeMap::new();
+    for (member, _) in members(3) {
+        let (status, answer) = score(&none, &member, 4);
+        assert_eq!(status, 202, "{answer}");
+        last.extend(parts(&answer));
+    }
+    cluster.high.restart();
+    cluster.wait_applied(&last);
+    for shard in 0..usize::from(SHARDS) {
+        assert_eq!(members_on(cluster.owner_of(shard), shard), 3);
+        assert_eq!(count_of(&shard_status(&cluster.owner_of(shard).client(), shard)["rejects"]), 0);
+    }
+    assert_eq!(define(&none, "other", &json!({})).0, 201);
+    cluster.end();
+}

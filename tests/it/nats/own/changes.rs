@@ -1,0 +1,83 @@
+//! What a node owns grows and shrinks, and the commands that work on its directory.
+
+use serde_json::json;
+
+use super::{BOARD, Cluster, SHARDS, define, members, members_on, owner, parts, score};
+use crate::support::nats::{shard_status, wait_until};
+use crate::support::snapshots::{restore, run, snapshot, text, verify};
+
+#[test]
+fn a_shard_that_is_new_on_a_node_is_filled_from_its_stream_and_one_that_goes_stays_on_disk() {
+    let mut cluster = Cluster::start();
+    assert_eq!(define(&cluster.none.client(), BOARD, &json!({})).0, 201);
+    let mut last = std::collections::BTreeMap::new();
+    for (member, _) in members(4) {
+        last.extend(parts(&score(&cluster.none.client(), &member, 1).1));
+    }
+    cluster.wait_applied(&last);
+    assert!(cluster.low.terminate().success());
+    let data = cluster.low.data_dir().to_owned();
+    let mut more = owner(&cluster.nats, "low", "0-2").at(&data).start();
+    wait_until("the shard is filled", || {
+        shard_status(&more.client(), 2)["state"] == "live" && members_on(&more, 2) == 4
+    });
+    wait_until("both owners are listed", || {
+        let shard = shard_status(&cluster.none.client(), 2);
+        shard["owners"].as_array().is_some_and(|owners| owners.len() == 2)
+    });
+    assert!(more.log().contains("did not own at its last start"), "{}", more.log());
+    assert!(more.terminate().success());
+    verify(&data);
+    let mut fewer = owner(&cluster.nats, "low", "0-1").at(&data).start();
+    assert!(fewer.log().contains("their directories stay"), "{}", fewer.log());
+    assert!(data.join("shard-002").exists());
+    assert_eq!(shard_status(&fewer.client(), 2)["owner"], "remote");
+    assert!(fewer.terminate().success());
+    verify(&data);
+}
+
+#[test]
+fn commands_work_on_some_shards_or_say_why_not() {
+    let mut cluster = Cluster::start();
+    assert_eq!(define(&cluster.none.client(), BOARD, &json!({})).0, 201);
+    let mut last = std::collections::BTreeMap::new();
+    for (member, _) in members(4) {
+        last.extend(parts(&score(&cluster.none.client(), &member, 1).1));
+    }
+    cluster.wait_applied(&last);
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let taken = folder.path().join("taken");
+    let manifest = snapshot(&cluster.high, &taken);
+    assert_eq!(manifest["shard_count"], SHARDS);
+    let shards: Vec<_> =
+        manifest["shards"].as_array().expect("a list").iter().map(|shard| &shard["shard"]).collect();
+    assert_eq!(shards, [2, 3]);
+    assert!(cluster.high.terminate().success());
+    let data = cluster.high.data_dir().to_owned();
+    let on = |command: &[&str]| run(&[command, &["--data-dir", text(&data)]].concat());
+    let (code, said) = on(&["rebuild"]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("shard 2: rebuilt") && !said.contains("shard 0"), "{said}");
+    let (code, said) = on(&["export", "--board", BOARD]);
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("holds the shards 2-3 of 4") && said.contains("--url"), "{said}");
+    let nats = cluster.nats.url();
+    let checked = |own: &str| on(&["config", "check", "--nats", &nats, "--own", own]);
+    assert_eq!(checked("2,3").0, Some(0), "{}", checked("2,3").1);
+    let (code, said) = checked("2,4");
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("there is no shard 4"), "{said}");
+    // In another place, the copy goes on where it was taken.
+    let restored = folder.path().join("restored");
+    let (code, said) = restore(&taken, &restored, &[]);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("start the service with --shards 4 --own 2-3"), "{said}");
+    let high = owner(&cluster.nats, "again", "2-3").at(&restored).start();
+    for shard in [2, 3] {
+        assert_eq!(members_on(&high, shard), 4);
+    }
+    // Nothing fills shards that are missing without NATS.
+    let (status, said) = crate::support::node::Node::at(&data).shards(SHARDS).refusal();
+    assert_eq!(status.code(), Some(2), "{said}");
+    assert!(said.contains("is missing or empty"), "{said}");
+}

@@ -1,0 +1,117 @@
+//! What each node says of the shards, writes through any of them, and reads that lack shards.
+
+use serde_json::{Value, json};
+
+use super::{BOARD, Cluster, SHARDS, define, members, members_on, parts, score};
+use crate::support::client::{count_of, entry_path};
+use crate::support::nats::{shard_status, wait_until};
+use crate::support::raw::get;
+
+#[test]
+fn every_node_lists_every_shard_and_its_owners_and_is_ready_by_its_own() {
+    let cluster = Cluster::start();
+    for (node, own) in cluster.nodes().into_iter().zip([&[0, 1][..], &[2, 3], &[]]) {
+        assert_eq!(node.client().get("/readyz").0, 200);
+        let status = node.client().get("/v1/status").1;
+        let shards = status["shards"].as_array().expect("a list");
+        assert_eq!((shards.len(), &status["ready"]), (usize::from(SHARDS), &json!(true)));
+        for (shard, said) in shards.iter().enumerate() {
+            let is_own = own.contains(&shard);
+            assert_eq!(said["shard"], shard);
+            assert_eq!(said["owner"], if is_own { "local" } else { "remote" });
+            // A node has figures of its own shards only.
+            for figure in ["members", "applied_sequence", "checkpoint_sequence", "stream", "rejects"] {
+                assert_eq!(said.get(figure).is_some(), is_own, "{figure} of {said}");
+            }
+            wait_until("the owner says that it is live", || {
+                let said = shard_status(&node.client(), shard);
+                said["state"] == "live" && said["owners"][0]["state"] == "live"
+            });
+        }
+        let labelled = get(node.address(), "/metrics");
+        // Of other shards, a node has metrics of its questions only.
+        let labels = |shard: usize| labelled.contains(&format!("ranktree_shard_state{{shard=\"{shard}\""));
+        let all = 0..usize::from(SHARDS);
+        assert_eq!(all.filter(|shard| labels(*shard)).collect::<Vec<_>>(), own, "{labelled}");
+    }
+    cluster.end();
+}
+
+#[test]
+fn writes_through_any_node_arrive_at_the_owners() {
+    let cluster = Cluster::start();
+    let (status, answer) = define(&cluster.none.client(), BOARD, &json!({ "policy": "incr" }));
+    assert_eq!(status, 201, "{answer}");
+    let mut last = parts(&answer);
+    assert_eq!(last.len(), usize::from(SHARDS), "{answer}");
+    let members = members(5);
+    for node in cluster.nodes() {
+        let client = node.client();
+        for (member, home) in &members {
+            let (status, answer) = score(&client, member, 2);
+            assert_eq!(status, 202, "{answer}");
+            let token = parts(&answer);
+            assert_eq!(token.keys().collect::<Vec<_>>(), [home]);
+            last.extend(token);
+        }
+        let jobs: Vec<Value> =
+            members.iter().map(|(member, _)| json!({"board": BOARD, "member": member, "score": 1})).collect();
+        let (status, answer) = client.post("/v1/jobs", &json!(jobs));
+        assert_eq!(status, 202, "{answer}");
+        last.extend(parts(&answer));
+    }
+    cluster.wait_applied(&last);
+    for shard in 0..usize::from(SHARDS) {
+        let owner = cluster.owner_of(shard);
+        assert_eq!(members_on(owner, shard), 5);
+        assert_eq!(count_of(&shard_status(&owner.client(), shard)["rejects"]), 0);
+    }
+    cluster.end();
+}
+
+#[test]
+fn what_needs_shards_that_nobody_answers_for_names_them() {
+    let mut cluster = Cluster::start();
+    assert_eq!(define(&cluster.low.client(), BOARD, &json!({})).0, 201);
+    let members = members(1);
+    for (member, _) in &members {
+        assert_eq!(score(&cluster.none.client(), member, 7).0, 202);
+    }
+    let low = cluster.low.client();
+    cluster.high.kill9();
+    for path in ["/v1/boards/arena/top", "/v1/boards/arena/rank?score=5", "/v1/boards", "/v1/boards/arena"] {
+        let (status, answer) = low.get(path);
+        assert_eq!((status, &answer["code"]), (503, &json!("shard_unavailable")), "{path}: {answer}");
+        assert_eq!(answer["shards"], json!([2, 3]), "{path}: {answer}");
+    }
+    let (status, answer) = low.get("/v1/boards/unheard/top");
+    assert_eq!((status, &answer["code"]), (404, &json!("unknown_board")));
+    let (status, answer) = low.get("/v1/boards/arena/top?after=4:1");
+    assert_eq!((status, &answer["code"]), (422, &json!("unknown_shard")));
+    for (member, home) in &members {
+        let path = format!("{}?wait=applied", entry_path(BOARD, member));
+        let (status, answer) = low.put(&path, &json!({ "score": 9 }));
+        if *home < 2 {
+            // It is applied, but nobody tells how it stands among the others.
+            assert_eq!((status, &answer["changed"]), (200, &json!(true)), "{answer}");
+            assert_eq!((&answer["missing"], answer.get("entry")), (&json!([2, 3]), None), "{answer}");
+            let changed = low.put(&format!("{path}&results=changed"), &json!({ "score": 9 }));
+            assert_eq!((changed.0, &changed.1["changed"]), (200, &json!(false)), "{}", changed.1);
+        } else {
+            assert_eq!((status, &answer["code"]), (503, &json!("shard_unavailable")), "{answer}");
+            assert!(answer["detail"].to_string().contains(&format!("shard {home}")), "{answer}");
+        }
+    }
+    let trimmed = low.post("/v1/boards/arena:trim", &json!({ "positions_beyond": 1 }));
+    assert_eq!((trimmed.0, &trimmed.1["shards"]), (503, &json!([2, 3])), "{}", trimmed.1);
+    // Rejects of a shard are on its owners' disks.
+    let all = low.get("/v1/rejects");
+    assert_eq!((all.0, &all.1["code"]), (503, &json!("shard_not_owned")), "{}", all.1);
+    let some = low.get("/v1/rejects?partial=true");
+    assert_eq!((some.0, &some.1["missing"]), (200, &json!([2, 3])), "{}", some.1);
+    let one = low.get("/v1/rejects?shard=1");
+    assert_eq!((one.0, one.1.get("missing")), (200, None), "{}", one.1);
+    assert_eq!(low.get("/v1/rejects?shard=2").1["shards"], json!([2]));
+    cluster.high.restart();
+    cluster.end();
+}
