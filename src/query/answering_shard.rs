@@ -154,14 +154,11 @@ fn fill(shard: ShardId, store: &StoreSlot, reply: &mut ShardReply) -> Option<Seq
     let snapshot = store.as_ref().map(|store| store.snapshot());
     reply.reply.each_entry(&mut |entry| {
         let EntryMetadata::OnDisk(tree) = entry.metadata else { return };
-        let record = match &snapshot {
-            Ok(snapshot) => snapshot.metadata(tree, &entry.member),
-            Err(_) => {
-                entry.metadata = EntryMetadata::Unreadable;
-                return;
-            }
+        let Ok(snapshot) = &snapshot else {
+            entry.metadata = EntryMetadata::Unreadable;
+            return;
         };
-        let newer = match record {
+        let newer = match snapshot.metadata(tree, &entry.member) {
             Ok(Some(record)) if record.sequence <= sequence.0 => {
                 entry.metadata = EntryMetadata::Json(record.json.into());
                 return;

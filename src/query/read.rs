@@ -166,8 +166,8 @@ pub async fn read_remote<R: ShardsRead>(
         }
         let remote = RemoteShards::new(shards).with_options(options);
         let answer = read.read(ReadShards::Remote(&remote), registry).await?;
-        // A board was dropped or cleared while shards were asked: some replied from before, others from after.
-        // The registry knows it soon.
+        // A board was dropped or cleared while shards were asked: some replied from before, others from
+        // after. The registry knows it soon.
         if R::IS_OF_THE_PAST || !remote.has_ended_board() {
             return Ok(ReadReply { answer, missing: remote.missing(), is_stale: remote.is_stale() });
         }

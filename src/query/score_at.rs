@@ -107,7 +107,13 @@ async fn search_again(
     if index_of.is_empty() {
         return Ok(());
     }
-    let index_of: Vec<IndexOf<'_>> = index_of.iter().map(|index_of| index_of as IndexOf<'_>).collect();
+    let index_of: Vec<IndexOf<'_>> = index_of
+        .iter()
+        .map(|index_of| {
+            let index_of: IndexOf<'_> = index_of;
+            index_of
+        })
+        .collect();
     let found = search(board, &index_of, &mut 0).await?;
     for (look, place) in looks.iter_mut().filter(|look| look.place.is_none()).zip(found) {
         look.place = place;
@@ -181,8 +187,8 @@ impl Shown<'_, '_> {
             ScoreTarget::Position(_) => None,
             // All entries are within, so the worst score is the answer.
             ScoreTarget::Percentile(wanted) if least_worse(wanted, self.total) == 0 => None,
-            // The position is that of the first entry not within. The answer is the next better score, or this
-            // one if there is none.
+            // The position is that of the first entry not within. The answer is the next better score, or
+            // this one if there is none.
             ScoreTarget::Percentile(_) => better.checked_sub(1),
         };
         let score = match last.map(|last| self.entry_at(last)) {

@@ -52,7 +52,7 @@ impl Questions {
     /// When the connection is gone.
     pub async fn ask_all(&self, shard_count: u16) -> Result<Arc<dyn ShardClient>, ServiceError> {
         let (link, subjects) = (self.link.clone(), self.subjects.clone());
-        let owners = Arc::clone(&self.peers) as Arc<dyn OwnerSource>;
+        let owners: Arc<dyn OwnerSource> = Arc::<Peers>::clone(&self.peers);
         let own = self.service.shards();
         let asking = AskingShards::open(link, subjects, owners, shard_count, own).await;
         Ok(Arc::new(asking.map_err(std::io::Error::other)?))

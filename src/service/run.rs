@@ -11,19 +11,21 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
+use crate::cluster::questions::QuestionService;
 use crate::config::{HttpConfig, ServeConfig};
 use crate::credential_files::CredentialFiles;
 use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
-use crate::query::{LocalShards, Node, ShardClient};
+use crate::query::{LocalShards, Node, ShardClient, ShardHandle};
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
-use crate::service::nats::NatsStreams;
+use crate::service::nats::{NatsStreams, Questions};
 use crate::service::nats_writing::stop_first;
 use crate::service::opening::{OpenedShard, close_refused, load_shards};
 use crate::service::writers::Common;
 use crate::service::{ServiceError, board_repair, layout, this_node, writers};
 use crate::snapshot::{Snapshots, StagedCopies};
 use crate::state_lock::Purpose;
+use crate::storage::DataLayout;
 use crate::writer::{Parking, Registry, ShardState};
 
 /// How long a start waits for its shards to have caught up before it says that it listens.
@@ -108,16 +110,7 @@ pub async fn run(
         None => None,
     };
     let answering = questions.as_ref().map(|questions| Arc::clone(&questions.service));
-    let node = if layout.own.is_first(layout.shards) {
-        Node::in_memory(shards)
-    } else {
-        let all: Arc<dyn ShardClient> = match &questions {
-            Some(questions) => questions.ask_all(layout.shards).await?,
-            None => Arc::new(LocalShards::new(&shards, layout.shards)),
-        };
-        Node::of_some(shards, all)
-    };
-    let node = Arc::new(node);
+    let node = Arc::new(node_of(&layout, shards, questions.as_ref()).await?);
     let publishers = Arc::new(Publishers::new(publishers.into_values().collect()));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
     let catch_up_timeout = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
@@ -156,13 +149,7 @@ pub async fn run(
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads
     // meanwhile, and a shutdown ends it.
-    let shutdown = async move {
-        shutdown.await;
-        // From now on other owners are asked. Requests of this node are still answered.
-        if let Some(answering) = answering {
-            answering.end();
-        }
-    };
+    let shutdown = end_answers(shutdown, answering);
     let serving = serve(listener, api, serving(&config.http, &credentials), shutdown);
     tokio::pin!(serving);
     let served = tokio::select! {
@@ -203,6 +190,31 @@ async fn join_writers(threads: Vec<JoinHandle<()>>) -> std::io::Result<()> {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) => Err(std::io::Error::other("a writer panicked; the log says why")),
         Err(error) => Err(std::io::Error::other(error)),
+    }
+}
+
+/// The node of these shards, which are those that it owns.
+async fn node_of(
+    layout: &DataLayout,
+    shards: Vec<ShardHandle>,
+    questions: Option<&Questions>,
+) -> Result<Node, ServiceError> {
+    if layout.own.is_first(layout.shards) {
+        return Ok(Node::in_memory(shards));
+    }
+    let all: Arc<dyn ShardClient> = match questions {
+        Some(questions) => questions.ask_all(layout.shards).await?,
+        None => Arc::new(LocalShards::new(&shards, layout.shards)),
+    };
+    Ok(Node::of_some(shards, all))
+}
+
+/// Ends the answers to other nodes with `shutdown`: from then on other owners are asked. Requests of this
+/// node's clients are still answered.
+async fn end_answers(shutdown: impl Future<Output = ()>, answering: Option<Arc<QuestionService>>) {
+    shutdown.await;
+    if let Some(answering) = answering {
+        answering.end();
     }
 }
 

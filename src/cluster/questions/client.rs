@@ -1,8 +1,8 @@
 //! Asks shards: those of this node in memory, the others over NATS.
 //!
 //! An owner of the shard is asked. If it has not replied after a short while, another one is asked as well,
-//! once; whichever replies first is taken, and the other one is forgotten. An owner that says that it does not
-//! answer, or that is not there, is followed by the next one at once. All of it ends at a deadline.
+//! once; whichever replies first is taken, and the other one is forgotten. An owner that says that it does
+//! not answer, or that is not there, is followed by the next one at once. All of it ends at a deadline.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -202,7 +202,7 @@ impl Exchange<'_> {
             tokio::select! {
                 Some((choice, arrived)) = self.in_flight.next() => {
                     silent.retain(|asked| *asked != choice);
-                    match self.take(choice, arrived).await {
+                    match self.take(choice, arrived) {
                         Next::Reply(reply) => {
                             // The one that was asked first has lost to the second one.
                             self.pass_over(&silent);
@@ -262,7 +262,7 @@ impl Exchange<'_> {
     }
 
     /// What follows from a message.
-    async fn take(&mut self, choice: Choice, arrived: Result<Arrived, String>) -> Next {
+    fn take(&mut self, choice: Choice, arrived: Result<Arrived, String>) -> Next {
         let (asking, shard) = (self.asking, self.shard);
         let absent = |choice: &Choice| {
             choice.node.iter().for_each(|node| asking.owners.note_absent(node, shard));

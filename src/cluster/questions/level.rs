@@ -84,7 +84,8 @@ impl PauseWatch {
 
 /// Whether one shard is level.
 pub struct Level {
-    is_level: AtomicBool,
+    /// It was, when that was last found out.
+    was_found: AtomicBool,
     /// The absences that the shard has made up for.
     made_up_for: [AtomicU64; 2],
     pauses: Arc<PauseWatch>,
@@ -94,12 +95,12 @@ pub struct Level {
 
 impl Level {
     pub fn new(pauses: Arc<PauseWatch>, connected: watch::Receiver<u64>) -> Self {
-        Self { is_level: AtomicBool::new(false), made_up_for: Default::default(), pauses, connected }
+        Self { was_found: AtomicBool::new(false), made_up_for: Default::default(), pauses, connected }
     }
 
     /// Whether the shard may answer for the others.
     pub fn is_level(&self, shard: &AnsweringShard) -> bool {
-        self.is_level.load(Ordering::Acquire)
+        self.was_found.load(Ordering::Acquire)
             && shard.health.is_live()
             && !self.pauses.is_away()
             && self.absences() == self.made_up_for.each_ref().map(|count| count.load(Ordering::Acquire))
@@ -141,7 +142,7 @@ impl Level {
                 for (made_up_for, count) in self.made_up_for.iter().zip(absences) {
                     made_up_for.store(count, Ordering::Release);
                 }
-                self.is_level.store(true, Ordering::Release);
+                self.was_found.store(true, Ordering::Release);
                 return;
             }
         }
@@ -157,6 +158,6 @@ impl Level {
                 () = tokio::time::sleep(HEALTH_INTERVAL) => {}
             }
         }
-        self.is_level.store(false, Ordering::Release);
+        self.was_found.store(false, Ordering::Release);
     }
 }

@@ -29,8 +29,7 @@ impl Link {
         let _ = tokio::time::timeout(timeout, connected.wait_for(|count| *count > 0)).await;
     }
 
-    #[must_use]
-    pub fn of(connection: &Connection) -> Self {
+    pub(crate) fn of(connection: &Connection) -> Self {
         Self::new(connection.client.clone(), connection.connected.clone())
     }
 }

@@ -1,8 +1,8 @@
 //! Replies to the questions of this node, as they arrive.
 //!
-//! All replies come by one subscription, whose subjects end in the number of the question. The NATS client has
-//! such a thing as well, but takes one message for each request. A question that nobody waits for any more is
-//! forgotten, and so are its replies.
+//! All replies come by one subscription, whose subjects end in the number of the question. The NATS client
+//! has such a thing as well, but takes one message for each request. A question that nobody waits for any
+//! more is forgotten, and so are its replies.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Questions to shards of other nodes, and their replies, over NATS. `docs/internals/cluster.md` describes the
-//! protocol.
+//! Questions to shards of other nodes, and their replies, over NATS. `docs/internals/cluster.md` describes
+//! the protocol.
 //!
 //! - `link`: the connection
 //! - `wire`: questions and replies as bytes

@@ -1,7 +1,7 @@
 //! Which owners of a shard are asked, and in which order.
 //!
-//! Knows: who owns a shard by the nodes' own entries, and who failed lately. A node that failed is passed over
-//! until it was heard of again, unless there is no other. Must not know: how a question travels.
+//! Knows: who owns a shard by the nodes' own entries, and who failed lately. A node that failed is passed
+//! over until it was heard of again, unless there is no other. Must not know: how a question travels.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -109,8 +109,8 @@ impl Owners {
         self.failed.lock().insert((node.clone(), Some(shard)), Instant::now());
     }
 
-    /// Whom to ask, one after the other: owners that are live, in turn; those that failed; the queue group; and
-    /// in the end owners that may be behind.
+    /// Whom to ask, one after the other: owners that are live, in turn; those that failed; the queue group;
+    /// and in the end owners that may be behind.
     pub fn choices(&self, shard: ShardId) -> Vec<Choice> {
         let known = Arc::clone(&*self.known.read());
         let owning = |live: bool| {
@@ -173,7 +173,8 @@ mod tests {
     #[test]
     fn a_node_that_failed_comes_last_until_it_is_heard_of_again() {
         let told = Arc::new(Told(Mutex::new(vec![owner("a", true), owner("b", true), owner("c", false)])));
-        let owners = Owners::new(Arc::clone(&told) as Arc<dyn OwnerSource>);
+        let source: Arc<dyn OwnerSource> = Arc::<Told>::clone(&told);
+        let owners = Owners::new(source);
         assert_eq!(asked(&owners), ["a", "b", "any", "(c)"]);
         assert_eq!(asked(&owners), ["b", "a", "any", "(c)"]);
         owners.note_silent(&name("a"));

@@ -1,8 +1,8 @@
 //! This node answers questions to its shards.
 //!
-//! Each shard has two subscriptions. The one under the node's own name is there from the start to the end. The
-//! one in the queue group of all owners is there only while the shard is level. Questions are answered at the
-//! same time, up to a limit; beyond it they are refused at once, so that the asking node goes to another
+//! Each shard has two subscriptions. The one under the node's own name is there from the start to the end.
+//! The one in the queue group of all owners is there only while the shard is level. Questions are answered at
+//! the same time, up to a limit; beyond it they are refused at once, so that the asking node goes to another
 //! owner instead of waiting in a line.
 
 use std::sync::Arc;

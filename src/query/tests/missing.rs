@@ -25,8 +25,11 @@ struct Lacking {
     missing: Vec<ShardId>,
     asked: AtomicU32,
     /// What happens before each reply.
-    happens: Box<dyn Fn(u32, &[StateLock]) + Send + Sync>,
+    happens: Happens,
 }
+
+/// Gets how many questions were asked before.
+type Happens = Box<dyn Fn(u32, &[StateLock]) + Send + Sync>;
 
 impl ShardClient for Lacking {
     fn shard_count(&self) -> u16 {

@@ -47,9 +47,9 @@ fn pages_between_two_scores_are_of_the_sequences_named() {
 /// The score at a percentile, as a person would find it.
 fn expected(model: &Model, wanted: f64) -> Option<Vec<i64>> {
     let total = model.entries.len() as u64;
-    let mut worse = 0;
+    let mut worse = 0_u64;
     let mut before: Option<&ModelEntry> = None;
-    let mut at = 0;
+    let mut at = 0_u64;
     // From the worst up: `worse` are the entries of worse scores.
     for entry in model.entries.iter().rev() {
         if before.is_some_and(|before| before.score != entry.score) {

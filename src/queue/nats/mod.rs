@@ -30,14 +30,14 @@ mod retention;
 
 pub use boards::{BoardLimit, BoardRefused, BoardsStream};
 pub use connect::access::{NatsAccess, NatsAccessError};
-pub use connect::connection::Connection;
+pub(crate) use connect::connection::Connection;
 pub use connect::credentials::{Login, NatsCredentials, NatsCredentialsError, Secret, SecretFrom, Tls};
 pub use connect::servers::{Servers, ServersError};
 pub use consume::copy_need::{CopyFloor, CopyOutlook, NeededCopy, ShardCopies};
 pub use consume::shard_stream::ShardStream;
 pub use consume::source::StreamSource;
 pub use jetstream::{JetStream, Settings, SetupError, ShardStart};
-pub use names::Names;
+pub(crate) use names::Names;
 pub use peers::claim::Claim;
 pub use peers::known::{KnownNode, OwnedShard, Peers};
 pub use publish::bulk_publisher::{BulkPublisher, NotStored};

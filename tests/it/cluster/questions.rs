@@ -436,7 +436,13 @@ fn a_node_with_too_much_to_do_says_so_and_another_is_asked() {
         for _ in 0..20 {
             assert!(ask(&asking, &top(1)).await.is_ok());
         }
-        // Nobody waits where there is no room to wait.
+    });
+}
+
+#[test]
+fn a_question_waits_only_where_there_is_room_to_wait() {
+    with_server(&[], |scene| async move {
+        let owner = Owner::new(3);
         let _full = scene.serve("full", &owner, ServiceLimits { at_once: 9, waiting: 0 }).await;
         let asking = scene.asking(told(&[("full", true)])).await;
         ask_until_answered(&asking, &top(1)).await;

@@ -28,10 +28,10 @@ fn fill(client: &Client) -> String {
     for chunk in (0..400).collect::<Vec<_>>().chunks(100) {
         let job = |number: &usize| {
             let mut job = json!({ "member": member(*number), "scores": { "arena": number * 7 % 90 } });
-            if number % 3 == 0 {
+            if number.is_multiple_of(3) {
                 job["meta"] = json!({ "car": format!("mx{number}") });
             }
-            if number % 2 == 0 {
+            if number.is_multiple_of(2) {
                 job["scores"]["kills"] = json!(number % 5);
             }
             job

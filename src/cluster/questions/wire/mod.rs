@@ -49,6 +49,10 @@ pub enum Undecodable {
     TooLarge { bytes: usize, limit: usize },
 }
 
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "callers pass errors with `map_err`, which passes them by value"
+)]
 fn undecodable(why: impl ToString) -> Undecodable {
     Undecodable::Bytes(why.to_string())
 }

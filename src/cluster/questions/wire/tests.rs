@@ -27,7 +27,7 @@ fn words(scores: &[i64]) -> Words {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
 }
 
 fn key(member: &[u8]) -> SortKey<'_> {
@@ -297,7 +297,7 @@ proptest! {
         may_be_behind: bool,
     ) {
         let marks = |marks: &[[u64; 3]]| {
-            let mark = |words: &[u64; 3]| if words[0] % 2 == 0 {
+            let mark = |words: &[u64; 3]| if words[0].is_multiple_of(2) {
                 Mark::Score(Words::from_slice(words))
             } else {
                 Mark::Entry(SortKey { words: Words::from_slice(words), member: &member })
