@@ -319,6 +319,8 @@ INGEST = dashboard(
             series("Stream used", "Of the bytes that it may hold. At 100 % publishing is refused.",
                    [(f"ranktree_stream_bytes{{{SHARD}}} / ranktree_stream_bytes_max{{{SHARD}}}", "{{instance}} shard {{shard}}")], "percentunit", 8,
                    min=0, steps=steps((0.8, YELLOW), (0.95, RED))),
+            series("Streams that were changed", "1: the stream is not configured as it must be, and may lose messages. The node's status names the setting.",
+                   [(f"ranktree_stream_misconfigured{{{SHARD}}}", "{{instance}} shard {{shard}}")], "none", 8, min=0, steps=steps((1, RED))),
             series("Messages in the stream", "Applied ones included: they go once a checkpoint holds them, less what --nats-keep keeps.",
                    [(f"ranktree_stream_messages{{{SHARD}}}", "{{instance}} shard {{shard}}")], "locale"),
             series("Messages purged", "By this node, because a checkpoint holds them. Early ones were within the duplicate window, and gave way because the stream was filling up.",
@@ -450,6 +452,8 @@ STORAGE = dashboard(
         ("Checkpoints", [
             series("Age", "Since the last one was completed, or the shard was loaded. A shard without changes makes none.",
                    [(f"time() - ranktree_checkpoint_timestamp_seconds{{{SHARD}}}", "{{instance}} shard {{shard}}")], "s", 8, steps=steps((1_800, RED))),
+            series("Time ahead of the clock", "Above 300 s a clock is or was wrong: times of writes are wrong until the clock gets there.",
+                   [(f"ranktree_time_ahead_seconds{{{SHARD}}}", "{{instance}} shard {{shard}}")], "s", 8, min=0, steps=steps((300, RED))),
             series("Changes in none yet", "A start replays them, at about a microsecond each.", [(f"ranktree_checkpoint_pending_changes{{{SHARD}}}", "{{instance}} shard {{shard}}")], "locale", 8),
             series("Messages behind", "Applied sequence less the checkpoint's: what NATS must keep for a start.",
                    [(f"ranktree_applied_sequence{{{SHARD}}} - ranktree_checkpoint_sequence{{{SHARD}}}", "{{instance}} shard {{shard}}")], "locale", 8),

@@ -13,6 +13,7 @@ use thiserror::Error;
 use crate::access::{ActiveTokens, Secret, Tokens};
 use crate::config::{HttpConfig, TlsFiles, TokenSource};
 use crate::http::Tls;
+use crate::regular_file::read_regular;
 
 /// How often files are looked at. Their content is compared: the files are small, and their times are too
 /// coarse on some file systems.
@@ -178,7 +179,7 @@ impl WatchedFiles {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, CredentialFilesError> {
-    std::fs::read(path).map_err(|error| CredentialFilesError::Unreadable { path: path.to_owned(), error })
+    read_regular(path).map_err(|error| CredentialFilesError::Unreadable { path: path.to_owned(), error })
 }
 
 fn tokens(text: &[u8], whence: impl Fn() -> String) -> Result<Tokens, CredentialFilesError> {

@@ -10,6 +10,7 @@
 //! - [`types`]: the nouns that need no other
 //! - [`metrics`]: the name of every metric
 //! - [`tls_roots`]: which certificates a client of a service accepts
+//! - [`regular_file`]: reads small files that an operator names
 //! - [`tree`]: the counted B+ tree
 //! - [`access`]: tokens, and what each allows
 //! - [`board`], [`job`]: definitions of boards, and jobs
@@ -37,6 +38,8 @@ pub mod types;
 pub mod metrics;
 
 pub mod tls_roots;
+
+pub mod regular_file;
 
 pub mod tree;
 

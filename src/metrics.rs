@@ -149,6 +149,8 @@ pub const CHECKPOINT_TIMESTAMP_SECONDS: &str = "ranktree_checkpoint_timestamp_se
 pub const CHECKPOINT_PENDING_CHANGES: &str = "ranktree_checkpoint_pending_changes";
 /// Counter, by shard.
 pub const CHECKPOINT_FAILURES_TOTAL: &str = "ranktree_checkpoint_failures_total";
+/// Gauge, seconds, by shard: how far the shard's time is ahead of the node's clock.
+pub const TIME_AHEAD_SECONDS: &str = "ranktree_time_ahead_seconds";
 /// Gauges, bytes, of the file system that holds the data directory.
 pub const DATA_DIR_FREE_BYTES: &str = "ranktree_data_dir_free_bytes";
 pub const DATA_DIR_SIZE_BYTES: &str = "ranktree_data_dir_size_bytes";
@@ -156,6 +158,8 @@ pub const DATA_DIR_SIZE_BYTES: &str = "ranktree_data_dir_size_bytes";
 pub const STREAM_MESSAGES: &str = "ranktree_stream_messages";
 pub const STREAM_BYTES: &str = "ranktree_stream_bytes";
 pub const STREAM_BYTES_MAX: &str = "ranktree_stream_bytes_max";
+/// Gauge, by shard; with NATS only: 1 while the stream is not configured as it must be, or else 0.
+pub const STREAM_MISCONFIGURED: &str = "ranktree_stream_misconfigured";
 /// Counter, messages, by shard; with NATS only.
 pub const STREAM_PURGED_MESSAGES_TOTAL: &str = "ranktree_stream_purged_messages_total";
 /// Counter, messages, by shard; with NATS only. Those among them that were younger than the stream's
@@ -288,6 +292,11 @@ pub fn describe_writers() {
         Unit::Count,
         "Changes that are in no checkpoint yet; a start replays them"
     );
+    describe_gauge!(
+        TIME_AHEAD_SECONDS,
+        Unit::Seconds,
+        "How far the shard's time, which never goes back, is ahead of the node's clock"
+    );
     describe_counter!(CHECKPOINT_FAILURES_TOTAL, Unit::Count, "Failed checkpoints; each is tried again");
     describe_histogram!(
         STATE_LOCK_HELD_SECONDS,
@@ -343,6 +352,11 @@ pub fn describe_streams() {
         STREAM_BYTES_MAX,
         Unit::Bytes,
         "Bytes that the stream may hold; when it is full, publishing is refused"
+    );
+    describe_gauge!(
+        STREAM_MISCONFIGURED,
+        Unit::Count,
+        "1 while the shard's stream is not configured as it must be, because someone has changed it"
     );
     describe_counter!(
         STREAM_PURGED_MESSAGES_TOTAL,

@@ -10,6 +10,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -241,6 +242,19 @@ impl Timestamp {
     #[must_use]
     pub fn as_micros(self) -> i64 {
         self.0
+    }
+
+    /// A microsecond later; [`Timestamp::MAX`] at most.
+    #[must_use]
+    pub fn next(self) -> Self {
+        Self((self.0 + 1).min(Self::MAX.0))
+    }
+
+    /// Later by this; [`Timestamp::MAX`] at most.
+    #[must_use]
+    pub fn plus(self, by: Duration) -> Self {
+        let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+        Self(self.0.saturating_add(micros).min(Self::MAX.0))
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::cli::{Failure, open_files};
 use crate::config::{ServeArgs, ServeConfig};
@@ -19,6 +20,8 @@ use crate::storage::DiskSpace;
 
 /// How often the exporter folds samples into its histograms; between scrapes they would pile up.
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
+/// How long the end waits for threads that wait for something themselves.
+const THREADS_END_TIMEOUT: Duration = Duration::from_secs(1);
 /// SIGXFSZ, whose number is the same on Linux and the BSDs: a file would grow beyond the process's limit.
 const FILE_TOO_LARGE: i32 = 25;
 
@@ -26,28 +29,50 @@ pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let config = ServeConfig::resolve(args)?;
     let metrics = install_metrics()?;
     open_files::raise_limit(config.http.max_connections);
-    tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(serve(config, metrics))?;
-    Ok(ExitCode::SUCCESS)
+    let shutdown = listen_for_signals()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let served = runtime.block_on(serve(config, metrics, shutdown));
+    // The shards are closed. A thread that waits for a file of a network, or for a name server, is not waited
+    // for.
+    runtime.shutdown_timeout(THREADS_END_TIMEOUT);
+    served.map(|()| ExitCode::SUCCESS)
 }
 
-async fn serve(config: ServeConfig, metrics: PrometheusHandle) -> Result<(), Failure> {
+/// Completes with the first signal to end. The second one ends the process, whatever it does at that time:
+/// signals have a thread and a runtime of their own.
+fn listen_for_signals() -> Result<oneshot::Receiver<()>, Failure> {
+    let signals = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let (mut terminate, mut interrupt) = {
+        let _entered = signals.enter();
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+    };
+    let (first, shutdown) = oneshot::channel();
+    let listen = async move {
+        wait(&mut terminate, &mut interrupt).await;
+        // The service may have ended by itself.
+        let _ = first.send(());
+        wait(&mut terminate, &mut interrupt).await;
+        tracing::warn!("received a second signal; ending at once. All writes that were answered are on disk");
+        std::process::exit(1);
+    };
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || signals.block_on(listen))?;
+    Ok(shutdown)
+}
+
+async fn serve(
+    config: ServeConfig,
+    metrics: PrometheusHandle,
+    shutdown: oneshot::Receiver<()>,
+) -> Result<(), Failure> {
     let listen = config.http.listen;
     let listener = TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))?;
     let address = listener.local_addr()?;
     tokio::spawn(run_upkeep(metrics.clone(), config.data_dir.clone()));
     // By default it ends the process. Taken, it leaves a failed write, which is handled as a full disk is.
     let _file_too_large = signal(SignalKind::from_raw(FILE_TOO_LARGE))?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     let shutdown = async move {
-        wait(&mut terminate, &mut interrupt).await;
-        tokio::spawn(async move {
-            wait(&mut terminate, &mut interrupt).await;
-            tracing::warn!(
-                "received a second signal; ending at once. All writes that were answered are on disk"
-            );
-            std::process::exit(1);
-        });
+        // The thread that sends ends with the process only.
+        let _ = shutdown.await;
     };
     let scheme = if config.http.tls.is_some() { "https" } else { "http" };
     let ready = || {

@@ -31,6 +31,12 @@ pub enum ConfigError {
     Prefix(String),
     #[error("--node: {0}")]
     Node(String),
+    #[error("--cache-mib must be at most {max}; got {got}")]
+    Cache { got: usize, max: usize },
+    #[error("--accept-gap {0}: there is no such shard with --shards {1}; shards are counted from 0")]
+    AcceptGapShard(u16, u16),
+    #[error("--accept-gap is about streams, and there are none without --nats; remove it, or set --nats")]
+    AcceptGapWithoutNats,
     #[error("--shards must be 1 to {MAX_SHARDS}; got {0}")]
     Shards(u16),
     #[error("--own: {0}")]

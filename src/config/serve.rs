@@ -70,6 +70,9 @@ pub struct ServeConfig {
     pub checkpoint_changes: u64,
 }
 
+/// More than any machine has: 16 TiB.
+const CACHE_MIB_MAX: usize = 1 << 24;
+
 impl ServeConfig {
     /// Checks what one setting alone does not say.
     ///
@@ -102,6 +105,17 @@ impl ServeConfig {
             if let Some((own, shards)) = beyond {
                 return Err(ConfigError::OwnBeyondShards { own, shards });
             }
+        }
+        if storage.cache_mib > CACHE_MIB_MAX {
+            return Err(ConfigError::Cache { got: storage.cache_mib, max: CACHE_MIB_MAX });
+        }
+        if let Some(shard) = accept_gap.iter().find(|shard| **shard >= shards) {
+            return Err(ConfigError::AcceptGapShard(*shard, shards));
+        }
+        let accepts_gap = !accept_gap.is_empty();
+        let nats = nats.resolve(accept_gap)?;
+        if accepts_gap && nats.is_none() {
+            return Err(ConfigError::AcceptGapWithoutNats);
         }
         Ok(Self {
             http: http.resolve()?,
@@ -195,6 +209,19 @@ mod tests {
         assert!(ServeConfig::of(&["--header-seconds", "0"]).is_err());
         let error = ServeConfig::of(&["--shards", "65"]).expect_err("too many").to_string();
         assert_eq!(error, "--shards must be 1 to 64; got 65");
+        let error =
+            ServeConfig::of(&["--cache-mib", "18446744073709551615"]).expect_err("too much").to_string();
+        assert_eq!(error, "--cache-mib must be at most 16777216; got 18446744073709551615");
+        for (nats, expect) in
+            [(&[][..], "there is no such shard"), (&["--nats", "nats://127.0.0.1:1"][..], "no such shard")]
+        {
+            let error =
+                ServeConfig::of(&[&["--accept-gap", "5"], nats].concat()).expect_err("no shard").to_string();
+            assert!(error.contains(expect), "{error}");
+        }
+        let error = ServeConfig::of(&["--accept-gap", "0"]).expect_err("no streams").to_string();
+        assert!(error.contains("none without --nats"), "{error}");
+        assert!(ServeConfig::of(&["--accept-gap", "0", "--nats", "nats://127.0.0.1:1"]).is_ok());
         assert!(ServeConfig::of(&["--prefix", "a.b"]).is_err());
         let error = ServeConfig::of(&["--node", "a node"]).expect_err("no name").to_string();
         assert!(

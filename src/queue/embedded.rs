@@ -3,16 +3,19 @@
 //! Knows: how requests become messages with sequences. Must not know: what a job does. Requests that arrive
 //! while the writer commits wait in the channel and share the next batch: group commit.
 
+mod clock;
+
 use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::job::{Job, Targets};
+use crate::queue::embedded::clock::MessageClock;
 use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::state::Applied;
-use crate::types::{BoardName, Score, Sequence, Timestamp};
+use crate::types::{BoardName, Score, Sequence};
 use crate::writer::{
     BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Outcome, OutcomeSender, Payload,
 };
@@ -76,7 +79,7 @@ pub struct EmbeddedSource {
     held_back: Option<QueuedWrite>,
     closed: bool,
     last: Sequence,
-    last_timestamp: Timestamp,
+    clock: MessageClock,
     runtime: tokio::runtime::Handle,
 }
 
@@ -89,7 +92,7 @@ pub fn channel(runtime: tokio::runtime::Handle) -> (EmbeddedPublisher, EmbeddedS
         held_back: None,
         closed: false,
         last: Sequence(0),
-        last_timestamp: Timestamp::default(),
+        clock: MessageClock::new(),
         runtime,
     };
     (EmbeddedPublisher { requests: sender }, source)
@@ -182,12 +185,9 @@ impl EmbeddedSource {
 
     fn message(&mut self, request: QueuedWrite) -> Message {
         self.last = self.last.next();
-        // The clock may be set back. The queue's time never goes back, so that ties keep the order of
-        // arrival.
-        self.last_timestamp = self.last_timestamp.max(now());
         Message {
             sequence: self.last,
-            timestamp: self.last_timestamp,
+            timestamp: self.clock.next(),
             hash: 0,
             payload: request.payload,
             bytes: request.bytes,
@@ -204,7 +204,7 @@ impl JobSource for EmbeddedSource {
             ));
         }
         self.last = applied.sequence;
-        self.last_timestamp = applied.timestamp;
+        self.clock.resume(applied.timestamp);
         Ok(())
     }
 
@@ -259,10 +259,6 @@ impl JobSource for EmbeddedSource {
     fn needs_sync(&self) -> bool {
         true
     }
-}
-
-fn now() -> Timestamp {
-    Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -233,9 +233,10 @@ impl NatsStreams {
             let (nats, retaining) = (Arc::clone(&self.nats), shard.clone());
             tokio::spawn(async move { nats.run_retention(&retaining).await });
         }
-        let renews = Arc::clone(&self.nats);
+        let [renews, keeps] = [(); 2].map(|()| Arc::clone(&self.nats));
         let (renewing, claim) = (shards.clone(), self.claim);
         tokio::spawn(async move { renews.renew_entries(&renewing, claim).await });
+        tokio::spawn(async move { keeps.keep_rejects_stream().await });
         copies::start(&self.nats, &shards, data_dir, staged).await?;
         let boards = BoardsStream::new(&self.nats, Arc::clone(registry), self.wanted, shards, self.others);
         let [follows, delivers, deletes] = [(); 3].map(|()| Arc::clone(&boards));

@@ -18,8 +18,8 @@ use crate::config::ServeConfig;
 use crate::service::ServiceError;
 use crate::state_lock::StateLock;
 use crate::storage::{
-    DataLayout, InspectedDirectory, Recovered, StorageError, StorageResources, Store, StoreSlot, TreesFrom,
-    check_marked, has_lost, holds_a_database, known_layout, make_private_directory, mark_layout,
+    DataLayout, InspectedDirectory, Recovered, Reopened, StorageError, StorageResources, Store, StoreSlot,
+    TreesFrom, check_marked, has_lost, holds_a_database, known_layout, make_private_directory, mark_layout,
     mark_rebuilt, recover, remove_in_place_of_lost, shard_directory,
 };
 use crate::types::{ShardId, ShardSet};
@@ -42,7 +42,7 @@ pub struct OpenedShard {
     /// Its directory was missing or empty although it held data. It stays empty until it gets a copy of
     /// another node's data.
     pub is_lost: bool,
-    pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
+    pub reopen: Box<dyn Fn(Reopened) -> Result<Store, StorageError> + Send>,
 }
 
 /// Loads the shards of a layout on threads of their own, until that is done or `shutdown` completes; `None`
@@ -328,7 +328,7 @@ fn open_shard(
 ) -> Result<(OpenedShard, Store), StorageError> {
     let progress = data.progress;
     let LoadedShard { store, mut recovered, took } = loaded;
-    let (started, path) = (std::time::Instant::now(), store.path().to_owned());
+    let started = std::time::Instant::now();
     progress.note(id, "opening the store for writing", 0, 0);
     let store = store.into_writable()?;
     store.adopt_format()?;
@@ -353,6 +353,7 @@ fn open_shard(
         "shard loaded"
     );
     let (shards, resources) = (data.shards, data.resources.clone());
+    let held = Mutex::new(store.hold_directory()?);
     let opened = OpenedShard {
         id,
         store: Arc::default(),
@@ -362,7 +363,15 @@ fn open_shard(
         // checkpoint.
         replayed: recovered.changes + recovered.deltas,
         is_lost: false,
-        reopen: Box::new(move || Store::open(&path, id, shards, &resources)),
+        reopen: Box::new(move |which| {
+            let mut held = held.lock();
+            let store = match which {
+                Reopened::Same => Store::reopen(&held, id, shards, &resources)?,
+                Reopened::Installed => Store::open(held.path(), id, shards, &resources)?,
+            };
+            *held = store.hold_directory()?;
+            Ok(store)
+        }),
     };
     Ok((opened, store))
 }

@@ -43,6 +43,8 @@ pub enum RestoreError {
     Snapshot(#[from] ManifestError),
     #[error("{} is not empty: it has {found}; give an empty directory with --data-dir, or pass --replace, which moves the shards that are there aside", path.display())]
     NotEmpty { path: PathBuf, found: String },
+    #[error("{} is the same directory as {}, or has it inside; a restore would use the snapshot up. Copy the snapshot elsewhere, or give another directory with --data-dir", outer.display(), inner.display())]
+    Overlap { outer: PathBuf, inner: PathBuf },
     #[error("shard {shard} of the snapshot cannot be used: {error}")]
     Unusable { shard: ShardId, error: StorageError },
     #[error("shard {shard} of the snapshot is damaged: {}; nothing was put in place. Take another snapshot, or use another copy", findings.join("; "))]
@@ -70,6 +72,9 @@ pub fn restore(
     replace: bool,
     progress: Progress<'_>,
 ) -> Result<Restored, RestoreError> {
+    if let Some((outer, inner)) = overlap(from, data_dir) {
+        return Err(RestoreError::Overlap { outer, inner });
+    }
     make_private_directory(data_dir)?;
     // Two restores do not work on the same directory.
     let _lock = DirectoryLock::exclusive(data_dir)?;
@@ -117,6 +122,27 @@ pub fn restore(
     drop(locks);
     let moved_to = moved_to.map(|name| data_dir.join(name));
     Ok(Restored { manifest, moved_to, was_interrupted: false })
+}
+
+/// The outer and the inner directory, if one of them is the other, or is inside it.
+fn overlap(one: &Path, other: &Path) -> Option<(PathBuf, PathBuf)> {
+    // A directory that does not exist yet is inside whichever it will be made in.
+    let real = |path: &Path| {
+        let path = std::path::absolute(path).ok()?;
+        let mut existing = path.ancestors();
+        existing.find_map(|ancestor| {
+            let rest = path.strip_prefix(ancestor).ok()?;
+            Some(ancestor.canonicalize().ok()?.join(rest))
+        })
+    };
+    let (one, other) = (real(one)?, real(other)?);
+    if other.starts_with(&one) {
+        Some((one, other))
+    } else if one.starts_with(&other) {
+        Some((other, one))
+    } else {
+        None
+    }
 }
 
 /// Locks the shards that are there, so that no process uses them.

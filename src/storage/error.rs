@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::storage::codec::FORMAT_VERSION;
+use crate::storage::real_paths::with_real_paths;
 
 /// What went wrong with a shard's directory. Where it matters, a variant says what the caller does.
 #[derive(Debug, Error)]
@@ -39,8 +40,11 @@ pub enum StorageError {
     /// The service was told to end.
     #[error("loading was stopped before it was complete")]
     Stopped,
+    /// The path leads elsewhere, or nowhere. Nothing is written until it leads to the directory again.
+    #[error("{} no longer leads to the directory with this shard's data: it was moved, replaced or deleted while the service ran; nothing more is written; stop the service, put the directory back and start it again", .0.display())]
+    Replaced(PathBuf),
     /// The disk or RocksDB refused. After a failed write the store must be closed and opened again.
-    #[error("RocksDB: {0}")]
+    #[error("RocksDB: {}", with_real_paths(.0))]
     RocksDb(#[from] rocksdb::Error),
     #[error("{} is not a directory; give the directory of the service's data with --data-dir", .0.display())]
     NotADirectory(PathBuf),
@@ -59,6 +63,6 @@ impl StorageError {
         reason = "callers pass errors with `map_err`, which passes them by value"
     )]
     pub(super) fn damaged(path: &Path, what: impl ToString) -> Self {
-        Self::Damaged { path: path.to_owned(), what: what.to_string() }
+        Self::Damaged { path: path.to_owned(), what: with_real_paths(&what.to_string()) }
     }
 }

@@ -67,6 +67,12 @@ pub fn known_layout(data_dir: &Path) -> Result<Option<DataLayout>, StorageError>
     marked_layout(data_dir)
 }
 
+/// Whether a directory is a data directory, or a shard's directory, by its marker.
+#[must_use]
+pub fn is_of_data(directory: &Path) -> bool {
+    directory.join(MARKER).is_file()
+}
+
 /// Refuses a path that is not a directory, such as a configuration file given by mistake.
 fn check_directory(data_dir: &Path) -> Result<(), StorageError> {
     match std::fs::metadata(data_dir) {

@@ -12,6 +12,7 @@ mod files;
 mod layout;
 mod options;
 mod progress;
+mod real_paths;
 mod slot;
 mod store;
 
@@ -37,8 +38,8 @@ pub use disk::DiskSpace;
 pub use error::StorageError;
 pub use files::{DataLayout, DirectoryLock, holds_a_database, is_of_a_database, mark_layout};
 pub use layout::{
-    FilledFrom, RESTORING, check_marked, filled_from, has_lost, known_layout, known_shards, missing_shard,
-    remove_in_place_of_lost, shard_directory, shards_in,
+    FilledFrom, RESTORING, check_marked, filled_from, has_lost, is_of_data, known_layout, known_shards,
+    missing_shard, remove_in_place_of_lost, shard_directory, shards_in,
 };
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;
@@ -48,6 +49,6 @@ pub use replay::{ExpectedCounts, replay};
 pub use shard_copy::{ShardCopy, copy_shard, make_private_directory};
 pub use slot::StoreSlot;
 pub use staged::CheckpointFigures;
-pub use store::{HashCommit, InspectedDirectory, ParkedLine, Store, StoreSnapshot};
+pub use store::{HashCommit, InspectedDirectory, ParkedLine, Reopened, Store, StoreSnapshot};
 pub use verify::{VerifyCounts, rebuild, verify};
 pub use verify_parked::{MemberLines, verify_parked};

@@ -42,6 +42,8 @@ pub struct ShardCopy {
 /// When RocksDB or the disk refuses. Remains of the copy are left to the caller.
 pub fn copy_shard(store: &Store, to: &Path) -> Result<ShardCopy, StorageError> {
     let (shard, shards) = (store.shard(), store.shards());
+    // The copy is made by path: it must not get into another data directory.
+    store.check_directory()?;
     {
         let _unchanged = store.hold_checkpoints();
         LinkedFiles::new(store.db())?.create_checkpoint(to)?;

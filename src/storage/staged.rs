@@ -42,6 +42,7 @@ impl<'a> Staged<'a> {
         options: &'a rocksdb::Options,
         file_bytes: u64,
     ) -> Result<Self, StorageError> {
+        store.check_directory()?;
         let folder = store.staging();
         // A failed attempt may have left files behind. A missing folder counts as empty.
         let _ = std::fs::remove_dir_all(&folder);

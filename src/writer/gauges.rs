@@ -106,6 +106,7 @@ pub struct Gauges {
     parked: Gauge,
     commit_failures: Counter,
     damaged: Gauge,
+    time_ahead: Gauge,
     checkpoints: CheckpointGauges,
     rocksdb: Vec<(Property, Gauge)>,
     state_updated_at: Option<Instant>,
@@ -141,6 +142,7 @@ impl Gauges {
             parked: gauge!(names::JOBS_PARKED, "shard" => shard.clone()),
             commit_failures: counter!(names::COMMIT_FAILURES_TOTAL, "shard" => shard.clone()),
             damaged: gauge!(names::STORAGE_DAMAGED, "shard" => shard.clone()),
+            time_ahead: gauge!(names::TIME_AHEAD_SECONDS, "shard" => shard.clone()),
             checkpoints: CheckpointGauges::new(&shard),
             rocksdb: rocksdb.collect(),
             state_updated_at: None,
@@ -187,6 +189,21 @@ impl Gauges {
         self.checkpoints.bytes.set(figure(figures.bytes));
         self.checkpoints.pages.set(figure(figures.pages));
         self.checkpoints.note_time();
+    }
+
+    /// Notes how far the shard's effective time is ahead of this node's clock.
+    pub fn note_time(&self, id: ShardId, time: Timestamp, health: &Health) {
+        let ahead = time.as_micros() - jiff::Timestamp::now().as_microsecond();
+        let ahead = Duration::from_micros(u64::try_from(ahead).unwrap_or(0));
+        self.time_ahead.set(figure(ahead.as_secs()));
+        if health.note_time_ahead(ahead.as_secs()) {
+            tracing::warn!(
+                shard = %id, %time, ahead_seconds = ahead.as_secs(),
+                "the shard's time is far ahead of this node's clock: a clock was wrong when an earlier message was \
+                 stamped, or this node's is now. Until the clocks reach that time, writes are stamped a \
+                 microsecond apart after it, and times of jobs are not checked for being in the future"
+            );
+        }
     }
 
     /// Updates the gauges of the shard's state, unless that was done recently. Without a store, RocksDB's

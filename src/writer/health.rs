@@ -12,6 +12,9 @@ use crate::storage::codec::Divergence;
 use crate::types::Sequence;
 use crate::writer::queue_room::{QueueLevel, QueueRoom};
 
+/// As far as a job's own time may be ahead.
+const SECONDS_AHEAD_MAX: u64 = 5 * 60;
+
 /// What a shard's writer is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShardState {
@@ -84,6 +87,8 @@ pub struct Health {
     found: RwLock<Option<Found>>,
     replicas_differing: AtomicU64,
     accepted_through: AtomicU64,
+    /// How far the shard's time is ahead of this node's clock.
+    seconds_ahead: AtomicU64,
 }
 
 /// How far a copy of another node's data is.
@@ -113,6 +118,7 @@ impl Default for Health {
             found: RwLock::default(),
             replicas_differing: AtomicU64::new(0),
             accepted_through: AtomicU64::new(0),
+            seconds_ahead: AtomicU64::new(0),
         }
     }
 }
@@ -211,6 +217,19 @@ impl Health {
         }
         *self.damage.write() = Some(what.into());
         true
+    }
+
+    /// How far the shard's time is ahead of this node's clock, if that is further than jobs may be.
+    #[must_use]
+    pub fn seconds_far_ahead(&self) -> Option<u64> {
+        let seconds = self.seconds_ahead.load(Ordering::Relaxed);
+        (seconds > SECONDS_AHEAD_MAX).then_some(seconds)
+    }
+
+    /// Records how far the shard's time is ahead. Returns whether it is too far now, and was not before.
+    pub fn note_time_ahead(&self, seconds: u64) -> bool {
+        let before = self.seconds_ahead.swap(seconds, Ordering::Relaxed);
+        before <= SECONDS_AHEAD_MAX && seconds > SECONDS_AHEAD_MAX
     }
 
     /// How far the copy of another node's data is that the shard waits for, if one is being fetched.

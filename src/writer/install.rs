@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::state::Applied;
 use crate::state_lock::Purpose;
-use crate::storage::{StorageError, TreesFrom, mark_rebuilt, recover};
+use crate::storage::{Reopened, StorageError, TreesFrom, mark_rebuilt, recover};
 use crate::writer::health::ShardState;
 use crate::writer::reopen::BatchWaiters;
 use crate::writer::source::{CopyToInstall, JobSource};
@@ -63,7 +63,7 @@ impl<S: JobSource> Writer<S> {
 
     fn try_install(&mut self, copy: &mut CopyToInstall) -> Result<Applied, StorageError> {
         (copy.put_in_place)()?;
-        let store = (self.reopen)()?;
+        let store = (self.reopen)(Reopened::Installed)?;
         let mut recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {})?;
         let mut rebuilt = Vec::new();
         for (board, reason) in std::mem::take(&mut recovered.rebuilt) {

@@ -43,7 +43,7 @@ pub use outcome::{
 };
 pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
-pub use queue_room::{QueueLevel, QueueRoom, RetainedBy, RetainedMessages};
+pub use queue_room::{QueueFault, QueueLevel, QueueRoom, RetainedBy, RetainedMessages};
 pub use registry::{BoardLookup, DefineRefused, Defined, MAX_BOARDS, RegisteredBoard, Registry};
 pub use reject_log::RejectLog;
 pub use reject_retention::RejectRetention;

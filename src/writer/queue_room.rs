@@ -77,4 +77,15 @@ pub struct QueueRoom {
     pub held_for: Option<String>,
     /// Why most of them are retained, and what would make room.
     pub reason: String,
+    /// What is wrong with the queue itself.
+    pub fault: Option<QueueFault>,
+}
+
+/// Something is wrong with a queue that only an operator can change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueFault {
+    /// What is wrong, and what to do.
+    pub what: String,
+    /// Messages are not published into it, because it may lose them.
+    pub refuses_writes: bool,
 }

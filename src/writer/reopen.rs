@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::state_lock::Purpose;
-use crate::storage::{ExpectedCounts, StorageError, Store, replay};
+use crate::storage::{ExpectedCounts, Reopened, StorageError, Store, replay};
 use crate::types::Sequence;
 use crate::writer::health::ShardState;
 use crate::writer::outcome::CommitFailed;
@@ -105,7 +105,12 @@ impl<S: JobSource> Writer<S> {
                     // wait.
                     waiting.fail_all(&error.to_string());
                     let reason = format!("reopening after a failed commit: {error}");
-                    self.health.set_state(ShardState::CatchingUp(reason.clone()));
+                    let state = match &error {
+                        // Only an operator can put the directory back. It is taken up again if they do.
+                        StorageError::Replaced(_) => ShardState::Halted(error.to_string()),
+                        _ => ShardState::CatchingUp(reason.clone()),
+                    };
+                    self.health.set_state(state);
                     if self.refuse_messages(&reason, pause) {
                         tracing::warn!(shard = %self.id, "shutting down before the store could be opened again; all writes that were answered are on disk");
                         return;
@@ -139,7 +144,7 @@ impl<S: JobSource> Writer<S> {
     /// `waiting`: the clients that wait for the failed batch. None are left on success; redelivered messages
     /// bring theirs with them.
     fn try_reopen(&mut self, waiting: &mut BatchWaiters) -> Result<(), StorageError> {
-        let store = (self.reopen)()?;
+        let store = (self.reopen)(Reopened::Same)?;
         // The failed batch may be on disk after all, so everything committed is replayed.
         let applied = {
             let mut shard = self.shard.write(Purpose::Start);

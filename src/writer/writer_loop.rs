@@ -11,7 +11,7 @@ use crate::job::JobPlace;
 use crate::state::{Applied, LogHashes, Retired};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{Meta, ParkedRecord};
-use crate::storage::{Commit, HashCommit, ParkedLine, StorageError, Store, StoreSlot};
+use crate::storage::{Commit, HashCommit, ParkedLine, Reopened, StorageError, Store, StoreSlot};
 use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
 use crate::wire;
 use crate::writer::apply::apply;
@@ -53,7 +53,7 @@ pub struct Writer<S> {
     pub started: watch::Sender<bool>,
     pub checkpointer: Checkpointer,
     /// Opens the shard's directory again.
-    pub reopen: Box<dyn Fn() -> Result<Store, StorageError> + Send>,
+    pub reopen: Box<dyn Fn(Reopened) -> Result<Store, StorageError> + Send>,
     pub gauges: Gauges,
     /// Parked jobs, if definitions come through the queue.
     pub parking: Option<Parking>,
@@ -103,9 +103,12 @@ impl<S: JobSource> Writer<S> {
                 Fetched::Nothing => Vec::new(),
                 Fetched::Ended => break,
             };
-            if !messages.is_empty()
-                && let Err(interrupted) = self.process_batch(messages, asked.elapsed())
-            {
+            let done = if messages.is_empty() {
+                self.check_directory()
+            } else {
+                self.process_batch(messages, asked.elapsed())
+            };
+            if let Err(interrupted) = done {
                 self.reopen_with_retries(interrupted);
             }
             if let Some(copy) = self.source.copy_to_install() {
@@ -331,6 +334,16 @@ impl<S: JobSource> Writer<S> {
         }
     }
 
+    /// Each commit checks this too; an idle shard must also notice that its directory is gone.
+    fn check_directory(&self) -> Result<(), BatchFailed> {
+        let Ok(store) = self.store.get() else { return Ok(()) };
+        store.check_directory().map_err(|error| BatchFailed {
+            reason: error.to_string(),
+            is_unreadable: false,
+            waiting: BatchWaiters::default(),
+        })
+    }
+
     fn halt(&self, reason: String) {
         tracing::error!(shard = %self.id, reason, "the shard is halted");
         self.health.set_state(ShardState::Halted(reason));
@@ -369,6 +382,7 @@ impl<S: JobSource> Writer<S> {
         {
             tracing::error!(shard = %self.id, damage, "the shard's files are damaged; stop the node and run ranktree verify, which lists all damage");
         }
+        self.gauges.note_time(self.id, self.time, &self.health);
         self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
     }
 

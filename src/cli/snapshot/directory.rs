@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::Failure;
 use crate::cli::progress::Progress;
 use crate::snapshot::{Manifest, ManifestError};
-use crate::storage::{DirectoryLock, StorageError, make_private_directory, shard_directory};
+use crate::storage::{DirectoryLock, StorageError, is_of_data, make_private_directory, shard_directory};
 use crate::types::{ShardId, count};
 
 /// Says that the directory is not complete.
@@ -31,6 +31,7 @@ impl PartialDirectory {
     /// When there is something in the place, or the disk refuses.
     pub fn create(place: &Path) -> Result<Self, Failure> {
         check_free(place)?;
+        check_outside_data(place)?;
         let Some(name) = place.file_name() else {
             return Err(format!(
                 "{} has no name of its own; give a new directory with --to",
@@ -131,6 +132,21 @@ fn check_free(place: &Path) -> Result<(), Failure> {
         }
         Err(error) => Err(format!("{name} cannot be read: {error}").into()),
     }
+}
+
+/// Refuses a place inside a data directory, as far as that can be told: the service may be on another machine.
+/// A restore or an operator could take the snapshot away with the data.
+fn check_outside_data(place: &Path) -> Result<(), Failure> {
+    let place = std::path::absolute(place)?;
+    let existing = place.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+    let within = existing.as_deref().into_iter().flat_map(Path::ancestors).find(|path| is_of_data(path));
+    within.map_or(Ok(()), |data| {
+        let (place, data) = (place.display(), data.display());
+        Err(format!(
+            "{place} is inside {data}, which holds a service's data; give a directory elsewhere with --to"
+        )
+        .into())
+    })
 }
 
 fn lock(path: &Path) -> Result<DirectoryLock, Failure> {

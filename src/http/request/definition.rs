@@ -1,6 +1,9 @@
 //! A board's definition from JSON (`PUT /v1/boards/{board}`). Features that do not exist yet are refused by
 //! name.
 
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::board::{Definition, Key, Order, Policy, Ties};
@@ -8,7 +11,7 @@ use crate::http::render::fields::{self, WINDOW};
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
 use crate::types::{quoted, shown};
-use crate::wire::lenient::parse_integer;
+use crate::wire::lenient::{JsonFields, parse_integer};
 
 const FIELDS: [&str; 8] =
     ["keys", "policy", "ties", "windows", "utc_offset", "keep", "entry_ttl", "capacity"];
@@ -28,6 +31,7 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     let fields = value.as_object();
     let fields = fields.ok_or_else(|| wrong("a board's definition must be a JSON object", &value))?;
     check_fields(fields, &FIELDS, "a board")?;
+    check_repeated(body)?;
     let mut definition = Definition::default();
     if let Some(keys) = given(fields, "keys") {
         let keys = keys.as_array().ok_or_else(|| wrong(KEYS, keys))?;
@@ -94,6 +98,38 @@ fn check_fields(fields: &Map<String, Value>, known: &[&str], what: &str) -> Resu
     }
 }
 
+/// Refuses a field that is given twice: it cannot be told which one is meant.
+///
+/// # Arguments
+/// `body`: a JSON object.
+fn check_repeated(body: &[u8]) -> Result<(), Problem> {
+    let unreadable = |error: serde_json::Error| Problem::not_json(body, &error);
+    let JsonFields(fields) = serde_json::from_slice(body).map_err(unreadable)?;
+    check_once(&fields, "a board")?;
+    // That keys are a list of objects is checked where they are read.
+    let keys = fields.iter().find(|(name, _)| name == "keys");
+    let keys: Vec<&RawValue> =
+        keys.and_then(|(_, keys)| serde_json::from_str(keys.get()).ok()).unwrap_or_default();
+    for key in keys {
+        if let Ok(JsonFields(fields)) = serde_json::from_str(key.get()) {
+            check_once(&fields, "a key")?;
+        }
+    }
+    Ok(())
+}
+
+fn check_once(fields: &[(Cow<'_, str>, &RawValue)], what: &str) -> Result<(), Problem> {
+    let mut names: Vec<&str> = fields.iter().map(|(name, _)| &**name).collect();
+    names.sort_unstable();
+    match names.iter().zip(names.iter().skip(1)).find(|(one, next)| one == next) {
+        None => Ok(()),
+        Some((name, _)) => Err(Problem::invalid_definition(format!(
+            "{what} has the field {} twice; give it once",
+            quoted(name)
+        ))),
+    }
+}
+
 fn named<T: Copy, const N: usize>(
     value: &Value,
     all: [T; N],
@@ -109,6 +145,9 @@ fn key(value: &Value) -> Result<Key, Problem> {
     check_fields(fields, &KEY_FIELDS, "a key")?;
     let name = given(fields, "name").and_then(Value::as_str);
     let name = name.ok_or_else(|| wrong("a key must have a name, which is a string", value))?;
+    if name.chars().any(char::is_control) {
+        return Err(wrong("a key's name must not have control characters, such as line breaks", value));
+    }
     let mut key = Key { name: name.to_owned(), ..Key::score() };
     if let Some(order) = given(fields, "order") {
         let all = [Order::Ascending, Order::Descending];
@@ -201,6 +240,11 @@ mod tests {
             (r#"{"keys":[{"name":"a","min":1.5}]}"#, "invalid_definition"),
             (r#"{"keys":[{"name":"a","min":2,"max":1}]}"#, "invalid_definition"),
             (r#"{"keys":[{"name":"a","order":"up"}]}"#, "invalid_definition"),
+            (r#"{"policy":"best","policy":"set"}"#, "invalid_definition"),
+            (r#"{"keys":[{"name":"a","name":"b"}]}"#, "invalid_definition"),
+            (r#"{"keys":[{"name":"a\nb"}]}"#, "invalid_definition"),
+            (r#"{"keys":[{"name":"a\u0000"}]}"#, "invalid_definition"),
+            (r#"{"keys":[{"name":"a b"},{"name":"a"}]}"#, "ok"),
             (r#"{"policy":"worst"}"#, "invalid_definition"),
             (r#"{"ties":1}"#, "invalid_definition"),
             (r#"{"windows":[]}"#, "invalid_definition"),

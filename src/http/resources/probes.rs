@@ -8,7 +8,9 @@ use crate::http::api::Api;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::resources::status::{damaged, is_ready, shards_low_on_room, write_shard, write_state};
+use crate::http::resources::status::{
+    damaged, far_ahead, is_ready, shards_with_troubled_queues, write_shard, write_state,
+};
 
 pub async fn healthz(_: Arc<Api>) -> Response {
     Reply::text("ok\n").into_response()
@@ -39,13 +41,19 @@ fn readiness(api: &Api) -> String {
     let why = |reason: &str| {
         if api.access.is_some() { "GET /v1/status says why".to_owned() } else { reason.to_owned() }
     };
-    let low_on_room = shards_low_on_room(api).map(|(shard, room)| {
-        let level = room.level.name().replace('_', " ");
-        format!("shard {shard}: its stream is {level}: {}\n", why(&room.reason))
+    let low_on_room = shards_with_troubled_queues(api).map(|(shard, room)| match &room.fault {
+        Some(fault) => format!("shard {shard}: something is wrong with its streams: {}\n", why(&fault.what)),
+        None => {
+            let level = room.level.name().replace('_', " ");
+            format!("shard {shard}: its stream is {level}: {}\n", why(&room.reason))
+        }
     });
     let damaged = damaged(api)
         .map(|(shard, damage)| format!("shard {shard}: its files are damaged: {}\n", why(&damage)));
-    let problems: Vec<String> = low_on_room.chain(damaged).collect();
+    let far_ahead = far_ahead(api).map(|(shard, seconds)| {
+        format!("shard {shard}: its time is {seconds} seconds ahead of this node's clock\n")
+    });
+    let problems: Vec<String> = low_on_room.chain(damaged).chain(far_ahead).collect();
     if problems.is_empty() {
         "ready\n".to_owned()
     } else {

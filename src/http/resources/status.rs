@@ -21,8 +21,9 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
     Ok(Reply::object(|object| {
         object.text("version", env!("CARGO_PKG_VERSION"));
         object.bool("ready", is_ready(&call.api));
-        let is_degraded =
-            shards_low_on_room(&call.api).next().is_some() || damaged(&call.api).next().is_some();
+        let is_degraded = shards_with_troubled_queues(&call.api).next().is_some()
+            || damaged(&call.api).next().is_some()
+            || far_ahead(&call.api).next().is_some();
         object.bool("degraded", is_degraded);
         let others = call.api.peers.as_ref().map(|peers| peers.all()).unwrap_or_default();
         object.text("node", call.api.this_node.name.as_str());
@@ -65,15 +66,21 @@ fn is_lagging(was_lagging: bool, lag: u64, limit: u64) -> bool {
 
 /// Shards whose queue has little or no room for publishers. The node is as ready as it was: it applies what
 /// is in the queue and answers reads, and no other node would take more, because the queue is theirs too.
-pub fn shards_low_on_room(api: &Api) -> impl Iterator<Item = (ShardId, Arc<QueueRoom>)> {
+/// So it is while something is wrong with the queue that an operator has to change.
+pub fn shards_with_troubled_queues(api: &Api) -> impl Iterator<Item = (ShardId, Arc<QueueRoom>)> {
     let rooms = api.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.queue_room()?)));
-    rooms.filter(|(_, room)| room.level > QueueLevel::Roomy)
+    rooms.filter(|(_, room)| room.level > QueueLevel::Roomy || room.fault.is_some())
 }
 
 /// Shards of whose files something was found damaged. The node answers what it holds in memory, which is
 /// nearly everything, and nothing says that another node would do better: so it stays in service.
 pub fn damaged(api: &Api) -> impl Iterator<Item = (ShardId, Arc<str>)> {
     api.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.damage()?)))
+}
+
+/// Shards whose time is far ahead of this node's clock, in seconds.
+pub fn far_ahead(api: &Api) -> impl Iterator<Item = (ShardId, u64)> {
+    api.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.seconds_far_ahead()?)))
 }
 
 /// What clients without a token may know of a shard.
@@ -137,7 +144,9 @@ fn write_room(object: &mut Object<'_>, room: Option<&QueueRoom>) {
     };
     let mut stream = object.object("stream");
     stream.text("level", room.level.name());
-    if room.level > QueueLevel::Roomy {
+    if let Some(fault) = &room.fault {
+        stream.text("reason", &fault.what);
+    } else if room.level > QueueLevel::Roomy {
         stream.text("reason", &room.reason);
     } else {
         stream.null("reason");

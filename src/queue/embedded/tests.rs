@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use super::*;
 use crate::job::{Metadata, Targets};
+use crate::types::Timestamp;
 
 const AT_ONCE: Duration = Duration::ZERO;
 

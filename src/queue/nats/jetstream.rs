@@ -21,6 +21,7 @@ use crate::queue::nats::publish::stream_publisher::{Inner, StreamPublisher};
 use crate::queue::nats::shard::OtherShard;
 use crate::queue::nats::streams::boards_config::ServiceFacts;
 use crate::queue::nats::streams::prepared::Prepared;
+use crate::queue::nats::streams::rejects_fault::RejectsFault;
 use crate::queue::this_node::ThisNode;
 use crate::types::{NodeName, Sequence, ShardId};
 use crate::writer::Health;
@@ -75,6 +76,7 @@ pub struct JetStream {
     pub(in crate::queue::nats) prepared: watch::Sender<Prepared>,
     /// Begins the ids of this process's messages.
     pub(in crate::queue::nats) process: String,
+    pub(in crate::queue::nats) rejects_fault: RejectsFault,
     /// What is known of other nodes.
     pub peers: Arc<Peers>,
 }
@@ -94,7 +96,8 @@ impl JetStream {
         let (prepared, _) = watch::channel(Prepared::Waiting("connecting to NATS".to_owned()));
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
         let peers = Arc::new(Peers::new(this, settings.forget_after));
-        Ok(Self { settings, names, facts, managing, publishing, prepared, process, peers })
+        let rejects_fault = RejectsFault::default();
+        Ok(Self { settings, names, facts, managing, publishing, prepared, process, rejects_fault, peers })
     }
 
     /// Another connection of this node.

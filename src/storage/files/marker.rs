@@ -152,6 +152,12 @@ impl Marker {
         Ok(marker)
     }
 
+    /// The same marker, written by another path that leads to its directory.
+    #[must_use]
+    pub fn written_in(self, directory: &Path) -> Self {
+        Self { path: directory.join(MARKER), ..self }
+    }
+
     /// Stores a new stage.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ mod tests;
 
 pub use data_marker::{DataLayout, has_marker, mark_layout, marked_layout};
 pub use database_files::{holds_a_database, is_of_a_database};
-pub use lock::DirectoryLock;
+pub use lock::{DirectoryLock, HeldDirectory};
 pub use logs::{Logs, TornEnd, check_logs};
 pub use manifest::{FlushedSequence, check_manifest};
 pub use marker::{Floor, MARKER, Marker, Stage};

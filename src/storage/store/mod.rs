@@ -19,13 +19,13 @@ use parking_lot::{Mutex, MutexGuard};
 use rocksdb::{ColumnFamily, DB, WriteBatch, WriteOptions};
 
 pub use hashes::HashCommit;
-pub use open::InspectedDirectory;
+pub use open::{InspectedDirectory, Reopened};
 pub use parked::ParkedLine;
 pub use records::StoreSnapshot;
 
 use crate::storage::codec::{self, FORMAT_VERSION, Meta, Undecodable};
 use crate::storage::error::StorageError;
-use crate::storage::files::{DirectoryLock, Floor, Marker, TornEnd};
+use crate::storage::files::{DirectoryLock, Floor, HeldDirectory, MARKER, Marker, TornEnd};
 use crate::storage::keys;
 use crate::storage::options::{StorageResources, prefix_options};
 use crate::storage::progress::Progress;
@@ -168,6 +168,8 @@ impl Store {
         let mut options = WriteOptions::default();
         options.set_sync(sync);
         self.db.write_opt(batch, &options)?;
+        // After the write: what is answered was in the directory that the path leads to.
+        self.check_directory()?;
         {
             let mut written = self.written.lock();
             *written = written.max(floor);
@@ -176,6 +178,28 @@ impl Store {
             self.note_synced(floor);
         }
         Ok(())
+    }
+
+    /// Whether the path still leads to this directory, and its files were not deleted. Two or three system
+    /// calls.
+    ///
+    /// # Errors
+    /// [`StorageError::Replaced`].
+    pub fn check_directory(&self) -> Result<(), StorageError> {
+        self.lock.held().check()?;
+        match self.marker.as_ref().map(|_| self.path.join(MARKER).try_exists()) {
+            Some(Ok(false)) => Err(StorageError::Replaced(self.path.clone())),
+            // A marker that cannot be looked at is not missing.
+            Some(Ok(true) | Err(_)) | None => Ok(()),
+        }
+    }
+
+    /// The directory, to be opened again with [`Store::reopen`].
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn hold_directory(&self) -> Result<HeldDirectory, StorageError> {
+        self.lock.held().hold_again()
     }
 
     /// Makes everything written so far survive a power failure.
@@ -240,7 +264,8 @@ impl Store {
     }
 
     pub(super) fn staging(&self) -> PathBuf {
-        self.path.join(STAGING)
+        // The path by which RocksDB was opened leads here even if the directory was moved.
+        self.db.path().join(STAGING)
     }
 
     #[must_use]

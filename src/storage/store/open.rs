@@ -18,14 +18,23 @@ use super::{Access, CHECKPOINT, LOG, Store};
 use crate::storage::codec::{self, FORMAT_VERSION, Meta};
 use crate::storage::error::StorageError;
 use crate::storage::files::{
-    DirectoryLock, Floor, FlushedSequence, Logs, Marker, Stage, TornEnd, check_logs, check_manifest,
-    holds_a_database,
+    DirectoryLock, Floor, FlushedSequence, HeldDirectory, Logs, Marker, Stage, TornEnd, check_logs,
+    check_manifest, holds_a_database,
 };
 use crate::storage::keys;
 use crate::storage::options::{
     StorageResources, checkpoint_options, creation_options, database_options, log_options,
 };
 use crate::types::ShardId;
+
+/// Which directory is opened again at a shard's path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reopened {
+    /// The one that was open before.
+    Same,
+    /// One that this process has put in its place.
+    Installed,
+}
 
 impl Store {
     /// Opens a shard's directory for writing, or creates it, and checks that it belongs to that shard.
@@ -53,6 +62,27 @@ impl Store {
         resources: &StorageResources,
     ) -> Result<Self, StorageError> {
         Self::inspect(path, shard, shards, resources)?.open()
+    }
+
+    /// Opens a directory again that this process had open.
+    ///
+    /// # Errors
+    /// As [`Store::open`], and [`StorageError::Replaced`] if its path leads elsewhere now. Nothing is created
+    /// then.
+    pub fn reopen(
+        held: &HeldDirectory,
+        shard: ShardId,
+        shards: u16,
+        resources: &StorageResources,
+    ) -> Result<Self, StorageError> {
+        held.check()?;
+        let inspected = Self::inspect(held.path(), shard, shards, resources)?;
+        // The path may have changed before it was locked.
+        held.check()?;
+        match inspected.found {
+            DirectoryContents::Nothing => Err(StorageError::Replaced(held.path().to_owned())),
+            DirectoryContents::Shard { .. } => inspected.open()?.into_writable(),
+        }
     }
 
     /// Locks a shard's directory, and checks whether it may be opened, before RocksDB reads or writes
@@ -148,7 +178,8 @@ impl Store {
             end.truncate()?;
         }
         let place = StoreLocation { path, shard, shards, resources };
-        let db = DB::open_cf_descriptors(&database_options(), &place.path, families(&place.resources))
+        let anchor = lock.held().anchor();
+        let db = DB::open_cf_descriptors(&database_options(), &anchor, families(&place.resources))
             .map_err(|error| place.refused(&error))?;
         let mut store = place.store(db, lock, Access::Writing);
         if store.meta()? != read {
@@ -178,7 +209,7 @@ impl Store {
         if !meta.stream.is_empty() {
             marker.note_filled_from_stream()?;
         }
-        store.marker = Some(marker);
+        store.marker = Some(marker.written_in(&anchor));
         Ok(store)
     }
 
@@ -303,7 +334,8 @@ impl StoreLocation {
     fn create(&self, lock: DirectoryLock) -> Result<Store, StorageError> {
         let mut marker =
             Marker::put(&self.path, Stage::Creating, (self.shard.0, self.shards), Floor::default())?;
-        let db = DB::open_cf_descriptors(&creation_options(), &self.path, families(&self.resources))
+        let anchor = lock.held().anchor();
+        let db = DB::open_cf_descriptors(&creation_options(), &anchor, families(&self.resources))
             .map_err(|error| self.refused(&error))?;
         let mut store = self.store(db, lock, Access::Writing);
         store.check(None)?;
@@ -312,7 +344,7 @@ impl StoreLocation {
         }
         store.clear_staging()?;
         marker.set_stage(Stage::Created)?;
-        store.marker = Some(marker);
+        store.marker = Some(marker.written_in(&anchor));
         Ok(store)
     }
 

@@ -194,7 +194,7 @@ impl Running {
             applied: self.applied_sender.clone(),
             started: watch::channel(false).0,
             checkpointer: Checkpointer::new(policy, CheckpointGate::default(), 0),
-            reopen: Box::new(reopen),
+            reopen: Box::new(move |_| reopen()),
             gauges: Gauges::new(ShardId(0)),
             rejects_kept: RejectRetention::default(),
             reject_log: Arc::default(),

@@ -58,14 +58,14 @@ impl Running {
 fn time_does_not_run_backwards_within_a_batch_or_over_a_restart() {
     let running = Running::new(true);
     assert_eq!(running.say(unsteady, vec![one("a"), one("b"), one("c")]), [None; 3]);
-    assert_eq!(["a", "b", "c"].map(|id| running.updated_at(id)), [1_000, 1_000, 2_000]);
+    assert_eq!(["a", "b", "c"].map(|id| running.updated_at(id)), [1_000, 1_001, 2_000]);
     // The directory was read again: what was later than the next message is known from there.
     assert_eq!(running.say(unsteady, vec![one("d")]), [None]);
-    assert_eq!(running.updated_at("d"), 2_000);
+    assert_eq!(running.updated_at("d"), 2_001);
     let meta = running.meta();
     assert_eq!(
         (meta.message_timestamp_micros, meta.time_micros),
-        (1_500, 2_000),
+        (1_500, 2_001),
         "the message is known by its own"
     );
     assert_eq!(running.shard.read(Purpose::Read).applied.timestamp, at(1_500));
@@ -74,6 +74,19 @@ fn time_does_not_run_backwards_within_a_batch_or_over_a_restart() {
     // Who came first leads, whatever the clocks said.
     let places: Vec<String> = running.board("b").into_iter().map(|(id, _)| id).collect();
     assert_eq!(places, ["a", "b", "c", "d", "e"]);
+}
+
+/// One message that is stamped far ahead does not make ties of all later ones.
+#[test]
+fn ties_keep_the_order_of_the_log_while_the_clock_is_behind() {
+    let running = Running::new(true);
+    let glitch = |sequence: u64| at(if sequence == 1 { 2_208_988_800_000_000 } else { 1_000 });
+    assert_eq!(running.say(glitch, vec![one("glitch"), one("zoe")]), [None; 2]);
+    assert_eq!(running.say(glitch, vec![one("mia")]), [None]);
+    assert_eq!(running.say(glitch, vec![one("ann")]), [None]);
+    let places: Vec<String> = running.board("b").into_iter().map(|(id, _)| id).collect();
+    assert_eq!(places, ["glitch", "zoe", "mia", "ann"]);
+    assert_eq!(running.updated_at("ann"), 2_208_988_800_000_003);
 }
 
 #[test]

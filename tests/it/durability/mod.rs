@@ -8,11 +8,14 @@
 //! - [`damage`]: a damaged data directory gives correct ranks, or is refused and left unchanged; no start
 //!   hangs
 //! - [`full_disk`]: writes are refused, reads are answered, nothing answered is lost, and the shard recovers
+//! - [`moved_directory`]: a data directory that is moved or deleted under a service is noticed, and no other
+//!   directory is written to
 //! - [`two_processes`]: a data directory belongs to one process at a time
 
 mod crash;
 mod damage;
 mod full_disk;
+mod moved_directory;
 mod nats_cluster;
 mod nats_crash;
 mod nats_failed_commit;

@@ -3,6 +3,7 @@
 use std::thread;
 
 use serde_json::{Value, json};
+use ureq::http::Method;
 
 use crate::support::client::{Client, count_of, entry_path};
 use crate::support::command::command;
@@ -257,4 +258,41 @@ fn a_tokens_limit_of_boards_holds_with_nats() {
     assert_eq!(names, [&json!("eu-1"), &json!("eu-2")]);
     wait_until("the entry is there", || client.get(&entry_path("eu-2", "m")).0 == 200);
     assert!(service.terminate().success());
+}
+
+/// Someone who may publish into the boards' stream stores records with numbers that leave none for later ones.
+#[test]
+fn record_with_a_forged_number_does_not_spoil_its_board() {
+    let nats = Nats::start();
+    let mut node = Node::with_nats(&nats).start();
+    let client = node.client();
+    let (status, answer) = client.put("/v1/boards/held", &json!({}));
+    assert_eq!(status, 201, "{answer}");
+    let definition = nats.message("RANKTREE_BOARDS", 1)["definition"].clone();
+    assert!(definition.is_object(), "{definition}");
+    let forged = [
+        json!({ "number": u64::MAX, "definition": definition }),
+        json!({ "number": -1, "definition": definition }),
+        json!({ "incarnation": u64::MAX, "number": u64::MAX }),
+    ];
+    for record in &forged {
+        for board in ["held", "big"] {
+            nats.publish(&format!("ranktree.boards.{board}"), record.to_string());
+        }
+    }
+    for round in 0..2 {
+        for board in ["held", "big"] {
+            let path = format!("/v1/boards/{board}");
+            let member = format!("{}?wait=applied", entry_path(board, "m"));
+            let (status, answer) = client.put(&path, &json!({}));
+            assert!(matches!(status, 200 | 201), "{board}, {round}: {answer}");
+            let (status, answer) = client.put(&member, &json!({ "score": 1 }));
+            assert_eq!(status, 200, "{board}, {round}: {answer}");
+            let (status, answer) = client.send(Method::DELETE, &path, None).expect("the service is there");
+            assert_eq!(status, 200, "{board}, {round}: {answer}");
+        }
+    }
+    assert_eq!(parked(&client), 0);
+    assert!(node.terminate().success());
+    node.verify();
 }

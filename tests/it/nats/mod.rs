@@ -6,6 +6,7 @@
 //! - [`accept_gap`]: a stream that does not continue what was applied is applied if the operator accepts it
 //! - [`retention`]: the messages that are kept in a stream are bounded, and room is made before it is full
 //! - [`full`]: a full stream's status says what holds its messages and what makes room
+//! - [`changed_streams`]: a stream that someone changes or deletes while a node runs
 //! - [`peers`]: nodes on the same streams know of each other, and purge nothing that another one needs
 //! - [`copies`]: a node that its stream cannot fill gets copies of its shards from another one
 //! - [`own`]: nodes that own some of the shards write to all, and decide boards for all
@@ -36,6 +37,7 @@ mod boards;
 mod boards_lost;
 mod boards_many;
 mod catch_up;
+mod changed_streams;
 mod control;
 mod copies;
 mod credentials;

@@ -5,6 +5,7 @@
 //! - [`deployment`]: the container files name what exists, pinned and confined
 //! - [`compose`]: what the compose file starts works together, and asks everybody for a token or a password
 //! - [`secrets`]: passwords in arguments, files that hold secrets, and the data are kept from others
+//! - [`shutdown`]: a service ends on a signal, even if a file of credentials keeps its readers waiting
 //! - [`snapshots`]: a snapshot of a node under load is restored to exactly what it states
 //! - [`snapshots_refused`]: half and damaged snapshots are refused, and nothing else is touched
 //! - [`snapshots_killed`]: kill -9 of the client, of the service and of restore leaves nothing half
@@ -16,6 +17,7 @@ mod deployment;
 mod metrics;
 mod open_files;
 mod secrets;
+mod shutdown;
 mod snapshots;
 mod snapshots_killed;
 mod snapshots_refused;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::operations::snapshots::fill;
 use crate::support::files::copy_folder;
 use crate::support::node::Node;
-use crate::support::snapshots::{content, files_of, manifest, restore, served, snapshot, text};
+use crate::support::snapshots::{content, files_of, manifest, restore, run, served, snapshot, text};
 
 const BOARD: &str = "arena";
 
@@ -166,5 +166,30 @@ fn data_directories_in_use_or_not_empty_are_refused() {
         if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.expect("it is there");
     }
     let (code, said) = restore(&path("copy"), &path("other"), &[]);
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// A restore from the data directory into itself would move the snapshot aside and use it up.
+#[test]
+fn snapshots_inside_of_a_data_directory_are_neither_taken_nor_restored() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| folder.path().join(name);
+    let mut node = Node::at(path("data")).shards(2).start();
+    fill(&node.client(), 1_000);
+    snapshot(&node, &path("copy"));
+    for inside in ["data/copy", "data/shard-000/copy"] {
+        let (code, said) = run(&["snapshot", "--url", node.base(), "--to", text(&path(inside))]);
+        assert!(code == Some(2) && said.contains("holds a service's data"), "{said}");
+        assert!(!path(inside).exists());
+    }
+    assert!(node.terminate().success());
+    std::os::unix::fs::symlink(path("copy"), path("link")).expect("it can be made");
+    let before = files_of(&path("copy"));
+    for data in ["copy", "copy/", "link", "copy/data", ""] {
+        let (code, said) = restore(&path("copy"), &path(data), &["--replace"]);
+        assert!(code == Some(2) && said.contains("would use the snapshot up"), "{data}: {said}");
+        assert_eq!(files_of(&path("copy")), before, "{data}");
+    }
+    let (code, said) = restore(&path("copy"), &path("data"), &["--replace"]);
     assert_eq!(code, Some(0), "{said}");
 }

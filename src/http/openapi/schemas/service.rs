@@ -61,7 +61,7 @@ pub fn schemas() -> Value {
             "How full a shard's stream is, as it was read a second ago or less. The bytes of the parts are estimates.",
             json!({
                 "level": {"enum": levels, "description": "`nearly_full` from seven eighths on; `full`: publishers are refused."},
-                "reason": {"type": ["string", "null"], "description": "What holds the stream's messages, and what to do; `null` if it is `roomy`."},
+                "reason": {"type": ["string", "null"], "description": "What is wrong with the settings of the stream, or that there is no stream of rejects; otherwise what holds the stream's messages. And what to do. `null` if nothing is wrong and it is `roomy`."},
                 "held_for": {"type": ["string", "null"], "description": "Which other node messages are held for, or why that is unknown; `null` if none are."},
                 "bytes": count("Bytes in the stream."),
                 "bytes_max": limit("Bytes that the stream may hold; `null`: no limit."),
@@ -81,7 +81,7 @@ pub fn schemas() -> Value {
             json!({
                 "version": {"type": "string"},
                 "ready": {"type": "boolean", "description": "Every shard that the node owns is live, and its lag is under the limit; after the lag has exceeded the limit, it must fall below half of it."},
-                "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly full, or files of a shard are damaged; its `stream` or `damage` says why."},
+                "degraded": {"type": "boolean", "description": "A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard are damaged, or its time is far ahead of the node's clock; its `stream` or `damage`, or `/readyz`, says why."},
                 "node": {"type": "string", "description": "The name of this node."},
                 "nodes": array(component("KnownNode")),
                 "shards": array(component("Shard"))

@@ -9,6 +9,9 @@ use crate::queue::nats::boards::decision::{Decision, Record};
 use crate::queue::nats::definition_json::DefinitionJson;
 use crate::state::{Incarnation, RecordNumber};
 
+/// Above every number that nodes reach: a number is at most as high as its record's sequence, or one above the
+/// highest before it. A higher one would leave none for the records after it.
+const NUMBER_MAX: u64 = 1 << 53;
 /// The highest format that this version reads.
 const FORMAT: u32 = 1;
 
@@ -77,12 +80,20 @@ impl RecordJson {
     }
 }
 
-/// Whether no node wrote this message: every record has an incarnation or a definition. A server sends an
-/// acknowledgement to any subject that a publisher names, whether that publisher may publish there or not. So
-/// a stranger can have an acknowledgement stored here, and it must not be read as a drop.
+/// Whether no node wrote this message: every record has an incarnation or a definition, and its numbers are
+/// numbers that nodes reach. A server sends an acknowledgement to any subject that a publisher names, whether
+/// that publisher may publish there or not. So a stranger can have an acknowledgement stored here, and it must
+/// not be read as a drop.
 pub fn is_foreign(body: &[u8]) -> bool {
     let json = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
+    // What a later version writes is not judged here.
+    let format = json.get("format").and_then(serde_json::Value::as_u64);
+    let is_later = format.is_some_and(|format| format > u64::from(FORMAT));
+    let is_forged = |name: &str| {
+        json.get(name).is_some_and(|number| number.as_u64().is_none_or(|number| number > NUMBER_MAX))
+    };
     json.get("incarnation").or(json.get("definition")).is_none()
+        || !is_later && (is_forged("incarnation") || is_forged("number"))
 }
 
 #[cfg(test)]
@@ -117,6 +128,14 @@ mod tests {
             assert!(!is_foreign(later.as_bytes()));
         }
         assert!(is_foreign(br#"{"stream":"S","seq":3}"#) && is_foreign(b"x"));
+        for forged in [
+            r#"{"number":18446744073709551615,"definition":{}}"#,
+            r#"{"incarnation":9007199254740993}"#,
+            r#"{"incarnation":-1,"number":5}"#,
+            r#"{"incarnation":7,"number":"8"}"#,
+        ] {
+            assert!(is_foreign(forged.as_bytes()), "{forged}");
+        }
         assert!(!is_foreign(&RecordJson::of(&Decision::dropped(Incarnation(1)), RecordNumber(2)).encode()));
     }
 }

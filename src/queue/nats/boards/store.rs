@@ -45,8 +45,13 @@ impl BoardsStream {
             }
             Ok(message) => {
                 let last = RecordJson::read(message.sequence, &message.payload);
-                let last =
-                    last.ok_or_else(|| unavailable(&format!("the record of {name} in it cannot be read; a newer version of ranktree may have written it, so upgrade this node")))?;
+                let sequence = message.sequence;
+                let last = last.ok_or_else(|| {
+                    unavailable(&format!(
+                        "the record of {name} in it, message {sequence}, cannot be read: if a newer version of \
+                         ranktree wrote it, upgrade this node; if not, delete that message (nats stream rmm)"
+                    ))
+                })?;
                 // The next record of this board gets a higher number.
                 self.registry.observe_number(last.number);
                 Ok(Some(last))

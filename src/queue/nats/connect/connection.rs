@@ -3,7 +3,9 @@
 //!
 //! Knows: why the last attempt failed, and which errors the server reported lately, in words for an operator.
 
+use std::collections::VecDeque;
 use std::fmt::{Display, Write as _};
+use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -33,6 +35,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const SWITCH_SERVER_AFTER: Duration = Duration::from_secs(8);
 /// Failures to reconnect are logged at most this often.
 const LOG_INTERVAL: Duration = Duration::from_secs(30);
+/// Reasons that are remembered as logged.
+const LOGGED_MAX: usize = 32;
 /// For how long an error that the server reported explains failed requests. A request that the server denied
 /// has no answer, and times out after [`REQUEST_TIMEOUT`]; the error that the server reported meanwhile is
 /// the reason.
@@ -57,6 +61,8 @@ struct Problems {
     failure: Option<String>,
     failure_logged: Option<Instant>,
     no_jetstream_logged: Option<Instant>,
+    /// Reasons that were logged lately: where, which, and when.
+    logged: VecDeque<(&'static Location<'static>, String, Instant)>,
     /// The last error that the server reported, and when. Usually it is a missing permission.
     server_error: Option<(Instant, String)>,
 }
@@ -208,11 +214,22 @@ impl Connection {
         }
     }
 
-    /// Whether to log a reason that [`Connection::explain`] gave. A reason that all requests share is logged
-    /// once in a while.
+    /// Whether to log a reason that [`Connection::explain`] gave. Requests are tried again all the time, so the
+    /// same reason is logged once in a while from the same place. One that all requests share is logged once in
+    /// a while altogether.
     #[must_use]
+    #[track_caller]
     pub fn should_log(&self, reason: &str) -> bool {
         if reason != NO_JETSTREAM {
+            let (place, logged) = (Location::caller(), &mut self.problems.lock().logged);
+            logged.retain(|(_, _, when)| when.elapsed() < LOG_INTERVAL);
+            if logged.iter().any(|(at, said, _)| *at == place && said == reason) {
+                return false;
+            }
+            if logged.len() >= LOGGED_MAX {
+                logged.pop_front();
+            }
+            logged.push_back((place, reason.to_owned(), Instant::now()));
             return true;
         }
         let said = &mut self.problems.lock().no_jetstream_logged;

@@ -83,7 +83,7 @@ impl StreamPublisher {
     /// that before it sends the next one.
     fn push(&self, request: PublishRequest) -> Result<(), NotPublished> {
         let is_too_large = request.bytes() + HEADERS_BYTES_MAX > self.inner.connection.client.max_payload();
-        let may_go = self.check_connection().and(if is_too_large { Err(too_large()) } else { Ok(()) });
+        let may_go = self.check_queue().and(if is_too_large { Err(too_large()) } else { Ok(()) });
         if let Err(why) = may_go {
             batcher::refuse(vec![request], &why);
             return Err(why);
@@ -198,18 +198,22 @@ impl StreamPublisher {
     }
 
     async fn send(&self, subject: &str, message: PublishMessage) -> Result<PublishAckFuture, NotPublished> {
-        self.check_connection()?;
+        self.check_queue()?;
         let sent = self.inner.connection.context.send_publish(subject.to_owned(), message).await;
         sent.map_err(|error| refused(&error, &self.inner.health))
     }
 
+    /// Whether messages may go into the stream.
+    ///
     /// Without a connection the NATS client would keep a message and send it some time later, when its client
     /// no longer waits.
-    fn check_connection(&self) -> Result<(), NotPublished> {
-        if self.inner.connection.is_up() {
-            Ok(())
-        } else {
-            Err(NotPublished::Unavailable("NATS cannot be reached".to_owned()))
+    fn check_queue(&self) -> Result<(), NotPublished> {
+        if !self.inner.connection.is_up() {
+            return Err(NotPublished::Unavailable("NATS cannot be reached".to_owned()));
+        }
+        match self.inner.health.queue_room().as_ref().and_then(|room| room.fault.as_ref()) {
+            Some(fault) if fault.refuses_writes => Err(NotPublished::Unavailable(fault.what.clone())),
+            Some(_) | None => Ok(()),
         }
     }
 }

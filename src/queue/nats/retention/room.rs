@@ -93,6 +93,7 @@ pub fn room_of(
         held,
         held_for: None,
         reason: String::new(),
+        fault: None,
     };
     let is_held = room.held.iter().any(|part| part.by == RetainedBy::Nodes && part.messages > 0);
     room.held_for = purging.holder.filter(|_| is_held).map(str::to_owned);

@@ -18,7 +18,7 @@ use crate::queue::nats::peers::floors::{FloorsOfOthers, PurgedStream};
 use crate::queue::nats::retention::policy::{Purge, Retention, StreamSnapshot};
 use crate::queue::nats::retention::room;
 use crate::queue::nats::shard::NatsShard;
-use crate::writer::{QueueLevel, QueueRoom};
+use crate::writer::{QueueFault, QueueLevel, QueueRoom};
 
 /// How often a stream is looked at, unless it grows quickly.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -48,6 +48,9 @@ struct Report {
     beyond_logged: Option<Instant>,
     /// Since when it has been unknown what other nodes need, and when that was logged.
     unknown: Option<(Instant, Option<Instant>)>,
+    misconfigured: Gauge,
+    /// When it was last logged that the stream is not configured as it must be, and what was said.
+    fault_logged: Option<(Instant, QueueFault)>,
 }
 
 impl Report {
@@ -65,6 +68,8 @@ impl Report {
             is_full: false,
             beyond_logged: None,
             unknown: None,
+            misconfigured: gauge!(names::STREAM_MISCONFIGURED, &label()),
+            fault_logged: None,
         }
     }
 
@@ -82,6 +87,23 @@ impl Report {
         } else if !is_full && self.is_full {
             tracing::info!(shard = %stream.shard, bytes = room.bytes, "the stream has room again");
             self.is_full = false;
+        }
+    }
+
+    /// Logs that the stream's settings were changed, and that they are as they must be again.
+    fn note_fault(&mut self, stream: &ShardStream, fault: Option<&QueueFault>) {
+        self.misconfigured.set(if fault.is_some() { 1.0 } else { 0.0 });
+        match (fault, &self.fault_logged) {
+            (Some(fault), Some((when, said))) if said == fault && when.elapsed() < LOG_INTERVAL => {}
+            (Some(fault), _) => {
+                tracing::error!(shard = %stream.shard, fault = fault.what, "the stream of jobs cannot be relied on");
+                self.fault_logged = Some((Instant::now(), fault.clone()));
+            }
+            (None, Some(_)) => {
+                tracing::info!(shard = %stream.shard, "the stream of jobs is configured as it must be again");
+                self.fault_logged = None;
+            }
+            (None, None) => {}
         }
     }
 
@@ -141,6 +163,8 @@ struct RetentionState {
     floors: FloorsOfOthers,
     /// Why the last attempt to purge it failed.
     failure: Option<String>,
+    /// What is wrong with its settings.
+    fault: Option<QueueFault>,
 }
 
 impl JetStream {
@@ -149,7 +173,8 @@ impl JetStream {
         let stream = &shard.stream;
         let (retention, report) = (Retention::default(), Report::new(stream));
         let floors = FloorsOfOthers::NONE;
-        let mut state = RetentionState { retention, session: None, report, floors, failure: None };
+        let (session, failure, fault) = (None, None, None);
+        let mut state = RetentionState { retention, session, report, floors, failure, fault };
         let mut pause = CHECK_INTERVAL;
         loop {
             stream.growth.wait(pause).await;
@@ -179,6 +204,8 @@ impl JetStream {
         let confirmed = shared.sessions.confirmed();
         let mut stream = self.managing.stream(&name).await.map_err(|error| error.to_string())?;
         let mut snapshot = snapshot_of(stream.cached_info());
+        state.fault = self.jobs_fault(&stream.cached_info().config, shard.id);
+        state.report.note_fault(shared, state.fault.as_ref());
         state.report.messages.set(figure(snapshot.messages));
         state.report.bytes.set(figure(snapshot.bytes));
         state.report.bytes_max.set(figure(snapshot.bytes_max));
@@ -270,9 +297,10 @@ impl JetStream {
         };
         // If the stream is not known to be the shard's, all messages are taken to be of one size.
         let average = snapshot.bytes.checked_div(snapshot.messages).unwrap_or(0);
-        let room = room::room_of(snapshot, progress, purging, |after, up_to| {
+        let mut room = room::room_of(snapshot, progress, purging, |after, up_to| {
             if is_known { state.retention.bytes_between(after, up_to) } else { average * (up_to - after) }
         });
+        room.fault = state.fault.clone().or_else(|| self.rejects_fault.get());
         state.report.note_room(shared, &room);
         shared.health.set_queue_room(room);
     }

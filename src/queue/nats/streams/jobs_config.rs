@@ -128,6 +128,16 @@ pub fn jobs_mismatches(found: &Config, names: &Names, shard: ShardId, shards: u1
     wrong.into_texts()
 }
 
+/// Whether the stream may drop messages that were stored, or acknowledge what it did not store.
+pub fn may_lose_messages(found: &Config) -> bool {
+    found.discard != DiscardPolicy::New
+        || !found.max_age.is_zero()
+        || found.max_messages_per_subject > 0
+        || found.retention != RetentionPolicy::Limits
+        || found.no_ack
+        || found.persist_mode.is_some_and(|mode| mode != PersistenceMode::Default)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +171,17 @@ mod tests {
             Config { allow_message_counter: true, ..good() },
             Config { persist_mode: Some(PersistenceMode::Async), ..good() },
         ] {
+            assert_eq!(wrong(&bad).len(), 1, "{bad:?}");
+        }
+        assert!(!may_lose_messages(&good()));
+        assert!(!may_lose_messages(&Config { max_message_size: 64 << 10, allow_rollup: true, ..good() }));
+        for bad in [
+            Config { discard: DiscardPolicy::Old, ..good() },
+            Config { max_age: std::time::Duration::from_secs(1), ..good() },
+            Config { max_messages_per_subject: 3, ..good() },
+            Config { no_ack: true, ..good() },
+        ] {
+            assert!(may_lose_messages(&bad), "{bad:?}");
             assert_eq!(wrong(&bad).len(), 1, "{bad:?}");
         }
         assert_eq!(wrong(&Config { metadata: std::collections::HashMap::new(), ..good() }).len(), 4);

@@ -7,4 +7,6 @@ pub mod jobs_config;
 pub mod mismatches;
 pub mod prepared;
 pub mod rejects_config;
+pub mod rejects_fault;
 pub mod set_up;
+pub mod watch;

@@ -1,0 +1,112 @@
+//! The times of the embedded queue's messages: always later than the one before, so that ties keep the order of
+//! arrival, and not led far astray by a clock that is wrong for a moment.
+//!
+//! Knows: a time, once given, binds all later ones, over restarts too. So a clock that leaps forward is believed
+//! only once it has stayed there. Until then times go on from where the clock was, by the system's steady clock.
+
+use std::time::{Duration, Instant};
+
+use crate::types::Timestamp;
+
+/// A clock that is further ahead than this of where it should be has leapt.
+const LEAP: Duration = Duration::from_secs(5 * 60);
+/// How long it must have stayed there. After a suspended machine goes on, times are behind for so long.
+const BELIEVED_AFTER: Duration = Duration::from_secs(60);
+
+/// Gives messages their times.
+pub struct MessageClock {
+    /// The last time that was given.
+    last: Timestamp,
+    /// What the clock said when it was believed last, and when that was.
+    believed: (Timestamp, Instant),
+    leapt_at: Option<Instant>,
+}
+
+impl MessageClock {
+    pub fn new() -> Self {
+        Self { last: Timestamp::default(), believed: (now(), Instant::now()), leapt_at: None }
+    }
+
+    /// Times go on after that of the last message.
+    pub fn resume(&mut self, last: Timestamp) {
+        self.last = last;
+    }
+
+    /// The time of the next message.
+    pub fn next(&mut self) -> Timestamp {
+        let read = self.read(now(), Instant::now());
+        self.last = read.max(self.last.next());
+        self.last
+    }
+
+    /// # Arguments
+    /// `says`: what the clock says. `steady`: the steady clock.
+    fn read(&mut self, says: Timestamp, steady: Instant) -> Timestamp {
+        let (before, at) = self.believed;
+        let expected = before.plus(steady.saturating_duration_since(at));
+        if says <= expected.plus(LEAP) {
+            if self.leapt_at.take().is_some() {
+                tracing::warn!("the clock is back where it was");
+            }
+            self.believed = (says, steady);
+            return says;
+        }
+        let since = *self.leapt_at.get_or_insert_with(|| {
+            tracing::warn!(
+                clock = %says, expected = %expected,
+                "the clock has leapt forward; it is believed if it stays there for {} seconds",
+                BELIEVED_AFTER.as_secs()
+            );
+            steady
+        });
+        if steady.saturating_duration_since(since) < BELIEVED_AFTER {
+            return expected;
+        }
+        tracing::warn!(clock = %says, "the clock has stayed where it leapt to, and is believed");
+        (self.believed, self.leapt_at) = ((says, steady), None);
+        says
+    }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_micros(seconds * 1_000_000).expect("in range")
+    }
+
+    #[test]
+    fn leap_of_the_clock_is_believed_only_if_it_lasts() {
+        let begin = Instant::now();
+        let mut clock = MessageClock { last: at(0), believed: (at(1_000), begin), leapt_at: None };
+        let mut read = |says: i64, after: u64| clock.read(at(says), begin + Duration::from_secs(after));
+        assert_eq!(read(1_001, 1), at(1_001));
+        // One wrong reading: the time goes on steadily.
+        assert_eq!(read(2_000_000_000, 2), at(1_002));
+        assert_eq!(read(1_003, 3), at(1_003));
+        // Small leaps, and any number backwards, are followed.
+        assert_eq!(read(1_300, 4), at(1_300));
+        assert_eq!(read(900, 5), at(900));
+        // It leaps and stays.
+        assert_eq!(read(90_000, 10), at(905));
+        assert_eq!(read(90_059, 69), at(964));
+        assert_eq!(read(90_060, 70), at(90_060));
+        assert_eq!(read(90_061, 71), at(90_061));
+    }
+
+    #[test]
+    fn times_rise_strictly_even_after_a_time_far_ahead() {
+        let mut clock = MessageClock::new();
+        let mut given: Vec<Timestamp> = (0..100).map(|_| clock.next()).collect();
+        clock.resume(at(5_000_000_000));
+        given.extend((0..100).map(|_| clock.next()));
+        assert!(given.is_sorted_by(|a, b| a < b), "{given:?}");
+        clock.resume(Timestamp::MAX);
+        assert_eq!(clock.next(), Timestamp::MAX, "there is none later");
+    }
+}
