@@ -13,7 +13,7 @@ use ranktree::job::Job;
 use ranktree::query::{Node, ShardHandle};
 use ranktree::state::{Applied, Incarnation, LogHashes, RecordNumber, TrimPoint};
 use ranktree::state_lock::{HoldObserver, Purpose, StateLock};
-use ranktree::storage::{StorageResources, Store, StoreSlot, TreesFrom, recover};
+use ranktree::storage::{Reopened, StorageResources, Store, StoreSlot, TreesFrom, recover};
 use ranktree::types::{BoardName, MemberId, Sequence, ShardId, Timestamp};
 use ranktree::writer::{
     BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, Fetched, Gauges, Health, JobSource, Message,
@@ -57,8 +57,8 @@ impl Running {
     pub fn open(folder: &Path, holds: &Arc<HoldTimes>) -> Self {
         let (id, directory) = (ShardId(0), folder.join("shard-000"));
         let resources = StorageResources::new(64 << 20, 1);
-        let open = move || Store::open(&directory, id, 1, &resources);
-        let store = open().expect("the store opens");
+        let open = move |_| Store::open(&directory, id, 1, &resources);
+        let store = open(Reopened::Same).expect("the store opens");
         let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the store is whole");
         let registry = Arc::new(Registry::new(true));
         registry.register_boards_of(&recovered.shard);

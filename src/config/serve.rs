@@ -96,6 +96,14 @@ impl ServeConfig {
             return Err(ConfigError::Shards(wrong));
         }
         let own = own.as_deref().map(ShardSet::parse).transpose().map_err(ConfigError::Own)?;
+        let beyond = accept_gap
+            .iter()
+            .filter_map(|shard| Some((shard, shards?)))
+            .find(|(shard, shards)| *shard >= shards);
+        if let Some((shard, shards)) = beyond {
+            return Err(ConfigError::AcceptGapShard(*shard, shards));
+        }
+        let accepts_gap = !accept_gap.is_empty();
         let nats = nats.resolve(accept_gap, accept_diverged)?;
         if let Some(own) = &own {
             if nats.is_none() {
@@ -109,11 +117,6 @@ impl ServeConfig {
         if storage.cache_mib > CACHE_MIB_MAX {
             return Err(ConfigError::Cache { got: storage.cache_mib, max: CACHE_MIB_MAX });
         }
-        if let Some(shard) = accept_gap.iter().find(|shard| **shard >= shards) {
-            return Err(ConfigError::AcceptGapShard(*shard, shards));
-        }
-        let accepts_gap = !accept_gap.is_empty();
-        let nats = nats.resolve(accept_gap)?;
         if accepts_gap && nats.is_none() {
             return Err(ConfigError::AcceptGapWithoutNats);
         }

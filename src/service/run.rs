@@ -17,7 +17,7 @@ use crate::credential_files::CredentialFiles;
 use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
 use crate::query::{LocalShards, Node, ShardClient, ShardHandle};
 use crate::queue::publisher::Publisher;
-use crate::queue::{Publishers, embedded};
+use crate::queue::{Publishers, ThisNode, embedded};
 use crate::service::nats::{NatsStreams, Questions};
 use crate::service::nats_writing::stop_first;
 use crate::service::opening::{OpenedShard, close_refused, load_shards};
@@ -54,12 +54,7 @@ pub async fn run(
     let mut credentials = CredentialFiles::load(&config.http)?;
     let mut shutdown = Box::pin(shutdown);
     let Some(layout) = layout::decide(config, &mut shutdown).await? else { return Ok(()) };
-    let staged = if config.nats.is_some() {
-        StagedCopies::open(&config.data_dir).map(Some)
-    } else {
-        StagedCopies::complete(&config.data_dir).map(|()| None)
-    };
-    let staged = staged.map_err(ServiceError::DataDirectory)?;
+    let staged = staged_copies(config)?;
     let Some(opened) = load_shards(config, &layout, &mut shutdown).await? else { return Ok(()) };
     let registry = boards_of(&opened, config.auto_create);
     let common = Common::new(config, layout.shards, &registry);
@@ -67,22 +62,7 @@ pub async fn run(
     let mut shards = Vec::with_capacity(opened.len());
     let mut publishers = BTreeMap::new();
     let this = this_node::describe(config, listener.local_addr()?)?;
-    let mut streams = match &config.nats {
-        Some(settings) => {
-            let (settings, this, auto_create) = (settings.clone(), this.clone(), config.auto_create);
-            let data_dir = &config.data_dir;
-            let streams =
-                NatsStreams::open(settings, &layout, auto_create, this, data_dir, &opened, &registry).await;
-            match streams {
-                Ok(streams) => Some(streams),
-                Err(error) => {
-                    close_refused(opened, config);
-                    return Err(error);
-                }
-            }
-        }
-        None => None,
-    };
+    let (mut streams, opened) = open_streams(config, &layout, &this, opened, &registry).await?;
     let peers = streams.as_ref().map(NatsStreams::peers);
     let writing = match &streams {
         Some(streams) => Some(streams.open_writes().await?),
@@ -166,6 +146,38 @@ pub async fn run(
     publishers.close().await;
     join_writers(threads).await?;
     Ok(served?)
+}
+
+/// Where copies of other nodes' shards are put together; `None` without NATS. Completes what a crash
+/// interrupted.
+fn staged_copies(config: &ServeConfig) -> Result<Option<StagedCopies>, ServiceError> {
+    let staged = if config.nats.is_some() {
+        StagedCopies::open(&config.data_dir).map(Some)
+    } else {
+        StagedCopies::complete(&config.data_dir).map(|()| None)
+    };
+    staged.map_err(ServiceError::DataDirectory)
+}
+
+/// The streams of the shards, if there is NATS. If they are refused, the data directory is left as it was.
+async fn open_streams(
+    config: &ServeConfig,
+    layout: &DataLayout,
+    this: &ThisNode,
+    opened: Vec<OpenedShard>,
+    registry: &Registry,
+) -> Result<(Option<NatsStreams>, Vec<OpenedShard>), ServiceError> {
+    let Some(settings) = &config.nats else { return Ok((None, opened)) };
+    let (settings, this, data_dir) = (settings.clone(), this.clone(), &config.data_dir);
+    let streams =
+        NatsStreams::open(settings, layout, config.auto_create, this, data_dir, &opened, registry).await;
+    match streams {
+        Ok(streams) => Ok((Some(streams), opened)),
+        Err(error) => {
+            close_refused(opened, config);
+            Err(error)
+        }
+    }
 }
 
 /// The boards that shards have, without those that some of them have dropped.

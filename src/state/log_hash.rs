@@ -191,9 +191,9 @@ fn segment_of(sequence: Sequence) -> Option<u64> {
 /// Fewer than 16 bytes as two words, which overlap. Of one length, no two strings have the same words.
 #[inline]
 fn ends(bytes: &[u8]) -> (u64, u64) {
-    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
         (u64::from_le_bytes(*first), u64::from_le_bytes(*last))
-    } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+    } else if let (Some(first), Some(last)) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
         (u64::from(u32::from_le_bytes(*first)), u64::from(u32::from_le_bytes(*last)))
     } else if let [first, .., last] = bytes {
         let middle = bytes.get(1).map_or(0, |middle| u64::from(*middle));

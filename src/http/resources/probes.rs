@@ -41,9 +41,10 @@ fn readiness(api: &Api) -> String {
     let why = |reason: &str| {
         if api.access.is_some() { "GET /v1/status says why".to_owned() } else { reason.to_owned() }
     };
-    let low_on_room = shards_with_troubled_queues(api).map(|(shard, room)| match &room.fault {
-        Some(fault) => format!("shard {shard}: something is wrong with its streams: {}\n", why(&fault.what)),
-        None => {
+    let low_on_room = shards_with_troubled_queues(api).map(|(shard, room)| {
+        if let Some(fault) = &room.fault {
+            format!("shard {shard}: something is wrong with its streams: {}\n", why(&fault.what))
+        } else {
             let level = room.level.name().replace('_', " ");
             format!("shard {shard}: its stream is {level}: {}\n", why(&room.reason))
         }

@@ -70,13 +70,13 @@ pub fn disturb(
         KillServer => {
             world.cluster.kill9(victim);
             away();
-            let streams = world.streams();
+            let streams = World::streams();
             world.cluster.restart(victim, &streams);
         }
         FreezeServer => {
             world.cluster.freeze(victim);
             away();
-            let streams = world.streams();
+            let streams = World::streams();
             world.cluster.thaw(victim, &streams);
         }
     }

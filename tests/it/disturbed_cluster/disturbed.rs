@@ -41,7 +41,7 @@ fn run(goes_on: impl Fn(usize, Duration) -> bool) {
     let urls = world.cluster.urls();
     let recorder = Recorder::start(&urls);
     let (writes, answers) = (Writes::default(), Answers::default());
-    writes.begin(&urls);
+    Writes::begin(&urls);
     for node in &world.nodes {
         wait_applied(&node.client(), &recorder.last());
     }
@@ -64,7 +64,7 @@ fn run(goes_on: impl Fn(usize, Duration) -> bool) {
         }
         let mut rounds = 0;
         while goes_on(rounds, started.elapsed()) {
-            let (disturbance, victim) = (ALL[rounds % ALL.len()], random.below(3) as usize);
+            let (disturbance, victim) = (ALL[rounds % ALL.len()], random.index(3));
             println!("{:6.1} s: {disturbance:?} {victim}", started.elapsed().as_secs_f64());
             disturb(&mut world, disturbance, victim, bases, &mut random);
             world.wait_ready();
@@ -79,7 +79,7 @@ fn run(goes_on: impl Fn(usize, Duration) -> bool) {
 
 /// Looks whether all was right.
 fn finish(mut world: World, recorder: Recorder, writes: &Writes, answers: Answers) {
-    let streams = world.streams();
+    let streams = World::streams();
     let ends: Vec<u64> = streams
         .iter()
         .map(|stream| world.cluster.info(stream).expect("all servers are up").state.last_sequence)

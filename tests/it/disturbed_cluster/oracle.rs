@@ -149,7 +149,7 @@ fn check_life(shards: &[Vec<Entry>], answer: &Answer) -> Result<(), String> {
     all.sort();
     let body = &answer.body;
     let equal = |what: &str, found: &Value, expected: usize| {
-        if found.as_u64() == Some(expected as u64) {
+        if found.as_u64().is_some_and(|found| usize::try_from(found) == Ok(expected)) {
             Ok(())
         } else {
             Err(format!("{what} is {found} and has to be {expected}"))

@@ -66,8 +66,8 @@ pub fn read(
         let question = question(&mut random);
         // Sometimes not older than what is stored by now.
         let after = (random.below(8) == 0).then(|| {
-            let shard = random.below(u64::from(SHARDS)) as usize;
-            (shard, recorder.last()[shard] as usize)
+            let shard = random.index(usize::from(SHARDS));
+            (shard, recorder.recorded(shard))
         });
         let (method, mut path, body) = request(board, &question);
         if let Some((shard, sequence)) = after.filter(|(_, sequence)| *sequence > 0) {
@@ -107,19 +107,19 @@ pub fn read(
 }
 
 fn question(random: &mut Random) -> Question {
-    let any = |random: &mut Random| member(random.below(MEMBERS));
+    let any = |random: &mut Random| member(random.index(MEMBERS));
     match random.below(9) {
-        0 => Question::Rank(random.below(3_000) as i64),
+        0 => Question::Rank(random.score(3_000)),
         1 => Question::Member(any(random)),
         2 => Question::Around(any(random)),
         3 => Question::Top,
-        4 => Question::Positions(1 + random.below(MEMBERS) as usize),
+        4 => Question::Positions(1 + random.index(MEMBERS)),
         5 => Question::All,
         6 => {
-            let min = random.below(2_000) as i64;
-            Question::Count(min, min + random.below(500) as i64)
+            let min = random.score(2_000);
+            Question::Count(min, min + random.score(500))
         }
-        7 => Question::ScoreAt(1 + random.below(MEMBERS) as usize),
+        7 => Question::ScoreAt(1 + random.index(MEMBERS)),
         _ => Question::Lookup(
             (0..5).map(|_| any(random)).collect::<std::collections::BTreeSet<_>>().into_iter().collect(),
         ),

@@ -61,7 +61,12 @@ impl Recorder {
 
     /// The last sequence that was recorded of each shard.
     pub fn last(&self) -> Vec<u64> {
-        self.logs.iter().map(|log| log.lock().expect("no panic").len() as u64).collect()
+        (0..self.logs.len()).map(|shard| count(self.recorded(shard))).collect()
+    }
+
+    /// How many messages of a shard were recorded.
+    pub fn recorded(&self, shard: usize) -> usize {
+        self.logs[shard].lock().expect("no panic").len()
     }
 
     /// Ends, and gives what was recorded.
@@ -74,6 +79,10 @@ impl Recorder {
     }
 }
 
+fn count(length: usize) -> u64 {
+    u64::try_from(length).expect("it fits")
+}
+
 async fn follow(
     context: &Context,
     shard: u16,
@@ -81,7 +90,7 @@ async fn follow(
     should_end: &AtomicBool,
 ) -> Result<(), async_nats::Error> {
     let stream = context.get_stream(format!("RANKTREE_JOBS_{shard}")).await?;
-    let recorded = log.lock().expect("no panic").len() as u64;
+    let recorded = count(log.lock().expect("no panic").len());
     let config = OrderedConfig {
         deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: recorded + 1 },
         ..OrderedConfig::default()
@@ -94,10 +103,10 @@ async fn follow(
         let message = message?;
         let sequence = message.info()?.stream_sequence;
         let mut log = log.lock().expect("no panic");
-        if sequence <= log.len() as u64 {
+        if sequence <= count(log.len()) {
             continue;
         }
-        assert_eq!(sequence, log.len() as u64 + 1, "shard {shard} was purged before it was recorded");
+        assert_eq!(sequence, count(log.len()) + 1, "shard {shard} was purged before it was recorded");
         log.push(read(&message));
     }
     Ok(())

@@ -68,7 +68,7 @@ impl World {
 
     fn shorten_duplicate_windows(&self) {
         let config = |stream: &String| self.cluster.info(stream).expect("all servers are up").config;
-        let configs: Vec<Config> = self.streams().iter().map(config).collect();
+        let configs: Vec<Config> = Self::streams().iter().map(config).collect();
         Runtime::new().expect("a runtime").block_on(async {
             let context = jetstream::new(connect(&self.cluster.urls()).await);
             for config in configs {
@@ -78,7 +78,7 @@ impl World {
         });
     }
 
-    pub fn streams(&self) -> Vec<String> {
+    pub fn streams() -> Vec<String> {
         (0..SHARDS).map(|shard| format!("RANKTREE_JOBS_{shard}")).collect()
     }
 

@@ -14,12 +14,12 @@ use crate::disturbed_cluster::world::{ARENA, SEASON, SHARDS, client, definition}
 use crate::support::nats::Publisher;
 use crate::support::random::Random;
 
-pub const MEMBERS: u64 = 300;
+pub const MEMBERS: usize = 300;
 /// How long a publisher waits for an acknowledgement before it sends the same message again.
 const PATIENCE: Duration = Duration::from_millis(1_500);
 const PAUSE: Duration = Duration::from_millis(5);
 
-pub fn member(number: u64) -> String {
+pub fn member(number: usize) -> String {
     format!("p{number}")
 }
 
@@ -50,7 +50,7 @@ pub struct Writes {
 
 impl Writes {
     fn job(&self, board: &str, random: &mut Random) -> (u64, String, Value) {
-        let (id, member) = (self.ids.fetch_add(1, Ordering::SeqCst), member(random.below(MEMBERS)));
+        let (id, member) = (self.ids.fetch_add(1, Ordering::SeqCst), member(random.index(MEMBERS)));
         let job = json!({
             "board": board, "member": member, "score": 1 + random.below(20), "meta": { "id": id },
         });
@@ -64,7 +64,7 @@ impl Writes {
     }
 
     /// Everybody begins with a score, so that reads of members find them.
-    pub fn begin(&self, urls: &str) {
+    pub fn begin(urls: &str) {
         let publisher = Publisher::connect(urls);
         for number in 0..MEMBERS {
             let member = member(number);

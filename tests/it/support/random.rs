@@ -37,6 +37,17 @@ impl Random {
         self.next() % limit
     }
 
+    /// Below `limit`, to count or to index with.
+    pub fn index(&mut self, limit: usize) -> usize {
+        let below = self.below(u64::try_from(limit).expect("it is small"));
+        usize::try_from(below).expect("it is below a usize")
+    }
+
+    /// The same as a score.
+    pub fn score(&mut self, limit: u64) -> i64 {
+        i64::try_from(self.below(limit)).expect("it is small")
+    }
+
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         let index = usize::try_from(self.below(u64::try_from(from.len()).expect("a small slice")));
         from.get(index.expect("below a length")).expect("the slice is not empty")

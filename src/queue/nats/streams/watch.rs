@@ -71,7 +71,7 @@ impl JetStream {
                     }
                 }
                 None if logged.take().is_some() => {
-                    tracing::info!("the stream of rejects is as it should be again")
+                    tracing::info!("the stream of rejects is as it should be again");
                 }
                 None => {}
             }
