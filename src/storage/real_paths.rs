@@ -1,5 +1,5 @@
-//! The real paths of files that messages name by the number of an open file: RocksDB is given such a path of its
-//! directory, so that it keeps to that directory wherever it is moved.
+//! The real paths of files that messages name by the number of an open file: RocksDB is given such a path of
+//! its directory, so that it keeps to that directory wherever it is moved.
 
 use std::fmt::Display;
 

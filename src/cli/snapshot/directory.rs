@@ -134,8 +134,8 @@ fn check_free(place: &Path) -> Result<(), Failure> {
     }
 }
 
-/// Refuses a place inside a data directory, as far as that can be told: the service may be on another machine.
-/// A restore or an operator could take the snapshot away with the data.
+/// Refuses a place inside a data directory, as far as that can be told: the service may be on another
+/// machine. A restore or an operator could take the snapshot away with the data.
 fn check_outside_data(place: &Path) -> Result<(), Failure> {
     let place = std::path::absolute(place)?;
     let existing = place.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());

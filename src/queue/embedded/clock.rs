@@ -1,8 +1,9 @@
-//! The times of the embedded queue's messages: always later than the one before, so that ties keep the order of
-//! arrival, and not led far astray by a clock that is wrong for a moment.
+//! The times of the embedded queue's messages: always later than the one before, so that ties keep the order
+//! of arrival, and not led far astray by a clock that is wrong for a moment.
 //!
-//! Knows: a time, once given, binds all later ones, over restarts too. So a clock that leaps forward is believed
-//! only once it has stayed there. Until then times go on from where the clock was, by the system's steady clock.
+//! Knows: a time, once given, binds all later ones, over restarts too. So a clock that leaps forward is
+//! believed only once it has stayed there. Until then times go on from where the clock was, by the system's
+//! steady clock.
 
 use std::time::{Duration, Instant};
 

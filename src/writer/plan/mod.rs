@@ -201,8 +201,8 @@ impl Planner<'_> {
             let Some(message) = messages.next() else { break };
             applied =
                 Applied { sequence: message.sequence, timestamp: message.timestamp, hash: message.hash };
-            // A server's clock may be set back, or a new leader's clock may be behind. The effective time never
-            // decreases. It rises by the least, so that ties keep the order of the log.
+            // A server's clock may be set back, or a new leader's clock may be behind. The effective time
+            // never decreases. It rises by the least, so that ties keep the order of the log.
             batch.time = if message.timestamp < batch.time { batch.time.next() } else { message.timestamp };
             batch.begin_hashing(applied);
             batch.plan_message(message, applied);

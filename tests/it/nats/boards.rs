@@ -260,7 +260,8 @@ fn a_tokens_limit_of_boards_holds_with_nats() {
     assert!(service.terminate().success());
 }
 
-/// Someone who may publish into the boards' stream stores records with numbers that leave none for later ones.
+/// Someone who may publish into the boards' stream stores records with numbers that leave none for later
+/// ones.
 #[test]
 fn record_with_a_forged_number_does_not_spoil_its_board() {
     let nats = Nats::start();

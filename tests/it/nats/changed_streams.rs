@@ -1,5 +1,5 @@
-//! Someone changes or deletes a stream while a node runs: the node says so, publishes nothing into a stream that
-//! loses messages, and creates the stream of rejects again.
+//! Someone changes or deletes a stream while a node runs: the node says so, publishes nothing into a stream
+//! that loses messages, and creates the stream of rejects again.
 
 use std::time::Duration;
 

@@ -9,8 +9,8 @@ use crate::queue::nats::boards::decision::{Decision, Record};
 use crate::queue::nats::definition_json::DefinitionJson;
 use crate::state::{Incarnation, RecordNumber};
 
-/// Above every number that nodes reach: a number is at most as high as its record's sequence, or one above the
-/// highest before it. A higher one would leave none for the records after it.
+/// Above every number that nodes reach: a number is at most as high as its record's sequence, or one above
+/// the highest before it. A higher one would leave none for the records after it.
 const NUMBER_MAX: u64 = 1 << 53;
 /// The highest format that this version reads.
 const FORMAT: u32 = 1;
@@ -82,8 +82,8 @@ impl RecordJson {
 
 /// Whether no node wrote this message: every record has an incarnation or a definition, and its numbers are
 /// numbers that nodes reach. A server sends an acknowledgement to any subject that a publisher names, whether
-/// that publisher may publish there or not. So a stranger can have an acknowledgement stored here, and it must
-/// not be read as a drop.
+/// that publisher may publish there or not. So a stranger can have an acknowledgement stored here, and it
+/// must not be read as a drop.
 pub fn is_foreign(body: &[u8]) -> bool {
     let json = serde_json::from_slice::<serde_json::Value>(body).unwrap_or_default();
     // What a later version writes is not judged here.

@@ -214,9 +214,9 @@ impl Connection {
         }
     }
 
-    /// Whether to log a reason that [`Connection::explain`] gave. Requests are tried again all the time, so the
-    /// same reason is logged once in a while from the same place. One that all requests share is logged once in
-    /// a while altogether.
+    /// Whether to log a reason that [`Connection::explain`] gave. Requests are tried again all the time, so
+    /// the same reason is logged once in a while from the same place. One that all requests share is logged
+    /// once in a while altogether.
     #[must_use]
     #[track_caller]
     pub fn should_log(&self, reason: &str) -> bool {

@@ -1,8 +1,8 @@
-//! What has become of streams while the node runs: whether a stream of jobs is still configured as it must be,
-//! and whether there still is a stream of rejects.
+//! What has become of streams while the node runs: whether a stream of jobs is still configured as it must
+//! be, and whether there still is a stream of rejects.
 //!
-//! Knows: which changes may lose messages that were acknowledged. Must not know: how a stream of jobs is looked
-//! at (`retention::task`), or how rejects are published.
+//! Knows: which changes may lose messages that were acknowledged. Must not know: how a stream of jobs is
+//! looked at (`retention::task`), or how rejects are published.
 
 use std::time::{Duration, Instant};
 
@@ -26,7 +26,8 @@ const RECREATE_AFTER: Duration = Duration::from_secs(10);
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
 
 impl JetStream {
-    /// What is wrong with the settings of a shard's stream of jobs, which someone has changed since the start.
+    /// What is wrong with the settings of a shard's stream of jobs, which someone has changed since the
+    /// start.
     pub fn jobs_fault(&self, found: &Config, shard: ShardId) -> Option<QueueFault> {
         // Until then the set-up says what is wrong.
         if *self.prepared.borrow() != Prepared::Ready {
