@@ -84,8 +84,8 @@ impl BoardsStream {
         Ok(delivered)
     }
 
-    /// Waits until a decision is in force on this node's shards. Returns for every shard a sequence from which
-    /// on it is.
+    /// Waits until a decision is in force on this node's shards. Returns for every shard a sequence from
+    /// which on it is.
     pub(super) async fn wait_until_in_force(
         &self,
         name: &BoardName,
