@@ -1,6 +1,8 @@
 //! `ranktree restore`.
 
-use std::path::PathBuf;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,7 +14,11 @@ use crate::cli::offline::exit_on_signal;
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
 use crate::snapshot::{Restored, restore};
-use crate::storage::DataLayout;
+use crate::storage::{DataLayout, shard_directory};
+use crate::types::ShardId;
+
+/// The file of a data directory that says which shards it has.
+const MARKER: &str = "RANKTREE";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,8 +67,45 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let note = |what, done, total| progress.note(what, done, total);
     let restored = restore(&args.from, &args.data.data_dir, args.replace, &note);
     progress.finish();
-    tell(&restored?);
+    let restored = restored?;
+    give_to_owner(&args.data.data_dir, &restored)?;
+    tell(&restored);
     Ok(ExitCode::SUCCESS)
+}
+
+/// What root has made belongs to the owner of the data directory, who runs the service.
+fn give_to_owner(data_dir: &Path, Restored { manifest, moved_to, .. }: &Restored) -> Result<(), Failure> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(());
+    }
+    let shards = manifest.shards.iter().map(|shard| shard_directory(data_dir, ShardId(shard.shard)));
+    let made = shards.chain([data_dir.join(MARKER)]).chain(moved_to.clone());
+    let owner = std::fs::metadata(data_dir).map(|found| (found.uid(), found.gid()));
+    let given = owner.and_then(|owner| made.into_iter().try_for_each(|path| give(&path, owner)));
+    given.map_err(|error| {
+        let folder = data_dir.display();
+        format!(
+            "the snapshot is restored, but its files cannot be given to the owner of {folder}: {error}; \
+             give them to the service's user with chown -R"
+        )
+        .into()
+    })
+}
+
+/// Changes the owner of a file, or of a directory and what is in it, unless it is root's no more. Follows no
+/// links.
+fn give(path: &Path, owner: (u32, u32)) -> io::Result<()> {
+    let found = match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        found => found?,
+    };
+    if found.uid() != 0 {
+        return Ok(());
+    }
+    if found.is_dir() {
+        std::fs::read_dir(path)?.try_for_each(|entry| give(&entry?.path(), owner))?;
+    }
+    std::os::unix::fs::lchown(path, Some(owner.0), Some(owner.1))
 }
 
 fn tell(restored: &Restored) {
@@ -82,4 +125,35 @@ fn tell(restored: &Restored) {
     let DataLayout { shards, own } = manifest.layout();
     let own = if own.is_first(shards) { String::new() } else { format!(" --own {own}") };
     println!("start the service with --shards {shards}{own}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only root can give files away.
+    #[test]
+    fn what_root_has_made_is_given_away_and_nothing_else() {
+        const USER: u32 = 12_345;
+        const OTHER: u32 = 23_456;
+        if !rustix::process::geteuid().is_root() {
+            println!("not root, so there is nothing to give");
+            return;
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = |name: &str| folder.path().join(name);
+        std::fs::create_dir_all(path("shard-000/below")).expect("it can be made");
+        for name in ["shard-000/below/a", "shard-000/others", "elsewhere"] {
+            std::fs::write(path(name), "").expect("it can be written");
+        }
+        std::os::unix::fs::symlink(path("elsewhere"), path("shard-000/link")).expect("it can be made");
+        std::os::unix::fs::chown(path("shard-000/others"), Some(OTHER), None).expect("root may");
+        give(&path("shard-000"), (USER, USER)).expect("root may");
+        give(&path("missing"), (USER, USER)).expect("there is nothing to do");
+        let owner = |name: &str| std::fs::symlink_metadata(path(name)).expect("it is there").uid();
+        for name in ["shard-000", "shard-000/below", "shard-000/below/a", "shard-000/link"] {
+            assert_eq!(owner(name), USER, "{name}");
+        }
+        assert_eq!((owner("shard-000/others"), owner("elsewhere")), (OTHER, 0));
+    }
 }

@@ -17,7 +17,7 @@ async fn every_wrong_request_is_answered_with_a_problem_and_its_code() {
     let scores = format!(r#"{{"scores":[{}]}}"#, vec!["1"; 1_001].join(","));
     service
         .check_refusals(&[
-            ("GET", "/", "", 404, "unknown_route"),
+            ("POST", "/", "", 404, "unknown_route"),
             ("GET", "/v2/boards", "", 404, "unknown_route"),
             ("GET", "/v1/boards/a/members/", "", 404, "unknown_route"),
             ("GET", "/v1/boards/a/members/x/y", "", 404, "unknown_route"),
@@ -165,6 +165,31 @@ async fn a_problem_shows_the_refused_value_and_the_expected_form() {
         for phrase in ["EOF", "expected ", "invalid type", "missing field", "unknown field"] {
             assert!(!told.contains(phrase), "{method} {path} {body}: {told}");
         }
+    }
+}
+
+/// What a newcomer most likely meant.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_problem_says_what_was_probably_meant() {
+    let service = start(2);
+    service.put("/v1/boards/tie", "{}").await;
+    for (method, path, body, expect) in [
+        ("GET", "/v1/boards/tie/members/tokio-rs/tokio", "", "tokio-rs%2Ftokio"),
+        ("PUT", "/v1/boards/tie/members/tokio-rs/tokio", r#"{"score":1}"#, "write it as %2F"),
+        ("GET", "/v1/members/tokio-rs/tokio", "", "write it as %2F"),
+        ("GET", "/v1/boards/tie:clear", "", "send POST to this path"),
+        ("GET", "/v1/boards/tie/members/m", "", "or a hidden one"),
+        ("POST", "/v1/boards/tie:trim", "", "{\"positions_beyond\":1000}"),
+        ("PUT", "/v1/boards/tie/members/m", r#"{"score":1,"at":"now"}"#, "with an offset or Z"),
+    ] {
+        let (_, problem) = service.send(method, path, body).await;
+        let told = problem["detail"].as_str().unwrap_or_default();
+        assert!(told.contains(expect), "{method} {path} {body}: {problem}");
+    }
+    for path in ["/v2/boards", "/v1/boards/tie/members/", "/v1/boards/tie/nothing"] {
+        let (_, problem) = service.send("GET", path, "").await;
+        let told = problem["detail"].as_str().unwrap_or_default();
+        assert!(told.contains("/docs lists the paths"), "{path}: {problem}");
     }
 }
 

@@ -3,6 +3,7 @@
 //! Must not know: where jobs are sent, or what the service answers.
 
 mod csv_columns;
+mod csv_quotes;
 mod csv_records;
 mod csv_rows;
 mod input;
@@ -12,6 +13,7 @@ pub mod row;
 mod scale;
 
 pub use csv_columns::ColumnNames;
+pub use csv_quotes::BadQuotes;
 pub use csv_rows::CsvRows;
 pub use input::Input;
 pub use ndjson_rows::NdjsonRows;

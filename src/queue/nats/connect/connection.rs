@@ -124,8 +124,9 @@ impl Connection {
         };
         // Called before each attempt, with the outcomes of the last ones, which nothing else reports.
         let noting = Arc::clone(&problems);
+        let has_login = access.has_login();
         let attempting = move |servers: Vec<Server>, _| {
-            noting.lock().note_failures(purpose, &servers);
+            noting.lock().note_failures(purpose, &servers, has_login);
             std::future::ready(choice.lock().next(&servers))
         };
         let client = with_timeouts(access.options())
@@ -245,13 +246,13 @@ const NO_JETSTREAM: &str = "NATS does not answer JetStream requests, which rankt
                             nats-server with -js, or enable JetStream for the user's account";
 
 impl Problems {
-    fn note_failures(&mut self, purpose: &'static str, servers: &[Server]) {
+    fn note_failures(&mut self, purpose: &'static str, servers: &[Server], has_login: bool) {
         let mut all = String::new();
         for server in servers {
             let Some(error) = &server.last_error else { continue };
             let comma = if all.is_empty() { "" } else { "; " };
             let (host, port) = (server.addr.host(), server.addr.port());
-            write!(all, "{comma}{host}:{port}: {}", explain_failure(error))
+            write!(all, "{comma}{host}:{port}: {}", explain_failure(error, has_login))
                 .expect("writing to a string does not fail");
         }
         if all.is_empty() {
@@ -272,9 +273,11 @@ pub(in crate::queue::nats) fn with_timeouts(options: ConnectOptions) -> ConnectO
 }
 
 /// What to do about a failure, if its own message does not say.
-pub(in crate::queue::nats) fn explain_failure(error: &str) -> String {
+pub(in crate::queue::nats) fn explain_failure(error: &str, has_login: bool) -> String {
     let has = |words: &str| error.to_ascii_lowercase().contains(words);
-    let advice = if has("authorization violation") {
+    let advice = if has("authorization violation") && !has_login {
+        "the server asks for credentials, and none are given; give --nats-user with --nats-password-file, or --nats-creds, --nats-nkey or --nats-token-file"
+    } else if has("authorization violation") {
         "the server refused the credentials; files of credentials are read again at each attempt"
     } else if has("unknownissuer") {
         "the server's certificate is signed by an authority that is not trusted here; give the authority's certificate as --nats-ca"
@@ -286,4 +289,18 @@ pub(in crate::queue::nats) fn explain_failure(error: &str) -> String {
         return error.to_owned();
     };
     format!("{advice} ({error})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_login_and_a_missing_one_are_told_apart() {
+        let error = "authorization violation: nats: authorization violation";
+        assert!(explain_failure(error, true).starts_with("the server refused the credentials"));
+        assert!(
+            explain_failure(error, false).starts_with("the server asks for credentials, and none are given")
+        );
+    }
 }
