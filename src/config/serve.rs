@@ -94,9 +94,11 @@ impl ServeConfig {
             storage,
         } = args;
         let own = own.as_deref().map(ShardSet::parse).transpose().map_err(ConfigError::Own)?;
+        // Otherwise the streams say how many there are.
+        let known = shards.or_else(|| own.is_none().then_some(1));
         let beyond = accept_gap
             .iter()
-            .filter_map(|shard| Some((shard, shards?)))
+            .filter_map(|shard| Some((shard, known?)))
             .find(|(shard, shards)| *shard >= shards);
         if let Some((shard, shards)) = beyond {
             return Err(ConfigError::AcceptGapShard(*shard, shards));

@@ -100,7 +100,7 @@ fn a_directory_of_before_times_were_kept_goes_by_its_last_message() {
     drop(running.store.take());
     running.load();
     assert_eq!(running.say(unsteady, vec![one("d"), one("e")]), [None; 2]);
-    assert_eq!(["d", "e"].map(|id| running.updated_at(id)), [2_000, 2_100]);
+    assert_eq!(["d", "e"].map(|id| running.updated_at(id)), [2_001, 2_100]);
     assert_eq!(running.meta().format_version, crate::storage::codec::FORMAT_VERSION);
 }
 

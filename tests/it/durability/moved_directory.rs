@@ -82,21 +82,6 @@ fn after_its_directory_was_deleted_a_service_answers_no_write() {
     assert!(!node.data_dir().exists(), "nothing is created in its place");
 }
 
-#[test]
-fn after_the_files_in_its_directory_were_deleted_a_service_answers_no_write() {
-    let node = Node::flags(&CHECKPOINTS).start();
-    let client = node.client();
-    assert_eq!(write_many(&client, "a", 1).0, 200);
-    let shard = node.data_dir().join("shard-000");
-    for entry in fs::read_dir(&shard).expect("it is there") {
-        // A checkpoint may be making and removing files.
-        let _ = fs::remove_file(entry.expect("readable").path());
-    }
-    let (status, refused) = write_many(&client, "a", 2);
-    assert_eq!(status, 503, "{refused}");
-    wait_until_halted(&client);
-}
-
 fn write_many(client: &Client, board: &str, score: i64) -> (u16, Value) {
     let jobs: Vec<Value> = (0..300)
         .map(|number| json!({ "board": board, "member": format!("m{number}"), "score": score }))
