@@ -1,5 +1,6 @@
 //! `ranktree healthcheck`: one GET of a probe, told by the exit code.
 
+use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -104,10 +105,10 @@ fn not_ready(status: StatusCode, body: &str) -> String {
     #[derive(serde::Deserialize)]
     struct NotReady {
         #[serde(default)]
-        shards: Vec<Shard>,
+        shards: Vec<NodeShard>,
     }
     #[derive(serde::Deserialize)]
-    struct Shard {
+    struct NodeShard {
         shard: u16,
         state: String,
         reason: Option<String>,
@@ -116,12 +117,12 @@ fn not_ready(status: StatusCode, body: &str) -> String {
     }
     let mut told = describe_refusal(status, body.as_bytes());
     let shards = serde_json::from_str(body).map(|NotReady { shards }| shards).unwrap_or_default();
-    for Shard { shard, state, reason, lag } in shards {
+    for NodeShard { shard, state, reason, lag } in shards {
         if state != "live" {
-            told += &format!("\n  shard {shard} is {}", state.replace('_', " "));
-            told += &reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            let _ = write!(told, "\n  shard {shard} is {}{reason}", state.replace('_', " "));
         } else if lag > 0 {
-            told += &format!("\n  shard {shard} has {lag} messages to apply");
+            let _ = write!(told, "\n  shard {shard} has {lag} messages to apply");
         }
     }
     told

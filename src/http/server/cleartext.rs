@@ -30,7 +30,8 @@ pub async fn answer(mut stream: TcpStream) {
         return;
     }
     let mut rest = stream.take(READ_MAX);
-    let read = tokio::io::copy(&mut rest, &mut tokio::io::sink());
+    let mut nowhere = tokio::io::sink();
+    let read = tokio::io::copy(&mut rest, &mut nowhere);
     let _ = tokio::time::timeout(READ_TIME, read).await;
 }
 

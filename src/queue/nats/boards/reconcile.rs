@@ -119,7 +119,8 @@ impl BoardsStream {
     /// none of this stream's: it has not lost them.
     fn filled_without_nats(&self) -> Result<Vec<ShardId>, String> {
         let mut found = Vec::new();
-        for shard in &self.shards {
+        // Halted shards are left out anyhow, and some of them have closed their stores.
+        for shard in self.shards.iter().filter(|shard| !is_halted(shard)) {
             let meta = shard.store.get().and_then(|store| store.meta()).map_err(|error| error.to_string())?;
             if meta.is_some_and(|meta| meta.applied_sequence > 0 && meta.stream.is_empty()) {
                 found.push(shard.id);
