@@ -4,7 +4,8 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
-use ranktree::cli::{log_levels, run};
+use ranktree::cli::run;
+use ranktree::config::log_levels;
 use tracing_subscriber::EnvFilter;
 
 /// Requests are allocated by the threads of HTTP and freed by the writers, which glibc's allocator, an arena
@@ -13,9 +14,7 @@ use tracing_subscriber::EnvFilter;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let variable = std::env::var_os("RANKTREE_LOG").map(|text| text.to_string_lossy().into_owned());
-    let levels = log_levels(variable.as_deref());
-    let filter = match levels
+    let filter = match log_levels()
         .and_then(|levels| EnvFilter::try_new(levels).map_err(|why| format!("RANKTREE_LOG: {why}")))
     {
         Ok(filter) => filter,

@@ -8,7 +8,6 @@ mod export;
 mod healthcheck;
 mod import;
 mod load;
-mod log_levels;
 mod offline;
 mod open_files;
 mod openapi;
@@ -25,8 +24,6 @@ mod verify;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-
-pub use log_levels::log_levels;
 
 use crate::config::{LoadError, ServeArgs, load, misspelt_variables};
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use clap::Command;
 
-use crate::config::client;
 use crate::config::nats_access::ENVIRONMENT_SECRETS;
+use crate::config::{client, log_levels};
 
 const PREFIX: &str = "RANKTREE_";
 /// Letters that may be wrong, missing or too many. Other programs have variables of that prefix too, such as
@@ -26,8 +26,7 @@ pub fn misspelt_variables(command: &Command) -> Vec<(String, String)> {
 
 fn known(command: &Command) -> BTreeSet<String> {
     let secrets = ENVIRONMENT_SECRETS.iter().map(|secret| secret.variable);
-    // `main` reads the last one.
-    let others = secrets.chain(client::SECRETS).chain(["RANKTREE_LOG"]);
+    let others = secrets.chain(client::SECRETS).chain([log_levels::VARIABLE]);
     let mut known: BTreeSet<String> = others.map(str::to_owned).collect();
     let mut commands = vec![command];
     while let Some(command) = commands.pop() {

@@ -48,6 +48,7 @@ mod error;
 mod file;
 mod http;
 mod layers;
+mod log_levels;
 mod misspelt_variables;
 mod nats;
 mod nats_access;
@@ -63,6 +64,7 @@ pub use http::{HttpArgs, HttpConfig, TlsFiles, TokenSource};
 pub use layers::{
     LoadError, NamedPath, Secrecy, Setting, SettingOrigin, Settings, default_settings, load, load_from,
 };
+pub use log_levels::log_levels;
 pub use misspelt_variables::misspelt_variables;
 pub use nats::{NatsArgs, check_prefix};
 pub use nats_access::NatsAccessArgs;

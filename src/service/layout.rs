@@ -14,7 +14,7 @@ use crate::queue::nats;
 use crate::service::ServiceError;
 use crate::storage::{DataLayout, known_layout};
 
-/// How long the streams are asked for the number of shards, before a new directory is made without the answer.
+/// How long the streams are asked for the number of shards. Without an answer, a new directory is made.
 const ASK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Decides the layout; `None` if `shutdown` completes while NATS is waited for.

@@ -193,6 +193,20 @@ impl Problem {
         )
     }
 
+    pub fn bad_chunks() -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "malformed",
+            "the chunks of the body cannot be read: a size is no hexadecimal number, a chunk does not end \
+             where its size says, or extensions or trailers are too long; send a Content-Length instead",
+        )
+    }
+
+    pub fn not_one_host() -> Self {
+        let detail = "a request of HTTP/1.1 has exactly one header Host; send one";
+        Self::new(StatusCode::BAD_REQUEST, "malformed", detail)
+    }
+
     /// The head says both how long the body is and that it comes in chunks, or the latter twice.
     pub fn body_ends_twice() -> Self {
         let detail = "Content-Length and Transfer-Encoding contradict each other, or a coding is named twice; send one of them";

@@ -25,7 +25,7 @@ async fn every_wrong_request_is_answered_with_a_problem_and_its_code() {
             ("GET", "/v1/jobs", "", 405, "method_not_allowed"),
             ("POST", "/v1/boards/a/top", "", 405, "method_not_allowed"),
             ("GET", "/v1/boards/b/members/m", "", 404, "unknown_board"),
-            ("GET", "/v1/boards/a%20b/top", "", 404, "unknown_board"),
+            ("GET", "/v1/boards/a%20b/top", "", 422, "malformed"),
             ("GET", "/v1/boards/a/members/n", "", 404, "unknown_member"),
             ("GET", "/v1/boards/a/members/n/around", "", 404, "unknown_member"),
             ("GET", "/v1/boards/a/members/%FF", "", 400, "malformed"),
@@ -365,4 +365,29 @@ async fn a_request_keeps_its_permit_until_its_answer_is_written() {
     service.check_refusals(&[("GET", "/v1/boards/a", "", 503, "overloaded")]).await;
     drop(held);
     assert_eq!(service.get("/v1/boards/a").await["totals"]["all"], json!(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_jobs_wait_long_for_a_board_says_so() {
+    let service = start(2);
+    assert_eq!(service.get("/readyz").await, json!("ready\n"));
+    service.api.node.shards[1].health.set_jobs_wait_long(true);
+    let ready = service.get("/readyz").await;
+    let ready = ready.as_str().expect("text");
+    assert!(ready.starts_with("ready, degraded\nshard 1: jobs wait long for a board"), "{ready}");
+    assert_eq!(service.get("/v1/status").await["degraded"], json!(true));
+}
+
+/// Nobody can create such a board, so it is not called unknown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_that_no_board_can_have_is_malformed_in_reads_too() {
+    let service = start(2);
+    service
+        .check_refusals(&[
+            ("GET", "/v1/boards/a%00", "", 422, "malformed"),
+            ("GET", "/v1/boards/%25zz/members/m", "", 422, "malformed"),
+            ("GET", "/v1/boards/a%20b/top", "", 422, "malformed"),
+            ("DELETE", "/v1/boards/a%20b", "", 422, "malformed"),
+        ])
+        .await;
 }

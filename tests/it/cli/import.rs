@@ -1,4 +1,5 @@
-//! `ranktree import` against the real service: files that are not what they should be, and services that refuse.
+//! `ranktree import` against the real service: files that are not what they should be, and services that
+//! refuse.
 
 use std::fs;
 use std::path::Path;

@@ -7,7 +7,7 @@ use std::io::{self, Read};
 
 use thiserror::Error;
 
-use crate::cli::import::read::row::MAX_JOB_BYTES;
+use crate::cli::import::read::limits::MAX_JOB_BYTES;
 
 /// A quoted cell that cannot be meant as it is written. `opened` is the line of its quotation mark, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

@@ -7,7 +7,7 @@ use csv::{ByteRecord, ReaderBuilder, Terminator};
 use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::import::ImportError;
 use crate::cli::import::read::csv_quotes::CheckedQuotes;
-use crate::cli::import::read::row::MAX_JOB_BYTES;
+use crate::cli::import::read::limits::MAX_JOB_BYTES;
 
 /// Records and the lines that they begin at, without blank lines.
 ///

@@ -10,14 +10,21 @@ use crate::types::quoted;
 const DEFAULT: &str = "info,async_nats=off";
 const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
+/// The variable of the levels.
+pub(super) const VARIABLE: &str = "RANKTREE_LOG";
+
 /// The levels of the log, as the subscriber takes them.
 ///
-/// # Arguments
-/// `variable`: what `RANKTREE_LOG` holds, if it is there. An empty one is none.
-///
 /// # Errors
-/// In words, when it names a level that does not exist.
-pub fn log_levels(variable: Option<&str>) -> Result<&str, String> {
+/// In words, when the environment names a level that does not exist.
+pub fn log_levels() -> Result<String, String> {
+    let variable = std::env::var_os(VARIABLE).map(|text| text.to_string_lossy().into_owned());
+    levels(variable.as_deref()).map(str::to_owned)
+}
+
+/// # Arguments
+/// `variable`: what the variable holds, if it is there. An empty one is none.
+fn levels(variable: Option<&str>) -> Result<&str, String> {
     let Some(text) = variable.filter(|text| !text.trim().is_empty()) else { return Ok(DEFAULT) };
     match text.split(',').map(str::trim).find(|part| !part.is_empty() && !is_directive(part)) {
         None => Ok(text),
@@ -46,7 +53,7 @@ mod tests {
     #[test]
     fn a_level_that_does_not_exist_is_refused() {
         for wrong in ["debgu", "loud", "info,loud", "ranktree::queue=debgu", "debug=ranktree", "async_nats"] {
-            let said = log_levels(Some(wrong)).expect_err(wrong);
+            let said = levels(Some(wrong)).expect_err(wrong);
             assert!(
                 said.starts_with("RANKTREE_LOG: ") && said.contains("error, warn, info, debug"),
                 "{said}"
@@ -57,12 +64,12 @@ mod tests {
     #[test]
     fn levels_and_modules_are_taken_and_an_empty_variable_is_none() {
         for empty in [None, Some(""), Some(" ")] {
-            assert_eq!(log_levels(empty), Ok(DEFAULT));
+            assert_eq!(levels(empty), Ok(DEFAULT));
         }
         let good =
             ["debug", "WARN", "off", "info,ranktree::queue=debug", "info, async_nats=off", "ranktree::queue"];
         for good in good {
-            assert_eq!(log_levels(Some(good)), Ok(good));
+            assert_eq!(levels(Some(good)), Ok(good));
         }
     }
 }
