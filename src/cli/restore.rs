@@ -1,6 +1,9 @@
 //! `ranktree restore`.
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -8,6 +11,8 @@ use std::sync::Arc;
 
 use indicatif::{HumanBytes, HumanCount};
 use parking_lot::Mutex;
+use rustix::fs::{AtFlags, Dir, FileType, Gid, Mode, OFlags, Uid, chownat, openat, statat};
+use rustix::io::Errno;
 
 use crate::cli::Failure;
 use crate::cli::offline::exit_on_signal;
@@ -92,20 +97,36 @@ fn give_to_owner(data_dir: &Path, Restored { manifest, moved_to, .. }: &Restored
     })
 }
 
-/// Changes the owner of a file, or of a directory and what is in it, unless it is root's no more. Follows no
-/// links.
+/// Changes the owner of a file, or of a directory and what is in it, unless it is root's no more.
 fn give(path: &Path, owner: (u32, u32)) -> io::Result<()> {
-    let found = match std::fs::symlink_metadata(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let parent = std::fs::File::open(parent)?;
+    Ok(give_at(parent.as_fd(), Path::new(name), owner)?)
+}
+
+/// As [`give`], for a name in an open directory. Follows no links: the directory's owner can put links there
+/// at any moment, and root would give away what they lead to.
+fn give_at(parent: BorrowedFd<'_>, name: &Path, owner: (u32, u32)) -> rustix::io::Result<()> {
+    let found = match statat(parent, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => return Ok(()),
         found => found?,
     };
-    if found.uid() != 0 {
+    if found.st_uid != 0 {
         return Ok(());
     }
-    if found.is_dir() {
-        std::fs::read_dir(path)?.try_for_each(|entry| give(&entry?.path(), owner))?;
+    if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let below = openat(parent, name, flags, Mode::empty())?;
+        for entry in Dir::read_from(&below)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                give_at(below.as_fd(), Path::new(OsStr::from_bytes(name)), owner)?;
+            }
+        }
     }
-    std::os::unix::fs::lchown(path, Some(owner.0), Some(owner.1))
+    let (user, group) = (Uid::from_raw(owner.0), Gid::from_raw(owner.1));
+    chownat(parent, name, Some(user), Some(group), AtFlags::SYMLINK_NOFOLLOW)
 }
 
 fn tell(restored: &Restored) {
