@@ -403,7 +403,10 @@ mod tests {
         let token = tempfile::NamedTempFile::new().expect("a temporary file");
         std::fs::write(token.path(), "rkt_secret\n").expect("it can be written");
         let path = token.path().to_str().expect("it is UTF-8");
-        let secured = told(&["--url", "https://h:1", "--ca", "a.pem", "--token-file", path], 5);
+        let boards = plan(&parse(&one).expect("well-formed")).expect("a good plan").spec.boards;
+        let args =
+            parse(&["--url", "https://h:1", "--ca", "a.pem", "--token-file", path]).expect("well-formed");
+        let secured = left_behind(&args, &boards, 5);
         let expect = "curl -X DELETE --cacert a.pem -H \"Authorization: Bearer $ADMIN_TOKEN\" https://h:1/v1/boards/load0\n";
         assert!(secured.ends_with(expect), "{secured}");
     }

@@ -408,7 +408,7 @@ mod tests {
             (
                 "member;score\nm;1\n",
                 vec![],
-                "the file's header has one column, \"member;score\": columns must be",
+                "the file's header has one column, member;score: columns must be",
             ),
             ("board\tmember\tscore\n", vec![], "the file's header has one column, "),
             ("board,member\n", vec![], "the file's header has no column \"score\""),
