@@ -336,8 +336,8 @@ impl Parking {
         }
     }
 
-    /// Notes which job has waited longest for a board. Returns whether it waits long, and the board if that is
-    /// to be logged.
+    /// Notes which job has waited longest for a board. Returns whether it waits long, and the board if that
+    /// is to be logged.
     pub fn note_long_wait(&mut self, now: Instant) -> (bool, Option<&BoardName>) {
         self.long_wait.note(self.order.oldest_blocked(), now)
     }

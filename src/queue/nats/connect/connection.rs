@@ -33,7 +33,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection without answers for so long is left, even if its server answers pings: the server may be cut
 /// off from the others. A cluster that has lost its leader answers sooner than that, by a new one.
 const SWITCH_SERVER_AFTER: Duration = Duration::from_secs(8);
-/// Failures to reconnect are logged at most this often.
+/// The same failure to reconnect is logged at most this often.
 const LOG_INTERVAL: Duration = Duration::from_secs(30);
 /// Reasons that are remembered as logged.
 const LOGGED_MAX: usize = 32;
@@ -41,6 +41,10 @@ const LOGGED_MAX: usize = 32;
 /// has no answer, and times out after [`REQUEST_TIMEOUT`]; the error that the server reported meanwhile is
 /// the reason.
 const SERVER_ERROR_VALID_FOR: Duration = Duration::from_secs(10);
+
+/// Failures to connect that were logged lately. A node has several connections to the same servers, and one
+/// line says it for all.
+static FAILURES_LOGGED: Mutex<VecDeque<(String, Instant)>> = Mutex::new(VecDeque::new());
 
 /// A connection that keeps itself up.
 #[derive(Clone)]
@@ -59,7 +63,6 @@ pub struct Connection {
 struct Problems {
     /// Why the last attempt to connect failed.
     failure: Option<String>,
-    failure_logged: Option<Instant>,
     no_jetstream_logged: Option<Instant>,
     /// Reasons that were logged lately: where, which, and when.
     logged: VecDeque<(&'static Location<'static>, String, Instant)>,
@@ -96,6 +99,7 @@ impl Connection {
                         up_count.increment(1.0);
                     }
                     *problems = Problems::default();
+                    FAILURES_LOGGED.lock().clear();
                     *asked.lock() = None;
                     chosen.lock().note_connected();
                     count.send_modify(|count| *count += 1);
@@ -118,6 +122,8 @@ impl Connection {
                     }
                     problems.server_error = Some((Instant::now(), error));
                 }
+                // The node is ending.
+                Event::Closed => tracing::debug!(purpose, "the connection to NATS is closed"),
                 event => tracing::warn!(purpose, "NATS: {event}"),
             }
             std::future::ready(())
@@ -258,10 +264,14 @@ impl Problems {
         if all.is_empty() {
             return;
         }
-        let said_lately = self.failure_logged.is_some_and(|said| said.elapsed() < LOG_INTERVAL);
-        if !said_lately || self.failure.as_ref() != Some(&all) {
+        let mut logged = FAILURES_LOGGED.lock();
+        logged.retain(|(_, when)| when.elapsed() < LOG_INTERVAL);
+        if !logged.iter().any(|(said, _)| *said == all) {
+            if logged.len() >= LOGGED_MAX {
+                logged.pop_front();
+            }
+            logged.push_back((all.clone(), Instant::now()));
             tracing::warn!(purpose, error = all, "NATS cannot be reached; trying again");
-            self.failure_logged = Some(Instant::now());
         }
         self.failure = Some(all);
     }
