@@ -1,16 +1,17 @@
-//! Every message of every shard's stream, as it was stored: what the model is worked out from. It is read
-//! while the streams have it, because nodes purge what is safe.
+//! Every message of every shard's stream, as it was stored: what the model is worked out from. Nodes purge
+//! what is safe, so the recorder says what it still needs, as an owner of each shard does.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
+use async_nats::jetstream::stream::Stream;
 use async_nats::jetstream::{self, Context, Message};
 use futures_util::StreamExt as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use crate::disturbed_cluster::world::SHARDS;
@@ -24,6 +25,9 @@ pub enum Stored {
     Drop { board: String, incarnation: u64 },
 }
 
+/// How often the recorder says what it still needs.
+const FLOOR_INTERVAL: Duration = Duration::from_secs(1);
+
 /// All messages of a shard's stream in their order. The first has sequence 1.
 pub type Log = Vec<Stored>;
 
@@ -36,8 +40,15 @@ pub struct Recorder {
 
 impl Recorder {
     /// # Arguments
-    /// `urls`: all servers; one of them may fail at any time.
+    /// `urls`: all servers; each of them is up at first, and may fail later.
     pub fn start(urls: &str) -> Self {
+        Runtime::new().expect("a runtime").block_on(async {
+            let context = jetstream::new(connect(urls).await);
+            for shard in 0..SHARDS {
+                let stream = context.get_stream(jobs_stream(shard)).await.expect("all servers are up");
+                store_floor(&context, shard, &stream, 0).await.expect("all servers are up");
+            }
+        });
         let logs: Arc<Vec<Mutex<Log>>> = Arc::new((0..SHARDS).map(|_| Mutex::default()).collect());
         let should_end = Arc::new(AtomicBool::new(false));
         let followers = (0..SHARDS)
@@ -89,8 +100,9 @@ async fn follow(
     log: &Mutex<Log>,
     should_end: &AtomicBool,
 ) -> Result<(), async_nats::Error> {
-    let stream = context.get_stream(format!("RANKTREE_JOBS_{shard}")).await?;
+    let stream = context.get_stream(jobs_stream(shard)).await?;
     let recorded = count(log.lock().expect("no panic").len());
+    let mut floor_stored = Instant::now();
     let config = OrderedConfig {
         deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: recorded + 1 },
         ..OrderedConfig::default()
@@ -102,13 +114,41 @@ async fn follow(
         let Ok(Some(message)) = next else { return Ok(()) };
         let message = message?;
         let sequence = message.info()?.stream_sequence;
-        let mut log = log.lock().expect("no panic");
-        if sequence <= count(log.len()) {
-            continue;
+        record(shard, log, sequence, &message);
+        if floor_stored.elapsed() >= FLOOR_INTERVAL {
+            store_floor(context, shard, &stream, sequence).await?;
+            floor_stored = Instant::now();
         }
-        assert_eq!(sequence, count(log.len()) + 1, "shard {shard} was purged before it was recorded");
-        log.push(read(&message));
     }
+    Ok(())
+}
+
+fn record(shard: u16, log: &Mutex<Log>, sequence: u64, message: &Message) {
+    let mut log = log.lock().expect("no panic");
+    if sequence > count(log.len()) {
+        assert_eq!(sequence, count(log.len()) + 1, "shard {shard} was purged before it was recorded");
+        log.push(read(message));
+    }
+}
+
+fn jobs_stream(shard: u16) -> String {
+    format!("RANKTREE_JOBS_{shard}")
+}
+
+/// Says that messages after `recorded` are still needed, as the bucket of floors (docs/nats.md) has it.
+async fn store_floor(
+    context: &Context,
+    shard: u16,
+    stream: &Stream,
+    recorded: u64,
+) -> Result<(), async_nats::Error> {
+    let info = stream.cached_info();
+    let identity = format!("{}@{}", info.config.name, info.created.unix_timestamp_nanos());
+    let floor = json!({
+        "format": 1, "readable_from": 1, "directory": "recorder", "stream": identity, "sequence": recorded,
+    });
+    let subject = format!("$KV.RANKTREE_FLOORS.recorder.{shard}");
+    context.publish(subject, floor.to_string().into()).await?.await?;
     Ok(())
 }
 
