@@ -5,6 +5,7 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use ranktree::cli::run;
+use ranktree::config::log_levels;
 use tracing_subscriber::EnvFilter;
 
 /// Requests are allocated by the threads of HTTP and freed by the writers, which glibc's allocator, an arena
@@ -12,12 +13,16 @@ use tracing_subscriber::EnvFilter;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What is logged unless `RANKTREE_LOG` says otherwise. What the NATS client says of its connections is said
-/// by `queue::nats`, with the cause and less often.
-const QUIET: &str = "info,async_nats=off";
-
 fn main() -> ExitCode {
-    let filter = EnvFilter::try_from_env("RANKTREE_LOG").unwrap_or_else(|_| EnvFilter::new(QUIET));
+    let filter = match log_levels()
+        .and_then(|levels| EnvFilter::try_new(levels).map_err(|why| format!("RANKTREE_LOG: {why}")))
+    {
+        Ok(filter) => filter,
+        Err(why) => {
+            eprintln!("ranktree: {why}");
+            return ExitCode::from(2);
+        }
+    };
     let colours = std::io::stderr().is_terminal();
     tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -30,10 +35,16 @@ fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(failure) => {
-            eprintln!("ranktree: {failure}");
+            let mut told = failure.to_string();
+            eprintln!("ranktree: {told}");
             let mut cause = failure.source();
             while let Some(error) = cause {
-                eprintln!("  because: {error}");
+                let words = error.to_string();
+                // Some errors have their cause's words in their own.
+                if !told.contains(&words) {
+                    eprintln!("  because: {words}");
+                }
+                told = words;
                 cause = error.source();
             }
             ExitCode::from(2)

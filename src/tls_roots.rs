@@ -171,7 +171,7 @@ pub fn untrusted(error: &Error, host: &str) -> Option<String> {
             format!("{host}'s certificate is not valid yet; check the clocks of both machines")
         }
         _ if is_an_authority(error) => format!(
-            "{host}'s certificate is self-signed, and is not in the file that was given; name a file that \
+            "{host}'s certificate is self-signed, and is none of the trusted certificates; name a file that \
              holds that very certificate with --ca"
         ),
         CertificateError::UnknownIssuer => format!(
@@ -243,7 +243,12 @@ mod tests {
         }
         for (given, shown, host, expect) in [
             // The same names, signed by another key.
-            (given.clone(), certificate(&names, (2026, 2027)), "localhost", "not in the file that was given"),
+            (
+                given.clone(),
+                certificate(&names, (2026, 2027)),
+                "localhost",
+                "none of the trusted certificates",
+            ),
             (
                 given.clone(),
                 given,

@@ -43,7 +43,7 @@ pub enum Malformed {
     #[error("a score must have 1 to 8 keys, each an exact signed 64-bit integer")]
     Score,
     #[error(
-        "a time must be RFC 3339 in UTC, for example 2026-11-20T09:59:58Z, between the years 1970 and 2261"
+        "a time must be RFC 3339 with an offset or Z, for example 2026-11-20T09:59:58Z, from 1970 to April 2262"
     )]
     Time,
     #[error("a token must be shard:sequence, or several of them joined by commas, for example 0:1842,1:1777")]

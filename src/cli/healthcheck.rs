@@ -1,5 +1,6 @@
 //! `ranktree healthcheck`: one GET of a probe, told by the exit code.
 
+use std::fmt::Write as _;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,21 +8,23 @@ use std::time::Duration;
 
 use clap::Arg;
 use ureq::Agent;
+use ureq::http::StatusCode;
 use ureq::tls::TlsConfig;
 
 use crate::cli::Failure;
-use crate::cli::client::{BaseUrl, agent, load_tls_roots, wrong_scheme};
+use crate::cli::client::{BaseUrl, agent, describe_refusal, load_tls_roots, wrong_scheme};
 use crate::config::{FileArgs, HttpArgs};
+
+const EXIT_STATUS: &str =
+    "Exit status: 0 ready, 1 not ready or nobody answers, 2 the address or a setting cannot be used.";
 
 /// More than enough of a probe's answer.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
 /// Asks a service on this machine whether it is ready: the one that these settings are of. Says on one line
 /// what it answered.
-///
-/// Exit code 0: ready; 1: not ready, or nobody answers.
 #[derive(Debug, clap::Args)]
-#[command(mut_args(hide_what_serves))]
+#[command(mut_args(hide_what_serves), after_long_help = EXIT_STATUS)]
 pub struct Args {
     /// Ask this address instead of the configured one: a scheme, a host and a port
     #[arg(long, value_name = "URL")]
@@ -80,8 +83,13 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     });
     Ok(match asked {
         Ok((status, body)) => {
-            println!("{url}: {status} {}", body.trim());
-            if status.is_success() { ExitCode::SUCCESS } else { ExitCode::from(1) }
+            if status.is_success() {
+                println!("{url}: {status} {}", body.trim());
+                ExitCode::SUCCESS
+            } else {
+                println!("{url}: {}", not_ready(status, &body));
+                ExitCode::from(1)
+            }
         }
         Err(error) => {
             let advice = wrong_scheme(&base, &error).map_or_else(|| error.to_string(), str::to_owned);
@@ -89,6 +97,35 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             ExitCode::from(1)
         }
     })
+}
+
+/// The figures of a node's shards are for `GET /v1/status`: only the state and the reason of each that is not
+/// live are shown.
+fn not_ready(status: StatusCode, body: &str) -> String {
+    #[derive(serde::Deserialize)]
+    struct NotReady {
+        #[serde(default)]
+        shards: Vec<NodeShard>,
+    }
+    #[derive(serde::Deserialize)]
+    struct NodeShard {
+        shard: u16,
+        state: String,
+        reason: Option<String>,
+        #[serde(default)]
+        lag: u64,
+    }
+    let mut told = describe_refusal(status, body.as_bytes());
+    let shards = serde_json::from_str(body).map(|NotReady { shards }| shards).unwrap_or_default();
+    for NodeShard { shard, state, reason, lag } in shards {
+        if state != "live" {
+            let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+            let _ = write!(told, "\n  shard {shard} is {}{reason}", state.replace('_', " "));
+        } else if lag > 0 {
+            let _ = write!(told, "\n  shard {shard} has {lag} messages to apply");
+        }
+    }
+    told
 }
 
 /// Where somebody on this machine reaches what listens on an address.
@@ -109,6 +146,22 @@ fn reachable(listen: SocketAddr) -> Result<SocketAddr, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_shards_that_are_not_ready_only_the_reasons_are_told() {
+        let body = r#"{"code":"not_ready","detail":"a shard is not live","shards":[
+            {"shard":0,"state":"live","lag":0,"stream":{"bytes":1}},
+            {"shard":3,"state":"live","lag":7},
+            {"shard":1,"state":"catching_up","reason":"5 messages behind the stream","stream":{"bytes":1}},
+            {"shard":2,"state":"halted"}]}"#;
+        assert_eq!(
+            not_ready(StatusCode::SERVICE_UNAVAILABLE, body),
+            "503 not_ready: a shard is not live\n  shard 3 has 7 messages to apply\n  shard 1 is catching up: 5 messages behind the stream\n  \
+             shard 2 is halted"
+        );
+        let bare = not_ready(StatusCode::SERVICE_UNAVAILABLE, "not ready");
+        assert_eq!(bare, "503 Service Unavailable not ready");
+    }
 
     #[test]
     fn an_address_that_means_all_is_asked_on_this_machine() {

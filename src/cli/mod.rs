@@ -25,12 +25,31 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 
-use crate::config::{LoadError, ServeArgs, load};
+use crate::config::{LoadError, ServeArgs, load, misspelt_variables};
 
 /// What holds for every subcommand, and is needed before there are settings.
 const ENVIRONMENT: &str = "Logs go to standard error. The environment variable RANKTREE_LOG sets their \
 level: error, warn, info (the default), debug or trace. It can set the level of one module too, as in \
 RANKTREE_LOG=info,ranktree::queue=debug.";
+
+const SERVE: &str = "\
+Examples:
+  On this machine only, with a queue of its own:
+    ranktree serve --data-dir ./data
+  For others, with tokens and TLS:
+    ranktree serve --listen 0.0.0.0:8080 --tokens tokens.toml --tls-cert cert.pem --tls-key key.pem
+  Fed by NATS JetStream, with three shards:
+    ranktree serve --nats nats://127.0.0.1:4222 --shards 3 --data-dir ./data-nats
+  Whether all of these can be used, without starting:
+    ranktree config check --config /etc/ranktree/ranktree.toml
+
+Once it takes requests, it prints one line that ends with its address. GET /docs describes the HTTP API. SIGTERM and Ctrl-C \
+end it in order; another one ends it at once.
+
+Logs go to standard error. The environment variable RANKTREE_LOG sets their level: error, warn, info (the default), debug or \
+trace.
+
+Exit status: 0 ended in order, 1 ended at once by a second signal, 2 it could not start or go on.";
 
 /// Exact leaderboards of any size: ranks that are never sampled, writes that survive a kill.
 #[derive(Debug, Parser)]
@@ -43,6 +62,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run the service: takes jobs, answers ranks over HTTP
+    #[command(after_long_help = SERVE)]
     Serve(Box<ServeArgs>),
     /// Check a stopped service's data: recompute every tree and compare
     Verify(verify::Args),
@@ -87,6 +107,9 @@ pub fn run() -> Result<ExitCode, Failure> {
         loaded => loaded?,
     };
     secret_permissions::warn(&settings);
+    for (name, meant) in misspelt_variables(&Cli::command()) {
+        tracing::warn!("the environment variable {name} is not read; did you mean {meant}?");
+    }
     match cli.command {
         Command::Serve(args) => serve::run(*args),
         Command::Verify(args) => verify::run(&args),

@@ -98,10 +98,9 @@ fn of_directory(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
         let shards = stores.len();
         stores.retain(|store| store.shard() == ShardId(shard));
         if stores.is_empty() {
-            return Err(format!(
-                "there is no shard {shard}; the directory holds {shards} shards, numbered from 0"
-            )
-            .into());
+            return Err(
+                format!("there is no shard {shard}; the directory holds {shards}, numbered from 0").into()
+            );
         }
     }
     let limits = RejectsLimits { rejects: args.limit, read: usize::MAX, bytes: usize::MAX };

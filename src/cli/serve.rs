@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
@@ -22,6 +22,9 @@ use crate::storage::DiskSpace;
 const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 /// How long the end waits for threads that wait for something themselves.
 const THREADS_END_TIMEOUT: Duration = Duration::from_secs(1);
+/// Signals that come so soon after the first one are the same: a process group is told as a whole, and its
+/// parent passes the signal on.
+const ONE_SIGNAL: Duration = Duration::from_millis(500);
 /// SIGXFSZ, whose number is the same on Linux and the BSDs: a file would grow beyond the process's limit.
 const FILE_TOO_LARGE: i32 = 25;
 
@@ -51,7 +54,11 @@ fn listen_for_signals() -> Result<oneshot::Receiver<()>, Failure> {
         wait(&mut terminate, &mut interrupt).await;
         // The service may have ended by itself.
         let _ = first.send(());
+        let since = Instant::now();
         wait(&mut terminate, &mut interrupt).await;
+        while since.elapsed() < ONE_SIGNAL {
+            wait(&mut terminate, &mut interrupt).await;
+        }
         tracing::warn!("received a second signal; ending at once. All writes that were answered are on disk");
         std::process::exit(1);
     };
@@ -80,6 +87,7 @@ async fn serve(
         // The parent process may have closed standard output; serve all the same.
         let _ = writeln!(stdout, "listening on {scheme}://{address}");
         let _ = stdout.flush();
+        tracing::info!("{scheme}://{address}/docs describes the HTTP API");
     };
     let process = metrics_process::Collector::default();
     process.describe();

@@ -8,13 +8,14 @@ use crate::cli::offline::{Offline, OpenMode};
 use crate::storage::{verify, verify_parked};
 use crate::writer::lines_of;
 
+const EXIT_STATUS: &str = "\
+Exit status: 0 all is well, 1 something is wrong and is listed, 2 the data of a shard cannot be read or must not be used.";
+
 /// Reads everything, recomputes every tree from members and deltas, and compares it with the stored one:
 /// order, scores, ties, counts, versions, times, metadata. Reads every job that waits for its board. Writes
 /// nothing, and needs no permission to. The service must be stopped.
-///
-/// Exit code 0: all is well; 1: something is wrong, and is listed; 2: the data of a shard cannot be read, or
-/// must not be used.
 #[derive(Debug, clap::Args)]
+#[command(after_long_help = EXIT_STATUS)]
 pub struct Args {
     #[command(flatten)]
     offline: Offline,

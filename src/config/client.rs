@@ -11,6 +11,8 @@ use crate::config::ConfigError;
 
 const TOKEN: &str = "RANKTREE_TOKEN";
 const REDIS_PASSWORD: &str = "RANKTREE_REDIS_PASSWORD";
+/// Variables without a flag.
+pub(super) const SECRETS: [&str; 2] = [TOKEN, REDIS_PASSWORD];
 
 /// For every subcommand that sends a token: import, export, load.
 #[derive(Debug, Clone, Default, Args)]

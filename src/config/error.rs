@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::queue::nats::NatsAccessError;
-use crate::types::{MAX_SHARDS, ShardId};
+use crate::types::ShardId;
 
 #[derive(Debug, Error)]
 pub enum ConfigError {
@@ -37,8 +37,6 @@ pub enum ConfigError {
     AcceptGapShard(u16, u16),
     #[error("--accept-gap is about streams, and there are none without --nats; remove it, or set --nats")]
     AcceptGapWithoutNats,
-    #[error("--shards must be 1 to {MAX_SHARDS}; got {0}")]
-    Shards(u16),
     #[error("--own: {0}")]
     Own(String),
     #[error(

@@ -52,14 +52,23 @@ impl File {
         Ok(Self { path: path.to_owned(), values })
     }
 
+    /// # Arguments
+    /// `known`: the keys, each with its variable.
+    ///
     /// # Errors
     /// When the file has a key that is none of these; the error names the nearest one.
-    pub fn check_keys(&self, known: &[String]) -> Result<(), ConfigError> {
-        let unknown = self.values.iter().filter(|(key, _)| !known.contains(key));
+    pub fn check_keys(&self, known: &BTreeMap<String, String>) -> Result<(), ConfigError> {
+        let unknown = self.values.iter().filter(|(key, _)| !known.contains_key(*key));
         let Some((key, value)) = unknown.min_by_key(|(_, value)| value.line) else { return Ok(()) };
         let likeness = |known: &&String| strsim::jaro_winkler(known, &key.replace('-', "_").to_lowercase());
-        let nearest = known.iter().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        // Some variables have a word more than their keys.
+        let variable = format!("RANKTREE_{}", key.replace('-', "_").to_uppercase());
+        let of_variable = known.iter().find(|(_, known)| **known == variable).map(|(key, _)| key);
+        let nearest = known.keys().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
         let advice = match nearest {
+            _ if of_variable.is_some() => {
+                format!("; did you mean {}?", of_variable.map(String::as_str).unwrap_or_default())
+            }
             Some(nearest) if likeness(&nearest) >= SIMILARITY_MIN => format!("; did you mean {nearest}?"),
             _ => "; `ranktree config print` lists all settings".to_owned(),
         };

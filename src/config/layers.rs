@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory, FromArgMatches};
 use thiserror::Error;
@@ -108,12 +108,13 @@ where
 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let mut command = C::command();
-    let mut matches =
-        command.try_get_matches_from_mut(&arguments).map_err(|error| reword(error, &mut command))?;
+    let mut matches = command
+        .try_get_matches_from_mut(&arguments)
+        .map_err(|error| reword(error, &mut command, &arguments))?;
     let file = file_named(&matches).map(File::read).transpose()?;
     let path = path_of(&matches);
     if let Some(file) = &file {
-        file.check_keys(&keys(&command, &path))?;
+        file.check_keys(&keys(&command))?;
         command = with_defaults(C::command(), &path, file)?;
         // The arguments were valid without the file, so the error is in the file.
         matches = command
@@ -170,17 +171,17 @@ fn file_named(matches: &ArgMatches) -> Option<&Path> {
     innermost(matches).try_get_one::<PathBuf>(FILE).ok().flatten().map(PathBuf::as_path)
 }
 
-/// Every key that a file may have: one file serves all subcommands.
-fn keys(command: &Command, path: &[String]) -> Vec<String> {
-    let service = ServeArgs::augment_args(Command::new("serve"));
-    let mut keys: Vec<_> = service
-        .get_arguments()
-        .chain(subcommand(command, path).get_arguments())
-        .filter(|arg| is_setting(arg))
-        .map(|arg| arg.get_id().to_string())
-        .collect();
-    keys.sort();
-    keys.dedup();
+/// Every key that a file may have, each with its variable: one file serves all subcommands.
+fn keys(command: &Command) -> BTreeMap<String, String> {
+    let mut keys = BTreeMap::new();
+    let mut commands = vec![command];
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands());
+        for arg in command.get_arguments().filter(|arg| is_setting(arg)) {
+            let variable = arg.get_env().unwrap_or_default().to_string_lossy().into_owned();
+            keys.insert(arg.get_id().to_string(), variable);
+        }
+    }
     keys
 }
 
@@ -221,23 +222,88 @@ fn takes_several(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::Append)
 }
 
-/// Rewords an invalid value's error for operators.
-fn reword(error: clap::Error, command: &mut Command) -> clap::Error {
+/// Rewords an invalid value's error for operators. If it is the environment's, names the variable.
+fn reword(error: clap::Error, command: &mut Command, arguments: &[OsString]) -> clap::Error {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,
     };
+    if error.kind() == ErrorKind::UnknownArgument
+        && let Some(tip) = text(ContextKind::InvalidArg).and_then(|given| tip(&given, arguments))
+    {
+        let given = text(ContextKind::InvalidArg).unwrap_or_default();
+        return command.error(error.kind(), format!("unexpected argument '{given}' found\n\n  tip: {tip}"));
+    }
     let reason = std::error::Error::source(&error).map(ToString::to_string);
-    let (Some(value), Some(argument), Some(reason)) =
-        (text(ContextKind::InvalidValue), text(ContextKind::InvalidArg), reason)
+    let (Some(value), Some(argument)) = (text(ContextKind::InvalidValue), text(ContextKind::InvalidArg))
     else {
         return error;
     };
-    let words = explain_parse_error(&reason);
-    if words == reason {
-        return error;
+    let words = reason.as_deref().map(explain_parse_error);
+    if let Some((variable, is_secret)) = variable_of(command, &argument, &value, arguments) {
+        let value = if is_secret { String::new() } else { format!(" '{value}'") };
+        let known = match error.get(ContextKind::ValidValue) {
+            Some(ContextValue::Strings(known)) => Some(format!("it must be one of: {}", known.join(", "))),
+            _ => None,
+        };
+        let words = words.or(known).map(|words| format!(": {words}")).unwrap_or_default();
+        let told = format!("the environment variable {variable} has an invalid value{value}{words}");
+        return command.error(error.kind(), told);
     }
-    command.error(error.kind(), format!("invalid value '{value}' for '{argument}': {words}"))
+    match words {
+        Some(words) if reason.as_ref() != Some(&words) => {
+            command.error(error.kind(), format!("invalid value '{value}' for '{argument}': {words}"))
+        }
+        _ => error,
+    }
+}
+
+/// What was probably meant by an argument that there is not.
+fn tip(given: &str, arguments: &[OsString]) -> Option<String> {
+    let subcommand = arguments.get(1)?.to_str()?;
+    if given.split('=').next() == Some("--port") && subcommand == "serve" {
+        return Some("the address has the port: --listen 127.0.0.1:8080".to_owned());
+    }
+    if given.starts_with('-') {
+        return None;
+    }
+    match subcommand {
+        "verify" | "rebuild" | "rejects" | "serve" => {
+            Some(format!("to name the data directory, use '--data-dir {given}'"))
+        }
+        "restore" => Some(format!("to name the snapshot, use '--from {given}'")),
+        "snapshot" => Some(format!("to name the directory to write, use '--to {given}'")),
+        "export" => Some(format!("to name the board, use '--board {given}'")),
+        _ => None,
+    }
+}
+
+/// The variable that an argument's refused value is from, if no flag has it, and whether it holds a secret.
+fn variable_of(
+    command: &Command,
+    argument: &str,
+    value: &str,
+    arguments: &[OsString],
+) -> Option<(String, bool)> {
+    let flag = argument.split([' ', '=', '[']).next().filter(|flag| flag.starts_with("--"))?;
+    let is_flag = |given: &OsString| {
+        let given = given.to_string_lossy();
+        given.strip_prefix(flag).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    };
+    if arguments.iter().any(is_flag) {
+        return None;
+    }
+    let mut commands = vec![command];
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands());
+        let mut named = command.get_arguments().filter(|arg| arg.get_long() == flag.strip_prefix("--"));
+        let from = named.find(|arg| arg.get_env().and_then(std::env::var_os).is_some_and(|is| is == value));
+        if let Some(arg) = from {
+            let variable = arg.get_env()?.to_string_lossy().into_owned();
+            return Some((variable, arg.is_hide_env_values_set()));
+        }
+    }
+    None
 }
 
 /// A number parser's error, in words for operators.

@@ -36,9 +36,8 @@
 //! Then `ranktree config example > deploy/ranktree.example.toml` puts it into the example, where a test
 //! expects it.
 //!
-//! A whole new group is flattened into [`ServeArgs`], which is what says which keys a file may have;
-//! subcommands flatten the groups they need, and [`FileArgs`]. The same file serves them all: keys of groups
-//! that a subcommand does not use are left alone.
+//! A whole new group is flattened into [`ServeArgs`]; subcommands flatten the groups they need, and
+//! [`FileArgs`]. One file serves them all: it may have the keys of every subcommand, and each takes its own.
 
 mod board;
 mod client;
@@ -49,6 +48,8 @@ mod error;
 mod file;
 mod http;
 mod layers;
+mod log_levels;
+mod misspelt_variables;
 mod nats;
 mod nats_access;
 mod serve;
@@ -63,6 +64,8 @@ pub use http::{HttpArgs, HttpConfig, TlsFiles, TokenSource};
 pub use layers::{
     LoadError, NamedPath, Secrecy, Setting, SettingOrigin, Settings, default_settings, load, load_from,
 };
+pub use log_levels::log_levels;
+pub use misspelt_variables::misspelt_variables;
 pub use nats::{NatsArgs, check_prefix};
 pub use nats_access::NatsAccessArgs;
 pub use serve::{ServeArgs, ServeConfig};

@@ -56,6 +56,10 @@ impl Connection {
             }
         };
         if !health.status.is_success() {
+            // A ranktree service answers a request without TLS so where it speaks TLS.
+            if let Some(advice) = self.service.lacks_tls().await {
+                return Err(format!("{}: {advice}", self.service.url()));
+            }
             return Err(format!(
                 "{} is not a ranktree service, or does not work: {}",
                 self.service.url(),

@@ -53,6 +53,12 @@ pub enum ServiceError {
          --own does not; if the service is new, start with --shards N, and otherwise check --nats and --prefix"
     )]
     UnknownShards { prefix: String },
+    #[error(
+        "the streams under the prefix {prefix} have {found} shard{}, and not {wanted}: start with --shards {found}, \
+         or use another --prefix. No data directory was made",
+        plural(*found)
+    )]
+    OtherShardsInStreams { prefix: String, found: u16, wanted: u16 },
     #[error("--own: there is no shard {own}: there are {shards}, numbered from 0; correct the list")]
     OwnBeyondShards { own: ShardId, shards: u16 },
     #[error(
@@ -65,4 +71,8 @@ pub enum ServiceError {
     StillLoading(String),
     #[error("the service failed: {0}")]
     Io(#[from] std::io::Error),
+}
+
+fn plural(count: u16) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }

@@ -134,8 +134,10 @@ impl NatsStreams {
             Ok(Ok(outcome)) => outcome.map(|()| true)?,
             Ok(Err(error)) => return Err(std::io::Error::other(error).into()),
             Err(_) => {
+                let reason = nats.why_not_set_up().unwrap_or_default();
                 tracing::warn!(
-                    "NATS cannot be reached yet; serving reads of the data on disk meanwhile, marked stale"
+                    reason,
+                    "NATS cannot be used yet; serving reads of the data on disk meanwhile, marked stale"
                 );
                 false
             }

@@ -11,7 +11,7 @@ use crate::storage::real_paths::with_real_paths;
 #[derive(Debug, Error)]
 pub enum StorageError {
     /// Another process holds the directory: end it, or use another directory.
-    #[error("{} is in use by another process, possibly the service: ask the service with --url, or stop it, or give another directory with --data-dir", .0.display())]
+    #[error("{} is in use by another process, possibly the service: stop that process, or give another directory with --data-dir. A running service is asked with ranktree export --url and ranktree rejects --url", .0.display())]
     InUse(PathBuf),
     /// Nothing was changed; a newer ranktree can open it.
     #[error(
@@ -23,7 +23,7 @@ pub enum StorageError {
     #[error("{} holds shard {found_shard} of {found_shards}, but was opened as shard {shard} of {shards}; start with --shards {found_shards}, or export the boards and import them into a new directory", path.display())]
     OtherLayout { path: PathBuf, found_shard: u16, found_shards: u16, shard: u16, shards: u16 },
     /// Nothing was changed.
-    #[error("{} holds {found} shards, but was opened with --shards {wanted}; start with --shards {found}, or export the boards and import them into a new directory", path.display())]
+    #[error("{} holds {found} shard{}, but was opened with --shards {wanted}; start with --shards {found}, or export the boards and import them into a new directory. A directory that never had boards can simply be removed", path.display(), if *found == 1 { "" } else { "s" })]
     OtherShards { path: PathBuf, found: u16, wanted: u16 },
     /// The directory cannot be trusted. Nothing was changed.
     #[error(
@@ -50,7 +50,7 @@ pub enum StorageError {
     NotADirectory(PathBuf),
     #[error("the directory {} cannot be created: {error}; give a writable directory with --data-dir", path.display())]
     NoDirectory { path: PathBuf, error: std::io::Error },
-    #[error("{}: {error}", path.display())]
+    #[error("{}: {error}{}", path.display(), if_denied(path, error))]
     Io { path: PathBuf, error: std::io::Error },
     /// Between a failed commit and the reopening.
     #[error("the shard's storage is closed after a failure and will be reopened")]
@@ -65,4 +65,25 @@ impl StorageError {
     pub(super) fn damaged(path: &Path, what: impl ToString) -> Self {
         Self::Damaged { path: path.to_owned(), what: with_real_paths(&what.to_string()) }
     }
+}
+
+/// Whose a file is that this process may not use: most likely another user made it, such as root in a
+/// restore.
+fn if_denied(path: &Path, error: &std::io::Error) -> String {
+    use std::os::unix::fs::MetadataExt as _;
+
+    if error.kind() != std::io::ErrorKind::PermissionDenied {
+        return String::new();
+    }
+    let user = rustix::process::geteuid().as_raw();
+    // What cannot be reached at all is below something that is not this user's.
+    let found = path.ancestors().find_map(|path| Some((path, std::fs::symlink_metadata(path).ok()?)));
+    found.map_or_else(String::new, |(found, metadata)| {
+        format!(
+            "; {} belongs to the user {}, and this process runs as the user {user}: give the data directory \
+             and everything in it to the service's user (chown -R), or run this as that user",
+            found.display(),
+            metadata.uid()
+        )
+    })
 }

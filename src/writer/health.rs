@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
@@ -70,6 +70,8 @@ pub struct Health {
     state: RwLock<ShardState>,
     jobs_rejected: AtomicU64,
     jobs_parked: AtomicU64,
+    /// Whether some of them have waited long.
+    jobs_wait_long: AtomicBool,
     /// Place in the stream of the last reject that was published.
     rejects_published: RwLock<(Sequence, u32)>,
     /// Whether there are parked jobs whose boards are defined, and which are still to be unparked.
@@ -106,6 +108,7 @@ impl Default for Health {
             state: RwLock::new(ShardState::CatchingUp("starting".to_owned())),
             jobs_rejected: AtomicU64::new(0),
             jobs_parked: AtomicU64::new(0),
+            jobs_wait_long: AtomicBool::new(false),
             rejects_published: RwLock::default(),
             has_ready_jobs: watch::channel(false).0,
             last_sequence: AtomicU64::new(0),
@@ -156,6 +159,16 @@ impl Health {
 
     pub fn set_jobs_parked(&self, count: u64) {
         self.jobs_parked.store(count, Ordering::Relaxed);
+    }
+
+    /// Whether jobs have waited long for a board that is not defined.
+    #[must_use]
+    pub fn jobs_wait_long(&self) -> bool {
+        self.jobs_wait_long.load(Ordering::Relaxed)
+    }
+
+    pub fn set_jobs_wait_long(&self, wait_long: bool) {
+        self.jobs_wait_long.store(wait_long, Ordering::Relaxed);
     }
 
     /// Place in the stream of the last reject that is known to be published.

@@ -7,7 +7,8 @@
 //!   goes on from a copy of another node's data
 //! - `apply`: steps of a plan, put into the state in memory
 //! - `outcome`: what came of a job, for the client that waits
-//! - `registry`: which boards there are; `parking`, `order`, `wanted`: jobs whose board is unknown yet
+//! - `registry`: which boards there are; `parking`, `order`, `wanted`, `long_wait`: jobs whose board is
+//!   unknown yet
 
 mod source;
 
@@ -15,6 +16,7 @@ mod decide;
 mod plan;
 
 mod apply;
+mod long_wait;
 mod order;
 mod outcome;
 mod parking;

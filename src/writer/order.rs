@@ -103,6 +103,12 @@ impl LineOrder {
         !self.ready.is_empty() || (self.at_board_limit && !self.blocked.is_empty())
     }
 
+    /// Of the first jobs of lines that wait for a board that is not known, the oldest one, and the board.
+    pub fn oldest_blocked(&self) -> Option<(JobPlace, &BoardName)> {
+        let ((place, _), board) = self.blocked.first_key_value()?;
+        Some((*place, board.as_ref()?))
+    }
+
     /// Looks at up to `limit` boards after `from`, or from the first one on. Returns those that lines wait
     /// for, and the board to continue after; `None` at the end.
     pub fn wanted(&self, from: Option<&BoardName>, limit: usize) -> (Vec<BoardName>, Option<BoardName>) {
@@ -150,6 +156,8 @@ mod tests {
         order.file(head(2), Some(name("c")), false);
         order.note_board(&name("b"), false);
         assert_eq!(taken(&mut order), [4, 5]);
+        let oldest = order.oldest_blocked().map(|((sequence, _), board)| (sequence.0, board.to_string()));
+        assert_eq!(oldest, Some((1, "c".to_owned())));
         order.note_board(&name("b"), true);
         assert_eq!(order.take_next(), Some(head(3)));
         order.set_at_board_limit(true);

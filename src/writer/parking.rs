@@ -16,11 +16,13 @@
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Instant;
 
 use tokio::sync::oneshot;
 
 use crate::job::{Job, JobPlace};
 use crate::types::{BoardName, MemberId, Timestamp, fnv1a_32};
+use crate::writer::long_wait::LongWait;
 use crate::writer::order::LineOrder;
 use crate::writer::outcome::UnparkedOutcome;
 use crate::writer::registry::MAX_BOARDS;
@@ -100,6 +102,7 @@ pub struct Parking {
     wants: WantedReporter,
     lines: HashMap<u32, Line>,
     order: LineOrder,
+    long_wait: LongWait,
     jobs: usize,
     /// Lines with jobs that are not on disk yet.
     with_fresh: BTreeSet<u32>,
@@ -131,6 +134,7 @@ impl Parking {
             wants: WantedReporter::new(wanted),
             lines: HashMap::new(),
             order: LineOrder::default(),
+            long_wait: LongWait::default(),
             jobs: 0,
             with_fresh: BTreeSet::new(),
             waiters: HashMap::new(),
@@ -330,6 +334,12 @@ impl Parking {
         if self.auto_create {
             self.wants.report(|from| self.order.wanted(from, REPORTED_PER_ITERATION));
         }
+    }
+
+    /// Notes which job has waited longest for a board. Returns whether it waits long, and the board if that
+    /// is to be logged.
+    pub fn note_long_wait(&mut self, now: Instant) -> (bool, Option<&BoardName>) {
+        self.long_wait.note(self.order.oldest_blocked(), now)
     }
 
     /// Defers reports of wanted boards. They are all reported once this is no longer called.

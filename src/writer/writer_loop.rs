@@ -196,8 +196,14 @@ impl<S: JobSource> Writer<S> {
             // While the shard catches up, the definitions that it wants may still be ahead in its queue.
             if self.health.is_live() {
                 parking.report_wanted();
+                let (is_long, board) = parking.note_long_wait(Instant::now());
+                self.health.set_jobs_wait_long(is_long);
+                if let Some(board) = board {
+                    tracing::warn!(shard = %self.id, %board, "jobs wait long for a board that is not defined; define it with PUT, whose answer says what is in the way");
+                }
             } else {
                 parking.defer_wanted();
+                self.health.set_jobs_wait_long(false);
             }
             self.health.set_has_ready_jobs(parking.has_ready());
         }

@@ -5,6 +5,9 @@
 
 use ureq::http::Uri;
 
+/// What a path ends with that is the API's own, and not that of a proxy in front of a service.
+const OF_THE_API: [&str; 8] = ["v1", "boards", "jobs", "status", "readyz", "healthz", "metrics", "docs"];
+
 /// A service's base URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseUrl {
@@ -43,6 +46,13 @@ impl BaseUrl {
                 ));
             }
         };
+        let last = uri.as_ref().map(Uri::path).and_then(|path| path.rsplit('/').next());
+        if let Some(path) = OF_THE_API.into_iter().find(|path| Some(*path) == last) {
+            return Err(format!(
+                "{flag} must be a service's base URL, to which the paths of the API are added; leave \
+                 /{path} away"
+            ));
+        }
         Ok(Self { text: text.to_owned(), is_https })
     }
 }
@@ -66,6 +76,12 @@ mod tests {
                 said.starts_with("--url must be a URL that begins with http:// or https://; got "),
                 "{said}"
             );
+        }
+        for (more, path) in
+            [("http://h:1/v1", "/v1"), ("http://h/eu/v1/", "/v1"), ("https://h/readyz", "/readyz")]
+        {
+            let said = BaseUrl::parse("--url", more).expect_err(more);
+            assert!(said.ends_with(&format!("leave {path} away")), "{said}");
         }
         // One may carry a secret, too.
         for more in ["http://h/?token=hunter2", "http://h#hunter2"] {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use ureq::http::StatusCode;
 
 use crate::cli::Failure;
-use crate::cli::client::{Backoff, Client, Failed, RETRY_FOR, Reply};
+use crate::cli::client::{Backoff, Client, Failed, RETRY_FOR, Reply, describe_refusal, not_there};
 use crate::config::ClientArgs;
 
 /// A client that asks again while the service is away or overloaded.
@@ -52,7 +52,9 @@ impl Reader {
     /// # Errors
     /// When the service refuses, or stays away.
     pub fn reply(&self, url: &str) -> Result<Reply, Failure> {
-        let failed = |reason: String| Err(format!("{url} cannot be read: {reason}").into());
+        // The path is the program's own; what the operator gave is the base.
+        let base = self.client.base();
+        let failed = |reason: String| Err(format!("{base} cannot be read: {reason}").into());
         let mut backoff = Backoff::default();
         loop {
             let (reason, at_least) = match self.client.get(url) {
@@ -60,7 +62,7 @@ impl Reader {
                     if reply.status == StatusCode::OK {
                         return Ok(reply);
                     }
-                    let reason = format!("{} {}", reply.status, String::from_utf8_lossy(&reply.body).trim());
+                    let reason = describe_refusal(reply.status, &reply.body);
                     if !matches!(
                         reply.status,
                         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
@@ -69,7 +71,9 @@ impl Reader {
                     }
                     (reason, reply.retry_after.unwrap_or_default())
                 }
-                Err(Failed::NotReached(reason) | Failed::Unknown(reason)) => (reason, Duration::ZERO),
+                Err(Failed::NotReached(reason) | Failed::Unknown(reason)) => {
+                    (not_there(&reason), Duration::ZERO)
+                }
                 Err(Failed::Permanent(reason) | Failed::TooLong(reason)) => return failed(reason),
             };
             // A service that never answered is not waited for: its address may be wrong.

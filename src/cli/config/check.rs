@@ -48,8 +48,9 @@ fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
     }
     if found != wanted {
         return Ok(Some(format!(
-            "shards = {wanted}: {folder} has {found} shards, and the number of shards of a data directory \
-             cannot change; set shards = {found}, or name another directory"
+            "shards = {wanted}: {folder} has {found} shard{}, and the number of shards of a data directory \
+             cannot change; set shards = {found}, or name another directory",
+            if found == 1 { "" } else { "s" }
         )));
     }
     let mut filled = (0..found).map(ShardId).map(|shard| filled_from(&config.data_dir, shard));
@@ -100,6 +101,8 @@ fn directory(path: &Path) -> Option<String> {
     match std::fs::metadata(path) {
         Ok(found) if !found.is_dir() => Some("it is a file; a directory is expected".to_owned()),
         Ok(_) => access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(std::io::Error::from)
+            .and_then(|()| create_nothing(path))
             .err()
             .map(|error| format!("it cannot be written to: {error}")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -108,6 +111,14 @@ fn directory(path: &Path) -> Option<String> {
         }
         Err(error) => Some(format!("its metadata cannot be read: {error}")),
     }
+}
+
+/// Whether files can be made in a directory, of which permissions say only half: for root, and on file
+/// systems that are none of a disk. An empty file is made, and removed at once.
+fn create_nothing(directory: &Path) -> std::io::Result<()> {
+    let name = directory.join(format!(".ranktree-check-{}", std::process::id()));
+    std::fs::File::create_new(&name)?;
+    std::fs::remove_file(&name)
 }
 
 #[cfg(test)]
@@ -127,5 +138,9 @@ mod tests {
         assert!(told.contains("it is a file") || told.contains("its metadata cannot be read"), "{told}");
         assert_eq!(file(folder.path()).as_deref(), Some("it is a directory; a file is expected"));
         assert!(file(&folder.path().join("none")).is_some());
+        // Permissions would let root write here.
+        let told = directory(Path::new("/proc/ranktree")).expect("nothing can be made there");
+        assert!(told.starts_with("it cannot be created in /proc: it cannot be written to: "), "{told}");
+        assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 1, "nothing is left");
     }
 }

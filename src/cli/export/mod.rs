@@ -20,7 +20,7 @@ use crate::cli::Failure;
 use crate::cli::board_line::BoardLine;
 use crate::cli::offline::Offline;
 use crate::cli::progress::Progress;
-use crate::config::ClientArgs;
+use crate::config::{ClientArgs, FileArgs};
 use crate::types::{BoardName, quoted};
 use output::Output;
 use remote::Remote;
@@ -74,9 +74,9 @@ pub struct Args {
     /// Reads the data directory of a stopped service, instead of asking a running one
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
-    /// The format of the rows
-    #[arg(long, value_enum, default_value = "ndjson")]
-    format: Format,
+    /// The format of the rows [default: csv if --output ends with .csv, otherwise ndjson]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
     /// The file to write; standard output if absent
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -86,6 +86,9 @@ pub struct Args {
     /// Reads everything, and writes nothing
     #[arg(long)]
     dry_run: bool,
+    /// Read where the arguments are.
+    #[command(flatten)]
+    _file: FileArgs,
     #[command(flatten)]
     client: ClientArgs,
 }
@@ -97,6 +100,14 @@ pub enum Format {
     Ndjson,
     /// A header, then a row per line; see below before opening it in a spreadsheet
     Csv,
+}
+
+impl Args {
+    fn format(&self) -> Format {
+        let is_csv = |path: &PathBuf| path.extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
+        let by_name = if self.output.as_ref().is_some_and(is_csv) { Format::Csv } else { Format::Ndjson };
+        self.format.unwrap_or(by_name)
+    }
 }
 
 /// Where boards are read from.
@@ -163,7 +174,8 @@ struct Summary {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    if args.all && args.format == Format::Csv {
+    let format = args.format();
+    if args.all && format == Format::Csv {
         return Err("a CSV file can hold one board only, because the first line describes it; give --board, or --format ndjson".into());
     }
     let source = Source::open(args)?;
@@ -183,7 +195,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let mut to = match output.take() {
             Some(output) => output,
             None if args.dry_run => Output::nothing(),
-            None => Output::create(args.output.as_deref(), args.format)?,
+            None => Output::create(args.output.as_deref(), format)?,
         };
         match write_board(&source, &line, page, args, &mut to, &mut summary) {
             Ok(()) => output = Some(to),

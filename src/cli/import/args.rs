@@ -8,7 +8,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
 
 use crate::config::duration;
-use crate::config::{ClientArgs, RedisArgs};
+use crate::config::{ClientArgs, FileArgs, RedisArgs};
 use crate::job::{MAX_JOBS_PER_MESSAGE, Op};
 use crate::types::{BoardName, Malformed};
 
@@ -45,6 +45,9 @@ default) or `member`. Members that are added or removed while Redis is read may 
 
 If the service asks for tokens, pass one in --token-file, or in the environment variable RANKTREE_TOKEN; it needs the \
 scope write.
+
+Equal scores are ordered by at, the time at which each was reached, or by the board's rule. Without at, it is the moment at \
+which a row is applied: rows of different members come in the order of the file only with --connections 1.
 
 An interrupted import can be run again from the beginning. set and best have the same result then, and the same order \
 among ties if rows have at. incr counts a row twice, unless the row has a version; rows with versions that were applied \
@@ -100,7 +103,8 @@ pub struct Args {
     #[arg(long, value_parser = op_parser(), env = "RANKTREE_OP")]
     pub op: Option<Op>,
 
-    /// Reads a CSV field (board, member, score, at, version) from a column of another name; may be repeated
+    /// Reads a CSV field (board, member, score, at, version, meta) from a column of another name; may be
+    /// repeated
     #[arg(long = "column", value_name = "FIELD=NAME", env = "RANKTREE_COLUMN", value_delimiter = ',')]
     pub columns: Vec<String>,
 
@@ -135,6 +139,9 @@ pub struct Args {
     #[arg(long, env = "RANKTREE_DRY_RUN", action = ArgAction::SetTrue)]
     pub dry_run: bool,
 
+    /// Read where the arguments are.
+    #[command(flatten)]
+    _file: FileArgs,
     #[command(flatten)]
     pub client: ClientArgs,
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::cli::client::ClientError;
+use crate::cli::import::read::BadQuotes;
 use crate::config::ConfigError;
 
 /// Why an import ended early. Rows that were answered before are applied; the same import can be run again.
@@ -19,21 +20,38 @@ pub enum ImportError {
     Terminal,
     #[error("reading failed at line {line}")]
     Read { line: u64, source: io::Error },
+    #[error(
+        "{0}. Close it, or write a quotation mark that belongs to the text twice, in a quoted cell: \
+         \"5\"\" of it\". Every row before that line was read, and none from there on"
+    )]
+    Quotes(BadQuotes),
     #[error("the file is not text; it must be CSV or NDJSON in UTF-8, and may be compressed with gzip")]
     Binary,
     #[error("the file is empty")]
     Empty,
     #[error(
+        "the file is a JSON array; send one object per line, without the brackets and the commas between \
+         them (jq -c '.[]' makes that of it)"
+    )]
+    JsonArray,
+    #[error(
         "the file's header has no column {name:?}; it has: {found}. Name the column with --column {field}=NAME{}",
         if *field == "board" { ", or send every row to one board with --board NAME" } else { "" }
     )]
     MissingColumn { field: &'static str, name: String, found: String },
+    #[error(
+        "the file's header has one column, {found}: columns must be separated by commas, and these seem to \
+         be separated by {separator}"
+    )]
+    Separator { found: String, separator: &'static str },
     #[error("the file's header names the column {0:?} twice")]
     RepeatedColumn(String),
     #[error(
         "--column must be FIELD=NAME, where FIELD is board, member, score, at, version or meta; got {0:?}"
     )]
     ColumnArgument(String),
+    #[error("--redis is set without --key or --board; set all three, or none")]
+    RedisNeeds,
     #[error("Redis cannot be read")]
     Redis(#[source] redis::RedisError),
     #[error(
@@ -63,7 +81,10 @@ pub enum ImportError {
         "nothing answers at {to}: {reason}. Check that the service runs there, or wait for it with --retry-for 60s"
     )]
     NotThere { to: String, reason: String },
-    #[error("gave up after {seconds} s without an answer from {to} (--retry-for): {reason}")]
+    #[error(
+        "gave up on {to}, because the next try would come later than {seconds} s after the first failure \
+         (--retry-for): {reason}"
+    )]
     Unreachable { to: String, seconds: u64, reason: String },
     #[error(
         "{to} may or may not have applied lines {first} to {last}, whose rows add to scores and carry no \

@@ -43,12 +43,17 @@ const BATCHES_QUEUED: usize = 2;
 pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
     let (rows, tally) = match (&args.redis, &args.key, &args.board) {
         (Some(url), Some(key), Some(board)) => open_redis(args, url, key, board)?,
+        // The command line is checked for this, and a file of settings is not.
+        (Some(_), _, _) => return Err(ImportError::RedisNeeds),
         _ => open_file(args)?,
     };
     let outcome = if args.dry_run { check(rows, &tally) } else { send(rows, args, &tally) };
     let (summary, all_applied) = tally.finish(args.dry_run)?;
-    // The reader may have closed the pipe; the exit status still tells.
-    let _ = io::stdout().lock().write_all(summary.as_bytes());
+    // A summary of nothing would only stand before the error.
+    if outcome.is_ok() || tally.has_outcomes() {
+        // The reader may have closed the pipe; the exit status still tells.
+        let _ = io::stdout().lock().write_all(summary.as_bytes());
+    }
     outcome?;
     Ok(if all_applied { ExitCode::SUCCESS } else { ExitCode::from(1) })
 }
@@ -81,6 +86,9 @@ fn open_file(args: &Args) -> Result<(Box<dyn Rows>, Tally), ImportError> {
     }
     if input.is_binary {
         return Err(ImportError::Binary);
+    }
+    if input.is_array {
+        return Err(ImportError::JsonArray);
     }
     let tally = Tally::new(input.progress(), args.limit_errors, args.rejects.as_deref())?;
     let defaults = Defaults { board: args.board.clone(), op: args.op };
@@ -146,11 +154,20 @@ fn distribute(
     rows_only: bool,
 ) -> Result<(), ImportError> {
     let tally = service.tally;
-    let mut boards_that_add = BTreeMap::new();
+    // `None`: the service did not tell.
+    let mut boards_that_add: BTreeMap<String, Option<bool>> = BTreeMap::new();
     let connection = Connection::new(service);
     let mut warned = false;
     for parsed in rows {
-        let mut row = match parsed? {
+        let parsed = match parsed {
+            Ok(parsed) => parsed,
+            Err(error) => {
+                // What was read is sent, so that the error says where to go on.
+                let _ = lanes.into_iter().try_for_each(Lane::finish);
+                return Err(error);
+            }
+        };
+        let mut row = match parsed {
             Parsed::Row(row) => row,
             Parsed::Rejected(line) => {
                 tally.read();
@@ -166,14 +183,17 @@ fn distribute(
             }
         };
         tally.read();
+        let mut adds_for_sure = row.adds;
         for board in row.boards.iter().filter(|_| row.is_undecided) {
             let adds = match boards_that_add.get(board) {
                 Some(adds) => *adds,
                 None => *boards_that_add.entry(board.clone()).or_insert(connection.board_adds(board)?),
             };
-            row.adds |= adds;
+            adds_for_sure |= adds == Some(true);
+            // Where it is not known, a request whose answer is lost is not sent twice.
+            row.adds |= adds != Some(false);
         }
-        if row.adds && !warned {
+        if adds_for_sure && !warned {
             warned = true;
             tally.note(
                 "rows add to scores (incr) and carry no version: running this import again would count them twice",

@@ -126,6 +126,12 @@ impl Tally {
         }
     }
 
+    /// Whether anything came of any row.
+    pub fn has_outcomes(&self) -> bool {
+        let counts = self.counts.lock();
+        counts.applied + counts.repeated + counts.rejected > 0
+    }
+
     /// The summary, and whether no row was rejected.
     ///
     /// # Errors

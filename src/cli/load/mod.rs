@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{ArgAction, ValueEnum};
+use clap::{Arg, ArgAction, ValueEnum};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::Failure;
@@ -56,9 +56,17 @@ so far.
 Exit status: 0 done; 1 no operation succeeded, or failures exceeded --limit-errors, or it gave up (--give-up); 2 it could not \
 begin.";
 
+/// The text of `serve` says what a node does with its NATS.
+fn describe_nats(arg: Arg) -> Arg {
+    if arg.get_id() != "nats" {
+        return arg;
+    }
+    arg.help("Publishes jobs to this NATS server, or to one of several separated by commas, as a game service would")
+}
+
 /// Sends jobs and reads to a service, and measures it: a load generator over NATS or HTTP.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES, mut_args(describe_nats))]
 pub struct Args {
     #[command(flatten)]
     pub access: NatsAccessArgs,
@@ -220,7 +228,11 @@ fn left_behind(args: &Args, boards: &[BoardName], messages: u64) -> String {
     }
     let url = args.url.as_deref().or(args.read_url.as_deref()).unwrap_or("http://127.0.0.1:8080");
     let url = url.trim_end_matches('/');
-    let drop = |board: &str| format!("curl -X DELETE {url}/v1/boards/{board}");
+    let ca = args.client.ca.as_ref().map(|ca| format!(" --cacert {}", ca.display())).unwrap_or_default();
+    // The token of a load need not be one that may drop boards, and is not shown.
+    let token = args.client.token().ok().flatten();
+    let token = token.map(|_| " -H \"Authorization: Bearer $ADMIN_TOKEN\"").unwrap_or_default();
+    let drop = |board: &str| format!("curl -X DELETE{ca}{token} {url}/v1/boards/{board}");
     if first == last {
         format!("the board {first} was not dropped; to drop it: {}\n", drop(first.as_str()))
     } else {
@@ -388,6 +400,15 @@ mod tests {
         );
         assert_eq!(told(&several, 5), expect);
         assert_eq!(told(&several, 0), "", "nothing was sent");
+        let token = tempfile::NamedTempFile::new().expect("a temporary file");
+        std::fs::write(token.path(), "rkt_secret\n").expect("it can be written");
+        let path = token.path().to_str().expect("it is UTF-8");
+        let boards = plan(&parse(&one).expect("well-formed")).expect("a good plan").spec.boards;
+        let args =
+            parse(&["--url", "https://h:1", "--ca", "a.pem", "--token-file", path]).expect("well-formed");
+        let secured = left_behind(&args, &boards, 5);
+        let expect = "curl -X DELETE --cacert a.pem -H \"Authorization: Bearer $ADMIN_TOKEN\" https://h:1/v1/boards/load0\n";
+        assert!(secured.ends_with(expect), "{secured}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use ureq::http::StatusCode;
 
 use crate::cli::Failure;
-use crate::cli::client::{Failed, Reader, Reply};
+use crate::cli::client::{Failed, Reader, Reply, describe_refusal, not_there};
 use crate::cli::progress::Progress;
 use crate::cli::snapshot::directory::PartialDirectory;
 use crate::snapshot::{Manifest, ManifestFile, ManifestShard, append_checksum};
@@ -50,15 +50,15 @@ impl Begun {
         let failed = |reason: String| Err(format!("the snapshot cannot begin: {reason}").into());
         let Reply { status, body, .. } = match service.client().post(&url, "{}") {
             Ok(reply) => reply,
-            Err(
-                Failed::NotReached(reason)
-                | Failed::Unknown(reason)
-                | Failed::TooLong(reason)
-                | Failed::Permanent(reason),
-            ) => return failed(format!("{url}: {reason}")),
+            Err(Failed::NotReached(reason) | Failed::Unknown(reason)) => {
+                return failed(format!("{}: {}", service.base(), not_there(&reason)));
+            }
+            Err(Failed::TooLong(reason) | Failed::Permanent(reason)) => {
+                return failed(format!("{}: {reason}", service.base()));
+            }
         };
         if status != StatusCode::CREATED {
-            return failed(format!("{url} answers {status} {}", String::from_utf8_lossy(&body).trim()));
+            return failed(format!("{} answers {}", service.base(), describe_refusal(status, &body)));
         }
         match serde_json::from_slice::<Self>(&body) {
             Ok(begun) if begun.is_plain() => Ok(begun),

@@ -14,7 +14,7 @@ use indicatif::{HumanBytes, HumanCount};
 use crate::cli::Failure;
 use crate::cli::client::Reader;
 use crate::cli::progress::Progress;
-use crate::config::ClientArgs;
+use crate::config::{ClientArgs, FileArgs};
 use crate::snapshot::Manifest;
 use directory::PartialDirectory;
 use fetch::Begun;
@@ -51,6 +51,9 @@ pub struct Args {
     /// The directory to write, which must be empty or absent
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
+    /// Read where the arguments are.
+    #[command(flatten)]
+    _file: FileArgs,
     #[command(flatten)]
     client: ClientArgs,
 }

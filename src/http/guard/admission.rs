@@ -10,11 +10,19 @@ use crate::http::guard::limits::Limits;
 use crate::http::render::problem::Problem;
 use crate::metrics::HTTP_REQUESTS_SHED_TOTAL;
 
+/// What most bodies stay below, in bytes.
+pub const FIRST_BYTES: usize = 16 << 10;
+/// The share of the memory for bodies that is kept for the first bytes of each. By default it is enough for
+/// all requests at a time, so a client that sends many large bodies slowly keeps nobody's small ones out.
+const FIRST_BYTES_SHARE: usize = 8;
+
 /// Counts what all requests in progress take.
 pub struct Admission {
     limits: Limits,
     requests: AtomicUsize,
     body_bytes: AtomicUsize,
+    /// Those of them that come after the first [`FIRST_BYTES`] of their body.
+    later_bytes: AtomicUsize,
     /// Bytes of answers that are being made or are not written yet.
     answer_bytes: AtomicUsize,
 }
@@ -23,8 +31,8 @@ impl Admission {
     pub fn new(limits: Limits) -> Arc<Self> {
         // The counter exists from the start, so that its rate can be asked for.
         metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(0);
-        let (requests, body_bytes, answer_bytes) = Default::default();
-        Arc::new(Self { limits, requests, body_bytes, answer_bytes })
+        let (requests, body_bytes, later_bytes, answer_bytes) = Default::default();
+        Arc::new(Self { limits, requests, body_bytes, later_bytes, answer_bytes })
     }
 
     /// A permit for one more request; `None` if there are too many.
@@ -85,9 +93,18 @@ impl BodyBytes {
     /// Takes more bytes. False: all bodies together are too large. What was reserved is given back in either
     /// case.
     pub fn take(&mut self, bytes: usize) -> bool {
+        let later_before = self.later();
         self.reserved += bytes;
-        self.admission.body_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes
-            <= self.admission.limits.body_bytes_in_flight
+        let later = self.later() - later_before;
+        let budget = self.admission.limits.body_bytes_in_flight;
+        let all = self.admission.body_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let all_later = self.admission.later_bytes.fetch_add(later, Ordering::Relaxed) + later;
+        all <= budget && (later == 0 || all_later <= budget - budget / FIRST_BYTES_SHARE)
+    }
+
+    /// How much of it comes after the first bytes.
+    fn later(&self) -> usize {
+        self.reserved.saturating_sub(FIRST_BYTES)
     }
 }
 
@@ -95,6 +112,34 @@ impl Drop for BodyBytes {
     fn drop(&mut self) {
         if self.reserved > 0 {
             self.admission.body_bytes.fetch_sub(self.reserved, Ordering::Relaxed);
+            self.admission.later_bytes.fetch_sub(self.later(), Ordering::Relaxed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_bodies_leave_room_for_small_ones() {
+        const LARGE: usize = 1 << 20;
+        let admission = Admission::new(Limits::default());
+        let mut large: Vec<BodyBytes> = Vec::new();
+        let fits = |body: &mut BodyBytes| (0..LARGE / FIRST_BYTES).all(|_| body.take(FIRST_BYTES));
+        while large.last_mut().is_none_or(fits) {
+            large.push(BodyBytes::none(&admission));
+        }
+        assert!(large.len() > 100, "most of the room is for them: {}", large.len());
+        let small: Vec<bool> = (large.len()..Limits::default().requests_in_flight)
+            .map(|_| BodyBytes::none(&admission))
+            .map(|mut body| body.take(FIRST_BYTES))
+            .collect();
+        assert!(small.iter().all(|taken| *taken));
+        assert!(!BodyBytes::none(&admission).take(FIRST_BYTES + 1), "a large one is still shed");
+        drop(large);
+        assert!(fits(&mut BodyBytes::none(&admission)));
+        let left = [&admission.body_bytes, &admission.later_bytes].map(|left| left.load(Ordering::Relaxed));
+        assert_eq!(left, [0, 0]);
     }
 }

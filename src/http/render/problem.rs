@@ -84,6 +84,16 @@ impl Problem {
         )
     }
 
+    /// A path that would be a member's if a slash in the id were encoded.
+    pub fn unencoded_slash() -> Self {
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "unknown_route",
+            "there is nothing at this path; if the member's id has a slash, write it as %2F, for example \
+             members/tokio-rs%2Ftokio",
+        )
+    }
+
     pub fn method_not_allowed() -> Self {
         Self::new(
             StatusCode::METHOD_NOT_ALLOWED,
@@ -100,11 +110,17 @@ impl Problem {
         )
     }
 
+    /// The name would be another board's with a verb behind it.
+    pub fn unknown_board_or_verb() -> Self {
+        let detail = "there is no board of this name; to clear or trim a board, send POST to this path";
+        Self::new(StatusCode::NOT_FOUND, "unknown_board", detail)
+    }
+
     pub fn unknown_member() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
             "unknown_member",
-            "the member has no entry on this board; a job with a score creates one",
+            "the member has no entry on this board, or a hidden one; a job with a score creates one, and `show` shows a hidden one",
         )
     }
 
@@ -175,6 +191,20 @@ impl Problem {
             "malformed",
             "the body is shorter than its Content-Length, or ended within a chunk; send it again",
         )
+    }
+
+    pub fn bad_chunks() -> Self {
+        Self::new(
+            StatusCode::BAD_REQUEST,
+            "malformed",
+            "the chunks of the body cannot be read: a size is no hexadecimal number, a chunk does not end \
+             where its size says, or extensions or trailers are too long; send a Content-Length instead",
+        )
+    }
+
+    pub fn not_one_host() -> Self {
+        let detail = "a request of HTTP/1.1 has exactly one header Host; send one";
+        Self::new(StatusCode::BAD_REQUEST, "malformed", detail)
     }
 
     /// The head says both how long the body is and that it comes in chunks, or the latter twice.

@@ -19,7 +19,7 @@ use crate::query::{
     Answer, BoardRead, ConsistentAnswer, EntryChange, OfBoard, ReadOptions, ShardsRead, VisitEntries,
     fill_metadata, fill_unchanged_metadata, missing_metadata, read, with_metadata,
 };
-use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
+use crate::types::{AsOf, MemberId, Sequence, ShardId};
 
 /// Entries whose metadata is read at once. It is mostly cached in memory, and handing over to another thread
 /// costs more.
@@ -166,9 +166,7 @@ impl Call {
 
     /// A read of the board of the path.
     fn of_board<R>(&self, asked: R) -> Result<OfBoard<R>, Problem> {
-        // A text that is not a valid board name cannot name an existing board.
-        let board = BoardName::new(self.board()).map_err(|_| Problem::unknown_board())?;
-        Ok(OfBoard { board, read: asked })
+        Ok(OfBoard { board: self.board_name()?, read: asked })
     }
 
     /// Asks for entries, with their metadata. It is asked again if much metadata is to be read.

@@ -1,5 +1,7 @@
 //! Bodies: read within limits of size, time and memory, or read and thrown away.
 
+use std::error::Error as _;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +11,11 @@ use axum::http::{HeaderMap, header};
 use hyper::body::{Body as _, Frame};
 
 use crate::http::api::Api;
-use crate::http::guard::admission::BodyBytes;
+use crate::http::guard::admission::{BodyBytes, FIRST_BYTES};
 use crate::http::render::problem::Problem;
 
 /// The longest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
-/// What most bodies stay below, in bytes.
-const BODY_BYTES_EXPECTED: usize = 16 << 10;
 /// How long a body may take that is thrown away.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 /// How much more of a body is read and thrown away, so that a client that writes before it reads sees the
@@ -42,7 +42,7 @@ pub async fn read(api: &Arc<Api>, headers: &HeaderMap, body: Body) -> Result<(Ve
 
 async fn read_pieces(mut body: Body, stall: Duration, counted: &mut BodyBytes) -> Result<Vec<u8>, Problem> {
     // A client gets no more memory at first than it has to send to fill it.
-    let mut bytes = Vec::with_capacity(announced(&body).min(BODY_BYTES_EXPECTED));
+    let mut bytes = Vec::with_capacity(announced(&body).min(FIRST_BYTES));
     let mut seen: usize = 0;
     loop {
         let data = tokio::time::timeout(stall, next(&mut body)).await;
@@ -107,11 +107,25 @@ fn announced(body: &Body) -> usize {
 async fn next(body: &mut Body) -> Option<Result<Bytes, Problem>> {
     loop {
         let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await?;
-        match frame.map_err(|_| Problem::body_broken()).map(Frame::into_data) {
+        match frame.map_err(|error| explain_broken(&error)).map(Frame::into_data) {
             Ok(Ok(data)) => return Some(Ok(data)),
             // Trailers are skipped.
             Ok(Err(_)) => {}
             Err(problem) => return Some(Err(problem)),
         }
     }
+}
+
+/// What is wrong with a body that cannot be read on. hyper tells by the kind of an inner error whether it
+/// ended too early or has chunks that are none.
+fn explain_broken(error: &axum::Error) -> Problem {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let kind = inner.downcast_ref::<io::Error>().map(io::Error::kind);
+        if matches!(kind, Some(io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput)) {
+            return Problem::bad_chunks();
+        }
+        cause = inner.source();
+    }
+    Problem::body_broken()
 }

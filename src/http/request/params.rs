@@ -73,6 +73,11 @@ impl<'a> Params<'a> {
         self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_ref())
     }
 
+    /// As [`Params::get`]; an empty value is none.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        self.get(name).filter(|text| !text.is_empty())
+    }
+
     pub fn flag(&self, name: &str) -> Result<bool, Problem> {
         match self.get(name) {
             None | Some("false") => Ok(false),
@@ -92,7 +97,7 @@ impl<'a> Params<'a> {
     /// # Errors
     /// When it is none.
     pub fn signed(&self, name: &str) -> Result<Option<i64>, Problem> {
-        let Some(text) = self.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+        let Some(text) = self.given(name) else { return Ok(None) };
         let read = parse_integer(text).map_err(|why| {
             let of_one_key = if text.contains(',') {
                 format!("; it is a bound of the first key only, for example {name}=1200")

@@ -21,6 +21,9 @@ use crate::http::writes::options::read_wait;
 use crate::query::{Answer, OfBoard, ReadError, ReadOptions, ReadReply, TotalOnly, TotalsOf, read};
 use crate::types::{AsOf, BoardName, ShardId};
 
+/// What a POST may have behind a board's name. Names may end so, too.
+const VERBS: [&str; 2] = [":clear", ":trim"];
+
 fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, total: u64) {
     object.text("board", name);
     fields::definition(object, definition);
@@ -31,7 +34,11 @@ fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, tot
 
 pub async fn get(call: Call) -> Result<Reply, Problem> {
     call.read_params(&[]).await?;
-    let answer = call.ask(TotalOnly).await?;
+    let is_verb = VERBS.iter().any(|verb| call.board().ends_with(verb));
+    let answer = call.ask(TotalOnly).await.map_err(|problem| match problem.code() {
+        "unknown_board" if is_verb => Problem::unknown_board_or_verb(),
+        _ => problem,
+    })?;
     Ok(Reply::object(|object| {
         write_board(object, call.board(), &answer.definition, answer.total);
         call.write_answer_end(object, &answer.as_of);

@@ -9,7 +9,7 @@ use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::resources::status::{
-    damaged, far_ahead, is_ready, shards_with_troubled_queues, write_shard, write_state,
+    damaged, far_ahead, is_ready, shards_with_troubled_queues, with_long_waits, write_shard, write_state,
 };
 
 pub async fn healthz(_: Arc<Api>) -> Response {
@@ -54,7 +54,10 @@ fn readiness(api: &Api) -> String {
     let far_ahead = far_ahead(api).map(|(shard, seconds)| {
         format!("shard {shard}: its time is {seconds} seconds ahead of this node's clock\n")
     });
-    let problems: Vec<String> = low_on_room.chain(damaged).chain(far_ahead).collect();
+    let long_waits = with_long_waits(api).map(|shard| {
+        format!("shard {shard}: jobs wait long for a board that is not defined; the log names it\n")
+    });
+    let problems: Vec<String> = low_on_room.chain(damaged).chain(far_ahead).chain(long_waits).collect();
     if problems.is_empty() {
         "ready\n".to_owned()
     } else {

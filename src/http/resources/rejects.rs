@@ -47,7 +47,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     call.note_missing(&others);
     let limit = params.bounded("limit", REJECTS, 1, PAGE_MAX)?;
     let limit = usize::try_from(limit).unwrap_or(READ_BEYOND);
-    let before = match params.get("cursor").filter(|text| !text.is_empty()) {
+    let before = match params.given("cursor") {
         None => None,
         Some(text) => Some(filters.read_cursor(text, &shards).ok_or_else(Problem::bad_cursor_of_rejects)?),
     };
@@ -94,7 +94,10 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
 }
 
 fn shard_of(params: &Params<'_>, shards: u16) -> Result<Option<ShardId>, Problem> {
-    let Some(shard) = params.number::<u64>("shard")? else { return Ok(None) };
+    let Some(shard) = params.given("shard").map(|_| params.number::<u64>("shard")).transpose()?.flatten()
+    else {
+        return Ok(None);
+    };
     let known = u16::try_from(shard).ok().filter(|shard| *shard < shards);
     let known = known.ok_or_else(|| {
         Problem::bad_parameter(format!(
@@ -106,7 +109,7 @@ fn shard_of(params: &Params<'_>, shards: u16) -> Result<Option<ShardId>, Problem
 }
 
 fn reason_of(params: &Params<'_>) -> Result<Option<RejectCode>, Problem> {
-    let Some(reason) = params.get("reason") else { return Ok(None) };
+    let Some(reason) = params.given("reason") else { return Ok(None) };
     let known = RejectCode::ALL.into_iter().find(|code| code.name() == reason);
     let known = known.ok_or_else(|| {
         let cut: String = reason.chars().take(40).collect();

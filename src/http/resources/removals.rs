@@ -24,6 +24,8 @@ use crate::wire::lenient::{score_of, unsigned_of};
 /// The most characters that are shown of a value that is refused.
 const SHOWN_CHARS: usize = 40;
 
+const TRIM_FORMS: &str = "send exactly one of the two: {\"positions_beyond\":1000} or {\"worse_than\":100}";
+
 fn reply(call: &Call, board: &BoardName, removed: &Removed) -> Reply {
     tracing::debug!(board = %board, entries = removed.entries, "entries of a board were removed");
     call.log_change("entries of a board were removed");
@@ -62,6 +64,9 @@ fn present<'a, 'de: 'a, D: Deserializer<'de>>(from: D) -> Result<Option<&'a RawV
 }
 
 fn parse_trim_start(body: &[u8]) -> Result<TrimFrom, Problem> {
+    if body.trim_ascii().is_empty() {
+        return Err(Problem::bad_parameter(TRIM_FORMS));
+    }
     // serde would read an array as the values of the fields in their order.
     let is_object = body.trim_ascii_start().starts_with(b"{");
     let body: TrimBody<'_> = parse_body(body)?;
@@ -80,9 +85,7 @@ fn parse_trim_start(body: &[u8]) -> Result<TrimFrom, Problem> {
                 |why: String| Problem::bad_score(format!("worse_than is {}: {why}", shown(body.worse_than)));
             score_of(score.get()).map(TrimFrom::Score).map_err(wrong)
         }
-        _ => Err(Problem::bad_parameter(
-            "send exactly one of the two: {\"positions_beyond\":1000} or {\"worse_than\":100}",
-        )),
+        _ => Err(Problem::bad_parameter(TRIM_FORMS)),
     }
 }
 

@@ -23,7 +23,8 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
         object.bool("ready", is_ready(&call.api));
         let is_degraded = shards_with_troubled_queues(&call.api).next().is_some()
             || damaged(&call.api).next().is_some()
-            || far_ahead(&call.api).next().is_some();
+            || far_ahead(&call.api).next().is_some()
+            || with_long_waits(&call.api).next().is_some();
         object.bool("degraded", is_degraded);
         let others = call.api.peers.as_ref().map(|peers| peers.all()).unwrap_or_default();
         object.text("node", call.api.this_node.name.as_str());
@@ -81,6 +82,11 @@ pub fn damaged(api: &Api) -> impl Iterator<Item = (ShardId, Arc<str>)> {
 /// Shards whose time is far ahead of this node's clock, in seconds.
 pub fn far_ahead(api: &Api) -> impl Iterator<Item = (ShardId, u64)> {
     api.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.seconds_far_ahead()?)))
+}
+
+/// Shards whose jobs have waited long for a board that is not defined.
+pub fn with_long_waits(api: &Api) -> impl Iterator<Item = ShardId> {
+    api.node.shards.iter().filter(|shard| shard.health.jobs_wait_long()).map(|shard| shard.id)
 }
 
 /// What clients without a token may know of a shard.

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request};
-use axum::http::header;
-use axum::response::IntoResponse as _;
+use axum::http::{Method, header};
+use axum::response::{IntoResponse as _, Redirect};
 
 use crate::http::api::Api;
 use crate::http::guard::authorize::Needs;
@@ -37,6 +37,14 @@ impl axum::handler::Handler<(), Arc<Api>> for Unrouted {
         Box::pin(async move {
             let route = request.extensions().get::<MatchedPath>().cloned();
             let (parts, body) = request.into_parts();
+            if route.is_none()
+                && parts.uri.path() == "/"
+                && matches!(parts.method, Method::GET | Method::HEAD)
+            {
+                let response = Redirect::temporary("/docs").into_response();
+                self.responses.note(response.status());
+                return response;
+            }
             let head = Head::new(parts, None).await;
             // Anybody may know which paths there are. A method that a path does not take is not a way around
             // tokens.
@@ -45,11 +53,27 @@ impl axum::handler::Handler<(), Arc<Api>> for Unrouted {
                 (Some(route), None) => verbs::allowed_at(head.parts.uri.path(), route, &self.verbs),
                 _ => None,
             };
-            let problem = unauthorized.unwrap_or_else(self.problem);
+            let has_slash = route.is_none() && has_slash_in_id(head.parts.uri.path());
+            let problem: fn() -> Problem = if has_slash { Problem::unencoded_slash } else { self.problem };
+            let problem = unauthorized.unwrap_or_else(problem);
             let mut response = refuse(&head.parts.headers, body, problem).await.into_response();
             allowed.map(|allowed| response.headers_mut().insert(header::ALLOW, allowed));
             self.responses.note(response.status());
             response
         })
     }
+}
+
+/// Whether a path that no route takes is one of a member whose id has a slash.
+fn has_slash_in_id(path: &str) -> bool {
+    let below = path.strip_prefix("/v1/").unwrap_or_default();
+    let id = match below.split_once("/members/") {
+        Some((board, id)) if board.strip_prefix("boards/").is_some_and(|board| !board.contains('/')) => {
+            Some(id)
+        }
+        Some(_) => None,
+        None => below.strip_prefix("members/"),
+    };
+    // An empty id, or a part of an empty id, is no id with a slash.
+    id.is_some_and(|id| id.split('/').filter(|part| !part.is_empty()).count() > 1)
 }

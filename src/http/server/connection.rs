@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::http::guard::refusal_log::ClientAddress;
 use crate::http::server::activity::Activity;
+use crate::http::server::cleartext::{self, is_cleartext};
 use crate::http::server::connection_limit::ConnectionPermit;
 use crate::http::server::context::ServerContext;
 use crate::http::server::ended::count_ended;
@@ -64,6 +65,23 @@ pub async fn serve(
         context: Arc::clone(&context),
         client: ClientAddress(client.to_canonical()),
     };
+    let handshake_end = Instant::now() + timeouts.header;
+    if context.tls.is_some() {
+        let mut stage = stage.clone();
+        let looked = tokio::select! {
+            looked = tokio::time::timeout_at(handshake_end, is_cleartext(&stream)) => looked,
+            // Nothing was asked yet.
+            _ = stage.wait_for(|stage| *stage > Stage::Serving) => return,
+        };
+        match looked {
+            Ok(false) => {}
+            Ok(true) => {
+                count_ended("handshake");
+                return cleartext::answer(stream).await;
+            }
+            Err(_) => return count_ended("handshake"),
+        }
+    }
     let (stream, disconnect) = split(stream);
     let conditions = CloseConditions { activity: Arc::clone(&activity), timeouts, stage, disconnect };
     let Some(tls) = &context.tls else {
@@ -71,7 +89,7 @@ pub async fn serve(
     };
     let mut stage = conditions.stage.clone();
     let accepted = tokio::select! {
-        accepted = tokio::time::timeout(timeouts.header, tls.acceptor().accept(stream)) => accepted,
+        accepted = tokio::time::timeout_at(handshake_end, tls.acceptor().accept(stream)) => accepted,
         // Nothing was asked yet.
         _ = stage.wait_for(|stage| *stage > Stage::Serving) => return,
     };

@@ -2,11 +2,13 @@
 //!
 //! In the order in which a request meets them:
 //! - `listener`: accepts connections; `connection_limit`: how many; `threads`: gives each to a thread
-//! - `connection`: from the handshake (`tls`) to the end (`ended`); `socket`: whether the client has left
+//! - `connection`: from the handshake (`tls`) to the end (`ended`); `cleartext`: who speaks no TLS; `socket`:
+//!   whether the client has left
 //! - `activity`, `observed_stream`, `pipelining`, `timeouts`: what a connection is doing, and for how long
 //! - `requests`: the requests of a connection, handed to the router; `context`: what all connections share
 
 mod activity;
+mod cleartext;
 mod connection;
 pub mod connection_limit;
 mod context;

@@ -50,7 +50,7 @@ impl Service<Request<Incoming>> for ConnectionRequests {
             request.extensions_mut().insert(self.client);
         }
         let names_both = self.activity.request_begins(request.body().size_hint().exact());
-        let framing = framing::check(request.headers(), names_both);
+        let framing = framing::check(request.version(), request.headers(), names_both);
         let is_shed = self.is_overflow && !PROBES.contains(&request.uri().path());
         let is_foreign = self.context.loopback_guard
             && !is_local(request.uri(), request.headers())

@@ -17,7 +17,7 @@ async fn every_wrong_request_is_answered_with_a_problem_and_its_code() {
     let scores = format!(r#"{{"scores":[{}]}}"#, vec!["1"; 1_001].join(","));
     service
         .check_refusals(&[
-            ("GET", "/", "", 404, "unknown_route"),
+            ("POST", "/", "", 404, "unknown_route"),
             ("GET", "/v2/boards", "", 404, "unknown_route"),
             ("GET", "/v1/boards/a/members/", "", 404, "unknown_route"),
             ("GET", "/v1/boards/a/members/x/y", "", 404, "unknown_route"),
@@ -25,7 +25,7 @@ async fn every_wrong_request_is_answered_with_a_problem_and_its_code() {
             ("GET", "/v1/jobs", "", 405, "method_not_allowed"),
             ("POST", "/v1/boards/a/top", "", 405, "method_not_allowed"),
             ("GET", "/v1/boards/b/members/m", "", 404, "unknown_board"),
-            ("GET", "/v1/boards/a%20b/top", "", 404, "unknown_board"),
+            ("GET", "/v1/boards/a%20b/top", "", 422, "malformed"),
             ("GET", "/v1/boards/a/members/n", "", 404, "unknown_member"),
             ("GET", "/v1/boards/a/members/n/around", "", 404, "unknown_member"),
             ("GET", "/v1/boards/a/members/%FF", "", 400, "malformed"),
@@ -165,6 +165,31 @@ async fn a_problem_shows_the_refused_value_and_the_expected_form() {
         for phrase in ["EOF", "expected ", "invalid type", "missing field", "unknown field"] {
             assert!(!told.contains(phrase), "{method} {path} {body}: {told}");
         }
+    }
+}
+
+/// What a newcomer most likely meant.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_problem_says_what_was_probably_meant() {
+    let service = start(2);
+    service.put("/v1/boards/tie", "{}").await;
+    for (method, path, body, expect) in [
+        ("GET", "/v1/boards/tie/members/tokio-rs/tokio", "", "tokio-rs%2Ftokio"),
+        ("PUT", "/v1/boards/tie/members/tokio-rs/tokio", r#"{"score":1}"#, "write it as %2F"),
+        ("GET", "/v1/members/tokio-rs/tokio", "", "write it as %2F"),
+        ("GET", "/v1/boards/tie:clear", "", "send POST to this path"),
+        ("GET", "/v1/boards/tie/members/m", "", "or a hidden one"),
+        ("POST", "/v1/boards/tie:trim", "", "{\"positions_beyond\":1000}"),
+        ("PUT", "/v1/boards/tie/members/m", r#"{"score":1,"at":"now"}"#, "with an offset or Z"),
+    ] {
+        let (_, problem) = service.send(method, path, body).await;
+        let told = problem["detail"].as_str().unwrap_or_default();
+        assert!(told.contains(expect), "{method} {path} {body}: {problem}");
+    }
+    for path in ["/v2/boards", "/v1/boards/tie/members/", "/v1/boards/tie/nothing"] {
+        let (_, problem) = service.send("GET", path, "").await;
+        let told = problem["detail"].as_str().unwrap_or_default();
+        assert!(told.contains("/docs lists the paths"), "{path}: {problem}");
     }
 }
 
@@ -340,4 +365,29 @@ async fn a_request_keeps_its_permit_until_its_answer_is_written() {
     service.check_refusals(&[("GET", "/v1/boards/a", "", 503, "overloaded")]).await;
     drop(held);
     assert_eq!(service.get("/v1/boards/a").await["totals"]["all"], json!(1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_whose_jobs_wait_long_for_a_board_says_so() {
+    let service = start(2);
+    assert_eq!(service.get("/readyz").await, json!("ready\n"));
+    service.api.node.shards[1].health.set_jobs_wait_long(true);
+    let ready = service.get("/readyz").await;
+    let ready = ready.as_str().expect("text");
+    assert!(ready.starts_with("ready, degraded\nshard 1: jobs wait long for a board"), "{ready}");
+    assert_eq!(service.get("/v1/status").await["degraded"], json!(true));
+}
+
+/// Nobody can create such a board, so it is not called unknown.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_that_no_board_can_have_is_malformed_in_reads_too() {
+    let service = start(2);
+    service
+        .check_refusals(&[
+            ("GET", "/v1/boards/a%00", "", 422, "malformed"),
+            ("GET", "/v1/boards/%25zz/members/m", "", 422, "malformed"),
+            ("GET", "/v1/boards/a%20b/top", "", 422, "malformed"),
+            ("DELETE", "/v1/boards/a%20b", "", 422, "malformed"),
+        ])
+        .await;
 }

@@ -186,3 +186,11 @@ async fn rejects_that_are_damaged_are_refused_as_such_and_the_node_says_so() {
     let ready = ready.as_str().expect("text");
     assert!(ready.starts_with("ready, degraded\nshard 1: its files are damaged: "), "{ready}");
 }
+
+/// As README has the request, to be completed by whoever sends it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_filter_of_rejects_is_none() {
+    let stored = stored();
+    stored.commit(1, vec![reject(1, 0, Some(1), RejectCode::Malformed)]);
+    assert_eq!(stored.all("reason=&shard=").await.0, [(1, 1, 0)]);
+}

@@ -262,7 +262,7 @@ async fn malformed_clears_and_trims_are_refused_and_remove_nothing() {
     let service = start(2);
     service.put("/v1/boards/race", r#"{"keys":[{"name":"a"},{"name":"b"}]}"#).await;
     let wrong = [
-        ("", 400, "malformed"),
+        ("", 422, "bad_parameter"),
         ("{", 400, "malformed"),
         ("[]", 422, "bad_parameter"),
         ("[1]", 422, "bad_parameter"),

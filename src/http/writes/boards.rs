@@ -107,7 +107,7 @@ pub async fn drop_board(api: Arc<Api>, name: String) -> Result<AsOf, Problem> {
     let _in_order = api.board_changes.lock().await;
     let shards: Vec<ShardId> = api.node.shards.iter().map(|shard| shard.id).collect();
     check_every_shard(&api)?;
-    let name = BoardName::new(&name).map_err(|_| Problem::unknown_board())?;
+    let name = BoardName::new(&name).map_err(|why| Problem::malformed_text(&why, &name))?;
     if let Some(boards) = &api.boards_stream {
         return Ok(AsOf(boards.drop_board(&name).await?));
     }

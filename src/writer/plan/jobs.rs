@@ -12,7 +12,7 @@ use crate::tree::Handle;
 use crate::types::{BoardName, Score, Timestamp, shard_of};
 use crate::wire;
 use crate::writer::decide::{Decision, Request, decide};
-use crate::writer::plan::parked::no_more_boards;
+use crate::writer::plan::parked::{no_more_boards, no_such_board};
 use crate::writer::plan::{Batch, PlannedBoard, PlannedJob};
 use crate::writer::registry::{BoardLookup, RegisteredBoard};
 use crate::writer::source::BadJob;
@@ -206,7 +206,7 @@ impl Batch<'_> {
                 }
                 BoardLookup::Creatable => BoardSource::New,
                 BoardLookup::Unknown => {
-                    let detail = format!("there is no board {board}");
+                    let detail = no_such_board(board);
                     return Err(Reject::new(RejectCode::UnknownBoard, detail));
                 }
             },
@@ -233,7 +233,8 @@ impl Batch<'_> {
                 member: &job.member,
                 metadata: job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
             },
-        )?;
+        );
+        let decision = decision.map_err(|reject| with_board(job, board, reject))?;
         Ok(BoardDecision { name: board, source, before, decision })
     }
 
@@ -302,6 +303,12 @@ fn check_time(job: &Job, now: Timestamp) -> Result<(), Reject> {
         }
         Some(_) | None => Ok(()),
     }
+}
+
+/// A job of several boards is rejected for all of them: the reason says which one it is about.
+fn with_board(job: &Job, board: &BoardName, reject: Reject) -> Reject {
+    let is_only_board = job.boards().nth(1).is_none();
+    if is_only_board { reject } else { Reject { detail: format!("{board}: {}", reject.detail), ..reject } }
 }
 
 /// The operation of a job without an `op`.

@@ -41,7 +41,7 @@ impl Batch<'_> {
         let unknown = job.boards().find(|name| self.board(name).is_none());
         let refuse = |detail| Err(Reject::new(RejectCode::UnknownBoard, detail));
         match unknown {
-            Some(name) if !parking.auto_create => refuse(format!("there is no board {name}")),
+            Some(name) if !parking.auto_create => refuse(no_such_board(name)),
             Some(name) if self.is_at_board_limit(parking) => refuse(no_more_boards(name, parking)),
             Some(_) => Ok(true),
             None => Ok(parking.has_parked(&job.member)),
@@ -276,6 +276,13 @@ impl FrontOfLine {
 
 fn index_in_message(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+/// Why a job for a board that nobody has defined is rejected where jobs create no boards.
+pub(super) fn no_such_board(board: &BoardName) -> String {
+    format!(
+        "there is no board {board}, and jobs create none here (--no-auto-create); PUT /v1/boards/{board} creates it"
+    )
 }
 
 pub(super) fn no_more_boards(name: &BoardName, parking: &Parking) -> String {

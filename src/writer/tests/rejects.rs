@@ -40,3 +40,15 @@ fn the_oldest_rejects_go_away_and_their_count_stays() {
     assert_eq!(running.health.jobs_rejected(), 103_000);
     assert_eq!(store.meta().expect("readable").expect("there").jobs_rejected, 103_000);
 }
+
+#[test]
+fn a_reject_of_several_boards_names_the_one_that_refuses() {
+    let running = Running::new(true);
+    let two = [("arena", &[1][..]), ("race", &[1, 2][..])];
+    let answers = running.drain(vec![jobs(vec![job("m", &two)]), jobs(vec![job("m", &two[1..])])]);
+    assert!(answers.iter().all(Result::is_ok));
+    let stored = running.store.get().expect("it is open").rejects(2).expect("readable");
+    let [only, several] = stored.as_slice() else { panic!("two rejects, and not {stored:?}") };
+    assert!(several.detail.starts_with("race: a score of this board has 1 key"), "{}", several.detail);
+    assert!(only.detail.starts_with("a score of this board has 1 key"), "{}", only.detail);
+}

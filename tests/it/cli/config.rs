@@ -127,8 +127,9 @@ fn refused_values_are_explained_without_parser_messages() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     for (key, value, expect) in [
         ("shards", "many", "a whole number is expected, digits only"),
-        ("shards", "-1", "it must be 0 to 65535"),
-        ("shards", "70000", "it must be 0 to 65535"),
+        ("shards", "-1", "it must be 1 to 64"),
+        ("shards", "300", "it must be 1 to 64"),
+        ("shards", "70000", "it must be 1 to 64"),
         ("header_seconds", "0", "it must be 1 to 3600"),
         ("max_requests", "0", "it must be 1 or more"),
     ] {
@@ -283,7 +284,7 @@ fn check_reports_settings_that_cannot_be_used() {
     assert_eq!(said.out.trim(), format!("data_dir = {fine}: it is a file; a directory is expected"));
 
     for (arguments, words) in [
-        (["--shards", "65"], "--shards must be 1 to 64; got 65"),
+        (["--shards", "65"], "invalid value '65' for '--shards <N>': it must be 1 to 64"),
         (["--listen", "0.0.0.0:8080"], "other machines can reach"),
         (["--config", "/no/such/file"], "cannot read the configuration file /no/such/file"),
     ] {
@@ -496,4 +497,86 @@ fn the_systemd_unit_is_valid() {
     let said = String::from_utf8_lossy(&stderr);
     let ours: Vec<_> = said.lines().filter(|line| line.contains("ranktree.service")).collect();
     assert!(ours.is_empty(), "{status}: {ours:#?}");
+}
+
+/// A file has the keys of every subcommand, and each takes its own.
+#[test]
+fn one_file_serves_all_subcommands() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let scores = folder.path().join("scores.csv");
+    fs::write(&scores, "member,score\nm,1.5\n").expect("it can be written");
+    let scores = scores.to_str().expect("it is UTF-8");
+    let path = file(
+        folder.path(),
+        "listen = \"127.0.0.1:1\"\nduration = \"5s\"\nboard = \"arena\"\nscale = 10\nurl = \"http://127.0.0.1:1\"\n",
+    );
+    let checked = ranktree(&["config", "check", "--config", &path], &[]);
+    assert_eq!(checked.code, Some(0), "{}{}", checked.out, checked.err);
+    let imported = ranktree(&["import", scores, "--dry-run", "--config", &path], &[]);
+    assert!(imported.code == Some(0) && imported.out.contains("boards        arena"), "{}", imported.err);
+    for arguments in [&["export", "--board", "b"][..], &["snapshot", "--to", "/no/such/folder"]] {
+        let said = ranktree(&[arguments, &["--config", &path]].concat(), &[]);
+        assert_eq!(said.code, Some(2), "nobody is there: {}", said.err);
+        assert!(!said.err.contains("no setting") && !said.err.contains("unexpected"), "{}", said.err);
+    }
+    let path = file(folder.path(), "load_duration = \"5s\"\n");
+    let said = ranktree(&["load", "--config", &path], &[]);
+    assert!(said.err.contains("no setting load_duration; did you mean duration?"), "{}", said.err);
+}
+
+#[test]
+fn mistakes_in_the_environment_are_told_by_the_variable() {
+    for (variable, value, expect) in [
+        ("RANKTREE_SHARDS", "abc", "RANKTREE_SHARDS has an invalid value 'abc': a whole number is expected"),
+        ("RANKTREE_LISTEN", "", "RANKTREE_LISTEN has an invalid value ''"),
+        (
+            "RANKTREE_LOG",
+            "debgu",
+            "RANKTREE_LOG: \"debgu\" is not valid: it must be a level (off, error, warn",
+        ),
+        ("RANKTREE_LOG", "info,ranktree::queue=loud", "\"ranktree::queue=loud\" is not valid"),
+    ] {
+        let said = ranktree(&["config", "check"], &[(variable, value)]);
+        assert!(said.code == Some(2) && said.err.contains(expect), "{variable}={value}: {}", said.err);
+    }
+    let said = ranktree(&["config", "check", "--shards", "x"], &[("RANKTREE_SHARDS", "abc")]);
+    assert!(!said.err.contains("RANKTREE_SHARDS"), "the flag is the one that is wrong: {}", said.err);
+    let said = ranktree(&["config", "check"], &[("RANKTREE_SHARD", "3")]);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.err.contains("RANKTREE_SHARD is not read; did you mean RANKTREE_SHARDS?"), "{}", said.err);
+}
+
+#[test]
+fn an_empty_log_level_is_none() {
+    let node = Node::environment(&[("RANKTREE_LOG", "")]).start();
+    assert!(node.log().contains("INFO"), "{}", node.log());
+}
+
+#[test]
+fn arguments_that_there_are_not_are_told_what_was_meant() {
+    for (arguments, expect) in [
+        (&["verify", "./data"][..], "--data-dir ./data"),
+        (&["restore", "./snapshot"], "--from ./snapshot"),
+        (&["serve", "--port", "80"], "--listen 127.0.0.1:8080"),
+        (&["serve", "--port=80"], "--listen 127.0.0.1:8080"),
+    ] {
+        let said = ranktree(arguments, &[]);
+        assert!(said.code == Some(2) && said.err.contains(expect), "{arguments:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_check_finds_a_data_directory_that_a_start_could_not_make() {
+    let said = ranktree(&["config", "check", "--data-dir", "/proc/ranktree"], &[]);
+    assert_eq!(said.code, Some(1), "{}{}", said.out, said.err);
+    assert!(said.out.contains("data_dir = /proc/ranktree: it cannot be created in /proc"), "{}", said.out);
+}
+
+/// As a process group gets it when its parent passes the signal on.
+#[test]
+fn a_signal_that_comes_twice_at_once_is_one() {
+    let mut node = Node::start();
+    let twice = format!("kill -TERM {0}; kill -TERM {0}", node.pid());
+    assert!(std::process::Command::new("sh").arg("-c").arg(twice).status().expect("a shell").success());
+    assert!(node.wait().success(), "{}", node.log());
 }

@@ -3,6 +3,7 @@
 //! - [`config`]: what is set, and from where; the example file, the systemd unit, completions
 //! - [`export`]: an export that is imported elsewhere has equal ranks and ties
 //! - [`export_boards`]: an export defines its boards when it is imported
+//! - [`import`]: files that are not what they should be, and services that refuse
 //! - [`redis`]: a sorted set of a real Redis ranks the same
 //! - [`load`]: the load generator's figures are what the service applied, and its errors say what to do
 //! - [`healthcheck`]: the exit code says whether a service is ready
@@ -11,5 +12,6 @@ mod config;
 mod export;
 mod export_boards;
 mod healthcheck;
+mod import;
 mod load;
 mod redis;

@@ -37,6 +37,15 @@ fn has(object: &Value, names: &str) {
     assert_eq!(found, names.split_whitespace().collect(), "{object}");
 }
 
+/// A browser that is given the address finds the documentation.
+#[test]
+fn the_root_leads_to_the_documentation() {
+    let (mut service, _) = start();
+    let answer = raw(&service, &[b"GET / HTTP/1.0\r\n\r\n"]);
+    assert!(answer.starts_with("HTTP/1.0 307 ") && answer.contains("location: /docs"), "{answer}");
+    assert!(service.terminate().success());
+}
+
 const ENTRY: &str =
     "board window member score rank position better tied worse total percentile updated_at meta";
 const LISTED: &str = "member score rank position updated_at meta";

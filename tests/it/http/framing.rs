@@ -46,6 +46,39 @@ fn a_body_of_ambiguous_length_is_refused_and_the_connection_ends() {
 }
 
 #[test]
+fn chunks_that_cannot_be_read_are_told_as_such_and_a_body_that_breaks_off_as_well() {
+    let service = Node::start();
+    let coding = "connection: close\r\ntransfer-encoding: chunked\r\n";
+    let long = format!("5;{}\r\n", "x".repeat(20_000));
+    for (body, expect) in [
+        ("zz\r\n", "the chunks of the body cannot be read"),
+        ("fffffffffffffffff\r\n", "the chunks of the body cannot be read"),
+        ("3\r\n{\"score\":1}\r\n", "the chunks of the body cannot be read"),
+        (long.as_str(), "the chunks of the body cannot be read"),
+    ] {
+        let said = ask(service.address(), &put(coding, body));
+        assert!(said.starts_with("HTTP/1.1 400 ") && said.contains(expect), "{body:.40}: {said}");
+    }
+    let mut stream = connect(service.address());
+    stream.write_all(put(coding, "ff\r\n{").as_bytes()).expect("it is open");
+    stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+    let said = rest_of(&mut stream);
+    assert!(said.is_empty() || said.contains("ended within a chunk"), "{said}");
+}
+
+#[test]
+fn a_request_names_exactly_one_host() {
+    let service = Node::start();
+    for hosts in ["", "host: localhost\r\nhost: localhost\r\n"] {
+        let said = ask(service.address(), &format!("GET /healthz HTTP/1.1\r\n{hosts}\r\n"));
+        assert!(said.starts_with("HTTP/1.1 400 "), "{said}");
+        assert!(said.contains("exactly one header Host") && said.contains("connection: close"), "{said}");
+    }
+    let said = ask(service.address(), "GET /healthz HTTP/1.0\r\n\r\n");
+    assert!(said.starts_with("HTTP/1.0 200 "), "{said}");
+}
+
+#[test]
 fn a_client_without_a_token_is_refused_before_it_is_told_to_send_its_body() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let made = command().args(["token", "new", "--scope", "write", "--name", "game"]).output();

@@ -144,6 +144,23 @@ fn a_recreated_stream_that_is_longer_than_what_was_applied_is_applied_from_its_b
     service.verify();
 }
 
+/// The node makes such a stream itself, with sequences after the applied one: no message has to be
+/// renumbered.
+#[test]
+fn accepting_the_loss_of_a_whole_stream_is_logged_as_done() {
+    let nats = Nats::start();
+    let (mut service, before) = filled(&nats, 5);
+    service.kill9();
+    nats.delete(STREAM);
+    service.restart_with(&["--accept-gap", "0"]);
+    wait_state(&service.client(), 0, "live");
+    wait_until("the log says so", || service.log().contains("the rebase is done"));
+    let sequence = nats.publish(SUBJECT, incr("old").to_string());
+    assert_eq!(sequence, before + 1);
+    wait_applied(&service.client(), &[sequence]);
+    assert!(service.terminate().success());
+}
+
 #[test]
 fn accept_gap_does_not_accept_a_gap_that_comes_later() {
     let nats = Nats::start();

@@ -412,5 +412,6 @@ fn a_directory_that_was_filled_without_nats_is_refused_with_an_explanation() {
         assert!(reason.contains("ranktree export and ranktree import"), "{extra:?}: {reason}");
         assert_eq!(score(&service.client(), "m"), Some(1), "it is still read");
         assert!(service.terminate().success());
+        assert_eq!(nats.info("RANKTREE_BOARDS").state.messages, 0, "its boards are none of the stream's");
     }
 }

@@ -252,6 +252,12 @@ impl Node {
         child.wait().expect("a child can be waited for");
     }
 
+    /// Waits for the end, of which it was told otherwise.
+    pub fn wait(&mut self) -> ExitStatus {
+        let mut child = self.child.take().expect("it is running");
+        child.wait().expect("a child can be waited for")
+    }
+
     /// Sends SIGTERM, and waits for the end.
     pub fn terminate(&mut self) -> ExitStatus {
         let mut child = self.child.take().expect("it is running");

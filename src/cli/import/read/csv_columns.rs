@@ -8,6 +8,9 @@ use crate::types::shown;
 /// Columns that a message names.
 const COLUMNS_NAMED: usize = 20;
 
+/// What other programs put between columns.
+const SEPARATORS: [(char, &str); 3] = [('\t', "tabs"), (';', "semicolons"), ('|', "vertical bars")];
+
 const FIELDS: [&str; 6] = ["board", "member", "score", "at", "version", "meta"];
 
 /// Under which name each field is looked for in the header.
@@ -49,6 +52,11 @@ impl Columns {
     /// When the header lacks a column that is needed, or names one twice.
     pub fn find(header: &[String], names: &ColumnNames, defaults: &Defaults) -> Result<Self, ImportError> {
         let missing = |field, name: &str| {
+            if let [only] = header
+                && let Some((_, separator)) = SEPARATORS.iter().find(|(mark, _)| only.contains(*mark))
+            {
+                return ImportError::Separator { found: shown(only), separator };
+            }
             let named: Vec<String> = header.iter().take(COLUMNS_NAMED).map(|name| shown(name)).collect();
             let more = header.len().saturating_sub(named.len());
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };

@@ -6,7 +6,8 @@ use csv::{ByteRecord, ReaderBuilder, Terminator};
 
 use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::import::ImportError;
-use crate::cli::import::read::row::MAX_JOB_BYTES;
+use crate::cli::import::read::csv_quotes::CheckedQuotes;
+use crate::cli::import::read::limits::MAX_JOB_BYTES;
 
 /// Records and the lines that they begin at, without blank lines.
 ///
@@ -14,8 +15,10 @@ use crate::cli::import::read::row::MAX_JOB_BYTES;
 /// So records end at LF only, which leaves a CR in the last cell. An LF is added at the end of the input. A
 /// record's first line is counted back from its end.
 pub struct Records<R> {
-    reader: csv::Reader<Chain<R, &'static [u8]>>,
+    reader: csv::Reader<Chain<CheckedQuotes<R>, &'static [u8]>>,
     pub record: ByteRecord,
+    /// The record's last line.
+    pub last_line: u64,
     /// Lines that were read before the reader's first.
     lines_before: u64,
 }
@@ -24,23 +27,34 @@ impl<R: Read> Records<R> {
     pub fn new(reader: R, lines_before: u64) -> Self {
         let mut builder = ReaderBuilder::new();
         builder.has_headers(false).flexible(true).terminator(Terminator::Any(b'\n'));
-        let reader = builder.from_reader(reader.chain(b"\n".as_slice()));
-        Self { reader, record: ByteRecord::new(), lines_before }
+        let checked = CheckedQuotes::new(reader, lines_before);
+        let reader = builder.from_reader(checked.chain(b"\n".as_slice()));
+        Self { reader, record: ByteRecord::new(), last_line: lines_before, lines_before }
     }
 
     /// Reads the next record; its first line, counted from 1, or `None` at the end.
-    pub fn read(&mut self) -> io::Result<Option<u64>> {
-        while self.reader.read_byte_record(&mut self.record)? {
+    ///
+    /// # Errors
+    /// When the file cannot be read, or its quotation marks cannot be meant as they are.
+    pub fn read(&mut self) -> Result<Option<u64>, ImportError> {
+        while self.reader.read_byte_record(&mut self.record).map_err(|error| self.failed(error.into()))? {
             let is_blank = self.record.len() == 1 && self.record.get(0) == Some(b"\r");
             if !is_blank {
                 let inside = self.record.iter().flatten().filter(|byte| **byte == b'\n').count();
-                return Ok(Some(self.lines_read() - u64::try_from(inside).unwrap_or(0)));
+                self.last_line = self.lines_read();
+                return Ok(Some(self.last_line - u64::try_from(inside).unwrap_or(0)));
             }
         }
         Ok(None)
     }
 
-    pub fn lines_read(&self) -> u64 {
+    fn failed(&self, source: io::Error) -> ImportError {
+        let (checked, _) = self.reader.get_ref().get_ref();
+        let line = self.lines_read() + 1;
+        checked.found().map_or(ImportError::Read { line, source }, ImportError::Quotes)
+    }
+
+    fn lines_read(&self) -> u64 {
         self.lines_before + self.reader.position().line() - 1
     }
 }

@@ -40,7 +40,7 @@ impl<R: BufRead> CsvRows<R> {
             defaults.op.get_or_insert(Op::Set);
         }
         let mut records = Records::new(reader, u64::from(board.is_some()));
-        if records.read().map_err(|source| ImportError::Read { line: 1, source })?.is_none() {
+        if records.read()?.is_none() {
             return Err(ImportError::Empty);
         }
         let name = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
@@ -57,6 +57,16 @@ impl<R: BufRead> CsvRows<R> {
     /// Says which columns are not used, if any.
     pub fn ignored_note(&self) -> Option<String> {
         self.columns.ignored_note(&self.header)
+    }
+
+    /// A row of several lines may be several rows, because of a quotation mark that should not be there.
+    fn with_last_line(&self, rejected: RejectedLine) -> RejectedLine {
+        let last = self.records.last_line;
+        if last == rejected.line {
+            return rejected;
+        }
+        let detail = format!("{}; a quoted cell makes one row of the lines up to {last}", rejected.detail);
+        RejectedLine { detail, ..rejected }
     }
 
     fn parse(&self, line: u64) -> Result<Row, RejectedLine> {
@@ -142,9 +152,12 @@ impl<R: BufRead> Iterator for CsvRows<R> {
             return Some(Ok(Parsed::Board(board.with_name(self.defaults.board.as_ref()))));
         }
         match self.records.read() {
-            Ok(Some(line)) => Some(Ok(self.parse(line).map_or_else(Parsed::Rejected, Parsed::Row))),
+            Ok(Some(line)) => {
+                let rejected = |rejected| Parsed::Rejected(self.with_last_line(rejected));
+                Some(Ok(self.parse(line).map_or_else(rejected, Parsed::Row)))
+            }
             Ok(None) => None,
-            Err(source) => Some(Err(ImportError::Read { line: self.records.lines_read() + 1, source })),
+            Err(error) => Some(Err(error)),
         }
     }
 }
@@ -320,6 +333,39 @@ mod tests {
     }
 
     #[test]
+    fn a_quotation_mark_that_is_not_closed_ends_the_import() {
+        for (text, line) in [
+            ("board,member,score,note\nb,m,1,x\nb,n,2,\"x\nb,o,3,x\n", 3),
+            ("board,member,score\nb,m,\"2", 2),
+            ("board,\"member,score\nb,m,2", 1),
+            ("#ranktree {\"board\":\"b\",\"definition\":{}}\nboard,member,score\nb,m,\"2", 3),
+        ] {
+            let error = open(text, &[], Defaults::default()).expect_err(text).to_string();
+            let expect = format!("line {line}: the quotation mark that opens a cell here is not closed");
+            assert!(error.starts_with(&expect), "{text:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_rows_before_a_bad_quotation_mark_are_read() {
+        let text = "board,member,score\nb,m,1\nb,n,\"2\nb,o,3\n";
+        let rows = CsvRows::open(text.as_bytes(), &ColumnNames::default(), Defaults::default());
+        let mut rows = rows.expect("the header is good");
+        let first = rows.next().expect("a row").expect("it is whole");
+        assert!(matches!(first, Parsed::Row(row) if row.line == 2));
+        assert!(matches!(rows.next(), Some(Err(ImportError::Quotes(_)))));
+    }
+
+    #[test]
+    fn a_rejected_row_says_which_lines_it_has() {
+        let parsed = open("board,member,score\nb,\"m\nn\no\",1\n", &[], Defaults::default());
+        let parsed = parsed.expect("it is closed");
+        let [Parsed::Rejected(row)] = parsed.as_slice() else { panic!("rejected, and not {parsed:?}") };
+        assert_eq!(row.line, 2);
+        assert!(row.detail.ends_with("one row of the lines up to 4"), "{}", row.detail);
+    }
+
+    #[test]
     fn a_row_that_is_not_utf_8_is_rejected() {
         let text = b"board,member,score\nb,\xff,1\nb,m,1\n".as_slice();
         let rows =
@@ -359,6 +405,12 @@ mod tests {
             ("\n\r\n", vec![], "the file is empty"),
             ("a,b\n", vec![], "the file's header has no column \"member\"; it has: a, b."),
             ("member,score\n", vec![], "the file's header has no column \"board\""),
+            (
+                "member;score\nm;1\n",
+                vec![],
+                "the file's header has one column, member;score: columns must be",
+            ),
+            ("board\tmember\tscore\n", vec![], "the file's header has one column, "),
             ("board,member\n", vec![], "the file's header has no column \"score\""),
             ("board,member,score\n", vec!["at=date"], "the file's header has no column \"date\""),
             ("board,member,score,Member\n", vec![], "the file's header names the column \"member\" twice"),

@@ -26,6 +26,8 @@ pub struct Input {
     pub is_empty: bool,
     /// It begins with bytes that do not occur in text.
     pub is_binary: bool,
+    /// It begins as a JSON array of objects does.
+    pub is_array: bool,
     /// Bytes read from the file so far, before unpacking.
     bytes_read: Arc<AtomicU64>,
     /// The file's size; `None` for a pipe.
@@ -77,12 +79,15 @@ impl Input {
         let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
         let is_binary = head.iter().any(is_control);
         let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+        let mut text = head.iter().filter(|byte| !byte.is_ascii_whitespace());
+        let is_array = text.next() == Some(&b'[') && matches!(text.next(), Some(b'{' | b']'));
         let recognised = if is_object { Format::Ndjson } else { Format::Csv };
         Ok(Self {
             reader: Box::new(Cursor::new(head).chain(plain)),
             format: format.unwrap_or(recognised),
             is_empty,
             is_binary,
+            is_array,
             bytes_read,
             bytes_total,
         })
@@ -170,6 +175,20 @@ mod tests {
         ] {
             let input = Input::read(Cursor::new(bytes.to_vec()), None, None).expect("readable");
             assert_eq!(input.is_binary, is_binary, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn an_array_of_objects_is_seen_at_its_beginning() {
+        for (text, is_array) in [
+            ("[{}]", true),
+            (" [\n {\"member\"", true),
+            ("[]", true),
+            ("[member],score\n", false),
+            ("{}", false),
+        ] {
+            let input = Input::read(Cursor::new(text.as_bytes().to_vec()), None, None).expect("readable");
+            assert_eq!(input.is_array, is_array, "{text}");
         }
     }
 

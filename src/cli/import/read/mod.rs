@@ -3,17 +3,21 @@
 //! Must not know: where jobs are sent, or what the service answers.
 
 mod csv_columns;
+mod csv_quotes;
 mod csv_records;
 mod csv_rows;
 mod input;
+pub mod limits;
 mod ndjson_rows;
 mod redis_rows;
 pub mod row;
 mod scale;
 
 pub use csv_columns::ColumnNames;
+pub use csv_quotes::BadQuotes;
 pub use csv_rows::CsvRows;
 pub use input::Input;
+pub use limits::MAX_BODY_BYTES;
 pub use ndjson_rows::NdjsonRows;
 pub use redis_rows::{RedisRows, RedisSource};
-pub use row::{Defaults, MAX_BODY_BYTES, Parsed, RejectedLine, Row, Rows};
+pub use row::{Defaults, Parsed, RejectedLine, Row, Rows};

@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
-use crate::cli::import::read::row::{Defaults, MAX_JOB_BYTES, Parsed, RejectedLine, Row};
+use crate::cli::import::read::limits::MAX_JOB_BYTES;
+use crate::cli::import::read::row::{Defaults, Parsed, RejectedLine, Row};
 use crate::job::{Op, Reject, RejectCode};
 use crate::types::quoted;
 use crate::wire;

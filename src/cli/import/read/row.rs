@@ -5,11 +5,6 @@ use crate::cli::import::ImportError;
 use crate::job::{Op, RejectCode};
 use crate::types::{BoardName, fnv1a_32};
 
-/// The largest body that the service takes.
-pub const MAX_BODY_BYTES: usize = 1024 * 1024;
-/// The largest job that fits a body of its own, between its brackets.
-pub const MAX_JOB_BYTES: usize = MAX_BODY_BYTES - 2;
-
 /// A file's rows, in order. Lines that are no rows come as [`Parsed::Rejected`] and do not end it.
 pub trait Rows: Iterator<Item = Result<Parsed, ImportError>> {}
 

@@ -6,6 +6,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use ureq::http::StatusCode;
 
+use crate::cli::client::with_advice;
+
 /// An answer to jobs, or an `application/problem+json` about them, as far as it matters here.
 #[derive(Deserialize, Default)]
 pub struct Answer {
@@ -67,6 +69,7 @@ impl Answer {
     pub fn describe(&self, status: StatusCode) -> String {
         let words = if self.detail.is_empty() { &self.title } else { &self.detail };
         let parts = [status.as_str(), &self.code, words];
-        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
+        let words = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
+        with_advice(&words, &self.code)
     }
 }

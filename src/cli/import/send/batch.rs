@@ -103,7 +103,7 @@ mod tests {
     use std::sync::mpsc::sync_channel;
 
     use super::*;
-    use crate::cli::import::read::row::MAX_JOB_BYTES;
+    use crate::cli::import::read::limits::MAX_JOB_BYTES;
 
     fn row(line: u64, job: String) -> Row {
         Row::new(line, job, "m", Some("set"), false, Vec::new())

@@ -62,18 +62,19 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Whether jobs that name no operation add to what is there on this board.
+    /// Whether jobs that name no operation add to what is there on this board; `None` if the service does not
+    /// tell.
     ///
     /// # Errors
     /// When the service cannot be reached.
-    pub fn board_adds(&self, board: &str) -> Result<bool, ImportError> {
+    pub fn board_adds(&self, board: &str) -> Result<Option<bool>, ImportError> {
         let url = self.board_url(board);
         let get = || self.client.get(&url);
         match until_answered(get, true, &mut Retries::new(self.service))? {
             // The board will be created with the defaults, whose policy is set.
-            Ended::Answered(StatusCode::NOT_FOUND, _) => Ok(false),
-            // Without the right to read the definition, better to warn once too often.
-            Ended::Answered(_, board) => Ok(board.policy.is_none_or(|policy| policy == "incr")),
+            Ended::Answered(StatusCode::NOT_FOUND, _) => Ok(Some(false)),
+            // Without the right to read the definition, its jobs will be refused, too.
+            Ended::Answered(_, board) => Ok(board.policy.map(|policy| policy == "incr")),
             Ended::OutcomeUnknown { reason } => Err(self.service.not_understood(reason)),
             Ended::Permanent { reason } => {
                 Err(ImportError::Unusable { to: self.client.base().to_owned(), reason })
@@ -406,12 +407,13 @@ mod tests {
         let service = |retry_for| Service::new(client(), retry_for, &tally);
         let there = service(None);
         assert_eq!(there.retry_for(), None);
-        assert!(Connection::new(&there).board_adds("b").is_ok_and(|adds| !adds));
+        assert!(Connection::new(&there).board_adds("b").is_ok_and(|adds| adds == Some(false)));
         assert_eq!(there.retry_for(), Some(RETRY_FOR));
         let asked = service(Some(Duration::ZERO));
         let error =
             Connection::new(&asked).board_adds("b").expect_err("nobody is there any more").to_string();
-        let expected = format!("gave up after 0 s without an answer from {base} (--retry-for): ");
+        let expected =
+            format!("gave up on {base}, because the next try would come later than 0 s after the first");
         assert!(error.starts_with(&expected), "{error}");
     }
 }

@@ -29,7 +29,7 @@ pub fn inputs() -> Value {
     });
     let at = json!({
         "anyOf": [component("Time"), absent],
-        "description": "When the score was reached, between the years 1970 and 2261, with any offset; \
+        "description": "When the score was reached, from 1970 to April 2262, with any offset; \
                         decides ties. A job whose `at` is more than five minutes after the queue took it \
                         is rejected with `future_time`; exactly five minutes are allowed. Default: when \
                         the queue took the job."

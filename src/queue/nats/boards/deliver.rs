@@ -194,7 +194,9 @@ impl BoardsStream {
             }
             if !is_wanted_only {
                 self.deliver_pending().await;
-                if let Err(error) = self.confirm().await {
+                if let Err(error) = self.confirm().await
+                    && self.managing.should_log(&error.to_string())
+                {
                     tracing::warn!(%error, "an inquiry of another node about boards could not be answered; trying again");
                 }
             }
@@ -213,6 +215,8 @@ impl BoardsStream {
             for (name, outcome) in self.decide_defaults(names).await {
                 match outcome {
                     Ok(recorded) => decided.push((name, recorded)),
+                    // They are tried again every two seconds.
+                    Err(error) if !self.managing.should_log(&format!("{name}: {error}")) => {}
                     Err(error) => {
                         tracing::warn!(board = %name, %error, "a board that jobs wait for could not be created; trying again");
                     }
@@ -221,7 +225,9 @@ impl BoardsStream {
             let due = |name: &BoardName, shard: &NatsShard| {
                 !self.pending.lock().was_delivered_lately(name, shard.id)
             };
-            if let Err(error) = self.deliver(&decided, due).await {
+            if let Err(error) = self.deliver(&decided, due).await
+                && self.managing.should_log(&error.to_string())
+            {
                 tracing::warn!(%error, "definitions or drops of boards could not be sent to the shards; trying again");
             }
         }
@@ -289,6 +295,7 @@ impl BoardsStream {
         // The owners of other shards deliver to those. This node only has to hear that it is done.
         if awaited > 0
             && let Err(error) = self.inquire_after(awaited).await
+            && self.managing.should_log(&error.to_string())
         {
             tracing::warn!(%error, "the owners of other shards cannot be asked about boards; trying again");
         }
@@ -299,7 +306,9 @@ impl BoardsStream {
             pending_decision.is_some_and(|pending_decision| !has_arrived(name, pending_decision, shard))
                 && !pending.was_delivered_lately(name, shard.id)
         };
-        if let Err(error) = self.deliver(&lacking, due).await {
+        if let Err(error) = self.deliver(&lacking, due).await
+            && self.managing.should_log(&error.to_string())
+        {
             tracing::warn!(%error, "definitions or drops of boards could not be sent to the shards; trying again");
         }
     }

@@ -19,7 +19,7 @@ use crate::queue::nats::message::{self, Control};
 use crate::queue::nats::shard::NatsShard;
 use crate::state::{Incarnation, RecordNumber};
 use crate::state_lock::Purpose;
-use crate::types::{BoardName, Sequence};
+use crate::types::{BoardName, Sequence, ShardId};
 use crate::writer::{Payload, ShardState};
 
 /// Boards looked at under one hold of a lock.
@@ -36,19 +36,20 @@ impl BoardsStream {
     /// # Errors
     /// When the servers do not answer.
     pub(super) async fn reconcile(&self, in_stream: LastRecords) -> Result<(), String> {
+        let without_nats = self.filled_without_nats()?;
         let mut all_waited_for = true;
         for shard in &self.shards {
             all_waited_for &=
                 self.wait_for_commands(shard, |board, life| in_stream.has_life(board, life)).await?;
         }
-        let mut records = self.lost(&in_stream);
+        let mut records = self.lost(&in_stream, &without_nats);
         if !records.is_empty() && !all_waited_for {
             // A board that seems lost may have been dropped: the stream has forgotten the drop, and the shard
             // has yet to apply it.
             for shard in &self.shards {
                 self.wait_for_commands(shard, |_, _| false).await?;
             }
-            records = self.lost(&in_stream);
+            records = self.lost(&in_stream, &without_nats);
         }
         if records.is_empty() {
             return Ok(());
@@ -114,10 +115,25 @@ impl BoardsStream {
         Ok(!said)
     }
 
+    /// The shards that were filled without NATS. No stream continues them, so they halt, and their boards are
+    /// none of this stream's: it has not lost them.
+    fn filled_without_nats(&self) -> Result<Vec<ShardId>, String> {
+        let mut found = Vec::new();
+        // Halted shards are left out anyhow, and some of them have closed their stores.
+        for shard in self.shards.iter().filter(|shard| !is_halted(shard)) {
+            let meta = shard.store.get().and_then(|store| store.meta()).map_err(|error| error.to_string())?;
+            if meta.is_some_and(|meta| meta.applied_sequence > 0 && meta.stream.is_empty()) {
+                found.push(shard.id);
+            }
+        }
+        Ok(found)
+    }
+
     /// The records that the stream lacks. Halted shards are not asked: the stream may have forgotten drops
     /// that such a shard never applied. Boards that only halted shards hold are kept, because `decide` asks
     /// those shards, too.
-    fn lost(&self, in_stream: &LastRecords) -> Vec<NewRecord> {
+    fn lost(&self, in_stream: &LastRecords, without_nats: &[ShardId]) -> Vec<NewRecord> {
+        let is_left_out = |shard: &NatsShard| is_halted(shard) || without_nats.contains(&shard.id);
         let mut held: BTreeMap<BoardName, Decision> = BTreeMap::new();
         let mut hold = |name: &BoardName, decision: Decision| {
             let said = in_stream.records.get(name).map(|recorded| &recorded.decision);
@@ -128,7 +144,7 @@ impl BoardsStream {
         };
         for shard in &self.shards {
             self.registry.observe_number(shard.state.read(Purpose::Boards).dropped().latest());
-            if is_halted(shard) {
+            if is_left_out(shard) {
                 continue;
             }
             let mut after: Option<BoardName> = None;
@@ -150,7 +166,7 @@ impl BoardsStream {
         let mut after: Option<BoardName> = None;
         loop {
             let boards = self.registry.page_after(after.as_ref(), LOOKED_AT_ONCE, |_| true);
-            for (name, known) in boards.iter().filter(|(name, _)| !self.is_held_by_halted_alone(name)) {
+            for (name, known) in boards.iter().filter(|(name, _)| !self.is_held_only_by(name, is_left_out)) {
                 hold(name, Decision::from(known));
             }
             match boards.into_iter().next_back() {
@@ -183,10 +199,10 @@ impl BoardsStream {
         records.collect()
     }
 
-    fn is_held_by_halted_alone(&self, name: &BoardName) -> bool {
+    fn is_held_only_by(&self, name: &BoardName, those: impl Fn(&NatsShard) -> bool) -> bool {
         let holds = |shard: &&NatsShard| shard.state.read(Purpose::Boards).board(name.as_str()).is_some();
         let mut holders = self.shards.iter().filter(holds).peekable();
-        holders.peek().is_some() && holders.all(is_halted)
+        holders.peek().is_some() && holders.all(those)
     }
 }
 

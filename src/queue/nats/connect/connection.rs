@@ -33,7 +33,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// A connection without answers for so long is left, even if its server answers pings: the server may be cut
 /// off from the others. A cluster that has lost its leader answers sooner than that, by a new one.
 const SWITCH_SERVER_AFTER: Duration = Duration::from_secs(8);
-/// Failures to reconnect are logged at most this often.
+/// The same failure to reconnect is logged at most this often.
 const LOG_INTERVAL: Duration = Duration::from_secs(30);
 /// Reasons that are remembered as logged.
 const LOGGED_MAX: usize = 32;
@@ -41,6 +41,10 @@ const LOGGED_MAX: usize = 32;
 /// has no answer, and times out after [`REQUEST_TIMEOUT`]; the error that the server reported meanwhile is
 /// the reason.
 const SERVER_ERROR_VALID_FOR: Duration = Duration::from_secs(10);
+
+/// Failures to connect that were logged lately. A node has several connections to the same servers, and one
+/// line says it for all.
+static FAILURES_LOGGED: Mutex<VecDeque<(String, Instant)>> = Mutex::new(VecDeque::new());
 
 /// A connection that keeps itself up.
 #[derive(Clone)]
@@ -59,7 +63,6 @@ pub struct Connection {
 struct Problems {
     /// Why the last attempt to connect failed.
     failure: Option<String>,
-    failure_logged: Option<Instant>,
     no_jetstream_logged: Option<Instant>,
     /// Reasons that were logged lately: where, which, and when.
     logged: VecDeque<(&'static Location<'static>, String, Instant)>,
@@ -96,6 +99,7 @@ impl Connection {
                         up_count.increment(1.0);
                     }
                     *problems = Problems::default();
+                    FAILURES_LOGGED.lock().clear();
                     *asked.lock() = None;
                     chosen.lock().note_connected();
                     count.send_modify(|count| *count += 1);
@@ -118,14 +122,17 @@ impl Connection {
                     }
                     problems.server_error = Some((Instant::now(), error));
                 }
+                // The node is ending.
+                Event::Closed => tracing::debug!(purpose, "the connection to NATS is closed"),
                 event => tracing::warn!(purpose, "NATS: {event}"),
             }
             std::future::ready(())
         };
         // Called before each attempt, with the outcomes of the last ones, which nothing else reports.
         let noting = Arc::clone(&problems);
+        let has_login = access.has_login();
         let attempting = move |servers: Vec<Server>, _| {
-            noting.lock().note_failures(purpose, &servers);
+            noting.lock().note_failures(purpose, &servers, has_login);
             std::future::ready(choice.lock().next(&servers))
         };
         let client = with_timeouts(access.options())
@@ -245,22 +252,26 @@ const NO_JETSTREAM: &str = "NATS does not answer JetStream requests, which rankt
                             nats-server with -js, or enable JetStream for the user's account";
 
 impl Problems {
-    fn note_failures(&mut self, purpose: &'static str, servers: &[Server]) {
+    fn note_failures(&mut self, purpose: &'static str, servers: &[Server], has_login: bool) {
         let mut all = String::new();
         for server in servers {
             let Some(error) = &server.last_error else { continue };
             let comma = if all.is_empty() { "" } else { "; " };
             let (host, port) = (server.addr.host(), server.addr.port());
-            write!(all, "{comma}{host}:{port}: {}", explain_failure(error))
+            write!(all, "{comma}{host}:{port}: {}", explain_failure(error, has_login))
                 .expect("writing to a string does not fail");
         }
         if all.is_empty() {
             return;
         }
-        let said_lately = self.failure_logged.is_some_and(|said| said.elapsed() < LOG_INTERVAL);
-        if !said_lately || self.failure.as_ref() != Some(&all) {
+        let mut logged = FAILURES_LOGGED.lock();
+        logged.retain(|(_, when)| when.elapsed() < LOG_INTERVAL);
+        if !logged.iter().any(|(said, _)| *said == all) {
+            if logged.len() >= LOGGED_MAX {
+                logged.pop_front();
+            }
+            logged.push_back((all.clone(), Instant::now()));
             tracing::warn!(purpose, error = all, "NATS cannot be reached; trying again");
-            self.failure_logged = Some(Instant::now());
         }
         self.failure = Some(all);
     }
@@ -272,9 +283,11 @@ pub(in crate::queue::nats) fn with_timeouts(options: ConnectOptions) -> ConnectO
 }
 
 /// What to do about a failure, if its own message does not say.
-pub(in crate::queue::nats) fn explain_failure(error: &str) -> String {
+pub(in crate::queue::nats) fn explain_failure(error: &str, has_login: bool) -> String {
     let has = |words: &str| error.to_ascii_lowercase().contains(words);
-    let advice = if has("authorization violation") {
+    let advice = if has("authorization violation") && !has_login {
+        "the server asks for credentials, and none are given; give --nats-user with --nats-password-file, or --nats-creds, --nats-nkey or --nats-token-file"
+    } else if has("authorization violation") {
         "the server refused the credentials; files of credentials are read again at each attempt"
     } else if has("unknownissuer") {
         "the server's certificate is signed by an authority that is not trusted here; give the authority's certificate as --nats-ca"
@@ -286,4 +299,18 @@ pub(in crate::queue::nats) fn explain_failure(error: &str) -> String {
         return error.to_owned();
     };
     format!("{advice} ({error})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refused_login_and_a_missing_one_are_told_apart() {
+        let error = "authorization violation: nats: authorization violation";
+        assert!(explain_failure(error, true).starts_with("the server refused the credentials"));
+        assert!(
+            explain_failure(error, false).starts_with("the server asks for credentials, and none are given")
+        );
+    }
 }

@@ -134,6 +134,10 @@ impl Peers {
             }
             return;
         };
+        if entry.is_err() && node == self.this.name {
+            // No node wrote it. This node's next entry takes its place.
+            return;
+        }
         if let Ok(entry) = &entry {
             if entry.directory == self.this.directory {
                 known.nodes.remove(&node);
@@ -442,6 +446,22 @@ mod tests {
 
     fn names(peers: &Peers) -> Vec<String> {
         peers.all().into_iter().map(|node| node.name.to_string()).collect()
+    }
+
+    #[test]
+    fn what_no_node_wrote_under_this_nodes_name_is_no_other_node() {
+        let (peers, age) = (peers(), Duration::ZERO);
+        let foreign = |of, at| {
+            let entry = Some(Err(UnreadableEntry::Foreign));
+            Received { node: name(of), sequence: at, age, entry }
+        };
+        peers.note_node(foreign("here", 1));
+        assert_eq!(names(&peers), [""; 0]);
+        peers.note_node(foreign("there", 2));
+        assert_eq!(names(&peers), ["there"]);
+        // Another node that has been given the same name is one.
+        peers.note_node(node("here", "d-other", 3, age));
+        assert_eq!(names(&peers), ["here", "there"]);
     }
 
     #[test]

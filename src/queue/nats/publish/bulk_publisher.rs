@@ -189,7 +189,7 @@ async fn connect(
         .max_reconnects(None)
         .event_callback(events);
     options.connect(access.servers.addresses()).await.map_err(|error| {
-        let (servers, words) = (&access.servers, explain_failure(&error.to_string()));
+        let (servers, words) = (&access.servers, explain_failure(&error.to_string(), access.has_login()));
         match error.kind() {
             ConnectErrorKind::Io | ConnectErrorKind::Dns | ConnectErrorKind::TimedOut => {
                 format!("no NATS server can be reached at {servers}: {words}")

@@ -14,7 +14,7 @@ use futures_util::StreamExt as _;
 use crate::queue::nats::jetstream::{JetStream, SetupError};
 use crate::queue::nats::streams::boards_config::{boards_config, boards_mismatches};
 use crate::queue::nats::streams::buckets_config::{buckets_mismatches, floors_config, nodes_config};
-use crate::queue::nats::streams::jobs_config::{jobs_config, jobs_mismatches};
+use crate::queue::nats::streams::jobs_config::{jobs_config, jobs_mismatches, shards_of};
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::nats::streams::rejects_config::{rejects_config, rejects_mismatches};
 use crate::types::{Sequence, ShardId};
@@ -156,8 +156,10 @@ impl JetStream {
         if wrong.is_empty() {
             return Ok(());
         }
+        let other = shards_of(found).filter(|shards| *shards != self.facts.shards);
+        let advice = other.map(|shards| format!("start with --shards {shards}, or ")).unwrap_or_default();
         Err(PrepareError::Refused(format!(
-            "the stream {} exists, but cannot be used for shard {shard} of {}: {}; change the stream, or use another --prefix",
+            "the stream {} exists, but cannot be used for shard {shard} of {}: {}; {advice}change the stream, or use another --prefix",
             found.name,
             self.facts.shards,
             wrong.join("; ")

@@ -42,7 +42,7 @@ fn a_node_that_disagrees_with_the_streams_is_refused() {
     );
     let (status, log) = owner(&nats, "second", "2-3").shards(6).refusal();
     assert_eq!(status.code(), Some(2), "{log}");
-    assert!(log.contains("cannot be used for shard 0 of 6") && log.contains("ranktree-shards"), "{log}");
+    assert!(log.contains("have 4 shards, and not 6: start with --shards 4"), "{log}");
     let (status, log) = owner(&nats, "second", "2-4").refusal();
     assert_eq!(status.code(), Some(2), "{log}");
     assert!(log.contains("--own: there is no shard 4: there are 4"), "{log}");
@@ -50,4 +50,19 @@ fn a_node_that_disagrees_with_the_streams_is_refused() {
     assert_eq!(status.code(), Some(2), "{log}");
     assert!(log.contains("started with --no-auto-create"), "{log}");
     drop(first);
+}
+
+/// A refused start leaves nothing behind that the next one would be refused for.
+#[test]
+fn a_forgotten_number_of_shards_is_told_before_a_directory_is_made() {
+    let nats = Nats::start();
+    let first = Node::with_nats(&nats).shards(3).stream_mib(16).start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let data_dir = folder.path().join("data");
+    let (status, log) = Node::with_nats(&nats).at(&data_dir).refusal();
+    assert_eq!(status.code(), Some(2), "{log}");
+    assert!(log.contains("have 3 shards, and not 1: start with --shards 3"), "{log}");
+    assert!(!data_dir.exists(), "nothing was made");
+    let second = Node::with_nats(&nats).shards(3).flags(&["--node", "second"]).at(&data_dir).start();
+    drop((first, second));
 }

@@ -54,6 +54,10 @@ impl Fetcher {
         let new = (last + 1).saturating_sub(new_from);
         tracing::warn!(shard = %self.shared.shard, new, from = new_from, sequence_offset, "continuing with the messages that the stream holds");
         self.change_origin(origin).await?;
+        if sequence_offset == 0 {
+            // Operators wait for these words.
+            tracing::warn!(shard = %self.shared.shard, "the rebase is done: there was nothing to renumber, because the stream's messages come after {tip}");
+        }
         self.admits_gap = true;
         Ok(())
     }

@@ -1,0 +1,165 @@
+//! Watches the quotation marks of a CSV file on its way to the reader. A quotation mark that is never closed
+//! makes one cell of all that follows: the rows in it would be lost without a word.
+//!
+//! Knows: where cells begin and end, by the rules of the reader behind it. Must not know: columns and rows.
+
+use std::io::{self, Read};
+
+use thiserror::Error;
+
+use crate::cli::import::read::limits::MAX_JOB_BYTES;
+
+/// A quoted cell that cannot be meant as it is written. `opened` is the line of its quotation mark, from 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BadQuotes {
+    #[error("line {opened}: the quotation mark that opens a cell here is not closed by the end of the file")]
+    Unclosed { opened: u64 },
+    #[error(
+        "line {opened}: the cell that a quotation mark opens here is longer than any job may be, \
+         {MAX_JOB_BYTES} bytes: the quotation mark is probably not closed"
+    )]
+    TooLong { opened: u64 },
+    /// Over several lines, the second mark was most likely meant to open a cell.
+    #[error(
+        "line {opened}: the cell that a quotation mark opens here is closed only on line {closed}, and more \
+         characters follow it there"
+    )]
+    ClosedLate { opened: u64, closed: u64 },
+}
+
+/// Where the next byte is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    CellStart,
+    /// Quotation marks within a cell that does not begin with one are characters.
+    PlainCell,
+    QuotedCell,
+    /// After a quotation mark in a quoted cell: it closes the cell, unless a second one follows.
+    AfterQuote,
+}
+
+/// Passes a file through, up to the first cell that cannot be meant; fails there.
+pub struct CheckedQuotes<R> {
+    inner: R,
+    place: Place,
+    /// The line of the next byte.
+    line: u64,
+    /// The line of the last cell's quotation mark, and its bytes so far.
+    opened: u64,
+    cell_bytes: usize,
+    found: Option<BadQuotes>,
+}
+
+impl<R> CheckedQuotes<R> {
+    /// # Arguments
+    /// `lines_before`: lines that were read before the reader's first.
+    pub fn new(inner: R, lines_before: u64) -> Self {
+        let (place, line) = (Place::CellStart, lines_before + 1);
+        Self { inner, place, line, opened: line, cell_bytes: 0, found: None }
+    }
+
+    /// Why reading failed, if it did because of a cell.
+    pub fn found(&self) -> Option<BadQuotes> {
+        self.found
+    }
+
+    fn pass(&mut self, byte: u8) -> Option<BadQuotes> {
+        let opened = self.opened;
+        self.place = match (self.place, byte) {
+            (Place::QuotedCell, b'"') => Place::AfterQuote,
+            (Place::QuotedCell, _) | (Place::AfterQuote, b'"') => {
+                self.cell_bytes += 1;
+                if self.cell_bytes > MAX_JOB_BYTES {
+                    return Some(BadQuotes::TooLong { opened });
+                }
+                Place::QuotedCell
+            }
+            (_, b',' | b'\n') => Place::CellStart,
+            (Place::CellStart, b'"') => {
+                (self.opened, self.cell_bytes) = (self.line, 0);
+                Place::QuotedCell
+            }
+            (Place::AfterQuote, byte) if opened < self.line && !byte.is_ascii_whitespace() => {
+                return Some(BadQuotes::ClosedLate { opened, closed: self.line });
+            }
+            _ => Place::PlainCell,
+        };
+        self.line += u64::from(byte == b'\n');
+        None
+    }
+
+    fn fail(&self) -> io::Result<usize> {
+        self.found.map_or(Ok(0), |found| Err(io::Error::new(io::ErrorKind::InvalidData, found)))
+    }
+}
+
+impl<R: Read> Read for CheckedQuotes<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.found.is_some() || buffer.is_empty() {
+            return self.fail();
+        }
+        let read = self.inner.read(buffer)?;
+        if read == 0 && self.place == Place::QuotedCell {
+            self.found = Some(BadQuotes::Unclosed { opened: self.opened });
+        }
+        for (before, byte) in buffer.iter().take(read).enumerate() {
+            self.found = self.pass(*byte);
+            if self.found.is_some() {
+                // What comes before is whole rows and the beginning of this one. The next call fails.
+                return if before == 0 { self.fail() } else { Ok(before) };
+            }
+        }
+        if read == 0 { self.fail() } else { Ok(read) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What passes, and what is found, whatever the sizes of the pieces.
+    fn check(text: &str, expect: Option<BadQuotes>) {
+        for piece in [1, 3, 4_096] {
+            let mut quotes = CheckedQuotes::new(text.as_bytes(), 0);
+            let mut buffer = vec![0; piece];
+            let ended = loop {
+                match quotes.read(&mut buffer) {
+                    Ok(0) => break Ok(()),
+                    Ok(_) => {}
+                    Err(error) => break Err(error),
+                }
+            };
+            assert_eq!((ended.is_err(), quotes.found()), (expect.is_some(), expect), "{text:?} by {piece}");
+        }
+    }
+
+    #[test]
+    fn quotation_marks_that_are_closed_pass() {
+        for good in [
+            "",
+            "a,b\n1,\"2\"\n",
+            "a,b\n1,\"2\"",
+            "\"a \"\"b\"\"\",\"\"\n\"\",\"x\"\r\n",
+            "\"two\nlines\",1\n\"two\r\nlines\"\r\n",
+            // A mark inside a plain cell is a character, as is what follows a cell on its line.
+            "a\"b,5\" of it\n",
+            "\"a\"b,1\n",
+            "\"two\nlines\" ,1\n",
+        ] {
+            check(good, None);
+        }
+    }
+
+    #[test]
+    fn a_quotation_mark_that_is_not_closed_is_found_with_its_line() {
+        for (bad, opened) in [("\"", 1), ("a,b\nc,\"2", 2), ("a\nb\n\"c\nd\n\"\"e\n", 3), ("a,\"\"\"\n", 1)] {
+            check(bad, Some(BadQuotes::Unclosed { opened }));
+        }
+        // The next cell with quotation marks seems to close it.
+        let late = "a,b\n1,\"x\n2,y\n3,\"z\"\n";
+        check(late, Some(BadQuotes::ClosedLate { opened: 2, closed: 4 }));
+        let long = format!("a\n\"{}\"\n", "x".repeat(MAX_JOB_BYTES + 1));
+        check(&long, Some(BadQuotes::TooLong { opened: 2 }));
+        check(&format!("a\n\"{}\"\n", "x".repeat(MAX_JOB_BYTES)), None);
+    }
+}
