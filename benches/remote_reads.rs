@@ -25,8 +25,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use ranktree::board::Definition;
 use ranktree::cluster::questions::{
-    AskSubjects, AskingShards, KnownOwner, Link, OwnerSource, QuestionService, ServiceLimits, ShardEnd,
-    StreamEnds,
+    AskSubjects, AskingShards, KnownOwner, Link, OwnerSource, Owners, QuestionService, ServiceLimits,
+    ShardEnd, StreamEnds, Trimming,
 };
 use ranktree::query::{
     AnsweringShard, Around, AroundMember, BoardRead, End, MemberOf, Node, OfBoard, RanksOf, ReadOptions,
@@ -52,9 +52,9 @@ impl StreamEnds for AtOnce {
     }
 }
 
-struct Owners(Vec<KnownOwner>);
+struct Told(Vec<KnownOwner>);
 
-impl OwnerSource for Owners {
+impl OwnerSource for Told {
     fn owners(&self) -> Vec<KnownOwner> {
         self.0.clone()
     }
@@ -132,13 +132,14 @@ impl Cluster {
             let (link, connected) = link().await;
             let answering = own.into_iter().map(AnsweringShard::of).collect();
             let (subjects, limits) = (AskSubjects::new("bench"), ServiceLimits::default());
-            let service = QuestionService::start(link, subjects, name, answering, Arc::new(AtOnce), limits);
+            let (ends, trimming) = (Arc::new(AtOnce), Trimming::new(Vec::new()));
+            let service = QuestionService::start(link, subjects, name, answering, ends, trimming, limits);
             owners.push((service, connected));
         }
         let (link, _connected) = link().await;
         let count = u16::try_from(shards.len()).expect("a few");
-        let source = Arc::new(Owners(known));
-        let asking = AskingShards::open(link, AskSubjects::new("bench"), source, count, Vec::new()).await;
+        let choice = Owners::start(Arc::new(Told(known)));
+        let asking = AskingShards::open(link, AskSubjects::new("bench"), choice, count, Vec::new()).await;
         Self { asking: asking.expect("it is connected"), _owners: owners }
     }
 }

@@ -25,7 +25,8 @@ impl Http {
         self.try_request(method, path, body).expect("the service answers")
     }
 
-    fn try_request(&mut self, method: &str, path: &str, body: &str) -> Option<(u16, &str)> {
+    /// `None` if the connection is lost.
+    pub fn try_request(&mut self, method: &str, path: &str, body: &str) -> Option<(u16, &str)> {
         let length = body.len();
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"

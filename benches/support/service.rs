@@ -20,14 +20,20 @@ pub struct Service {
 impl Service {
     /// Starts it with a data directory, fed by NATS, and waits until it answers; it may still be catching up.
     pub fn start(data: &Path, nats: &str, shards: u16) -> Self {
+        // All that a run stores is there to its end, for whoever reads it once more.
+        Self::start_with(data, nats, &["--shards", &shards.to_string(), "--nats-no-purge"])
+    }
+
+    /// The same with these flags only.
+    pub fn start_with(data: &Path, nats: &str, flags: &[&str]) -> Self {
         let port = free_port();
         let log = File::create(data.with_extension("log")).expect("the scratch folder can be written");
         let binary = argument("binary").unwrap_or_else(|| env!("CARGO_BIN_EXE_ranktree").to_owned());
         let process = Command::new(binary)
             .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--nats", nats])
-            // All that a run stores is there to its end, for whoever reads it once more.
-            .args(["--nats-no-purge", "--nats-stream-mib", &number("stream-mib", 16_384).to_string()])
-            .args(["--shards", &shards.to_string(), "--data-dir"])
+            .args(["--nats-stream-mib", &number("stream-mib", 16_384).to_string()])
+            .args(flags)
+            .arg("--data-dir")
             .arg(data)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -53,6 +59,11 @@ impl Service {
     pub fn pid(&self) -> u32 {
         self.process.id()
     }
+
+    pub fn kill9(&mut self) {
+        self.process.kill().expect("it runs");
+        self.process.wait().expect("a child can be waited for");
+    }
 }
 
 impl Drop for Service {
@@ -60,6 +71,19 @@ impl Drop for Service {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// The state of each shard, and how far it is, as the node says; `None` where it does not own the shard.
+pub fn states(http: &mut Http) -> Vec<(String, Option<u64>)> {
+    let (_, status) = http.get("/v1/status");
+    let status: serde_json::Value = serde_json::from_str(status).expect("it is JSON");
+    let shards = status.get("shards").and_then(serde_json::Value::as_array).expect("there are shards");
+    let text = |shard: &serde_json::Value| {
+        shard.get("state").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+    };
+    let applied =
+        |shard: &serde_json::Value| shard.get("applied_sequence").and_then(serde_json::Value::as_u64);
+    shards.iter().map(|shard| (text(shard), applied(shard))).collect()
 }
 
 /// The applied sequences of all shards.

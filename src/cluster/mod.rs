@@ -8,13 +8,16 @@
 //! - `copies`: a node that cannot go on by its stream fetches a copy of a shard from another owner
 //! - `write_service`: takes jobs, and answers what came of each
 //! - `write_client`: asks the write service of whichever node owns a shard
+//! - `trim`: removes the entries of a shard after a trim point
 //! - `discovery`: what `nats micro` tools are told of a node's endpoints
 
 pub mod copies;
 mod discovery;
 pub mod questions;
+mod trim;
 mod write_client;
 mod write_service;
 
+pub use trim::{TrimOrder, TrimTerms, Trimmed, TrimmingShard};
 pub use write_client::WriteClient;
 pub use write_service::{Refusal, ServedShard, WriteAnswer, WriteHandler, WriteRequest, WriteService};

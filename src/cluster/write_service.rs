@@ -3,7 +3,8 @@
 //!
 //! Knows: on which subjects it listens and when, how many requests are in progress, and how an answer gets
 //! back. Must not know: what a job is. The owners of a shard share a queue group, so each request goes to one
-//! of them. A node whose shard is not live leaves the group, so that another owner gets the requests.
+//! of them. A node whose shard is not live leaves the group, so that another owner gets the requests. Other
+//! nodes choose the owner themselves: each listens on a subject of its own as well.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -111,6 +112,7 @@ impl WriteService {
         let (stopping, _) = watch::channel(false);
         let (mut listening, mut in_progress, mut endpoints) = (JoinSet::new(), Vec::new(), Vec::new());
         for shard in shards {
+            let shard_id = shard.id;
             let endpoint =
                 Arc::new(Endpoint::new(format!("write-{}", shard.id), subjects.write_subject(shard.id)));
             let permits = Arc::new(Semaphore::new(IN_PROGRESS_MAX));
@@ -120,6 +122,7 @@ impl WriteService {
                 metrics: ShardMetrics::new(shard.id),
                 shard,
                 connection: connection.clone(),
+                own_subject: subjects.write_node_subject(shard_id, &node.name),
                 subjects: subjects.clone(),
                 endpoint,
                 in_progress: permits,
@@ -177,6 +180,8 @@ struct ShardEndpoint {
     handler: Arc<dyn WriteHandler>,
     metrics: ShardMetrics,
     subjects: Names,
+    /// Where other nodes have this one write.
+    own_subject: String,
 }
 
 impl ShardEndpoint {
@@ -190,9 +195,11 @@ impl ShardEndpoint {
                     () = stop(&mut stopping) => return,
                 }
             }
-            let subscribed =
-                self.connection.client.queue_subscribe(self.endpoint.subject.clone(), QUEUE_GROUP.to_owned());
-            let Ok(mut requests) = subscribed.await else {
+            let client = &self.connection.client;
+            let subscribed = client.queue_subscribe(self.endpoint.subject.clone(), QUEUE_GROUP.to_owned());
+            let (Ok(mut requests), Ok(mut own)) =
+                (subscribed.await, client.subscribe(self.own_subject.clone()).await)
+            else {
                 // The connection is closed for good.
                 return;
             };
@@ -203,12 +210,16 @@ impl ShardEndpoint {
                         Some(request) => self.take(request).await,
                         None => return,
                     },
+                    request = own.next() => match request {
+                        Some(request) => self.take_own(request).await,
+                        None => return,
+                    },
                     _ = look.tick() => if !self.shard.health.is_live() { break false },
                     () = stop(&mut stopping) => break true,
                 }
             };
             self.endpoint.set_listed(false);
-            self.leave(requests).await;
+            tokio::join!(self.leave(requests), self.leave(own));
             if is_stopping {
                 return;
             }
@@ -222,10 +233,21 @@ impl ShardEndpoint {
         }
         let rest = async {
             while let Some(request) = requests.next().await {
-                self.take(request).await;
+                self.take_own(request).await;
             }
         };
         let _ = tokio::time::timeout(DRAIN_TIMEOUT, rest).await;
+    }
+
+    /// Takes a request of another node, which may also ask whether this node is there: without jobs.
+    async fn take_own(self: &Arc<Self>, request: Message) {
+        match request.reply.as_ref().filter(|reply| self.subjects.may_be_inbox(reply)) {
+            Some(reply) if request.payload.is_empty() && *request.subject == *self.own_subject => {
+                // It fails only if the connection is closed for good.
+                let _ = self.connection.client.publish(reply.clone(), Bytes::new()).await;
+            }
+            _ => self.take(request).await,
+        }
     }
 
     /// Begins to answer a request, on a task of its own.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::access::ActiveTokens;
+use crate::cluster::questions::AskingShards;
 use crate::http::guard::admission::Admission;
 use crate::http::guard::limits::Limits;
 use crate::http::guard::refusal_log::RefusalLog;
@@ -33,6 +34,8 @@ pub struct Api {
     /// Writes to shards that this node does not own, where the client waits for the outcome; `None` if
     /// nothing carries them.
     pub remote_writer: Option<Arc<dyn RemoteWriter>>,
+    /// Asks the owners of other nodes' shards; `None` if there are no such shards, or no NATS.
+    pub other_owners: Option<Arc<AskingShards>>,
     /// The copies that clients fetch; `None` if the node's data cannot be copied.
     pub snapshots: Option<Arc<Snapshots>>,
     /// Held while a board is defined, cleared or dropped, until every shard has it: two changes never
@@ -70,6 +73,7 @@ impl Api {
             this_node: ThisNode::unnamed(),
             peers: None,
             remote_writer: None,
+            other_owners: None,
             snapshots: None,
             board_changes: tokio::sync::Mutex::new(()),
             admission: Admission::new(limits),
@@ -88,6 +92,12 @@ impl Api {
     #[must_use]
     pub fn with_remote_writer(self, remote_writer: Arc<dyn RemoteWriter>) -> Self {
         Self { remote_writer: Some(remote_writer), ..self }
+    }
+
+    /// The same with what asks the owners of other nodes' shards.
+    #[must_use]
+    pub fn with_other_owners(self, other_owners: Option<Arc<AskingShards>>) -> Self {
+        Self { other_owners, ..self }
     }
 
     /// The same with copies for clients to fetch.

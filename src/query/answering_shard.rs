@@ -7,11 +7,12 @@
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::query::metadata::log_unreadable;
 use crate::query::node::ShardHandle;
 use crate::query::question::{self, EntryMetadata, InvalidQuestion, Question, Reply, ShardReply};
+use crate::query::rejects_of_shard::read_rejects;
 use crate::query::remote_shards::AskTerms;
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::StoreSlot;
@@ -51,6 +52,9 @@ pub enum NotAnswered {
     NotYetApplied { applied: Sequence, least: Sequence },
     #[error("the node is shutting down")]
     Ending,
+    /// What it asks for is on the disk, and cannot be read there now.
+    #[error("{0}")]
+    Unreadable(String),
 }
 
 impl AnsweringShard {
@@ -72,6 +76,10 @@ impl AnsweringShard {
     pub async fn answer(&self, question: &Question<'_>, terms: AskTerms) -> Result<ShardReply, NotAnswered> {
         question::check(question)?;
         self.wait_for(terms).await?;
+        if let Question::Rejects(wanted) = question {
+            let _turn = disk_turn().await?;
+            return read_rejects(self, wanted).await;
+        }
         let mut reply = self.answer_from_memory(question)?;
         for attempt in 0..ATTEMPTS {
             let Some(ahead) = self.fill_metadata(&mut reply).await? else { break };
@@ -127,7 +135,6 @@ impl AnsweringShard {
     /// Fills in the metadata that belongs to the reply's sequence. If the disk is ahead of it: by how much at
     /// least.
     async fn fill_metadata(&self, reply: &mut ShardReply) -> Result<Option<Sequence>, NotAnswered> {
-        static DISK_READS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(DISK_READS_AT_ONCE));
         let mut missing = 0;
         reply.reply.each_entry(&mut |entry| {
             missing += usize::from(matches!(entry.metadata, EntryMetadata::OnDisk(_)));
@@ -135,7 +142,7 @@ impl AnsweringShard {
         if missing <= INLINE_DISK_READS {
             return Ok(fill(self.id, &self.store, reply));
         }
-        let Ok(_turn) = DISK_READS.acquire().await else { return Err(NotAnswered::Ending) };
+        let _turn = disk_turn().await?;
         let empty = Reply::Counts(Vec::new());
         let mut taken = ShardReply { reply: std::mem::replace(&mut reply.reply, empty), ..*reply };
         let (id, store) = (self.id, Arc::clone(&self.store));
@@ -144,6 +151,12 @@ impl AnsweringShard {
         *reply = filled;
         Ok(ahead)
     }
+}
+
+/// Waits for a turn to read much from the disk.
+async fn disk_turn() -> Result<SemaphorePermit<'static>, NotAnswered> {
+    static DISK_READS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(DISK_READS_AT_ONCE));
+    DISK_READS.acquire().await.map_err(|_| NotAnswered::Ending)
 }
 
 fn fill(shard: ShardId, store: &StoreSlot, reply: &mut ShardReply) -> Option<Sequence> {

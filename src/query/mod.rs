@@ -42,6 +42,8 @@ mod outcome;
 mod read;
 mod read_options;
 mod reject_cursor;
+mod rejects_of_shard;
+mod rejects_page;
 
 #[cfg(test)]
 mod model;
@@ -74,6 +76,7 @@ pub use read::{
 pub use read_options::ReadOptions;
 pub use read_shards::ReadShards;
 pub use reject_cursor::RejectFilters;
+pub use rejects_page::page_of_remote_rejects;
 pub use remote_shards::{AskTerms, NoReply, ReadError, RemoteShards, ShardClient, ShardUnavailable};
 pub use score_at::{ScoreTarget, ScoresAt, score_at, scores_at};
 pub use top::{Start, Top, top};

@@ -10,16 +10,18 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
-use crate::cluster::copies;
 use crate::cluster::questions::{
-    AskSubjects, AskingShards, Link, OwnerSource, QuestionService, ServiceLimits, ShardEnd, StreamEnds,
+    AskSubjects, AskingShards, Link, OwnerSource, Owners, QuestionService, ServiceLimits, ShardEnd,
+    StreamEnds, Trimming,
 };
-use crate::query::{AnsweringShard, Node, ShardClient, ShardHandle};
+use crate::cluster::{TrimmingShard, copies};
+use crate::query::{AnsweringShard, Node, ShardHandle};
 use crate::queue::ThisNode;
 use crate::queue::nats::{
     BoardsStream, Claim, JetStream, KnownNode, NatsShard, OtherShard, Peers, ServiceFacts, Settings,
     ShardStart, ShardStream, StreamPublisher, StreamSource, unpark_ready_jobs,
 };
+use crate::queue::publisher::Publisher;
 use crate::service::ServiceError;
 use crate::service::nats_writing::NatsWriting;
 use crate::service::opening::OpenedShard;
@@ -42,7 +44,8 @@ pub struct Questions {
     link: Link,
     subjects: AskSubjects,
     pub service: Arc<QuestionService>,
-    peers: Arc<Peers>,
+    /// Whom to ask of which shard.
+    pub owners: Arc<Owners>,
 }
 
 impl Questions {
@@ -50,10 +53,9 @@ impl Questions {
     ///
     /// # Errors
     /// When the connection is gone.
-    pub async fn ask_all(&self, shard_count: u16) -> Result<Arc<dyn ShardClient>, ServiceError> {
+    pub async fn ask_all(&self, shard_count: u16) -> Result<Arc<AskingShards>, ServiceError> {
         let (link, subjects) = (self.link.clone(), self.subjects.clone());
-        let owners: Arc<dyn OwnerSource> = Arc::<Peers>::clone(&self.peers);
-        let own = self.service.shards();
+        let (owners, own) = (Arc::clone(&self.owners), self.service.shards());
         let asking = AskingShards::open(link, subjects, owners, shard_count, own).await;
         Ok(Arc::new(asking.map_err(std::io::Error::other)?))
     }
@@ -77,6 +79,57 @@ impl StreamEnds for Ends {
     }
 }
 
+/// A node's NATS before its shards are opened.
+pub struct Connecting {
+    nats: Arc<JetStream>,
+    /// Whether it follows what other nodes say already.
+    follows: bool,
+}
+
+impl Connecting {
+    /// Begins to connect.
+    ///
+    /// # Errors
+    /// When no connection can be opened at all.
+    pub async fn open(
+        settings: Settings,
+        layout: &DataLayout,
+        auto_create: bool,
+        this: ThisNode,
+    ) -> Result<Self, ServiceError> {
+        let facts = ServiceFacts { shards: layout.shards, auto_create };
+        Ok(Self { nats: Arc::new(JetStream::open(settings, facts, this).await?), follows: false })
+    }
+
+    pub fn this(&self) -> ThisNode {
+        self.nats.peers.this.clone()
+    }
+
+    /// Looks for other nodes that own shards which have lost their data, before any file is changed. What the
+    /// nodes say cannot always be read: NATS may be away, or new. Then it is looked once more after the streams
+    /// are set up.
+    ///
+    /// # Errors
+    /// When all was read, and a shard has no owner that is heard of.
+    pub async fn look_for_owners(&mut self, lost: &[ShardId], data_dir: &Path) -> Result<(), ServiceError> {
+        if lost.is_empty() {
+            return Ok(());
+        }
+        self.follow();
+        let found = wait_for_owners(&self.nats.peers, lost, data_dir).await;
+        if self.nats.peers.knows_owners() { found } else { Ok(()) }
+    }
+
+    /// Keeps up with what other nodes say of themselves.
+    fn follow(&mut self) {
+        if !std::mem::replace(&mut self.follows, true) {
+            let [nodes, floors] = [(); 2].map(|()| Arc::clone(&self.nats));
+            tokio::spawn(async move { nodes.follow_nodes().await });
+            tokio::spawn(async move { floors.follow_floors().await });
+        }
+    }
+}
+
 /// The streams of a node that is starting.
 pub struct NatsStreams {
     nats: Arc<JetStream>,
@@ -94,23 +147,20 @@ pub struct NatsStreams {
 }
 
 impl NatsStreams {
-    /// Connects, and sets the streams up. If NATS cannot be reached, that continues while the service runs
-    /// and answers reads from the data on disk.
+    /// Sets the streams up. If NATS cannot be reached, that continues while the service runs and answers reads
+    /// from the data on disk.
     ///
     /// # Errors
     /// When NATS can be reached, but the streams cannot be used as they are, or another node has this node's
     /// name.
     pub async fn open(
-        settings: Settings,
+        mut connecting: Connecting,
         layout: &DataLayout,
-        auto_create: bool,
-        this: ThisNode,
         data_dir: &Path,
         opened: &[OpenedShard],
         registry: &Registry,
     ) -> Result<Self, ServiceError> {
-        let facts = ServiceFacts { shards: layout.shards, auto_create };
-        let nats = Arc::new(JetStream::open(settings, facts, this).await?);
+        let nats = Arc::clone(&connecting.nats);
         let all = (0..layout.shards).map(ShardId);
         let others = all.filter(|id| !layout.own.contains(*id)).map(|id| nats.other_shard(id)).collect();
         let (mut queue_ends, mut task_ends, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
@@ -143,11 +193,10 @@ impl NatsStreams {
             }
         };
         let claim = if are_set_up { nats.claim_name().await? } else { None };
-        let [nodes, floors] = [(); 2].map(|()| Arc::clone(&nats));
-        tokio::spawn(async move { nodes.follow_nodes().await });
-        tokio::spawn(async move { floors.follow_floors().await });
+        connecting.follow();
+        let lost: Vec<ShardId> = opened.iter().filter(|shard| shard.is_lost).map(|shard| shard.id).collect();
         if are_set_up {
-            refuse_if_lost_for_good(&nats.peers, opened, data_dir).await?;
+            wait_for_owners(&nats.peers, &lost, data_dir).await?;
         }
         Ok(Self { nats, queue_ends, task_ends, others, wanted: Arc::default(), claim, are_set_up })
     }
@@ -186,15 +235,20 @@ impl NatsStreams {
             streams: streams.map(|(shard, (_, stream))| (shard.id, Arc::clone(stream))).collect(),
         };
         let subjects = AskSubjects::new(&self.nats.prefix());
+        let trimming = shards.iter().zip(&self.task_ends).map(|(shard, (publisher, _))| {
+            TrimmingShard::new(shard, Publisher::Stream(Box::new(publisher.clone())))
+        });
         let service = QuestionService::start(
             link.clone(),
             subjects.clone(),
             self.nats.peers.this.name.clone(),
             shards.iter().map(AnsweringShard::of).collect(),
             Arc::new(ends),
+            Trimming::new(trimming.collect()),
             ServiceLimits::default(),
         );
-        Ok(Questions { link, subjects, service: Arc::new(service), peers: self.peers() })
+        let owners: Arc<dyn OwnerSource> = self.peers();
+        Ok(Questions { link, subjects, service: Arc::new(service), owners: Owners::start(owners) })
     }
 
     /// What is known of other nodes.
@@ -251,12 +305,7 @@ impl NatsStreams {
 
 /// Refuses to start with a shard that has lost its data, unless another node that owns the shard is heard of:
 /// ranks without the shard's members would be wrong, for as long as nobody gives a copy of it.
-async fn refuse_if_lost_for_good(
-    peers: &Peers,
-    opened: &[OpenedShard],
-    data_dir: &Path,
-) -> Result<(), ServiceError> {
-    let lost: Vec<ShardId> = opened.iter().filter(|shard| shard.is_lost).map(|shard| shard.id).collect();
+async fn wait_for_owners(peers: &Peers, lost: &[ShardId], data_dir: &Path) -> Result<(), ServiceError> {
     if lost.is_empty() {
         return Ok(());
     }

@@ -6,6 +6,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
+use crate::cluster::questions::Owners;
 use crate::cluster::{ServedShard, WriteClient, WriteHandler, WriteService};
 use crate::http::{Api, NatsWrites};
 use crate::query::Node;
@@ -19,8 +20,10 @@ pub struct NatsWriting {
 }
 
 impl NatsWriting {
-    pub fn client(&self) -> WriteClient {
-        WriteClient::new(&self.connection, &self.subjects)
+    /// # Arguments
+    /// `owners`: of all shards.
+    pub fn client(&self, owners: Arc<Owners>) -> WriteClient {
+        WriteClient::new(&self.connection, &self.subjects, owners)
     }
 
     /// Begins to take requests for the shards that this node owns.

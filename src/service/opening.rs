@@ -83,6 +83,16 @@ pub async fn load_shards(
     }
 }
 
+/// The shards that have lost their data. Nothing is changed.
+///
+/// # Errors
+/// When the data directory cannot be used; without NATS also when a shard has lost its data.
+pub fn lost_shards(config: &ServeConfig, layout: &DataLayout) -> Result<Vec<ShardId>, ServiceError> {
+    let known = known_layout(&config.data_dir).map_err(ServiceError::DataDirectory)?;
+    let resources = StorageResources::new(config.cache_bytes, opened_at_once(layout));
+    check_layout(config, layout, &resources, known.as_ref())
+}
+
 /// Takes away what was made in the place of shards that have lost their data, because the start is refused.
 pub fn close_refused(opened: Vec<OpenedShard>, config: &ServeConfig) {
     let lost: Vec<ShardId> = opened.iter().filter(|shard| shard.is_lost).map(|shard| shard.id).collect();

@@ -11,21 +11,21 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
-use crate::cluster::questions::QuestionService;
+use crate::cluster::questions::{AskingShards, QuestionService};
 use crate::config::{HttpConfig, ServeConfig};
 use crate::credential_files::CredentialFiles;
 use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
 use crate::query::{LocalShards, Node, ShardClient, ShardHandle};
 use crate::queue::publisher::Publisher;
-use crate::queue::{Publishers, ThisNode, embedded};
-use crate::service::nats::{NatsStreams, Questions};
+use crate::queue::{Publishers, embedded};
+use crate::service::nats::{Connecting, NatsStreams};
 use crate::service::nats_writing::stop_first;
-use crate::service::opening::{OpenedShard, close_refused, load_shards};
+use crate::service::opening::{OpenedShard, close_refused, load_shards, lost_shards};
 use crate::service::writers::Common;
 use crate::service::{ServiceError, board_repair, layout, this_node, touched_memory, writers};
 use crate::snapshot::{Snapshots, StagedCopies};
 use crate::state_lock::Purpose;
-use crate::storage::DataLayout;
+use crate::storage::{DataLayout, make_private_directory};
 use crate::writer::{Parking, Registry, ShardState};
 
 /// How long a start waits for its shards to have caught up before it says that it listens.
@@ -56,14 +56,21 @@ pub async fn run(
     let mut shutdown = Box::pin(shutdown);
     let Some(layout) = layout::decide(config, &mut shutdown).await? else { return Ok(()) };
     let staged = staged_copies(config)?;
+    let connecting = tokio::select! {
+        connecting = connect(config, &layout, &listener) => connecting?,
+        () = &mut shutdown => return Ok(()),
+    };
     let Some(opened) = load_shards(config, &layout, &mut shutdown).await? else { return Ok(()) };
     let registry = boards_of(&opened, config.auto_create);
     let common = Common::new(config, layout.shards, &registry);
     let mut threads = Vec::with_capacity(opened.len());
     let mut shards = Vec::with_capacity(opened.len());
     let mut publishers = BTreeMap::new();
-    let this = this_node::describe(config, listener.local_addr()?)?;
-    let (mut streams, opened) = open_streams(config, &layout, &this, opened, &registry).await?;
+    let this = match &connecting {
+        Some(connecting) => connecting.this(),
+        None => this_node::describe(config, listener.local_addr()?)?,
+    };
+    let (mut streams, opened) = open_streams(config, &layout, connecting, opened, &registry).await?;
     let peers = streams.as_ref().map(NatsStreams::peers);
     let writing = match &streams {
         Some(streams) => Some(streams.open_writes().await?),
@@ -91,7 +98,13 @@ pub async fn run(
         None => None,
     };
     let answering = questions.as_ref().map(|questions| Arc::clone(&questions.service));
-    let node = Arc::new(node_of(&layout, shards, questions.as_ref()).await?);
+    let other_owners = match &questions {
+        Some(questions) if !layout.own.is_first(layout.shards) => {
+            Some(questions.ask_all(layout.shards).await?)
+        }
+        _ => None,
+    };
+    let node = Arc::new(node_of(&layout, shards, other_owners.clone()));
     let publishers = Arc::new(Publishers::new(publishers.into_values().collect()));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
     let catch_up_timeout = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
@@ -120,9 +133,12 @@ pub async fn run(
         boards,
     );
     let api = api.known_as(this.clone(), peers).with_snapshots(Arc::clone(&snapshots));
-    let api = Arc::new(match &writing {
-        Some(writing) => api.with_remote_writer(Arc::new(writing.client())),
-        None => api,
+    let api = api.with_other_owners(other_owners);
+    let api = Arc::new(match (&writing, &questions) {
+        (Some(writing), Some(questions)) => {
+            api.with_remote_writer(Arc::new(writing.client(Arc::clone(&questions.owners))))
+        }
+        _ => api,
     });
     all_started(&node).await;
     let write_service = writing.map(|writing| Arc::new(writing.start(this, &node, &api)));
@@ -160,19 +176,34 @@ fn staged_copies(config: &ServeConfig) -> Result<Option<StagedCopies>, ServiceEr
     staged.map_err(ServiceError::DataDirectory)
 }
 
-/// The streams of the shards, if there is NATS. If they are refused, the data directory is left as it was.
+/// Begins to connect to NATS, if there is NATS. If shards have lost their data, other nodes that own them are
+/// looked for, before anything in the data directory is changed.
+async fn connect(
+    config: &ServeConfig,
+    layout: &DataLayout,
+    listener: &TcpListener,
+) -> Result<Option<Connecting>, ServiceError> {
+    let Some(settings) = &config.nats else { return Ok(None) };
+    let lost = lost_shards(config, layout)?;
+    // The node is known by its directory.
+    make_private_directory(&config.data_dir).map_err(ServiceError::DataDirectory)?;
+    let this = this_node::describe(config, listener.local_addr()?)?;
+    let mut connecting = Connecting::open(settings.clone(), layout, config.auto_create, this).await?;
+    connecting.look_for_owners(&lost, &config.data_dir).await?;
+    Ok(Some(connecting))
+}
+
+/// The streams of the shards, if there is NATS. If they are refused, what was made in the place of lost shards
+/// is taken away.
 async fn open_streams(
     config: &ServeConfig,
     layout: &DataLayout,
-    this: &ThisNode,
+    connecting: Option<Connecting>,
     opened: Vec<OpenedShard>,
     registry: &Registry,
 ) -> Result<(Option<NatsStreams>, Vec<OpenedShard>), ServiceError> {
-    let Some(settings) = &config.nats else { return Ok((None, opened)) };
-    let (settings, this, data_dir) = (settings.clone(), this.clone(), &config.data_dir);
-    let streams =
-        NatsStreams::open(settings, layout, config.auto_create, this, data_dir, &opened, registry).await;
-    match streams {
+    let Some(connecting) = connecting else { return Ok((None, opened)) };
+    match NatsStreams::open(connecting, layout, &config.data_dir, &opened, registry).await {
         Ok(streams) => Ok((Some(streams), opened)),
         Err(error) => {
             close_refused(opened, config);
@@ -207,19 +238,15 @@ async fn join_writers(threads: Vec<JoinHandle<()>>) -> std::io::Result<()> {
 }
 
 /// The node of these shards, which are those that it owns.
-async fn node_of(
-    layout: &DataLayout,
-    shards: Vec<ShardHandle>,
-    questions: Option<&Questions>,
-) -> Result<Node, ServiceError> {
+fn node_of(layout: &DataLayout, shards: Vec<ShardHandle>, other_owners: Option<Arc<AskingShards>>) -> Node {
     if layout.own.is_first(layout.shards) {
-        return Ok(Node::in_memory(shards));
+        return Node::in_memory(shards);
     }
-    let all: Arc<dyn ShardClient> = match questions {
-        Some(questions) => questions.ask_all(layout.shards).await?,
+    let all: Arc<dyn ShardClient> = match other_owners {
+        Some(asking) => asking,
         None => Arc::new(LocalShards::new(&shards, layout.shards)),
     };
-    Ok(Node::of_some(shards, all))
+    Node::of_some(shards, all)
 }
 
 /// Ends the answers to other nodes with `shutdown`: from then on other owners are asked. Requests of this

@@ -83,6 +83,10 @@ impl Fetch<'_> {
         let _ = self.ask(&released, RELEASE_TIMEOUT).await;
         let bytes = fetched?;
         self.check(&offered).await?;
+        if self.is_halted_at_giver() {
+            let why = "the shard was halted there meanwhile, so what it gave may be wrong";
+            return Err(NotFetched::Failed(why.to_owned()));
+        }
         Ok(StagedCopy { applied: offered.sequence, bytes })
     }
 
@@ -188,6 +192,16 @@ impl Fetch<'_> {
     fn is_giver_alive(&self) -> bool {
         let nodes = self.nats.peers.all();
         !self.connection.is_up() || nodes.iter().any(|node| node.name == *self.giver && node.is_alive)
+    }
+
+    /// Whether the giver says that the shard is halted: as one of replicas that differ, for example.
+    fn is_halted_at_giver(&self) -> bool {
+        let nodes = self.nats.peers.all();
+        let shards = nodes.iter().filter(|node| node.name == *self.giver).flat_map(|node| &node.shards);
+        let is_halted = |state: &String| state.as_str() == "halted";
+        shards
+            .filter(|owned| owned.shard == self.shard.id)
+            .any(|owned| owned.state.as_ref().is_some_and(is_halted))
     }
 
     async fn ask(&self, question: &Question, within: Duration) -> Result<Answer, String> {

@@ -117,7 +117,14 @@ impl Giver {
                 }
             }
             Ok(Question::Read { copy, file, offset, length }) => {
-                self.read(shard.id, &copy, file, offset, length)
+                // It may have come out while the copy is fetched.
+                match check_not_diverged(shard) {
+                    Ok(()) => self.read(shard.id, &copy, file, offset, length),
+                    Err(why) => {
+                        self.release(&copy);
+                        refused(why)
+                    }
+                }
             }
             Ok(Question::Release { copy }) => {
                 self.release(&copy);
@@ -138,6 +145,7 @@ impl Giver {
                 asked.storage
             ));
         }
+        check_not_diverged(shard)?;
         if let ShardState::Halted(reason) = shard.health.state() {
             return Err(format!("the shard is halted here: {reason}"));
         }
@@ -279,6 +287,18 @@ fn wait_for_floor(shard: &NatsShard, stream: &str) -> Result<(), String> {
         std::thread::sleep(FLOOR_LOOK_INTERVAL);
     }
     Ok(())
+}
+
+/// Replicas that differ are no source of copies: one of them is wrong. The writer halts a moment after the
+/// difference was found, and after a start only once it runs.
+fn check_not_diverged(shard: &NatsShard) -> Result<(), String> {
+    match shard.health.divergence() {
+        None => Ok(()),
+        Some(diverged) => Err(format!(
+            "the shard is halted here, because the node {} has another hash of the same messages, so that either may be wrong",
+            diverged.found.node
+        )),
+    }
 }
 
 /// What another node asks for.

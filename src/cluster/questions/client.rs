@@ -17,7 +17,7 @@ use crate::cluster::questions::latency::Latency;
 use crate::cluster::questions::level::Level;
 use crate::cluster::questions::link::Link;
 use crate::cluster::questions::mailbox::Mailbox;
-use crate::cluster::questions::owners::{Choice, OwnerSource, Owners};
+use crate::cluster::questions::owners::{Choice, Owners};
 use crate::cluster::questions::parts::Arrived;
 use crate::cluster::questions::refusal::Reason;
 use crate::cluster::questions::subjects::AskSubjects;
@@ -40,9 +40,9 @@ pub type NodeShards = Vec<(AnsweringShard, Arc<Level>)>;
 
 /// Asks all shards.
 pub struct AskingShards {
-    mailbox: Arc<Mailbox>,
-    subjects: AskSubjects,
-    owners: Arc<Owners>,
+    pub(super) mailbox: Arc<Mailbox>,
+    pub(super) subjects: AskSubjects,
+    pub(super) owners: Arc<Owners>,
     shards: Vec<AskedShard>,
 }
 
@@ -62,7 +62,7 @@ impl AskingShards {
     pub async fn open(
         link: Link,
         subjects: AskSubjects,
-        owners: Arc<dyn OwnerSource>,
+        owners: Arc<Owners>,
         shard_count: u16,
         own: NodeShards,
     ) -> Result<Self, String> {
@@ -79,7 +79,7 @@ impl AskingShards {
             took: metrics::histogram!(QUESTION_SECONDS, "shard" => shard.to_string()),
         };
         let shards = (0..shard_count).map(ShardId).map(shard).collect();
-        Ok(Self { mailbox, subjects, owners: Owners::start(owners), shards })
+        Ok(Self { mailbox, subjects, owners, shards })
     }
 
     async fn ask_others(
@@ -141,10 +141,19 @@ impl ShardClient for AskingShards {
             {
                 return Ok(reply);
             }
-            let reply = own.answer(question, terms).await;
+            let reply = match own.answer(question, terms).await {
+                // What this disk lacks, another one may have.
+                Err(NotAnswered::Unreadable(why)) => {
+                    let others = self.ask_others(shard, asked, question, terms).await;
+                    return others.map_err(|_| NoReply::unavailable(shard, why));
+                }
+                reply => reply,
+            };
             let mut reply = reply.map_err(|why| match why {
                 NotAnswered::NotYetApplied { .. } => NoReply::NotYetApplied(shard),
-                NotAnswered::Invalid(_) | NotAnswered::Ending => NoReply::unavailable(shard, why.to_string()),
+                NotAnswered::Invalid(_) | NotAnswered::Ending | NotAnswered::Unreadable(_) => {
+                    NoReply::unavailable(shard, why.to_string())
+                }
             })?;
             reply.is_live &= level.is_level(own);
             Ok(reply)
@@ -286,7 +295,8 @@ impl Exchange<'_> {
                         self.last.is_behind = true;
                         self.choices.push_back(choice);
                     }
-                    Reason::Overloaded => {}
+                    // Other questions may well be answered there.
+                    Reason::Overloaded | Reason::Unreadable | Reason::NoWrites | Reason::Unknown => {}
                     Reason::Ending
                     | Reason::Format
                     | Reason::Invalid

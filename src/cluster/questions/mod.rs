@@ -8,6 +8,7 @@
 //! - `subjects`: where a shard is asked
 //! - `service`: this node answers; `level`: when it may
 //! - `mailbox`: replies as they arrive; `owners`: who is asked; `latency`: after how long another one is
+//! - `trims`: has shards of other nodes trimmed, and trims this node's for others
 //! - `client`: asks shards, on this node or on others
 
 mod link;
@@ -24,10 +25,12 @@ mod mailbox;
 mod owners;
 
 mod client;
+mod trims;
 
 pub use client::{AskingShards, NodeShards};
 pub use level::{PauseWatch, ShardEnd, StreamEnds};
 pub use link::Link;
-pub use owners::{KnownOwner, OwnerSource};
+pub use owners::{KnownOwner, OwnerSource, Owners};
 pub use service::{QuestionService, ServiceLimits};
 pub use subjects::AskSubjects;
+pub use trims::Trimming;

@@ -125,6 +125,9 @@ mod tests {
             Reason::Format,
             Reason::Invalid,
             Reason::TooLarge,
+            Reason::Unreadable,
+            Reason::NoWrites,
+            Reason::Unknown,
             Reason::Other(99),
         ] {
             let refusal = Refusal::new(reason, "why");

@@ -25,6 +25,12 @@ pub enum Reason {
     Invalid,
     /// The reply would be too large.
     TooLarge,
+    /// What is asked for is on the node's disk, and cannot be read there now.
+    Unreadable,
+    /// The shard takes no writes there now.
+    NoWrites,
+    /// Messages were published, and what became of them is not known.
+    Unknown,
     /// A reason that this version does not know.
     Other(u8),
 }
@@ -72,6 +78,9 @@ impl Reason {
             Self::Format => 5,
             Self::Invalid => 6,
             Self::TooLarge => 7,
+            Self::Unreadable => 8,
+            Self::NoWrites => 9,
+            Self::Unknown => 10,
             Self::Other(number) => number,
         }
     }
@@ -85,6 +94,9 @@ impl Reason {
             5 => Self::Format,
             6 => Self::Invalid,
             7 => Self::TooLarge,
+            8 => Self::Unreadable,
+            9 => Self::NoWrites,
+            10 => Self::Unknown,
             other => Self::Other(other),
         }
     }
@@ -99,6 +111,9 @@ impl Reason {
             Self::Format => "format",
             Self::Invalid => "invalid",
             Self::TooLarge => "too_large",
+            Self::Unreadable => "unreadable",
+            Self::NoWrites => "no_writes",
+            Self::Unknown => "unknown",
             Self::Other(_) => "other",
         }
     }

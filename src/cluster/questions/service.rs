@@ -17,10 +17,11 @@ use crate::cluster::questions::link::Link;
 use crate::cluster::questions::parts::split;
 use crate::cluster::questions::refusal::{Reason, Refusal};
 use crate::cluster::questions::subjects::{AskSubjects, GROUP};
-use crate::cluster::questions::wire::{self, Undecodable};
+use crate::cluster::questions::trims::Trimming;
+use crate::cluster::questions::wire::{self, TRIM_FORMAT, Undecodable};
 use crate::metrics::QUESTIONS_ANSWERED_TOTAL;
 use crate::query::{AnsweringShard, AskTerms, NotAnswered};
-use crate::types::NodeName;
+use crate::types::{NodeName, Sequence};
 
 /// The pause after a failed subscription.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
@@ -54,6 +55,7 @@ struct Shared {
     subjects: AskSubjects,
     node: NodeName,
     ends: Arc<dyn StreamEnds>,
+    trimming: Arc<Trimming>,
     at_once: Semaphore,
     waiting: Semaphore,
     ending: watch::Receiver<bool>,
@@ -68,6 +70,7 @@ impl QuestionService {
         node: NodeName,
         shards: Vec<AnsweringShard>,
         ends: Arc<dyn StreamEnds>,
+        trimming: Arc<Trimming>,
         limits: ServiceLimits,
     ) -> Self {
         let (ending, ended) = watch::channel(false);
@@ -77,6 +80,7 @@ impl QuestionService {
             subjects,
             node,
             ends,
+            trimming,
             at_once: Semaphore::new(limits.at_once),
             waiting: Semaphore::new(limits.waiting),
             ending: ended,
@@ -194,31 +198,12 @@ impl Answering {
     }
 
     async fn answer(&self, bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
-        let asked = wire::decode_question(bytes).map_err(|why| {
-            let reason = match why {
-                Undecodable::Format { .. } => Reason::Format,
-                Undecodable::Bytes(_) | Undecodable::TooLarge { .. } => Reason::Invalid,
-            };
-            Refusal::new(reason, format!("the question was not understood: {why}"))
-        })?;
-        if *self.shared.ending.borrow() {
-            return Err(Refusal::new(Reason::Ending, "the node is shutting down"));
+        if bytes.first() == Some(&TRIM_FORMAT) {
+            return self.trim(bytes).await;
         }
-        let wait = Duration::from_millis(asked.wait_ms.into()).min(WAIT_MAX);
-        let terms = AskTerms { least: asked.least, until: Some(Instant::now() + wait) };
-        if !self.shard.has_applied(asked.least) {
-            // A question that waits keeps no other one out.
-            let Ok(_waiting) = self.shared.waiting.try_acquire() else {
-                return Err(Refusal::new(Reason::Overloaded, "too many questions wait for the shard"));
-            };
-            self.shared.at_once.add_permits(1);
-            let waited = self.shard.wait_for(terms).await;
-            // As many as wait at most may come back at once.
-            if let Ok(permit) = self.shared.at_once.acquire().await {
-                permit.forget();
-            }
-            waited.map_err(refusal)?;
-        }
+        let asked = wire::decode_question(bytes).map_err(not_understood)?;
+        self.check_goes_on()?;
+        let terms = self.wait_for(asked.least, asked.wait_ms).await?;
         if !asked.may_be_behind && !self.level.is_level(&self.shard) {
             let words = "the shard may be behind what it could not see while the node was away";
             return Err(Refusal::new(Reason::NotLevel, words));
@@ -228,6 +213,55 @@ impl Answering {
         wire::encode_reply(&reply)
             .map_err(|why| Refusal::new(Reason::TooLarge, format!("the reply is too large: {why}")))
     }
+
+    /// Removes entries for another node.
+    async fn trim(&self, bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let asked = wire::decode_trim(bytes).map_err(not_understood)?;
+        self.check_goes_on()?;
+        self.wait_for(asked.least, asked.wait_ms).await?;
+        // It takes much longer than a question, and has a limit of its own.
+        let trimmed = self.without_permit(self.shared.trimming.step(self.shard.id, &asked.order)).await?;
+        wire::encode_trimmed(&trimmed).map_err(|why| Refusal::new(Reason::TooLarge, why))
+    }
+
+    fn check_goes_on(&self) -> Result<(), Refusal> {
+        if *self.shared.ending.borrow() {
+            return Err(Refusal::new(Reason::Ending, "the node is shutting down"));
+        }
+        Ok(())
+    }
+
+    /// Waits until the shard has applied what is asked for.
+    async fn wait_for(&self, least: Sequence, wait_ms: u32) -> Result<AskTerms, Refusal> {
+        let wait = Duration::from_millis(wait_ms.into()).min(WAIT_MAX);
+        let terms = AskTerms { least, until: Some(Instant::now() + wait) };
+        if !self.shard.has_applied(least) {
+            let Ok(_waiting) = self.shared.waiting.try_acquire() else {
+                return Err(Refusal::new(Reason::Overloaded, "too many questions wait for the shard"));
+            };
+            self.without_permit(self.shard.wait_for(terms)).await.map_err(refusal)?;
+        }
+        Ok(terms)
+    }
+
+    /// Gives the permit back meanwhile: what waits keeps no other question out.
+    async fn without_permit<T>(&self, waiting: impl Future<Output = T>) -> T {
+        self.shared.at_once.add_permits(1);
+        let waited = waiting.await;
+        // As many as wait at most may come back at once.
+        if let Ok(permit) = self.shared.at_once.acquire().await {
+            permit.forget();
+        }
+        waited
+    }
+}
+
+fn not_understood(why: Undecodable) -> Refusal {
+    let reason = match why {
+        Undecodable::Format { .. } => Reason::Format,
+        Undecodable::Bytes(_) | Undecodable::TooLarge { .. } => Reason::Invalid,
+    };
+    Refusal::new(reason, format!("the question was not understood: {why}"))
 }
 
 fn refusal(why: NotAnswered) -> Refusal {
@@ -235,6 +269,7 @@ fn refusal(why: NotAnswered) -> Refusal {
         NotAnswered::Invalid(_) => Reason::Invalid,
         NotAnswered::NotYetApplied { .. } => Reason::NotYetApplied,
         NotAnswered::Ending => Reason::Ending,
+        NotAnswered::Unreadable(_) => Reason::Unreadable,
     };
     Refusal::new(reason, why)
 }

@@ -109,11 +109,6 @@ pub const PROBLEMS: &[ProblemKind] = &[
         "no node answers for a shard, or a shard takes no writes at the moment, or its rejects cannot be read; `detail` says why, and `shards` names shards that no node answers for",
     ),
     kind(
-        "shard_not_owned",
-        &[503],
-        "the request takes a node that owns the shards that `shards` names; `/v1/status` lists their owners",
-    ),
-    kind(
         "shard_damaged",
         &[503],
         "the requested data is in damaged files of a shard; trying again does not help, and `detail` says what does",
@@ -179,7 +174,6 @@ pub const WRITE: &[(u16, &str)] = &[
     (422, "bad_parameter"),
     (422, "malformed"),
     (503, "shard_unavailable"),
-    (503, "shard_not_owned"),
     (503, "queue_full"),
     (503, "commit_unknown"),
     (503, "commit_failed"),

@@ -298,18 +298,9 @@ impl Problem {
         Self::shard_unavailable(detail).with_shards(shards)
     }
 
-    /// The request needs shards that this node does not own, and cannot have other nodes do it.
-    pub fn shards_not_owned(what: &str, shards: &[ShardId]) -> Self {
-        let named: Vec<String> = shards.iter().map(ToString::to_string).collect();
-        let detail = format!(
-            "this node does not own shard {}, and {what} takes a node that does; GET /v1/status lists the \
-             owners of each shard",
-            named.join(", ")
-        );
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_not_owned", detail).with_shards(shards)
-    }
-
-    fn with_shards(self, shards: &[ShardId]) -> Self {
+    /// The same, naming the shards that it is about.
+    #[must_use]
+    pub fn with_shards(self, shards: &[ShardId]) -> Self {
         let mut members = b"\"shards\":".to_vec();
         json::array(&mut members, shards, |out, shard| json::unsigned(out, u64::from(shard.0)));
         self.with(members)

@@ -77,15 +77,19 @@ impl Call {
         self.in_progress.admit()
     }
 
+    /// How the request's reads treat shards that do not reply.
+    pub fn read_options(&self) -> &ReadOptions {
+        const DEFAULTS: &ReadOptions =
+            &ReadOptions { partial: false, after: AsOf(Vec::new()), deadline: None };
+        self.read_options.get().unwrap_or(DEFAULTS)
+    }
+
     /// Reads, with the options of the request, and notes what it has seen of the shards.
     ///
     /// # Errors
     /// When some shard does not reply, or what was asked for kept changing.
     pub async fn ask_shards<R: ShardsRead>(&self, asked: &R) -> Result<R::Answer, Problem> {
-        const DEFAULTS: &ReadOptions =
-            &ReadOptions { partial: false, after: AsOf(Vec::new()), deadline: None };
-        let options = self.read_options.get().unwrap_or(DEFAULTS);
-        let reply = read(&self.api.node, &self.api.registry, asked, options).await?;
+        let reply = read(&self.api.node, &self.api.registry, asked, self.read_options()).await?;
         if reply.is_stale || !reply.missing.is_empty() {
             self.seen.lock().is_stale |= reply.is_stale;
             self.note_missing(&reply.missing);

@@ -1,6 +1,7 @@
 //! `GET /v1/rejects`: rejected jobs, newest first, from the shards' stores.
 //!
-//! They are read from disk only, so that requests do not wait for the state in memory.
+//! They are read from disk only, so that requests do not wait for the state in memory. Those of other nodes'
+//! shards are on the disks of their owners, who are asked.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,8 +12,9 @@ use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::http::resources::lists::PAGE_MAX;
 use crate::job::RejectCode;
-use crate::query::RejectFilters;
+use crate::query::{RejectFilters, RemoteShards, ShardClient, page_of_remote_rejects};
 use crate::queue::reject_text;
+use crate::storage::codec::RejectRecord;
 use crate::storage::{RejectsBefore, RejectsLimits, StorageError, UnreadableRejects, page_of_rejects};
 use crate::types::ShardId;
 use crate::wire::names_only;
@@ -24,6 +26,8 @@ pub const REJECTS: u64 = 100;
 const READ_BEYOND: usize = 1_000;
 /// A page is full when it takes so many bytes: what was sent in place of a job can take 24 KiB as JSON text.
 const ANSWER_BYTES: usize = 1 << 20;
+/// Where many shards have rejects, each replies so many bytes of them at least.
+const REPLY_BYTES: usize = 64 << 10;
 /// The longest reject in a page: each byte of its job six, as `\u0000`, and of its reason too.
 const REJECT_BYTES_MAX: usize = 32 << 10;
 
@@ -38,13 +42,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["shard", "reason", "limit", "cursor"]).await?;
     let count = call.api.node.shard_count();
     let filters = RejectFilters { shard: shard_of(&params, count)?, reason: reason_of(&params)? };
-    let (shards, others): (Vec<ShardId>, Vec<ShardId>) =
-        filters.shards(count).partition(|shard| call.api.node.owned(*shard).is_some());
-    // They are on the disks of the shards' owners.
-    if shards.is_empty() || !(others.is_empty() || params.flag("partial")?) {
-        return Err(Problem::shards_not_owned("listing its rejects", &others));
-    }
-    call.note_missing(&others);
+    let shards: Vec<ShardId> = filters.shards(count).collect();
     let limit = params.bounded("limit", REJECTS, 1, PAGE_MAX)?;
     let limit = usize::try_from(limit).unwrap_or(READ_BEYOND);
     let before = match params.given("cursor") {
@@ -52,6 +50,39 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
         Some(text) => Some(filters.read_cursor(text, &shards).ok_or_else(Problem::bad_cursor_of_rejects)?),
     };
     let started = Instant::now();
+    let page = match &call.api.node.remote {
+        None => read_own(&call, shards, filters, before, limit).await?,
+        Some(all) => ask_owners(&call, &**all, filters, before.as_ref(), limit).await?,
+    };
+    call.record_read(started);
+    Ok(Reply::sized(page.rejects.len() + 2_000, |object| {
+        object.name("rejects").extend_from_slice(&page.rejects);
+        match &page.next {
+            Some(next) => object.text("next_cursor", &filters.cursor(next)),
+            None => object.null("next_cursor"),
+        }
+        call.write_missing(object);
+    }))
+}
+
+/// Appends a reject to a JSON array. Returns the bytes that this takes.
+fn append(rejects: &mut Vec<u8>, shard: ShardId, reject: &RejectRecord) -> usize {
+    let before = rejects.len();
+    if before > 1 {
+        rejects.push(b',');
+    }
+    rejects.extend_from_slice(reject_text(shard, reject).as_bytes());
+    rejects.len() - before
+}
+
+/// A page of a node that owns every shard.
+async fn read_own(
+    call: &Call,
+    shards: Vec<ShardId>,
+    filters: RejectFilters,
+    before: Option<RejectsBefore>,
+    limit: usize,
+) -> Result<Page, Problem> {
     // The most that it may come to, before any of it is read.
     call.in_progress.count_answer(ANSWER_BYTES + REJECT_BYTES_MAX)?;
     let (api, grant) = (Arc::clone(&call.api), call.confined_to().cloned());
@@ -68,29 +99,37 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
                 && grant
                     .as_ref()
                     .is_none_or(|grant| names_only(&reject.job, |board| grant.allows_board(board)));
-            is_wanted.then(|| {
-                let before = rejects.len();
-                if before > 1 {
-                    rejects.push(b',');
-                }
-                rejects.extend_from_slice(reject_text(shard, reject).as_bytes());
-                rejects.len() - before
-            })
+            is_wanted.then(|| append(&mut rejects, shard, reject))
         });
         rejects.push(b']');
         next.map(|next| Page { rejects, next })
     };
     let page = call.api.offload.read_disk(call.permit(), read).await?;
-    let page = page.map_err(|unread| unreadable(&unread))?;
-    call.record_read(started);
-    Ok(Reply::sized(page.rejects.len() + 2_000, |object| {
-        object.name("rejects").extend_from_slice(&page.rejects);
-        match &page.next {
-            Some(next) => object.text("next_cursor", &filters.cursor(next)),
-            None => object.null("next_cursor"),
-        }
-        call.write_missing(object);
-    }))
+    page.map_err(|unread| unreadable(&unread))
+}
+
+/// A page of shards that other nodes own, some of them at least.
+async fn ask_owners(
+    call: &Call,
+    all: &dyn ShardClient,
+    filters: RejectFilters,
+    before: Option<&RejectsBefore>,
+    limit: usize,
+) -> Result<Page, Problem> {
+    // With many shards, each has a part of the page only.
+    let shards = filters.shards(call.api.node.shard_count()).count().max(1);
+    let bytes = (2 * ANSWER_BYTES / shards).clamp(REPLY_BYTES, ANSWER_BYTES);
+    call.in_progress.count_answer(ANSWER_BYTES + REJECT_BYTES_MAX + shards * (bytes + REJECT_BYTES_MAX))?;
+    let options = call.read_options();
+    let remote = RemoteShards::new(all).with_options(options);
+    let limits = RejectsLimits { rejects: limit, read: limit.saturating_add(READ_BEYOND), bytes };
+    let prefixes = call.confined_to().and_then(|grant| grant.board_prefixes.as_deref());
+    let mut rejects = b"[".to_vec();
+    let visit = |shard: ShardId, reject: &RejectRecord| append(&mut rejects, shard, reject);
+    let next = page_of_remote_rejects(&remote, filters, prefixes, before, limits, visit).await?;
+    call.note_missing(&remote.missing());
+    rejects.push(b']');
+    Ok(Page { rejects, next })
 }
 
 fn shard_of(params: &Params<'_>, shards: u16) -> Result<Option<ShardId>, Problem> {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::cluster::TrimOrder;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
@@ -18,7 +19,7 @@ use crate::http::writes::options::read_wait;
 use crate::http::writes::publish::check_live;
 use crate::http::writes::trim::trim_board;
 use crate::query::{FindTrimPoint, TrimFrom};
-use crate::types::{BoardName, ShardId};
+use crate::types::BoardName;
 use crate::wire::lenient::{score_of, unsigned_of};
 
 /// The most characters that are shown of a value that is refused.
@@ -105,11 +106,6 @@ pub async fn trim(call: Call) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let (api, name) = (&call.api, call.board_name()?);
     let start = parse_trim_start(&call.body)?;
-    // Each shard's entries are walked in memory.
-    let others: Vec<ShardId> = api.node.not_owned().collect();
-    if !others.is_empty() {
-        return Err(Problem::shards_not_owned("a trim", &others));
-    }
     check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
     if let Some(boards) = &api.boards_stream {
         let due = boards.drops_before(api.node.shards.iter().map(|shard| (shard.id, &name)));
@@ -117,7 +113,10 @@ pub async fn trim(call: Call) -> Result<Reply, Problem> {
     }
     let (found, (incarnation, point)) = call.ask(FindTrimPoint(start)).await?.split();
     let removed = match point.map_err(too_many_keys)? {
-        Some(point) => trim_board(api, &name, incarnation, point, &found.as_of).await?,
+        Some(point) => {
+            let order = TrimOrder { board: name.clone(), incarnation, point };
+            trim_board(api, &order, &found.as_of).await?
+        }
         None => Removed { entries: 0, token: found.as_of },
     };
     Ok(reply(&call, &name, &removed))

@@ -79,7 +79,7 @@ pub async fn write_jobs(
         Wait::UntilStored => Vec::new(),
     };
     if !unreachable.is_empty() {
-        return Err(Problem::shards_not_owned("waiting until a write is applied", &unreachable));
+        return Err(Problem::missing_shards(&unreachable));
     }
     if let Some(boards) = &api.boards_stream {
         let named = jobs.iter().zip(&homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));

@@ -6,7 +6,7 @@
 use crate::board::Definition;
 use crate::query::question::{
     BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, LifeOnShard, Mark, Question,
-    Reply, RunQuestion, RunReply, ShardEntry, Splitter, SplittersQuestion, SplittersReply,
+    RejectsReply, Reply, RunQuestion, RunReply, ShardEntry, Splitter, SplittersQuestion, SplittersReply,
 };
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
@@ -59,6 +59,8 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
         Question::BoardsOfMember { member, after, limit, prefixes } => {
             Reply::BoardsOfMember(boards_of_member(shard, member, *after, *limit, prefixes.as_deref()))
         }
+        // None of them is in memory: `AnsweringShard` reads them from the disk.
+        Question::Rejects(_) => Reply::Rejects(RejectsReply::default()),
     }
 }
 

@@ -4,10 +4,12 @@
 //! Knows: what follows from a question and a reply alone: how many entries there have to be, in which order,
 //! and which counts cannot be greater than others. Must not know: which node replied.
 
+use crate::job::JobPlace;
 use crate::query::question::{
-    BoardCounts, Counted, FoundMember, Question, Reply, RunQuestion, RunReply, RunStart, ShardEntry, SortKey,
-    SplittersQuestion, SplittersReply,
+    BoardCounts, Counted, FoundMember, Question, RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply,
+    RunStart, ShardEntry, SortKey, SplittersQuestion, SplittersReply,
 };
+use crate::storage::codec::RejectRecord;
 use crate::types::count;
 
 /// Whether the reply fits the question and itself.
@@ -55,8 +57,26 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
             count(found.boards.len()) <= u64::from(*limit)
                 && found.boards.iter().all(|(_, found)| member_fits(member, found))
         }
+        (Question::Rejects(question), Reply::Rejects(reply)) => rejects_fit(question, reply),
         _ => false,
     }
+}
+
+/// Whoever reads all pages must come to an end: each reply goes on from where the one before ended.
+fn rejects_fit(question: &RejectsQuestion<'_>, reply: &RejectsReply) -> bool {
+    let RejectsReply { rejects, next } = reply;
+    let is_wanted = |reject: &RejectRecord| question.reason.is_none_or(|reason| reason == reject.code);
+    let place = |reject: &RejectRecord| (reject.sequence, reject.index);
+    let is_before = |place: JobPlace| question.before.is_none_or(|before| place < before);
+    let is_after_these = |next: JobPlace| match rejects.last() {
+        Some(last) => next <= place(last),
+        None => is_before(next),
+    };
+    count(rejects.len()) <= u64::from(question.rejects)
+        && rejects.iter().all(is_wanted)
+        && rejects.first().is_none_or(|first| is_before(place(first)))
+        && rejects.is_sorted_by(|a, b| place(a) > place(b))
+        && next.is_none_or(is_after_these)
 }
 
 fn is_within(at: &Counted, total: u64) -> bool {

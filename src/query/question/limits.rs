@@ -4,7 +4,7 @@
 
 use thiserror::Error;
 
-use crate::query::question::Question;
+use crate::query::question::{Question, RejectsQuestion};
 
 /// Runs of one question: up to five for each of a thousand percentiles.
 const RUNS_MAX: usize = 5_120;
@@ -18,6 +18,11 @@ const BOARDS_MAX: usize = 4_096;
 const MARKS_MAX: usize = 8_192;
 /// Members of a look-up, and keys.
 const MEMBERS_MAX: usize = 4_096;
+
+/// Rejects of one question, those that are read for it, and bytes of them.
+const REJECTS_MAX: u32 = 1_000;
+const REJECTS_READ_MAX: u32 = 4_000;
+const REJECTS_BYTES_MAX: u32 = 2 << 20;
 
 /// A question that asks for too much.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -59,6 +64,15 @@ pub fn check(question: &Question<'_>) -> Result<(), InvalidQuestion> {
         Question::MemberOnBoards { boards, .. } => within("boards", boards.len(), BOARDS_MAX),
         Question::BoardsOfMember { limit, .. } => {
             within("boards", usize::try_from(*limit).unwrap_or(usize::MAX), BOARDS_MAX)
+        }
+        Question::Rejects(RejectsQuestion { rejects, read, bytes, .. }) => {
+            let within = |what, asked: u32, limit: u32| {
+                let (asked, limit) = (u64::from(asked), u64::from(limit));
+                if asked <= limit { Ok(()) } else { Err(InvalidQuestion { what, asked, limit }) }
+            };
+            within("rejects", *rejects, REJECTS_MAX)?;
+            within("rejects to be read", *read, REJECTS_READ_MAX)?;
+            within("bytes of rejects", *bytes, REJECTS_BYTES_MAX)
         }
     }
 }

@@ -12,7 +12,9 @@ mod consistency;
 mod limits;
 mod widths;
 
+use crate::job::{JobPlace, RejectCode};
 use crate::state::Incarnation;
+use crate::storage::codec::RejectRecord;
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
@@ -124,6 +126,34 @@ pub enum Question<'a> {
         /// Only boards whose names begin with one of these; `None`: all.
         prefixes: Option<Vec<&'a str>>,
     },
+    /// Jobs that the shard has rejected, newest first. They are on its disk.
+    Rejects(RejectsQuestion<'a>),
+}
+
+/// Which of a shard's rejects are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RejectsQuestion<'a> {
+    /// Only those before this place.
+    pub before: Option<JobPlace>,
+    /// `None`: for any reason.
+    pub reason: Option<RejectCode>,
+    /// Only jobs that name no other boards than those whose names begin with one of these; `None`: all.
+    pub prefixes: Option<Vec<&'a str>>,
+    /// Rejects that are wanted, at most.
+    pub rejects: u32,
+    /// Rejects that are read for it, whether or not they are wanted.
+    pub read: u32,
+    /// Bytes of jobs and details. The last reject may exceed this limit.
+    pub bytes: u32,
+}
+
+/// Rejects of a shard.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RejectsReply {
+    /// Newest first.
+    pub rejects: Vec<RejectRecord>,
+    /// The place before which there are more, if these are not all.
+    pub next: Option<JobPlace>,
 }
 
 /// An entry that a shard replies.
@@ -256,6 +286,7 @@ pub enum Reply {
     /// One for each board asked; `None` where the member is not listed.
     MemberOnBoards(Vec<Option<FoundMember>>),
     BoardsOfMember(BoardsOfMember),
+    Rejects(RejectsReply),
 }
 
 /// Boards that list a member, in the order in which boards came.
@@ -294,7 +325,7 @@ impl Reply {
             Self::Runs(runs) => runs.iter().flatten().any(|run| is_over(run.life)),
             Self::Splitters(splitters) => splitters.iter().any(|reply| is_over(reply.life)),
             Self::Lookup { life, .. } => is_over(*life),
-            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) => false,
+            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) => false,
         }
     }
 
@@ -309,14 +340,14 @@ impl Reply {
             Self::Runs(runs) => runs.iter().flatten().map(|run| run.total).next(),
             Self::Splitters(splitters) => splitters.first().map(|reply| reply.total),
             Self::Lookup { total, .. } => Some(*total),
-            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) => None,
+            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) => None,
         }
     }
 
     /// Visits each entry of the reply.
     pub fn each_entry(&mut self, visit: &mut dyn FnMut(&mut ShardEntry)) {
         match self {
-            Self::Counts(_) | Self::Splitters(_) => {}
+            Self::Counts(_) | Self::Splitters(_) | Self::Rejects(_) => {}
             Self::Runs(runs) => {
                 let runs = runs.iter_mut().flatten();
                 runs.flat_map(|run| run.above.iter_mut().chain(&mut run.below)).for_each(visit);

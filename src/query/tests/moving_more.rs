@@ -64,18 +64,28 @@ fn expected(model: &Model, wanted: f64) -> Option<Vec<i64>> {
 }
 
 #[test]
-fn several_percentiles_are_all_of_the_sequences_named() {
+fn several_percentiles_and_positions_are_all_of_the_sequences_named() {
     let answered = std::cell::Cell::new(0_u32);
     on_moving_boards(|moving, board, remote, random| {
-        let wanted: Vec<f64> = (0..random.random_range(2..9))
-            .map(|_| f64::from(random.random_range(0..=1_000)) / 10.0)
-            .collect();
-        let targets: Vec<ScoreTarget> = wanted.iter().copied().map(ScoreTarget::Percentile).collect();
+        let target = |_| {
+            if random.random_range(0..2) == 0 {
+                ScoreTarget::Percentile(f64::from(random.random_range(0..=1_000)) / 10.0)
+            } else {
+                ScoreTarget::Position(random.random_range(1..2_000))
+            }
+        };
+        let targets: Vec<ScoreTarget> = (0..6).map(target).collect();
         let Ok(found) = run_in_memory(scores_at(board, &targets)) else { return };
         answered.set(answered.get() + 1);
         let model = moving.model(&remote.as_of());
-        for (wanted, found) in wanted.iter().zip(found) {
-            assert_eq!(found.map(|(score, _)| score.keys().to_vec()), expected(&model, *wanted), "{wanted}");
+        for (target, found) in targets.iter().zip(found) {
+            let expected = match target {
+                ScoreTarget::Percentile(wanted) => expected(&model, *wanted),
+                ScoreTarget::Position(position) => {
+                    model.entries.get(*position as usize - 1).map(|entry| entry.score.clone())
+                }
+            };
+            assert_eq!(found.map(|(score, _)| score.keys().to_vec()), expected, "{target:?}");
             if let Some((score, standing)) = found {
                 assert_eq!(standing.better, model.better(score.keys()));
                 assert_eq!(standing.tied, model.tied(score.keys()));

@@ -112,11 +112,17 @@ impl JetStream {
     /// The publishing end of the queue of a shard that other nodes own.
     #[must_use]
     pub fn other_shard(&self, id: ShardId) -> OtherShard {
-        let (publisher, _) = self.publisher(id, Arc::default());
+        // A node has figures of its own shards only.
+        let (publisher, _) = self.publisher(id, Arc::default(), metrics::Histogram::noop());
         OtherShard { id, publisher }
     }
 
-    fn publisher(&self, shard: ShardId, health: Arc<Health>) -> (StreamPublisher, watch::Receiver<bool>) {
+    fn publisher(
+        &self,
+        shard: ShardId,
+        health: Arc<Health>,
+        message_requests: metrics::Histogram,
+    ) -> (StreamPublisher, watch::Receiver<bool>) {
         let (closing, closed) = watch::channel(false);
         let inner = Inner {
             connection: self.publishing.clone(),
@@ -127,7 +133,7 @@ impl JetStream {
             batcher: Arc::default(),
             health,
             closing,
-            message_requests: metrics::histogram!(MESSAGE_REQUESTS, "shard" => shard.to_string()),
+            message_requests,
         };
         (StreamPublisher { inner: Arc::new(inner) }, closed)
     }
@@ -192,7 +198,8 @@ impl JetStream {
         &self,
         start: &ShardStart,
     ) -> Result<(StreamPublisher, StreamSource, Arc<ShardStream>), SetupError> {
-        let (publisher, closed) = self.publisher(start.shard, Arc::clone(&start.health));
+        let requests = metrics::histogram!(MESSAGE_REQUESTS, "shard" => start.shard.to_string());
+        let (publisher, closed) = self.publisher(start.shard, Arc::clone(&start.health), requests);
         let pending_replies = Arc::clone(&publisher.inner.pending_replies);
         let shared = Arc::new(ShardStream::new(
             start.shard,

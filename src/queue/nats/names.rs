@@ -37,6 +37,12 @@ impl Names {
         format!("{}.write.{shard}", self.prefix)
     }
 
+    /// The subject on which other nodes have one owner of a shard write.
+    #[must_use]
+    pub fn write_node_subject(&self, shard: ShardId, node: &NodeName) -> String {
+        format!("{}.write.{shard}.{}", self.prefix, key_of(node))
+    }
+
     /// Whether an answer may be sent to this subject. A client may name any for its answer, and a node may
     /// publish to subjects that the client may not: those of streams, and of JetStream's API.
     #[must_use]

@@ -9,8 +9,8 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use ranktree::board::Definition;
 use ranktree::cluster::questions::{
-    AskSubjects, AskingShards, KnownOwner, Link, OwnerSource, QuestionService, ServiceLimits, ShardEnd,
-    StreamEnds,
+    AskSubjects, AskingShards, KnownOwner, Link, OwnerSource, Owners, QuestionService, ServiceLimits,
+    ShardEnd, StreamEnds, Trimming,
 };
 use ranktree::query::question::{
     BoardLife, Question, Reply, RunQuestion, RunStart, ShardReply, answer, check,
@@ -142,15 +142,23 @@ impl Scene {
         let (end, ended) = watch::channel(Sequence(0));
         let (link, connected) = self.link().await;
         let shards = vec![owner.shard.clone()];
-        let subjects = AskSubjects::new("t");
-        let service =
-            QuestionService::start(link, subjects, name(node), shards, Arc::new(End(ended)), limits);
+        let (subjects, trimming) = (AskSubjects::new("t"), Trimming::new(Vec::new()));
+        let service = QuestionService::start(
+            link,
+            subjects,
+            name(node),
+            shards,
+            Arc::new(End(ended)),
+            trimming,
+            limits,
+        );
         Serving { service, end, connected }
     }
 
     async fn asking(&self, owners: Arc<dyn OwnerSource>) -> AskingShards {
         let (link, _connected) = self.link().await;
-        AskingShards::open(link, AskSubjects::new("t"), owners, 1, Vec::new()).await.expect("it is connected")
+        let (subjects, owners) = (AskSubjects::new("t"), Owners::start(owners));
+        AskingShards::open(link, subjects, owners, 1, Vec::new()).await.expect("it is connected")
     }
 }
 

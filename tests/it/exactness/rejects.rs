@@ -1,5 +1,5 @@
-//! Lists rejects of a running service over HTTP and from the command line, with and without NATS, and with
-//! tokens that may see only some.
+//! Lists rejects of a running service over HTTP and from the command line, with and without NATS, through a
+//! node that owns no shard, and with tokens that may see only some.
 
 use std::fs;
 
@@ -10,8 +10,11 @@ use crate::support::client::Client;
 use crate::support::command::command;
 use crate::support::nats::{Nats, wait_applied, wait_until};
 use crate::support::node::Node;
+use crate::support::place::{Place, at_each_place};
 
 const SHARDS: u16 = 3;
+
+at_each_place![rejections_of_all_shards_are_listed_newest_first];
 
 fn home(member: &str) -> u16 {
     shard_of(&MemberId::new(member).expect("a good id"), SHARDS).0
@@ -61,8 +64,8 @@ fn order(reject: &Value) -> (std::cmp::Reverse<String>, u64, std::cmp::Reverse<(
     (std::cmp::Reverse(time), number("shard"), std::cmp::Reverse((number("sequence"), number("index"))))
 }
 
-/// Twice as many rejects as an answer holds, over all shards. The offline list has the same text.
-fn check_lists(service: &mut Node, expected: usize) -> Vec<Value> {
+/// The same rejects over HTTP, page by page, and from the command line. They are in their order.
+fn check_running(service: &Node, expected: usize) -> Vec<Value> {
     let client = service.client();
     let all = rejects(&client, "", 1_000);
     assert_eq!(all.len(), expected);
@@ -70,10 +73,17 @@ fn check_lists(service: &mut Node, expected: usize) -> Vec<Value> {
     for limit in [1, 2, 7] {
         assert_eq!(rejects(&client, "", limit), all, "pages of {limit}");
     }
-    let url = service.base().to_owned();
-    let (whole, data) = (listed(&["--url", &url]), service.data_dir().to_owned());
+    let whole = listed(&["--url", service.base()]);
     let lines: Vec<Value> = whole.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     assert_eq!(lines, all);
+    all
+}
+
+/// Twice as many rejects as an answer holds, over all shards. The offline list has the same text.
+fn check_lists(service: &mut Node, expected: usize) -> Vec<Value> {
+    let all = check_running(service, expected);
+    let (url, data) = (service.base().to_owned(), service.data_dir().to_owned());
+    let whole = listed(&["--url", &url]);
     let data = data.to_str().expect("UTF-8");
     let filters: [&[&str]; 4] =
         [&[], &["--limit", "3"], &["--shard", "1", "--limit", "2"], &["--reason", "bad_score"]];
@@ -85,9 +95,8 @@ fn check_lists(service: &mut Node, expected: usize) -> Vec<Value> {
     all
 }
 
-#[test]
-fn rejections_of_all_shards_are_listed_newest_first_without_nats() {
-    let mut service = Node::shards(SHARDS).start();
+fn rejections_of_all_shards_are_listed_newest_first(place: Place) {
+    let mut service = place.start(SHARDS);
     let client = service.client();
     let bounded = json!({ "keys": [{ "name": "score", "min": 0, "max": 10 }] });
     assert_eq!(client.put("/v1/boards/arena", &bounded).0, 201);
@@ -108,7 +117,10 @@ fn rejections_of_all_shards_are_listed_newest_first_without_nats() {
             );
         }
     }
-    let all = check_lists(&mut service, 36);
+    let all = match place {
+        Place::OwnsAll => check_lists(&mut service, 36),
+        Place::OwnsNothing => check_running(&service, 36),
+    };
     assert_eq!(all[0]["shard"], 2, "the last one that was refused comes first");
     assert_eq!((&all[0]["reason"], &all[0]["index"]), (&"bad_score".into(), &2.into()));
     assert_eq!(all[35]["job"], json!({ "member": member_of(0), "board": "arena", "score": 11 }));

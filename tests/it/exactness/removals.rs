@@ -1,5 +1,5 @@
-//! Boards are cleared and trimmed without NATS: which entries are removed and which stay, even if the process
-//! is killed in the middle.
+//! Boards are cleared and trimmed: which entries are removed and which stay, even if the process is killed in
+//! the middle. Without NATS, and some of it also through a node that owns no shard.
 
 use std::thread;
 
@@ -8,12 +8,20 @@ use serde_json::{Value, json};
 use crate::support::client::{Client, Reply, count_of};
 use crate::support::nats::wait_until;
 use crate::support::node::Node;
+use crate::support::place::{Place, at_each_place};
 
 const SHARDS: u16 = 3;
 const MEMBERS: usize = 30_000;
 
 /// Every n-th member is hidden.
 const HIDDEN: usize = 100;
+
+at_each_place![
+    a_trim_removes_what_is_after_its_place_and_nothing_else,
+    a_cleared_board_is_empty_on_every_shard_and_takes_later_writes,
+    a_clear_removes_no_later_write,
+    changed_bounds_apply_to_later_jobs_and_not_to_entries,
+];
 
 fn fill(client: &Client) {
     let members: Vec<usize> = (0..MEMBERS).collect();
@@ -95,9 +103,48 @@ fn a_trim_interrupted_by_a_kill_is_completed_by_the_same_request() {
     service.verify();
 }
 
-#[test]
-fn a_cleared_board_is_empty_on_every_shard_and_takes_later_writes() {
-    let mut service = Node::shards(SHARDS).start();
+/// Entries, hidden ones among them, are removed by position and by score, and the counts are exact.
+fn a_trim_removes_what_is_after_its_place_and_nothing_else(place: Place) {
+    let service = place.start(SHARDS);
+    let client = service.client();
+    fill(&client);
+    let before = listed(&client);
+    let trim = |body: Value| {
+        let (status, answer) = client.post("/v1/boards/arena:trim", &body);
+        assert_eq!(status, 200, "{answer}");
+        let token = answer["token"].as_str().expect("text");
+        assert_eq!(token.split(',').count(), usize::from(SHARDS), "{answer}");
+        let (status, after) = client.get(&format!("/v1/boards/arena/top?limit=1&after={token}"));
+        assert_eq!(status, 200, "{after}");
+        (count_of(&answer["removed"]), count_of(&after["total"]))
+    };
+    // Scores fall by a third of a point a place; a hidden entry is removed if its score is below the last one's.
+    let last = count_of(&client.get("/v1/boards/arena/positions/20000").1["entries"][0]["score"]);
+    let hidden = |below: usize| (0..MEMBERS).step_by(HIDDEN).filter(|n| n / 3 < below).count();
+    let (removed, total) = trim(json!({ "positions_beyond": 20_000 }));
+    assert_eq!(total, 20_000);
+    let listed_gone = before.len() - 20_000;
+    // Hidden ones with the score of the last entry are removed if their ids come later.
+    let range = listed_gone + hidden(last)..=listed_gone + hidden(last + 1);
+    assert!(range.contains(&removed), "{removed} of {range:?}");
+    assert_eq!(listed(&client), before[..20_000]);
+    let stay =
+        before[..20_000].iter().filter(|member| member[1..].parse::<usize>().unwrap_or(0) / 3 >= 9_000);
+    let stay = stay.count();
+    let (_, total) = trim(json!({ "worse_than": 9_000 }));
+    assert_eq!(total, stay);
+    assert_eq!(listed(&client), before[..stay]);
+    assert_eq!(trim(json!({ "worse_than": 9_000 })), (0, stay), "nothing is left to remove");
+    assert_eq!(trim(json!({ "positions_beyond": 1_000_000 })), (0, stay));
+    let (status, refused) = client.post("/v1/boards/arena:trim", &json!({ "worse_than": [1, 2] }));
+    assert_eq!((status, &refused["code"]), (422, &json!("bad_score")), "{refused}");
+    let (status, refused) = client.post("/v1/boards/none:trim", &json!({ "worse_than": 1 }));
+    assert_eq!((status, &refused["code"]), (404, &json!("unknown_board")), "{refused}");
+    service.end();
+}
+
+fn a_cleared_board_is_empty_on_every_shard_and_takes_later_writes(place: Place) {
+    let mut service = place.start(SHARDS);
     let definition = json!({ "ties": "last", "policy": "best", "keep": 3 });
     assert_eq!(service.client().put("/v1/boards/arena", &definition).0, 201);
     for round in 1..=3 {
@@ -119,7 +166,7 @@ fn a_cleared_board_is_empty_on_every_shard_and_takes_later_writes() {
         let token = answer["token"].as_str().expect("text");
         assert_eq!(token.split(',').count(), usize::from(SHARDS));
         assert_eq!(client.get(&format!("/v1/boards/arena/top?after={token}")).1["entries"], json!([]));
-        if round == 2 {
+        if round == 2 && place == Place::OwnsAll {
             service.kill9();
             service.restart();
         }
@@ -129,16 +176,13 @@ fn a_cleared_board_is_empty_on_every_shard_and_takes_later_writes() {
         }
         assert_eq!(board["totals"]["all"], 0);
     }
-    assert!(service.terminate().success());
-    service.verify();
+    service.end();
 }
 
-#[test]
-fn a_clear_removes_no_later_write() {
-    let mut service = Node::shards(SHARDS).start();
+fn a_clear_removes_no_later_write(place: Place) {
+    let service = place.start(SHARDS);
     clear_while_others_write(&service);
-    assert!(service.terminate().success());
-    service.verify();
+    service.end();
 }
 
 /// Writers go on while the board is cleared again and again. A client that has seen the board empty and then
@@ -242,17 +286,17 @@ fn writes_and_definitions_during_a_drop_begin_the_next_incarnation() {
 }
 
 /// If a definition has no bounds for a key, the key has none.
-#[test]
-fn changed_bounds_apply_to_later_jobs_and_not_to_entries() {
-    let mut service = Node::shards(SHARDS).start();
+fn changed_bounds_apply_to_later_jobs_and_not_to_entries(place: Place) {
+    let mut service = place.start(SHARDS);
     bounds_change(&service.client());
-    service.kill9();
-    service.restart();
+    if place == Place::OwnsAll {
+        service.kill9();
+        service.restart();
+    }
     let client = service.client();
     assert_eq!(client.get("/v1/boards/bounded").1["keys"][0]["max"], 10);
     assert_eq!(client.put("/v1/boards/bounded/members/m8", &json!({ "score": 11 })).0, 409);
-    assert!(service.terminate().success());
-    service.verify();
+    service.end();
 }
 
 /// Narrows the bounds of a board below an entry, and leaves them at 0 to 10.

@@ -1,4 +1,5 @@
 //! The public contract with the real binary: names, shapes and refusals, and what holds while scores change.
+//! All of it holds at a node that owns every shard and at one that owns none.
 
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -11,12 +12,21 @@ use ureq::http::Method;
 
 use crate::support::client::{Client, entry_path};
 use crate::support::node::Node;
+use crate::support::place::{Place, Served, at_each_place};
 use crate::support::random::Random;
 
 const SHARDS: u16 = 3;
 
-fn start() -> (Node, Client) {
-    let service = Node::shards(SHARDS).start();
+at_each_place![
+    answers_have_the_names_and_shapes_of_the_contract,
+    a_refused_request_has_its_code_and_changes_nothing,
+    a_refused_request_leaves_its_connection_open,
+    each_result_has_the_metadata_of_its_own_job,
+    metadata_belongs_to_its_score_and_cursors_neither_skip_nor_repeat_while_scores_move,
+];
+
+fn start(place: Place) -> (Served, Client) {
+    let service = place.start(SHARDS);
     let client = service.client();
     (service, client)
 }
@@ -50,9 +60,8 @@ const ENTRY: &str =
     "board window member score rank position better tied worse total percentile updated_at meta";
 const LISTED: &str = "member score rank position updated_at meta";
 
-#[test]
-fn answers_have_the_names_and_shapes_of_the_contract() {
-    let (mut service, client) = start();
+fn answers_have_the_names_and_shapes_of_the_contract(place: Place) {
+    let (service, client) = start(place);
     let race = json!({"keys": [{"name": "points", "order": "desc", "min": 0, "max": 1_000_000},
         {"name": "time_ms", "order": "asc"}], "policy": "best", "ties": "first", "windows": ["all"],
         "utc_offset": "+09:00", "keep": 12, "entry_ttl": null, "capacity": null});
@@ -121,14 +130,15 @@ fn answers_have_the_names_and_shapes_of_the_contract() {
     assert_eq!((ranks, &group["not_found"]), (vec![&json!(1), &json!(1), &json!(3)], &json!(["?"])));
 
     check_ranks(&client);
-    check_probes(&service, &client);
+    if place == Place::OwnsAll {
+        check_probes(&service, &client);
+    }
     let gone = ok(client.send(Method::DELETE, "/v1/members/p42", None).expect("an answer"));
     assert_eq!(gone["changed"], true);
     assert_eq!(client.get(&entry_path("race", "p42")).0, 404);
     assert!(client.send(Method::DELETE, "/v1/boards/race", None).is_ok_and(|(status, _)| status == 200));
     assert_eq!(client.get("/v1/boards/race").0, 404);
-    assert!(service.terminate().success());
-    service.verify();
+    service.end();
 }
 
 fn check_ranks(client: &Client) {
@@ -171,9 +181,8 @@ fn check_probes(service: &Node, client: &Client) {
     assert!(!metrics.contains("p42"), "no label is a member");
 }
 
-#[test]
-fn a_refused_request_has_its_code_and_changes_nothing() {
-    let (service, client) = start();
+fn a_refused_request_has_its_code_and_changes_nothing(place: Place) {
+    let (service, client) = start(place);
     let capped = json!({"keys": [{"name": "points", "min": 0, "max": 10}], "policy": "incr"});
     ok(client.put("/v1/boards/capped", &capped));
     let alice = entry_path("capped", "alice");
@@ -252,9 +261,8 @@ fn raw(service: &Node, pieces: &[&[u8]]) -> String {
     text
 }
 
-#[test]
-fn a_refused_request_leaves_its_connection_open() {
-    let (service, _) = start();
+fn a_refused_request_leaves_its_connection_open(place: Place) {
+    let (service, _) = start(place);
     // More bytes than a server reads together with a head.
     let body = vec![b' '; 1 << 20];
     for request in ["POST /nowhere", "PATCH /v1/boards", "PUT /v1/boards/a/members/%ff"] {
@@ -264,9 +272,8 @@ fn a_refused_request_leaves_its_connection_open() {
     }
 }
 
-#[test]
-fn each_result_has_the_metadata_of_its_own_job() {
-    let (_service, client) = start();
+fn each_result_has_the_metadata_of_its_own_job(place: Place) {
+    let (_service, client) = start(place);
     let job = |score: i64, rest: Value| {
         let mut job = json!({"board": "arena", "member": "m", "score": score});
         job.as_object_mut().expect("an object").extend(rest.as_object().expect("an object").clone());
@@ -295,9 +302,8 @@ const STANDING: u64 = 60;
 const STANDING_APART: u64 = 1_000;
 const WALKS: usize = 60;
 
-#[test]
-fn metadata_belongs_to_its_score_and_cursors_neither_skip_nor_repeat_while_scores_move() {
-    let (service, client) = start();
+fn metadata_belongs_to_its_score_and_cursors_neither_skip_nor_repeat_while_scores_move(place: Place) {
+    let (service, client) = start(place);
     let job = |member: String, score: u64| json!({"board": "arena", "member": member, "score": score, "meta": {"n": score}});
     let standing = (0..STANDING).map(|n| job(format!("s{n:02}"), n * STANDING_APART));
     let moving = (0..MOVING).map(|n| job(format!("m{n}"), n));

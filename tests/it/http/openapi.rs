@@ -8,6 +8,9 @@ use serde_json::Value;
 use ureq::http::Method;
 
 use crate::support::node::Node;
+use crate::support::place::{Place, at_each_place};
+
+at_each_place![a_fuzzer_finds_no_violation_of_the_document];
 
 #[test]
 fn the_examples_of_the_document_match_a_nodes_answers() {
@@ -46,10 +49,9 @@ fn the_examples_of_the_document_match_a_nodes_answers() {
 /// forbidden request is accepted, and no other method is answered. The test does not require that everything
 /// allowed is accepted: tokens, cursors and numbers of keys depend on the state, and no schema can say that
 /// `min` is not above `max`.
-#[test]
-fn a_fuzzer_finds_no_violation_of_the_document() {
+fn a_fuzzer_finds_no_violation_of_the_document(place: Place) {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut service = Node::shards(2).start();
+    let service = place.start(2);
     let client = service.client();
     let mut writes = exchanges();
     writes.retain(|exchange| {
@@ -68,7 +70,7 @@ fn a_fuzzer_finds_no_violation_of_the_document() {
     // Operations that remove the boards and members of others come last.
     fuzz(&service, folder.path(), &flags("--exclude-operation-id"));
     fuzz(&service, folder.path(), &flags("--include-operation-id"));
-    assert!(service.terminate().success());
+    service.end();
 }
 
 /// A read may wait a minute for a write that never comes, which is longer than the fuzzer waits. Its answer,

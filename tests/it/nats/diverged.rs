@@ -10,7 +10,7 @@ use ranktree::tree::Words;
 use ranktree::types::ShardId;
 use serde_json::{Value, json};
 
-use crate::support::arena::{SUBJECT, define, end_unhalted, publish};
+use crate::support::arena::{STREAM, SUBJECT, define, end_unhalted, publish};
 use crate::support::client::{Client, entry_path};
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
 use crate::support::node::Node;
@@ -211,6 +211,46 @@ fn of_three_replicas_the_one_that_differs_halts_alone() {
     for node in nodes.drain(1..) {
         wait_applied(&node.client(), &[last]);
         end_unhalted(node);
+    }
+}
+
+/// Each of the two may be wrong, and a copy of the wrong one would outvote the right one.
+#[test]
+fn a_node_that_needs_a_copy_gets_none_of_replicas_that_differ() {
+    let nats = Nats::start();
+    let mut nodes = filled(&nats, &["a", "b"]);
+    falsify_stopped(&mut nodes[1], "m3");
+    publish(&nats, "m3");
+    for node in &nodes {
+        wait_state(&node.client(), 0, "halted");
+    }
+    let stream = nats.info(STREAM).state;
+    nats.purge(STREAM, stream.last_sequence);
+    // The stream cannot fill it.
+    let new = node(&nats, "c");
+    wait_until("it says that nobody can give a copy", || {
+        let reason = wait_state(&new.client(), 0, "halted");
+        ["on a it is halted", "on b it is halted"].iter().all(|part| reason.contains(part))
+    });
+    // Not while they start, either: a shard is halted by its writer.
+    for node in &mut nodes {
+        node.kill9();
+        node.restart();
+    }
+    for node in &nodes {
+        wait_state(&node.client(), 0, "halted");
+    }
+    let (a, _) = nodes.split_at_mut(1);
+    assert_eq!(shard_status(&new.client(), 0)["members"], json!(0));
+    assert!(!new.log().contains("a copy of another node's data is in place"), "{}", new.log());
+    // The operator says which one is right.
+    assert!(a[0].terminate().success());
+    a[0].restart_with(&["--accept-diverged", "0"]);
+    wait_state(&new.client(), 0, "live");
+    let later = publish(&nats, "m3");
+    for node in [&a[0], &new] {
+        wait_applied(&node.client(), &[later]);
+        assert_eq!(score(&node.client(), "m3"), 5);
     }
 }
 

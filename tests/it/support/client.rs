@@ -11,6 +11,7 @@ pub struct Client {
     base: String,
     agent: Agent,
     authorization: Option<String>,
+    waits_for_writes: bool,
 }
 
 /// A status, and the body; `Null` if it is not JSON.
@@ -19,7 +20,11 @@ pub type Reply = (u16, Value);
 impl Client {
     pub fn new(base: &str) -> Self {
         let config = Agent::config_builder().http_status_as_error(false).build();
-        Self { base: base.to_owned(), agent: Agent::new_with_config(config), authorization: None }
+        Self::of(base, Agent::new_with_config(config))
+    }
+
+    fn of(base: &str, agent: Agent) -> Self {
+        Self { base: base.to_owned(), agent, authorization: None, waits_for_writes: false }
     }
 
     /// One that trusts this certificate, in PEM, and no other.
@@ -27,7 +32,12 @@ impl Client {
         let certificate = Certificate::from_pem(certificate.as_bytes()).expect("a certificate");
         let tls = TlsConfig::builder().root_certs(RootCerts::from([certificate])).build();
         let config = Agent::config_builder().http_status_as_error(false).tls_config(tls).build();
-        Self { base: base.to_owned(), agent: Agent::new_with_config(config), authorization: None }
+        Self::of(base, Agent::new_with_config(config))
+    }
+
+    /// Waits until each write of jobs is applied, which without NATS goes without saying.
+    pub fn waiting_for_writes(self) -> Self {
+        Self { waits_for_writes: true, ..self }
     }
 
     /// Sends this bearer token with every request.
@@ -50,7 +60,10 @@ impl Client {
     /// # Errors
     /// When there was no complete answer.
     pub fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Reply, ureq::Error> {
-        let uri = format!("{}{path}", self.base);
+        let mut uri = format!("{}{path}", self.base);
+        if self.waits_for_writes && writes_jobs(&method, path) && !path.contains("wait=") {
+            uri.push_str(if path.contains('?') { "&wait=applied" } else { "?wait=applied" });
+        }
         let mut request = Request::builder().method(method).uri(uri);
         if let Some(authorization) = &self.authorization {
             request = request.header(header::AUTHORIZATION, authorization);
@@ -66,6 +79,16 @@ impl Client {
         };
         let text = response.body_mut().read_to_string()?;
         Ok((response.status().as_u16(), serde_json::from_str(&text).unwrap_or_default()))
+    }
+}
+
+/// Whether a request writes jobs; boards take effect before they are answered in any case.
+fn writes_jobs(method: &Method, path: &str) -> bool {
+    let path = path.split('?').next().unwrap_or_default();
+    match *method {
+        Method::PUT | Method::DELETE => path.contains("/members/"),
+        Method::POST => path == "/v1/jobs",
+        _ => false,
     }
 }
 

@@ -17,6 +17,7 @@ pub mod nats;
 pub mod nats_cluster;
 pub mod nats_server;
 pub mod node;
+pub mod place;
 pub mod prometheus;
 pub mod random;
 pub mod raw;

@@ -12,6 +12,7 @@
 mod counterparts;
 mod question;
 mod reply;
+mod trim;
 
 #[cfg(test)]
 mod tests;
@@ -21,6 +22,7 @@ use thiserror::Error;
 
 pub use question::{AskedQuestion, decode_question, encode_question};
 pub use reply::{decode_reply, encode_reply};
+pub use trim::{AskedTrim, TRIM_FORMAT, decode_trim, decode_trimmed, encode_trim, encode_trimmed};
 
 /// The format that this version writes and reads. Raised with every change that an older node could not
 /// read.
@@ -57,20 +59,29 @@ fn undecodable(why: impl ToString) -> Undecodable {
     Undecodable::Bytes(why.to_string())
 }
 
-/// The bytes behind the format.
+/// The bytes behind the format of questions and replies.
 fn body(bytes: &[u8], limit: usize) -> Result<&[u8], Undecodable> {
+    body_of(FORMAT, bytes, limit)
+}
+
+/// The bytes behind a format.
+fn body_of(format: u8, bytes: &[u8], limit: usize) -> Result<&[u8], Undecodable> {
     if bytes.len() > limit {
         return Err(Undecodable::TooLarge { bytes: bytes.len(), limit });
     }
     match bytes.split_first() {
-        Some((&FORMAT, body)) => Ok(body),
+        Some((&found, body)) if found == format => Ok(body),
         Some((&found, _)) => Err(Undecodable::Format { found }),
         None => Err(undecodable("it is empty")),
     }
 }
 
 fn encode(value: &impl bincode::Encode, limit: usize) -> Result<Vec<u8>, Undecodable> {
-    let mut bytes = vec![FORMAT];
+    encode_as(FORMAT, value, limit)
+}
+
+fn encode_as(format: u8, value: &impl bincode::Encode, limit: usize) -> Result<Vec<u8>, Undecodable> {
+    let mut bytes = vec![format];
     bincode::encode_into_std_write(value, &mut bytes, CONFIG).map_err(undecodable)?;
     if bytes.len() > limit {
         return Err(Undecodable::TooLarge { bytes: bytes.len(), limit });

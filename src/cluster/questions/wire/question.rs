@@ -4,9 +4,10 @@ use bincode::{BorrowDecode, Encode};
 
 use crate::cluster::questions::wire::counterparts::{KeyWire, LifeWire, MarkWire};
 use crate::cluster::questions::wire::{
-    QUESTION_BYTES_MAX, QUESTION_MEMORY_MAX, Undecodable, body, decode, encode,
+    QUESTION_BYTES_MAX, QUESTION_MEMORY_MAX, Undecodable, body, decode, encode, undecodable,
 };
-use crate::query::question::{Question, RunQuestion, RunStart, SplittersQuestion};
+use crate::job::{JobPlace, RejectCode};
+use crate::query::question::{Question, RejectsQuestion, RunQuestion, RunStart, SplittersQuestion};
 use crate::types::Sequence;
 
 /// A question as it travels.
@@ -61,6 +62,7 @@ enum QuestionWire<'a> {
     Lookup { board: LifeWire<'a>, members: Vec<&'a str>, keys: Vec<KeyWire<'a>>, metadata: bool },
     MemberOnBoards { member: &'a str, boards: Vec<LifeWire<'a>> },
     BoardsOfMember { member: &'a str, after: Option<u32>, limit: u32, prefixes: Option<Vec<&'a str>> },
+    Rejects(RejectsWire<'a>),
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -80,6 +82,16 @@ enum StartWire<'a> {
     Through(MarkWire<'a>),
     Index(u64),
     Member(&'a str),
+}
+
+#[derive(Encode, BorrowDecode)]
+struct RejectsWire<'a> {
+    before: Option<(u64, u32)>,
+    reason: Option<&'a str>,
+    prefixes: Option<Vec<&'a str>>,
+    rejects: u32,
+    read: u32,
+    bytes: u32,
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -118,6 +130,7 @@ impl<'a> QuestionWire<'a> {
             Question::BoardsOfMember { member, after, limit, prefixes } => {
                 Self::BoardsOfMember { member, after: *after, limit: *limit, prefixes: prefixes.clone() }
             }
+            Question::Rejects(question) => Self::Rejects(RejectsWire::of(question)),
         }
     }
 
@@ -148,6 +161,7 @@ impl<'a> QuestionWire<'a> {
             Self::BoardsOfMember { member, after, limit, prefixes } => {
                 Question::BoardsOfMember { member, after, limit, prefixes }
             }
+            Self::Rejects(question) => Question::Rejects(question.read()?),
         })
     }
 }
@@ -178,6 +192,28 @@ impl<'a> RunWire<'a> {
         let Self { start: _, worst, above, below, metadata } = self;
         RunQuestion { start, worst, above, below, metadata }
     }
+}
+
+impl<'a> RejectsWire<'a> {
+    fn of(question: &RejectsQuestion<'a>) -> Self {
+        let RejectsQuestion { before, reason, prefixes, rejects, read, bytes } = question;
+        let before = before.map(|(sequence, index)| (sequence.0, index));
+        let (reason, prefixes) = (reason.map(RejectCode::name), prefixes.clone());
+        Self { before, reason, prefixes, rejects: *rejects, read: *read, bytes: *bytes }
+    }
+
+    fn read(self) -> Result<RejectsQuestion<'a>, Undecodable> {
+        let Self { before, reason, prefixes, rejects, read, bytes } = self;
+        let before = before.map(|(sequence, index)| -> JobPlace { (Sequence(sequence), index) });
+        let reason = reason.map(read_code).transpose()?;
+        Ok(RejectsQuestion { before, reason, prefixes, rejects, read, bytes })
+    }
+}
+
+/// The reason for a rejection, by its name.
+pub fn read_code(name: &str) -> Result<RejectCode, Undecodable> {
+    let known = RejectCode::ALL.into_iter().find(|code| code.name() == name);
+    known.ok_or_else(|| undecodable(format_args!("it names the unknown reason {name:?}")))
 }
 
 impl<'a> SplittersWire<'a> {

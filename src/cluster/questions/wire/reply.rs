@@ -3,13 +3,15 @@
 use bincode::{BorrowDecode, Decode, Encode};
 
 use crate::cluster::questions::wire::counterparts::{LifeWire, WordsWire};
+use crate::cluster::questions::wire::question::read_code;
 use crate::cluster::questions::wire::{
     REPLY_BYTES_MAX, REPLY_MEMORY_MAX, Undecodable, body, decode, encode, undecodable,
 };
 use crate::query::question::{
-    BoardCounts, BoardsOfMember, Counted, EntryMetadata, FoundMember, KeyCounts, LifeOnShard, Reply,
-    RunReply, ShardEntry, ShardReply, Splitter, SplittersReply,
+    BoardCounts, BoardsOfMember, Counted, EntryMetadata, FoundMember, KeyCounts, LifeOnShard, RejectsReply,
+    Reply, RunReply, ShardEntry, ShardReply, Splitter, SplittersReply,
 };
+use crate::storage::codec::RejectRecord;
 use crate::types::{Sequence, Timestamp};
 
 /// # Errors
@@ -46,6 +48,7 @@ enum ReplyWire<'a> {
     Lookup { life: LifeOnShardWire, total: u64, members: Vec<Option<EntryWire<'a>>>, keys: Vec<(u64, u64)> },
     MemberOnBoards(Vec<Option<FoundWire<'a>>>),
     BoardsOfMember(Vec<(LifeWire<'a>, FoundWire<'a>)>, Option<u32>),
+    Rejects(Vec<RejectWire<'a>>, Option<(u64, u32)>),
 }
 
 #[derive(Clone, Copy, Encode, Decode)]
@@ -82,6 +85,16 @@ struct SplittersReplyWire<'a> {
     low: u64,
     high: u64,
     splitters: Vec<(u64, WordsWire, &'a [u8])>,
+}
+
+#[derive(Encode, BorrowDecode)]
+struct RejectWire<'a> {
+    sequence: u64,
+    index: u32,
+    reason: &'a str,
+    detail: &'a str,
+    job: &'a [u8],
+    time_micros: Option<i64>,
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -132,6 +145,10 @@ impl<'a> ReplyWire<'a> {
                 let boards = boards.map(|(life, found)| (LifeWire::of(life), FoundWire::of(found)));
                 Self::BoardsOfMember(boards.collect(), found.next)
             }
+            Reply::Rejects(RejectsReply { rejects, next }) => Self::Rejects(
+                rejects.iter().map(RejectWire::of).collect(),
+                next.map(|(sequence, index)| (sequence.0, index)),
+            ),
         }
     }
 
@@ -164,6 +181,10 @@ impl<'a> ReplyWire<'a> {
                 let boards = boards.into_iter().map(board).collect::<Result<_, _>>()?;
                 Reply::BoardsOfMember(BoardsOfMember { boards, next })
             }
+            Self::Rejects(rejects, next) => Reply::Rejects(RejectsReply {
+                rejects: rejects.into_iter().map(RejectWire::read).collect::<Result<_, _>>()?,
+                next: next.map(|(sequence, index)| (Sequence(sequence), index)),
+            }),
         })
     }
 }
@@ -259,6 +280,21 @@ impl<'a> SplittersReplyWire<'a> {
         };
         let splitters = splitters.into_iter().map(splitter).collect();
         SplittersReply { life: life.read(), total, low, high, splitters }
+    }
+}
+
+impl<'a> RejectWire<'a> {
+    fn of(reject: &'a RejectRecord) -> Self {
+        let RejectRecord { sequence, index, code, detail, job, time } = reject;
+        let (sequence, index, reason) = (sequence.0, *index, code.name());
+        Self { sequence, index, reason, detail, job, time_micros: time.map(Timestamp::as_micros) }
+    }
+
+    fn read(self) -> Result<RejectRecord, Undecodable> {
+        let Self { sequence, index, reason, detail, job, time_micros } = self;
+        let time = time_micros.map(Timestamp::from_micros).transpose().map_err(undecodable)?;
+        let (sequence, code) = (Sequence(sequence), read_code(reason)?);
+        Ok(RejectRecord { sequence, index, code, detail: detail.to_owned(), job: job.to_vec(), time })
     }
 }
 

@@ -4,12 +4,14 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::job::RejectCode;
 use crate::query::question::{
     BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, KeyCounts, LifeOnShard,
-    Mark, Question, Reply, RunQuestion, RunReply, RunStart, ShardEntry, ShardReply, SortKey, Splitter,
-    SplittersQuestion, SplittersReply,
+    Mark, Question, RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply, RunStart, ShardEntry,
+    ShardReply, SortKey, Splitter, SplittersQuestion, SplittersReply,
 };
 use crate::state::Incarnation;
+use crate::storage::codec::RejectRecord;
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
@@ -76,6 +78,14 @@ fn questions() -> Vec<Question<'static>> {
         },
         Question::MemberOnBoards { member: "m7", boards: vec![life("a", 7), life("b", 8)] },
         Question::BoardsOfMember { member: "m7", after: Some(3), limit: 10, prefixes: Some(vec!["a", "b"]) },
+        Question::Rejects(RejectsQuestion {
+            before: Some((Sequence(300), 2)),
+            reason: Some(RejectCode::BadScore),
+            prefixes: Some(vec!["a"]),
+            rejects: 100,
+            read: 1_100,
+            bytes: 1 << 20,
+        }),
     ]
 }
 
@@ -119,6 +129,17 @@ fn replies() -> Vec<Reply> {
         },
         Reply::MemberOnBoards(vec![None, Some(found.clone())]),
         Reply::BoardsOfMember(BoardsOfMember { boards: vec![(life("a", 7), found)], next: Some(3) }),
+        Reply::Rejects(RejectsReply {
+            rejects: vec![RejectRecord {
+                sequence: Sequence(299),
+                index: 1,
+                code: RejectCode::BadScore,
+                detail: "why".to_owned(),
+                job: b"{}".to_vec(),
+                time: Timestamp::from_micros(1_000_000).ok(),
+            }],
+            next: Some((Sequence(299), 1)),
+        }),
     ]
 }
 
@@ -138,6 +159,7 @@ fn the_bytes_of_questions_are_fixed() {
         "01fb2c01fbf401000301610702026d3706e697a5e69cac01020b01016d01",
         "01fb2c01fbf4010004026d3702016107016208",
         "01fb2c01fbf4010005026d3701030a010201610162",
+        concat!("01fb2c01fbf401000601fb2c010201096261645f73636f726501010161", "64fb4c04fc00001000"),
     ];
     let bytes: Vec<String> = questions()
         .into_iter()
@@ -158,6 +180,7 @@ fn the_bytes_of_replies_are_fixed() {
         "01fb320701030109020001020b01026d37fc80841e0000010102",
         "01fb32070104020001020b01026d37fc80841e00020d7b22636172223a226d7835227d01030209",
         "01fb3207010501016107020b01026d37fc80841e00020d7b22636172223a226d7835227d010302090103",
+        "01fb3207010601fb2b0101096261645f73636f726503776879027b7d01fc80841e0001fb2b0101",
     ];
     let bytes: Vec<String> =
         replies().into_iter().map(|each| hex(&encode_reply(&reply(each)).expect("it is small"))).collect();
@@ -266,7 +289,7 @@ proptest! {
 
     #[test]
     fn no_change_of_some_bytes_makes_it_panic(
-        which in 0_usize..6,
+        which in 0_usize..7,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
         let mut question = encode_question(&asked(questions().swap_remove(which))).expect("it is small");

@@ -27,8 +27,8 @@ pub fn rejects() -> Doc {
              short or empty if filters leave many out: there are more as long as the answer has a \
              `next_cursor`. Jobs that are refused after the first page was read are not on the pages that \
              follow it. With a token that is confined to some boards, the list has only jobs that name \
-             these boards alone.\n\nA node lists the rejects of the shards that it owns. If it does not own \
-             all, it refuses a list of all, unless `partial` is true: then `missing` names the others.",
+             these boards alone.\n\nIf no node answers for a shard, a list of all is refused, unless `partial` \
+             is true: then `missing` names the shard.",
         )
         .query(query("shard", &shard, "Only rejects of this shard."))
         .query(query("reason", &json!({"enum": reject_codes()}), "Only rejects for this reason."))
@@ -36,7 +36,6 @@ pub fn rejects() -> Doc {
         .query(query("cursor", &cursor, "The `next_cursor` of the page before; empty means the first page. Send it with the same `shard` and `reason`."))
         .answer(200, "RejectList", "A page of rejects.")
         .problem(422, "bad_cursor")
-        .problem(503, "shard_not_owned")
         .problem(503, "shard_damaged")
 }
 

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{BOARD, Cluster, SHARDS, define, members, members_on, parts, score};
+use super::{BOARD, Cluster, SHARDS, define, members, members_on, owner, parts, score};
 use crate::support::client::{count_of, entry_path};
+use crate::support::command::signal;
 use crate::support::nats::{shard_status, wait_until};
 use crate::support::raw::get;
 
@@ -30,9 +31,11 @@ fn every_node_lists_every_shard_and_its_owners_and_is_ready_by_its_own() {
         }
         let labelled = get(node.address(), "/metrics");
         // Of other shards, a node has metrics of its questions only.
-        let labels = |shard: usize| labelled.contains(&format!("ranktree_shard_state{{shard=\"{shard}\""));
-        let all = 0..usize::from(SHARDS);
-        assert_eq!(all.filter(|shard| labels(*shard)).collect::<Vec<_>>(), own, "{labelled}");
+        for metric in ["shard_state", "message_requests_count"] {
+            let labels = |shard: &usize| labelled.contains(&format!("ranktree_{metric}{{shard=\"{shard}\""));
+            let all = 0..usize::from(SHARDS);
+            assert_eq!(all.filter(labels).collect::<Vec<_>>(), own, "{metric} in {labelled}");
+        }
     }
     cluster.end();
 }
@@ -65,6 +68,44 @@ fn writes_through_any_node_arrive_at_the_owners() {
         let owner = cluster.owner_of(shard);
         assert_eq!(members_on(owner, shard), 5);
         assert_eq!(count_of(&shard_status(&owner.client(), shard)["rejects"]), 0);
+    }
+    cluster.end();
+}
+
+/// An owner that is stopped keeps its connection, so NATS goes on to send it requests.
+#[test]
+fn writes_that_wait_pass_over_an_owner_that_is_stopped() {
+    const WRITES: i64 = 20;
+    let cluster = Cluster::start();
+    assert_eq!(define(&cluster.low.client(), BOARD, &json!({ "policy": "incr" })).0, 201);
+    // A second owner of the shards of `low`.
+    let other = owner(&cluster.nats, "other", "0-1").start();
+    let none = cluster.none.client();
+    wait_until("both owners are known to be live", || {
+        let owners = shard_status(&none, 0)["owners"].as_array().expect("a list").clone();
+        owners.iter().filter(|owner| owner["state"] == "live").count() == 2
+    });
+    let (member, _) = members(1).into_iter().find(|(_, home)| *home == 0).expect("one for each shard");
+    let path = format!("{}?wait=applied", entry_path(BOARD, &member));
+    let write = || {
+        let (status, answer) = none.put(&path, &json!({ "score": 1 }));
+        match (status, answer["code"].as_str()) {
+            (200, _) => true,
+            (503, Some("commit_unknown")) => false,
+            _ => panic!("{status}: {answer}"),
+        }
+    };
+    assert!(write() && write(), "each has been asked once");
+    signal("STOP", cluster.low.pid());
+    let taken = (0..WRITES).filter(|_| write()).count();
+    // Only the first one can be on its way to an owner that has answered just before.
+    assert!(taken >= usize::try_from(WRITES).expect("few") - 1, "{taken}");
+    signal("CONT", cluster.low.pid());
+    // Whatever was sent is applied in the end, once, and on both.
+    for node in [&cluster.low, &other] {
+        wait_until("all of it is applied", || {
+            node.client().get(&entry_path(BOARD, &member)).1["score"] == json!(WRITES + 2)
+        });
     }
     cluster.end();
 }
@@ -106,9 +147,12 @@ fn what_needs_shards_that_nobody_answers_for_names_them() {
     assert_eq!((trimmed.0, &trimmed.1["shards"]), (503, &json!([2, 3])), "{}", trimmed.1);
     // Rejects of a shard are on its owners' disks.
     let all = low.get("/v1/rejects");
-    assert_eq!((all.0, &all.1["code"]), (503, &json!("shard_not_owned")), "{}", all.1);
+    assert_eq!((all.0, &all.1["code"]), (503, &json!("shard_unavailable")), "{}", all.1);
+    assert_eq!(all.1["shards"], json!([2, 3]), "{}", all.1);
     let some = low.get("/v1/rejects?partial=true");
     assert_eq!((some.0, &some.1["missing"]), (200, &json!([2, 3])), "{}", some.1);
+    // Without any shard, a page would say nothing.
+    assert_eq!(low.get("/v1/rejects?shard=2&partial=true").1["shards"], json!([2]));
     let one = low.get("/v1/rejects?shard=1");
     assert_eq!((one.0, one.1.get("missing")), (200, None), "{}", one.1);
     assert_eq!(low.get("/v1/rejects?shard=2").1["shards"], json!([2]));
