@@ -18,6 +18,7 @@ use crate::support::random::Random;
 const SHARDS: u16 = 3;
 
 at_each_place![
+    the_root_leads_to_the_documentation,
     answers_have_the_names_and_shapes_of_the_contract,
     a_refused_request_has_its_code_and_changes_nothing,
     a_refused_request_leaves_its_connection_open,
@@ -48,12 +49,11 @@ fn has(object: &Value, names: &str) {
 }
 
 /// A browser that is given the address finds the documentation.
-#[test]
-fn the_root_leads_to_the_documentation() {
-    let (mut service, _) = start();
+fn the_root_leads_to_the_documentation(place: Place) {
+    let (service, _) = start(place);
     let answer = raw(&service, &[b"GET / HTTP/1.0\r\n\r\n"]);
     assert!(answer.starts_with("HTTP/1.0 307 ") && answer.contains("location: /docs"), "{answer}");
-    assert!(service.terminate().success());
+    service.end();
 }
 
 const ENTRY: &str =
