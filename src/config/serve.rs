@@ -69,6 +69,8 @@ pub struct ServeConfig {
     pub cache_bytes: usize,
     pub checkpoint_interval: Duration,
     pub checkpoint_changes: u64,
+    /// Memory that is taken at the start and kept.
+    pub touch_mib: usize,
 }
 
 /// More than any machine has: 16 TiB.
@@ -131,6 +133,7 @@ impl ServeConfig {
             cache_bytes: storage.cache_mib << 20,
             checkpoint_interval: Duration::from_secs(storage.checkpoint_seconds.max(1)),
             checkpoint_changes: storage.checkpoint_changes,
+            touch_mib: storage.touch_memory,
         })
     }
 

@@ -14,4 +14,9 @@ pub struct StorageArgs {
     /// checkpoint has passed since then. Otherwise it is checkpointed after as many changes as it has members
     #[arg(long, env = "RANKTREE_CHECKPOINT_CHANGES", value_name = "N", default_value_t = 1_000_000)]
     pub checkpoint_changes: u64,
+    /// Memory to take from the system at the start and to keep, in MiB: for the growth of trees and members,
+    /// so that no writer waits for the system while readers wait for it. Plan 100 bytes for each entry.
+    /// Memory that the service frees stays with it then
+    #[arg(long, env = "RANKTREE_TOUCH_MEMORY", value_name = "MIB", default_value_t = 0)]
+    pub touch_memory: usize,
 }

@@ -4,6 +4,7 @@
 //! - `layout`: which shards the node owns, of how many
 //! - `opening`: from a data directory to shards in memory
 //! - `this_node`: this node's name, address and data directory, as others know them
+//! - `touched_memory`: memory that is taken from the system at the start
 //! - `writers`: a thread for each shard's writer
 //! - `nats`: a node's streams, and the tasks that run beside its writers
 //! - `nats_writing`: the write service, and its client for shards of other nodes
@@ -16,6 +17,7 @@ mod nats_writing;
 mod opening;
 mod run;
 mod this_node;
+mod touched_memory;
 mod writers;
 
 use std::path::PathBuf;
@@ -59,6 +61,11 @@ pub enum ServiceError {
     OtherShardsInStreams { prefix: String, found: u16, wanted: u16 },
     #[error("--own: there is no shard {own}: there are {shards}, numbered from 0; correct the list")]
     OwnBeyondShards { own: ShardId, shards: u16 },
+    #[error(
+        "--touch-memory {asked}: the machine has {available} MiB that are free, of which 256 are left to others; \
+         give a lower number, or 0 to take memory as it is needed"
+    )]
+    TouchMemory { asked: usize, available: usize },
     /// Told to end while it loaded.
     #[error("loading did not stop in time after a signal to end: {0}")]
     StillLoading(String),

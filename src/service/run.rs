@@ -22,7 +22,7 @@ use crate::service::nats::{NatsStreams, Questions};
 use crate::service::nats_writing::stop_first;
 use crate::service::opening::{OpenedShard, close_refused, load_shards};
 use crate::service::writers::Common;
-use crate::service::{ServiceError, board_repair, layout, this_node, writers};
+use crate::service::{ServiceError, board_repair, layout, this_node, touched_memory, writers};
 use crate::snapshot::{Snapshots, StagedCopies};
 use crate::state_lock::Purpose;
 use crate::storage::DataLayout;
@@ -52,6 +52,7 @@ pub async fn run(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), ServiceError> {
     let mut credentials = CredentialFiles::load(&config.http)?;
+    touched_memory::touch(config.touch_mib)?;
     let mut shutdown = Box::pin(shutdown);
     let Some(layout) = layout::decide(config, &mut shutdown).await? else { return Ok(()) };
     let staged = staged_copies(config)?;

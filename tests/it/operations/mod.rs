@@ -10,6 +10,7 @@
 //! - [`snapshots_refused`]: half and damaged snapshots are refused, and nothing else is touched
 //! - [`snapshots_killed`]: kill -9 of the client, of the service and of restore leaves nothing half
 //! - [`open_files`]: a start raises the limit of open files
+//! - [`touched_memory`]: memory that is taken at the start stays
 
 mod compose;
 mod dashboards;
@@ -21,3 +22,4 @@ mod shutdown;
 mod snapshots;
 mod snapshots_killed;
 mod snapshots_refused;
+mod touched_memory;

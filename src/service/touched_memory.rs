@@ -1,0 +1,54 @@
+//! Memory that is taken from the system before it is needed.
+//!
+//! The system gives memory when it is first touched. A writer that touches new memory under its shard's lock
+//! lets readers wait for the system, on a virtual machine for milliseconds (docs/benchmarks.md, stalls).
+
+use std::{fs, hint};
+
+use libmimalloc_sys::{mi_option_set, mi_option_t};
+
+use crate::service::ServiceError;
+
+/// `mi_option_purge_delay` of mimalloc 3: milliseconds until freed memory goes back to the system, -1 for
+/// never. The crate has no name for it.
+const PURGE_DELAY: mi_option_t = 15;
+/// The pieces that are taken: small enough that the allocator gives them to others in parts later.
+const PIECE_BYTES: usize = 1 << 20;
+/// What is left to everybody else on the machine.
+const LEFT_MIB: usize = 256;
+
+/// Has the system give so much memory, and leaves it to the allocator, which keeps it from then on. Only the
+/// program's own allocator, mimalloc, is meant: RocksDB has another.
+///
+/// # Errors
+/// When the machine has less memory that is free.
+pub fn touch(mebibytes: usize) -> Result<(), ServiceError> {
+    if mebibytes == 0 {
+        return Ok(());
+    }
+    if let Some(available) = available_mib()
+        && mebibytes.saturating_add(LEFT_MIB) > available
+    {
+        return Err(ServiceError::TouchMemory { asked: mebibytes, available });
+    }
+    tracing::info!(mebibytes, "takes memory from the system");
+    #[allow(
+        unsafe_code,
+        reason = "mimalloc's options have no safe interface; this one may change at any time"
+    )]
+    // SAFETY: the function stores a number in a table of options, whose size it checks.
+    unsafe {
+        mi_option_set(PURGE_DELAY, -1);
+    }
+    let touched: Vec<Vec<u8>> = (0..mebibytes).map(|_| vec![1; PIECE_BYTES]).collect();
+    hint::black_box(touched);
+    Ok(())
+}
+
+/// Memory that the system could give, as Linux estimates it.
+fn available_mib() -> Option<usize> {
+    let info = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: usize = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes >> 10)
+}
