@@ -156,8 +156,10 @@ impl WriteService {
                 // The semaphores are never closed.
                 let _ = permits.acquire_many(IN_PROGRESS_PERMITS).await;
             }
-            // Fails only if the connection is closed for good.
-            let _ = self.connection.client.flush().await;
+            // Without a connection it would wait for one, and nobody waits for the answers any more.
+            if self.connection.is_up() {
+                let _ = tokio::time::timeout(DRAIN_TIMEOUT, self.connection.client.flush()).await;
+            }
         };
         if tokio::time::timeout(STOP_TIMEOUT, answered).await.is_err() {
             tracing::warn!("some requests of the write service were not answered before the shutdown");

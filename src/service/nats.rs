@@ -184,10 +184,9 @@ impl NatsStreams {
             Ok(Ok(outcome)) => outcome.map(|()| true)?,
             Ok(Err(error)) => return Err(std::io::Error::other(error).into()),
             Err(_) => {
-                let reason = nats.why_not_set_up().unwrap_or_default();
+                // The reason was logged when it was found.
                 tracing::warn!(
-                    reason,
-                    "NATS cannot be used yet; serving reads of the data on disk meanwhile, marked stale"
+                    "NATS cannot be used yet, see GET /v1/status; serving reads of the data on disk meanwhile, marked stale"
                 );
                 false
             }

@@ -87,3 +87,24 @@ fn if_denied(path: &Path, error: &std::io::Error) -> String {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_may_not_be_used_is_told_with_its_owner() {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let owner = std::fs::metadata(folder.path()).expect("it is there").uid();
+        let told = |kind: std::io::ErrorKind| {
+            let path = folder.path().join("shard-000").join("LOCK");
+            StorageError::Io { path, error: kind.into() }.to_string()
+        };
+        let denied = told(std::io::ErrorKind::PermissionDenied);
+        let expect = format!("{} belongs to the user {owner}", folder.path().display());
+        assert!(denied.contains(&expect) && denied.contains("chown -R"), "{denied}");
+        assert!(!told(std::io::ErrorKind::StorageFull).contains("belongs to"));
+    }
+}

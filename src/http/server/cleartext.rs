@@ -8,9 +8,9 @@ use tokio::net::TcpStream;
 
 /// The answer, in full: no request is read.
 const ANSWER: &str = "HTTP/1.1 400 Bad Request\r\ncontent-type: application/problem+json\r\n\
-                      content-length: 158\r\nconnection: close\r\n\r\n\
-                      {\"type\":\"urn:ranktree:problem:tls_required\",\"title\":\"Bad Request\",\"status\":400,\
-                      \"code\":\"tls_required\",\"detail\":\"this port speaks TLS: use https:// in the URL\"}";
+                      content-length: 152\r\nconnection: close\r\n\r\n\
+                      {\"type\":\"urn:ranktree:problem:malformed\",\"title\":\"Bad Request\",\"status\":400,\
+                      \"code\":\"malformed\",\"detail\":\"this port speaks TLS: use https:// in the URL\"}";
 /// What is still read of the request, and how long that is waited for: a socket that is closed before all was
 /// read resets the connection, and the client would lose the answer.
 const READ_MAX: u64 = 64 << 10;

@@ -182,14 +182,6 @@ impl JetStream {
         self.facts.shards
     }
 
-    /// Why the streams are not set up yet.
-    pub fn why_not_set_up(&self) -> Option<String> {
-        match &*self.prepared.borrow() {
-            Prepared::Waiting(reason) | Prepared::Refused(reason) => Some(reason.clone()),
-            Prepared::Ready => None,
-        }
-    }
-
     /// Both ends of a shard's queue, and what they share.
     ///
     /// # Errors

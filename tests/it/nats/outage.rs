@@ -31,6 +31,18 @@ fn check_serves_what_it_has(client: &Client) {
     assert_eq!((status, &answer["code"]), (503, &json!("shard_unavailable")), "{answer}");
 }
 
+/// Answers to others cannot be sent then, and are not waited for.
+#[test]
+fn a_node_that_ends_while_nats_is_away_has_nothing_to_wait_for() {
+    let mut nats = Nats::start();
+    let mut service = Node::with_nats(&nats).start();
+    wait_state(&service.client(), 0, "live");
+    nats.kill9();
+    wait_state(&service.client(), 0, "catching_up");
+    assert!(service.terminate().success());
+    assert!(!service.log().contains("were not answered before the shutdown"), "{}", service.log());
+}
+
 #[test]
 fn a_service_without_nats_serves_stored_data_and_connects_when_nats_starts() {
     let mut nats = Nats::start();

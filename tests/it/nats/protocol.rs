@@ -100,10 +100,14 @@ fn streams_are_created_as_designed_and_mismatched_ones_are_refused_with_an_expla
     assert_eq!((config.discard, config.max_bytes, config.deny_delete), (DiscardPolicy::New, 16 << 20, true));
     assert_eq!(config.metadata["ranktree-shards"], "2");
     assert!(service.terminate().success());
-    // Another number of shards is another layout.
+    // Another number of shards is another layout, for a new data directory and for one that is there.
     let (status, words) = Node::with_nats(&nats).shards(3).refusal();
+    assert!(!status.success() && words.contains("2 shards, and not 3: start with --shards 2"), "{words}");
+    let mut other = Node::with_nats(&nats).shards(3).stream_mib(16).flags(&["--prefix", "other"]).start();
+    assert!(other.terminate().success());
+    let (status, words) = Node::with_nats(&nats).shards(3).at(other.data_dir()).refusal();
     assert!(!status.success() && words.contains("RANKTREE_JOBS_0"), "{words}");
-    assert!(words.contains("ranktree-shards"), "{words}");
+    assert!(words.contains("ranktree-shards") && words.contains("start with --shards 2, or"), "{words}");
     nats.create(Config {
         name: "GAME_JOBS_0".to_owned(),
         subjects: vec!["game.jobs.*".to_owned()],

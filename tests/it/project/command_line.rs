@@ -319,8 +319,8 @@ fn flags_and_variables_that_the_source_names_exist() {
                 // Tests at the end may give flags that are refused.
                 let text = text.split("\n#[cfg(test)]\nmod ").next().expect("a part");
                 for flag in flags_in(text) {
-                    // Messages about streams name commands of NATS's own tool, one shows what to send by curl,
-                    // and one says what to use in place of a flag that other services have.
+                    // Messages about streams name commands of NATS's own tool. Another one shows what to
+                    // send by curl, and one names a flag that other services have.
                     let is_of_others =
                         OF_OTHERS.contains(&(flag, "nats")) || ["cacert", "port"].contains(&flag);
                     assert!(
