@@ -34,6 +34,8 @@ const CATCH_UP_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How often abandoned snapshots are looked for.
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(10);
+/// How long a start waits until it has read which boards there are. It takes milliseconds.
+const BOARDS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Renders all metrics as Prometheus text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -106,11 +108,9 @@ pub async fn run(
     let node = Arc::new(node_of(&layout, shards, other_owners.clone()));
     let publishers = Arc::new(Publishers::new(publishers.into_values().collect()));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
-    let catch_up_timeout = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
-        CATCH_UP_TIMEOUT
-    } else {
-        Duration::ZERO
-    };
+    let are_set_up = streams.as_ref().is_none_or(|streams| streams.are_set_up);
+    let (catch_up_timeout, boards_timeout) =
+        if are_set_up { (CATCH_UP_TIMEOUT, BOARDS_TIMEOUT) } else { (Duration::ZERO, Duration::ZERO) };
     let boards = if let (Some(streams), Some(staged)) = (streams, staged) {
         Some(streams.run(&node, &registry, &config.data_dir, staged).await?)
     } else {
@@ -118,6 +118,10 @@ pub async fn run(
         tokio::spawn(board_repair::forget_completed_drops(Arc::downgrade(&node), Arc::clone(&registry)));
         None
     };
+    if let Some(boards) = &boards {
+        // A node that lacks shards would say that there is no such board.
+        boards.wait_until_read(boards_timeout).await;
+    }
     let snapshots = Arc::new(Snapshots::new(&config.data_dir));
     snapshots.clear();
     tokio::spawn(expire_snapshots(Arc::downgrade(&snapshots)));

@@ -32,6 +32,8 @@ const DEADLINE: Duration = Duration::from_secs(2);
 /// How long an owner may wait for a sequence before it says that it has not applied it. It is asked again
 /// then. So an owner that has failed is noticed although the read waits for long.
 const WAIT_AT_ONCE: Duration = Duration::from_millis(500);
+/// An owner that was asked for a sequence and has said nothing for so long does not only wait.
+const MAY_WAIT: Duration = Duration::from_millis(750);
 /// How often owners are asked for one question: what is refused at once must not become a busy loop.
 const EXCHANGES_MAX: u32 = 256;
 
@@ -100,6 +102,7 @@ impl AskingShards {
             choices: self.owners.choices(shard).into(),
             in_flight: FuturesUnordered::new(),
             last: LastProblem::default(),
+            asked_at: started,
             exchanges: 0,
         };
         let found = exchange.run(asked.latency.hedge_after()).await;
@@ -173,6 +176,8 @@ struct Exchange<'a> {
     choices: VecDeque<Choice>,
     in_flight: FuturesUnordered<BoxFuture<'a, (Choice, Result<Arrived, String>)>>,
     last: LastProblem,
+    /// When an owner was asked last.
+    asked_at: Instant,
     exchanges: u32,
 }
 
@@ -243,6 +248,7 @@ impl Exchange<'_> {
         }
         let Some(choice) = self.choices.pop_front() else { return };
         self.exchanges += 1;
+        self.asked_at = Instant::now();
         silent.push(choice.clone());
         let left = self.until.saturating_duration_since(Instant::now());
         let asked = AskedQuestion {
@@ -337,7 +343,9 @@ impl Exchange<'_> {
     }
 
     fn unavailable(&mut self, silent: Option<Vec<Choice>>) -> NoReply {
-        if self.last.is_behind {
+        // An owner that waits for the sequence says nothing for a while, and the read may end before.
+        let may_wait = self.terms.least.0 > 0 && silent.is_some() && self.asked_at.elapsed() < MAY_WAIT;
+        if self.last.is_behind || may_wait {
             return NoReply::NotYetApplied(self.shard);
         }
         let reason = match (silent, &self.last.words) {

@@ -2,7 +2,7 @@
 //!
 //! An owner is asked after the other, and never two at the same time: each would tell a part of what was
 //! removed. An owner that was asked and does not answer may have removed entries. Then the count is lost, and
-//! the client is told so.
+//! the client is told so. So an owner is first asked a question that costs nothing, if there is another one.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,10 +14,11 @@ use crate::cluster::questions::client::AskingShards;
 use crate::cluster::questions::owners::Choice;
 use crate::cluster::questions::parts::Arrived;
 use crate::cluster::questions::refusal::{Reason, Refusal};
-use crate::cluster::questions::wire::{self, AskedTrim};
+use crate::cluster::questions::wire::{self, AskedQuestion, AskedTrim};
 use crate::cluster::trim::{TrimOrder, TrimTerms, Trimmed, TrimmingShard};
+use crate::query::question::Question;
 use crate::queue::NotPublished;
-use crate::types::{Sequence, ShardId};
+use crate::types::{NodeName, Sequence, ShardId};
 
 /// How long an owner may take for a step: longer than the step and what may hold its messages up.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
@@ -25,6 +26,8 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an owner waits for that before it says that it has not.
 const WAIT_AT_ONCE: Duration = Duration::from_millis(500);
+/// How long an owner may take to say that it is there, before the next one is asked.
+const PROBE_TIMEOUT: Duration = Duration::from_millis(250);
 /// Trims of other nodes that a node works on at the same time. Each fills batches of its shard, so more of them
 /// would only take turns.
 const TRIMS_AT_ONCE: usize = 8;
@@ -88,7 +91,14 @@ impl AskingShards {
         let choices = self.owners.choices(shard).into_iter().filter(|choice| !choice.may_be_behind);
         let mut choices: VecDeque<Choice> = choices.collect();
         let mut last = "no node that owns the shard is known".to_owned();
+        let is_probed = choices.iter().filter(|choice| choice.node.is_some()).count() > 1;
         while let Some(choice) = choices.pop_front() {
+            if let (true, Some(node)) = (is_probed, &choice.node)
+                && !self.is_there(shard, node).await
+            {
+                "an owner did not answer in time".clone_into(&mut last);
+                continue;
+            }
             let refusal = match self.trim_at(shard, &choice, &bytes).await? {
                 Ok(trimmed) => return Ok(trimmed),
                 Err(refusal) => refusal,
@@ -104,6 +114,21 @@ impl AskingShards {
             }
         }
         Err(NotPublished::Unavailable(format!("no owner of shard {shard} trims it: {last}")))
+    }
+
+    /// Whether an owner answers at once.
+    async fn is_there(&self, shard: ShardId, node: &NodeName) -> bool {
+        let question = Question::Counts(Vec::new());
+        let probe = AskedQuestion { question, least: Sequence(0), wait_ms: 0, may_be_behind: true };
+        let Ok(bytes) = wire::encode_question(&probe) else { return false };
+        let Ok(mut in_flight) = self.mailbox.send(self.subjects.of_node(shard, node), bytes).await else {
+            return false;
+        };
+        let arrived = tokio::time::timeout(PROBE_TIMEOUT, in_flight.arrived()).await;
+        if arrived.is_err() {
+            self.owners.note_silent(node);
+        }
+        arrived.is_ok_and(|arrived| !matches!(arrived, Arrived::NobodyThere))
     }
 
     async fn trim_at(
