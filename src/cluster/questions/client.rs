@@ -27,7 +27,7 @@ use crate::query::question::{Question, ShardReply};
 use crate::query::{AnsweringShard, AskTerms, NoReply, NotAnswered, ShardClient};
 use crate::types::ShardId;
 
-/// How long a shard is waited for, unless the read says otherwise.
+/// How long a shard is waited for, unless the read waits for a sequence of it and says for how long.
 const DEADLINE: Duration = Duration::from_secs(2);
 /// How long an owner may wait for a sequence before it says that it has not applied it. It is asked again
 /// then. So an owner that has failed is noticed although the read waits for long.
@@ -92,7 +92,9 @@ impl AskingShards {
         terms: AskTerms,
     ) -> Result<ShardReply, NoReply> {
         let started = Instant::now();
-        let until = terms.until.unwrap_or(started + DEADLINE);
+        // The read's deadline is for what it waits to be applied. Otherwise a short one would make a shard
+        // unavailable that is there, and a long one would keep the client waiting for one that is not.
+        let until = terms.until.filter(|_| terms.least.0 > 0).unwrap_or(started + DEADLINE);
         let mut exchange = Exchange {
             asking: self,
             shard,
