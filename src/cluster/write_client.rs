@@ -105,7 +105,10 @@ impl WriteClient {
         if let Some(node) = owners.iter().find(has_answered) {
             return Some(node.clone());
         }
-        let mut probes: FuturesUnordered<_> = owners.iter().map(|node| self.probe(shard, node)).collect();
+        let mut probes = FuturesUnordered::new();
+        for node in owners {
+            probes.push(self.probe(shard, node));
+        }
         while let Some(answered) = probes.next().await {
             if answered.is_some() {
                 return answered.cloned();

@@ -120,7 +120,10 @@ impl AskingShards {
         if let [] | [_] = owners {
             return owners.first().cloned();
         }
-        let mut probes: FuturesUnordered<_> = owners.iter().map(|node| self.probe(shard, node)).collect();
+        let mut probes = FuturesUnordered::new();
+        for node in owners {
+            probes.push(self.probe(shard, node));
+        }
         let first = async {
             while let Some(answered) = probes.next().await {
                 if answered.is_some() {
