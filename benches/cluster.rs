@@ -4,10 +4,11 @@
 //! - `nodes`: nodes that own all shards are added one by one, on the cores that there are. Prints `RATIO
 //!   cluster_reads_<n>_nodes`, their reads a second over those of one node.
 //! - `kill`: three nodes with six shards, two copies of each. One is killed with SIGKILL while clients read
-//!   through the other two. Prints the time from the kill to the end of the last read that failed or took over
-//!   100 ms, and `RATIO cluster_kill_to_last_slow_read`, that time over a second; the worst of `--kills`.
-//! - `level`: a node with an empty directory, whose stream was purged, gets a copy from another one. Prints the
-//!   time until its shard is live, and `RATIO cluster_empty_node_level`, members a second over a million.
+//!   through the other two. Prints the time from the kill to the end of the last read that failed or took
+//!   over 100 ms, and `RATIO cluster_kill_to_last_slow_read`, that time over a second; the worst of
+//!   `--kills`.
+//! - `level`: a node with an empty directory, whose stream was purged, gets a copy from another one. Prints
+//!   the time until its shard is live, and `RATIO cluster_empty_node_level`, members a second over a million.
 //!
 //! `cargo bench --bench cluster -- --case nodes,kill,level --members 10000000`
 //!
@@ -17,6 +18,7 @@
 #![allow(
     clippy::as_conversions,
     clippy::cast_precision_loss,
+    clippy::indexing_slicing,
     reason = "figures are for people; numbers stay far below 2^53"
 )]
 
@@ -102,7 +104,9 @@ fn nodes_added(folder: &Path, nats: &Nats) {
         if count == 1 {
             last = fill(&services[0], nats, number("read-members", 100_000), SHARDS);
         }
-        services.iter().for_each(|service| wait_level(service, &last));
+        for service in &services {
+            wait_level(service, &last);
+        }
         let (read, until) = (AtomicU64::new(0), Instant::now() + time);
         std::thread::scope(|scope| {
             for (client, service) in (0..clients).zip(services.iter().cycle()) {
@@ -133,7 +137,9 @@ fn kill(folder: &Path, nats: &Nats) {
     let start = |(name, own): (&str, &str)| node(folder, nats, name, own, SHARDS);
     let mut services: Vec<Service> = OWN.map(start).into();
     let last = fill(&services[0], nats, number("read-members", 100_000), SHARDS);
-    services.iter().for_each(|service| wait_level(service, &last));
+    for service in &services {
+        wait_level(service, &last);
+    }
     let mut worst = Duration::ZERO;
     for round in 0..number("kills", 5) {
         let victim = usize::try_from(round % 3).expect("one of three");

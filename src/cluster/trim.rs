@@ -50,8 +50,8 @@ pub struct Trimmed {
 /// How long a trim may take on a shard.
 #[derive(Debug, Clone, Copy)]
 pub struct TrimTerms {
-    /// After so long no more messages are sent; `None`: all entries are removed. Some are removed in any case,
-    /// unless there are none, so that whoever asks again comes to an end.
+    /// After so long no more messages are sent; `None`: all entries are removed. Some are removed in any
+    /// case, unless there are none, so that whoever asks again comes to an end.
     at_most: Option<Duration>,
     /// How long messages may take to be applied, which is mostly milliseconds.
     apply_timeout: Duration,

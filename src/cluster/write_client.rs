@@ -1,11 +1,11 @@
 //! The client of the write service: has jobs applied by an owner of their shard, whichever node that is.
 //!
-//! Knows: which owner is asked, which failures mean that nothing was applied, and after which that is unknown.
-//! Must not know: what an answer says.
+//! Knows: which owner is asked, which failures mean that nothing was applied, and after which that is
+//! unknown. Must not know: what an answer says.
 //!
-//! A write that was sent is never sent again: the first owner may have applied it. So an owner that was not
-//! heard of for a moment is first asked whether it is there, if there is another one. An owner that is stopped
-//! then costs a fraction of a second and not the write.
+//! A write that was sent is never sent again: the first owner may have applied it. So where there are
+//! several owners and none has answered within a moment, all are asked whether they are there, and the first
+//! one to answer gets the write. An owner that is stopped then costs no write but those of that moment.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,9 @@ use std::time::{Duration, Instant};
 use async_nats::client::{RequestError, RequestErrorKind};
 use async_nats::{HeaderMap, Message, Request};
 use bytes::Bytes;
+use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 
 use crate::cluster::questions::Owners;
@@ -23,13 +25,13 @@ use crate::queue::nats::{Connection, Names};
 use crate::queue::{NotPublished, RemoteWriter};
 use crate::types::{NodeName, ShardId};
 
-/// How long an owner may take. An owner waits ten seconds for a new board, and a cluster that lost its leader
-/// has another one sooner. An owner that died with a request answers nothing.
+/// How long an owner may take. An owner waits ten seconds for a new board, and a cluster that lost its
+/// leader has another one sooner. An owner that died with a request answers nothing.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
 /// An owner that has answered within this time is taken to be there.
 const HEARD_WITHIN: Duration = Duration::from_millis(500);
-/// How long an owner may take to say that it is there, before the next one is asked.
-const PROBE_TIMEOUT: Duration = Duration::from_millis(250);
+/// How long it is waited for one of several owners to say that it is there.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sends requests to the write service.
 pub struct WriteClient {
@@ -54,22 +56,24 @@ impl WriteClient {
         }
         let jobs = Bytes::from(jobs);
         let live = self.owners.choices(shard).into_iter().filter(|choice| !choice.may_be_behind);
-        let live: Vec<NodeName> = live.filter_map(|choice| choice.node).collect();
-        for node in &live {
-            if live.len() > 1 && !self.is_there(shard, node).await {
-                continue;
-            }
-            let subject = self.subjects.write_node_subject(shard, node);
+        let mut live: Vec<NodeName> = live.filter_map(|choice| choice.node).collect();
+        while let Some(node) = self.first_there(shard, &live).await {
+            let subject = self.subjects.write_node_subject(shard, &node);
             match self.send(subject, jobs.clone(), only_changed).await {
                 Ok(answer) => {
-                    self.heard.lock().insert(node.clone(), Instant::now());
+                    self.heard.lock().insert(node, Instant::now());
                     return Ok(answer.payload.into());
                 }
-                // It takes no writes for the shard now, or is of a version that listens with all owners only.
-                Err(error) if error.kind() == RequestErrorKind::NoResponders => {}
+                // It takes no writes for the shard now, or is of a version that listens with all owners
+                // only.
+                Err(error) if error.kind() == RequestErrorKind::NoResponders => {
+                    live.retain(|other| *other != node);
+                }
                 Err(error) => {
                     if error.kind() == RequestErrorKind::TimedOut {
-                        self.note_silent(node);
+                        // It is passed over until it is heard of again, for questions too.
+                        self.heard.lock().remove(&node);
+                        self.owners.note_silent(&node);
                     }
                     return Err(failure(shard, &error));
                 }
@@ -90,31 +94,35 @@ impl WriteClient {
         self.connection.client.send_request(subject, request).await
     }
 
-    /// Whether an owner has answered lately, or does so at once.
-    async fn is_there(&self, shard: ShardId, node: &NodeName) -> bool {
-        if self.heard.lock().get(node).is_some_and(|heard| heard.elapsed() < HEARD_WITHIN) {
-            return true;
+    /// The only owner, one that has answered lately, or the first one to say that it is there.
+    async fn first_there(&self, shard: ShardId, owners: &[NodeName]) -> Option<NodeName> {
+        if let [] | [_] = owners {
+            return owners.first().cloned();
         }
-        let probe = Request::new().timeout(Some(PROBE_TIMEOUT));
-        let subject = self.subjects.write_node_subject(shard, node);
-        match self.connection.client.send_request(subject, probe).await {
-            Ok(_) => {
-                self.heard.lock().insert(node.clone(), Instant::now());
-                true
-            }
-            Err(error) => {
-                if error.kind() == RequestErrorKind::TimedOut {
-                    self.note_silent(node);
-                }
-                false
+        let has_answered = |node: &&NodeName| {
+            self.heard.lock().get(*node).is_some_and(|heard| heard.elapsed() < HEARD_WITHIN)
+        };
+        if let Some(node) = owners.iter().find(has_answered) {
+            return Some(node.clone());
+        }
+        let mut probes = FuturesUnordered::new();
+        for node in owners {
+            probes.push(self.probe(shard, node));
+        }
+        while let Some(answered) = probes.next().await {
+            if answered.is_some() {
+                return answered.cloned();
             }
         }
+        None
     }
 
-    /// It is passed over until it is heard of again, for questions too.
-    fn note_silent(&self, node: &NodeName) {
-        self.heard.lock().remove(node);
-        self.owners.note_silent(node);
+    /// Returns the node once it says that it is there; `None` if it does not.
+    async fn probe<'n>(&self, shard: ShardId, node: &'n NodeName) -> Option<&'n NodeName> {
+        let probe = Request::new().timeout(Some(PROBE_TIMEOUT));
+        let subject = self.subjects.write_node_subject(shard, node);
+        self.connection.client.send_request(subject, probe).await.ok()?;
+        Some(node)
     }
 }
 

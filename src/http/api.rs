@@ -9,6 +9,7 @@ use crate::http::guard::admission::Admission;
 use crate::http::guard::limits::Limits;
 use crate::http::guard::refusal_log::RefusalLog;
 use crate::http::offload::Offload;
+use crate::http::render::problem::Problem;
 use crate::query::Node;
 use crate::queue::nats::{BoardsStream, Peers};
 use crate::queue::{Publishers, RemoteWriter, ThisNode};
@@ -79,6 +80,17 @@ impl Api {
             admission: Admission::new(limits),
             offload: Offload::new(),
             refusal_log: RefusalLog::new(),
+        }
+    }
+
+    /// The answer where the registry has no board of the name. A node that lacks shards knows boards by their
+    /// stream alone, and has not read that yet if NATS was away since the start.
+    pub fn unknown_board(&self) -> Problem {
+        match &self.boards_stream {
+            Some(boards) if self.node.remote.is_some() && !boards.was_read() => Problem::shard_unavailable(
+                "this node has not read yet which boards there are; try again in a moment".to_owned(),
+            ),
+            _ => Problem::unknown_board(),
         }
     }
 

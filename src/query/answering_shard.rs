@@ -78,7 +78,11 @@ impl AnsweringShard {
         self.wait_for(terms).await?;
         if let Question::Rejects(wanted) = question {
             let _turn = disk_turn().await?;
-            return read_rejects(self, wanted).await;
+            // Before the rejects, so that none of those up to this sequence can be missing.
+            let (sequence, is_live) = (*self.applied.borrow(), self.health.is_live());
+            let rejects = read_rejects(self.id, Arc::clone(&self.store), wanted).await;
+            let reply = Reply::Rejects(rejects.map_err(NotAnswered::Unreadable)?);
+            return Ok(ShardReply { sequence, is_live, reply });
         }
         let mut reply = self.answer_from_memory(question)?;
         for attempt in 0..ATTEMPTS {

@@ -4,9 +4,8 @@
 
 use std::sync::Arc;
 
-use crate::query::answering_shard::{AnsweringShard, NotAnswered};
-use crate::query::question::{RejectsQuestion, RejectsReply, Reply, ShardReply};
-use crate::storage::{RejectsBefore, RejectsLimits, StorageError, page_of_rejects};
+use crate::query::question::{RejectsQuestion, RejectsReply};
+use crate::storage::{RejectsBefore, RejectsLimits, StorageError, StoreSlot, page_of_rejects};
 use crate::types::ShardId;
 use crate::wire::names_only;
 
@@ -14,13 +13,14 @@ use crate::wire::names_only;
 const OTHER_BYTES: usize = 64;
 
 /// Reads the rejects that are wanted, on a thread that may block.
+///
+/// # Errors
+/// When the disk cannot be read, in words for the client.
 pub async fn read_rejects(
-    shard: &AnsweringShard,
+    id: ShardId,
+    store: Arc<StoreSlot>,
     wanted: &RejectsQuestion<'_>,
-) -> Result<ShardReply, NotAnswered> {
-    // Before the rejects, so that none of those up to this sequence can be missing.
-    let (sequence, is_live) = (*shard.applied.borrow(), shard.health.is_live());
-    let (id, store) = (shard.id, Arc::clone(&shard.store));
+) -> Result<RejectsReply, String> {
     let RejectsQuestion { before, reason, prefixes, rejects, read, bytes } = wanted;
     let prefixes: Option<Vec<String>> =
         prefixes.as_ref().map(|prefixes| prefixes.iter().map(ToString::to_string).collect());
@@ -43,18 +43,18 @@ pub async fn read_rejects(
         });
         let next = next.map_err(|unread| unreadable(id, &unread.error))?;
         reply.next = next.and_then(|RejectsBefore(places)| places.first().map(|(_, place)| *place));
-        Ok(ShardReply { sequence, is_live, reply: Reply::Rejects(reply) })
+        Ok(reply)
     };
-    tokio::task::spawn_blocking(reading).await.map_err(|_| NotAnswered::Ending)?
+    tokio::task::spawn_blocking(reading).await.map_err(|error| error.to_string())?
 }
 
-fn unreadable(shard: ShardId, error: &StorageError) -> NotAnswered {
+fn unreadable(shard: ShardId, error: &StorageError) -> String {
     tracing::warn!(%shard, %error, "rejects cannot be read");
-    NotAnswered::Unreadable(match error {
+    match error {
         StorageError::Damaged { .. } => format!(
             "the rejects of shard {shard} cannot be read, because its files are damaged on the node that has \
              them; stop that node, and run ranktree verify to list all damage"
         ),
         _ => format!("the rejects of shard {shard} cannot be read now; try again in a moment"),
-    })
+    }
 }

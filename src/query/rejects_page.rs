@@ -1,8 +1,8 @@
 //! A page of the rejects of shards on several nodes, newest first: each shard replies its newest ones, and
 //! they are merged.
 //!
-//! Knows: the order of rejects, which is that of `storage::page_of_rejects`, and where each shard's next one is
-//! found. Must not know: how a reject is shown.
+//! Knows: the order of rejects, which is that of `storage::page_of_rejects`, and where each shard's next one
+//! is found. Must not know: how a reject is shown.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;

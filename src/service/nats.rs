@@ -84,6 +84,8 @@ pub struct Connecting {
     nats: Arc<JetStream>,
     /// Whether it follows what other nodes say already.
     follows: bool,
+    /// Whether all shards that have lost their data have owners that were heard of.
+    has_owners: bool,
 }
 
 impl Connecting {
@@ -98,7 +100,8 @@ impl Connecting {
         this: ThisNode,
     ) -> Result<Self, ServiceError> {
         let facts = ServiceFacts { shards: layout.shards, auto_create };
-        Ok(Self { nats: Arc::new(JetStream::open(settings, facts, this).await?), follows: false })
+        let nats = Arc::new(JetStream::open(settings, facts, this).await?);
+        Ok(Self { nats, follows: false, has_owners: false })
     }
 
     pub fn this(&self) -> ThisNode {
@@ -106,8 +109,8 @@ impl Connecting {
     }
 
     /// Looks for other nodes that own shards which have lost their data, before any file is changed. What the
-    /// nodes say cannot always be read: NATS may be away, or new. Then it is looked once more after the streams
-    /// are set up.
+    /// nodes say cannot always be read: NATS may be away, or new. Then it is looked once more after the
+    /// streams are set up.
     ///
     /// # Errors
     /// When all was read, and a shard has no owner that is heard of.
@@ -115,8 +118,13 @@ impl Connecting {
         if lost.is_empty() {
             return Ok(());
         }
+        for shard in lost {
+            let path = shard_directory(data_dir, *shard);
+            tracing::warn!(%shard, path = %path.display(), "the shard's directory is missing or empty, although it held data, or other shards of the data directory do; the shard stays empty until it has a copy of another node's data");
+        }
         self.follow();
         let found = wait_for_owners(&self.nats.peers, lost, data_dir).await;
+        self.has_owners = found.is_ok();
         if self.nats.peers.knows_owners() { found } else { Ok(()) }
     }
 
@@ -147,8 +155,8 @@ pub struct NatsStreams {
 }
 
 impl NatsStreams {
-    /// Sets the streams up. If NATS cannot be reached, that continues while the service runs and answers reads
-    /// from the data on disk.
+    /// Sets the streams up. If NATS cannot be reached, that continues while the service runs and answers
+    /// reads from the data on disk.
     ///
     /// # Errors
     /// When NATS can be reached, but the streams cannot be used as they are, or another node has this node's
@@ -194,7 +202,7 @@ impl NatsStreams {
         let claim = if are_set_up { nats.claim_name().await? } else { None };
         connecting.follow();
         let lost: Vec<ShardId> = opened.iter().filter(|shard| shard.is_lost).map(|shard| shard.id).collect();
-        if are_set_up {
+        if are_set_up && !connecting.has_owners {
             wait_for_owners(&nats.peers, &lost, data_dir).await?;
         }
         Ok(Self { nats, queue_ends, task_ends, others, wanted: Arc::default(), claim, are_set_up })

@@ -263,12 +263,7 @@ fn check_layout(
     }
     let Some((_, first)) = empty.first() else { return Ok(Vec::new()) };
     let missing = || match &config.nats {
-        Some(_) => {
-            for (shard, path) in &empty {
-                tracing::warn!(%shard, path = %path.display(), "the shard's directory is missing or empty, although it held data, or other shards of the data directory do; the shard stays empty until it has a copy of another node's data");
-            }
-            Ok(empty.iter().map(|(shard, _)| *shard).collect())
-        }
+        Some(_) => Ok(empty.iter().map(|(shard, _)| *shard).collect()),
         None => Err(ServiceError::MissingShard(first.clone())),
     };
     if known.is_some() {

@@ -34,6 +34,8 @@ const CATCH_UP_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How often abandoned snapshots are looked for.
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(10);
+/// How long a start waits until it has read which boards there are. It takes milliseconds.
+const BOARDS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Renders all metrics as Prometheus text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -63,9 +65,6 @@ pub async fn run(
     let Some(opened) = load_shards(config, &layout, &mut shutdown).await? else { return Ok(()) };
     let registry = boards_of(&opened, config.auto_create);
     let common = Common::new(config, layout.shards, &registry);
-    let mut threads = Vec::with_capacity(opened.len());
-    let mut shards = Vec::with_capacity(opened.len());
-    let mut publishers = BTreeMap::new();
     let this = match &connecting {
         Some(connecting) => connecting.this(),
         None => this_node::describe(config, listener.local_addr()?)?,
@@ -76,23 +75,7 @@ pub async fn run(
         Some(streams) => Some(streams.open_writes().await?),
         None => None,
     };
-    for (shard, publisher) in streams.iter().flat_map(NatsStreams::other_publishers) {
-        publishers.insert(shard, Publisher::Stream(Box::new(publisher)));
-    }
-    for shard in opened {
-        let (handle, writer) = if let Some(streams) = &mut streams {
-            let (publisher, source) = streams.take(shard.id);
-            publishers.insert(shard.id, Publisher::Stream(Box::new(publisher)));
-            let parking = Parking::new(config.auto_create, Arc::clone(&streams.wanted));
-            writers::start(shard, source, Some(parking), &common)?
-        } else {
-            let (publisher, source) = embedded::channel(tokio::runtime::Handle::current());
-            publishers.insert(shard.id, Publisher::Embedded(publisher));
-            writers::start(shard, source, None, &common)?
-        };
-        threads.push(writer);
-        shards.push(handle);
-    }
+    let Started { shards, publishers, threads } = start_writers(opened, &mut streams, config, &common)?;
     let questions = match &streams {
         Some(streams) => Some(streams.answer_questions(&shards).await?),
         None => None,
@@ -105,13 +88,10 @@ pub async fn run(
         _ => None,
     };
     let node = Arc::new(node_of(&layout, shards, other_owners.clone()));
-    let publishers = Arc::new(Publishers::new(publishers.into_values().collect()));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
-    let catch_up_timeout = if streams.as_ref().is_none_or(|streams| streams.are_set_up) {
-        CATCH_UP_TIMEOUT
-    } else {
-        Duration::ZERO
-    };
+    let are_set_up = streams.as_ref().is_none_or(|streams| streams.are_set_up);
+    let (catch_up_timeout, boards_timeout) =
+        if are_set_up { (CATCH_UP_TIMEOUT, BOARDS_TIMEOUT) } else { (Duration::ZERO, Duration::ZERO) };
     let boards = if let (Some(streams), Some(staged)) = (streams, staged) {
         Some(streams.run(&node, &registry, &config.data_dir, staged).await?)
     } else {
@@ -119,6 +99,10 @@ pub async fn run(
         tokio::spawn(board_repair::forget_completed_drops(Arc::downgrade(&node), Arc::clone(&registry)));
         None
     };
+    if let Some(boards) = &boards {
+        // A node that lacks shards would say that there is no such board.
+        boards.wait_until_read(boards_timeout).await;
+    }
     let snapshots = Arc::new(Snapshots::new(&config.data_dir));
     snapshots.clear();
     tokio::spawn(expire_snapshots(Arc::downgrade(&snapshots)));
@@ -165,6 +149,43 @@ pub async fn run(
     Ok(served?)
 }
 
+/// What runs once the writers do.
+struct Started {
+    shards: Vec<ShardHandle>,
+    /// Of all shards, those of other nodes among them.
+    publishers: Arc<Publishers>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+fn start_writers(
+    opened: Vec<OpenedShard>,
+    streams: &mut Option<NatsStreams>,
+    config: &ServeConfig,
+    common: &Common<'_>,
+) -> std::io::Result<Started> {
+    let mut publishers = BTreeMap::new();
+    for (shard, publisher) in streams.iter().flat_map(NatsStreams::other_publishers) {
+        publishers.insert(shard, Publisher::Stream(Box::new(publisher)));
+    }
+    let (mut shards, mut threads) = (Vec::with_capacity(opened.len()), Vec::with_capacity(opened.len()));
+    for shard in opened {
+        let (handle, writer) = if let Some(streams) = streams {
+            let (publisher, source) = streams.take(shard.id);
+            publishers.insert(shard.id, Publisher::Stream(Box::new(publisher)));
+            let parking = Parking::new(config.auto_create, Arc::clone(&streams.wanted));
+            writers::start(shard, source, Some(parking), common)?
+        } else {
+            let (publisher, source) = embedded::channel(tokio::runtime::Handle::current());
+            publishers.insert(shard.id, Publisher::Embedded(publisher));
+            writers::start(shard, source, None, common)?
+        };
+        threads.push(writer);
+        shards.push(handle);
+    }
+    let publishers = Arc::new(Publishers::new(publishers.into_values().collect()));
+    Ok(Started { shards, publishers, threads })
+}
+
 /// Where copies of other nodes' shards are put together; `None` without NATS. Completes what a crash
 /// interrupted.
 fn staged_copies(config: &ServeConfig) -> Result<Option<StagedCopies>, ServiceError> {
@@ -193,8 +214,8 @@ async fn connect(
     Ok(Some(connecting))
 }
 
-/// The streams of the shards, if there is NATS. If they are refused, what was made in the place of lost shards
-/// is taken away.
+/// The streams of the shards, if there is NATS. If they are refused, what was made in the place of lost
+/// shards is taken away.
 async fn open_streams(
     config: &ServeConfig,
     layout: &DataLayout,

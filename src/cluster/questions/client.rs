@@ -27,11 +27,13 @@ use crate::query::question::{Question, ShardReply};
 use crate::query::{AnsweringShard, AskTerms, NoReply, NotAnswered, ShardClient};
 use crate::types::ShardId;
 
-/// How long a shard is waited for, unless the read says otherwise.
+/// How long a shard is waited for, unless the read waits for a sequence of it and says for how long.
 const DEADLINE: Duration = Duration::from_secs(2);
 /// How long an owner may wait for a sequence before it says that it has not applied it. It is asked again
 /// then. So an owner that has failed is noticed although the read waits for long.
 const WAIT_AT_ONCE: Duration = Duration::from_millis(500);
+/// An owner that was asked for a sequence and has said nothing for so long does not only wait.
+const MAY_WAIT: Duration = Duration::from_millis(750);
 /// How often owners are asked for one question: what is refused at once must not become a busy loop.
 const EXCHANGES_MAX: u32 = 256;
 
@@ -90,7 +92,9 @@ impl AskingShards {
         terms: AskTerms,
     ) -> Result<ShardReply, NoReply> {
         let started = Instant::now();
-        let until = terms.until.unwrap_or(started + DEADLINE);
+        // The read's deadline is for what it waits to be applied. Otherwise a short one would make a shard
+        // unavailable that is there, and a long one would keep the client waiting for one that is not.
+        let until = terms.until.filter(|_| terms.least.0 > 0).unwrap_or(started + DEADLINE);
         let mut exchange = Exchange {
             asking: self,
             shard,
@@ -100,6 +104,7 @@ impl AskingShards {
             choices: self.owners.choices(shard).into(),
             in_flight: FuturesUnordered::new(),
             last: LastProblem::default(),
+            asked_at: started,
             exchanges: 0,
         };
         let found = exchange.run(asked.latency.hedge_after()).await;
@@ -173,6 +178,8 @@ struct Exchange<'a> {
     choices: VecDeque<Choice>,
     in_flight: FuturesUnordered<BoxFuture<'a, (Choice, Result<Arrived, String>)>>,
     last: LastProblem,
+    /// When an owner was asked last.
+    asked_at: Instant,
     exchanges: u32,
 }
 
@@ -243,6 +250,7 @@ impl Exchange<'_> {
         }
         let Some(choice) = self.choices.pop_front() else { return };
         self.exchanges += 1;
+        self.asked_at = Instant::now();
         silent.push(choice.clone());
         let left = self.until.saturating_duration_since(Instant::now());
         let asked = AskedQuestion {
@@ -337,7 +345,9 @@ impl Exchange<'_> {
     }
 
     fn unavailable(&mut self, silent: Option<Vec<Choice>>) -> NoReply {
-        if self.last.is_behind {
+        // An owner that waits for the sequence says nothing for a while, and the read may end before.
+        let may_wait = self.terms.least.0 > 0 && silent.is_some() && self.asked_at.elapsed() < MAY_WAIT;
+        if self.last.is_behind || may_wait {
             return NoReply::NotYetApplied(self.shard);
         }
         let reason = match (silent, &self.last.words) {

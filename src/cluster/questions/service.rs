@@ -201,7 +201,7 @@ impl Answering {
         if bytes.first() == Some(&TRIM_FORMAT) {
             return self.trim(bytes).await;
         }
-        let asked = wire::decode_question(bytes).map_err(not_understood)?;
+        let asked = wire::decode_question(bytes).map_err(|why| not_understood(&why))?;
         self.check_goes_on()?;
         let terms = self.wait_for(asked.least, asked.wait_ms).await?;
         if !asked.may_be_behind && !self.level.is_level(&self.shard) {
@@ -216,7 +216,7 @@ impl Answering {
 
     /// Removes entries for another node.
     async fn trim(&self, bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
-        let asked = wire::decode_trim(bytes).map_err(not_understood)?;
+        let asked = wire::decode_trim(bytes).map_err(|why| not_understood(&why))?;
         self.check_goes_on()?;
         self.wait_for(asked.least, asked.wait_ms).await?;
         // It takes much longer than a question, and has a limit of its own.
@@ -256,7 +256,7 @@ impl Answering {
     }
 }
 
-fn not_understood(why: Undecodable) -> Refusal {
+fn not_understood(why: &Undecodable) -> Refusal {
     let reason = match why {
         Undecodable::Format { .. } => Reason::Format,
         Undecodable::Bytes(_) | Undecodable::TooLarge { .. } => Reason::Invalid,

@@ -1,23 +1,25 @@
 //! Trims of shards of other nodes: this node asks an owner, and answers the other nodes.
 //!
 //! An owner is asked after the other, and never two at the same time: each would tell a part of what was
-//! removed. An owner that was asked and does not answer may have removed entries. Then the count is lost, and
-//! the client is told so.
+//! removed. An owner that was asked and does not answer may have removed entries. Then the count is lost,
+//! and the client is told so. So where there are several owners, all are first asked a question that costs
+//! nothing, and the first one to answer it gets the trim.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::Semaphore;
 
 use crate::cluster::questions::client::AskingShards;
-use crate::cluster::questions::owners::Choice;
 use crate::cluster::questions::parts::Arrived;
 use crate::cluster::questions::refusal::{Reason, Refusal};
-use crate::cluster::questions::wire::{self, AskedTrim};
+use crate::cluster::questions::wire::{self, AskedQuestion, AskedTrim};
 use crate::cluster::trim::{TrimOrder, TrimTerms, Trimmed, TrimmingShard};
+use crate::query::question::Question;
 use crate::queue::NotPublished;
-use crate::types::{Sequence, ShardId};
+use crate::types::{NodeName, Sequence, ShardId};
 
 /// How long an owner may take for a step: longer than the step and what may hold its messages up.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
@@ -25,8 +27,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an owner waits for that before it says that it has not.
 const WAIT_AT_ONCE: Duration = Duration::from_millis(500);
-/// Trims of other nodes that a node works on at the same time. Each fills batches of its shard, so more of them
-/// would only take turns.
+/// How long it is waited for one of several owners to say that it is there.
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Trims of other nodes that a node works on at the same time. Each fills batches of its shard, so more of
+/// them would only take turns.
 const TRIMS_AT_ONCE: usize = 8;
 
 /// The shards of this node that other nodes may have trimmed.
@@ -86,40 +90,79 @@ impl AskingShards {
         let bytes = bytes.map_err(|why| NotPublished::TooLarge(why.to_string()))?;
         let until = Instant::now() + SEARCH_TIMEOUT;
         let choices = self.owners.choices(shard).into_iter().filter(|choice| !choice.may_be_behind);
-        let mut choices: VecDeque<Choice> = choices.collect();
-        let mut last = "no node that owns the shard is known".to_owned();
-        while let Some(choice) = choices.pop_front() {
-            let refusal = match self.trim_at(shard, &choice, &bytes).await? {
+        let mut owners: Vec<NodeName> = choices.filter_map(|choice| choice.node).collect();
+        if owners.is_empty() {
+            // An owner may have come that is not known yet.
+            let trimmed = self.trim_at(shard, None, &bytes).await?;
+            return trimmed.map_err(|refusal| NotPublished::Unavailable(refusal.to_string()));
+        }
+        let mut last = "none of its owners answers".to_owned();
+        while let Some(node) = self.first_there(shard, &owners).await {
+            let refusal = match self.trim_at(shard, Some(&node), &bytes).await? {
                 Ok(trimmed) => return Ok(trimmed),
                 Err(refusal) => refusal,
             };
             last = refusal.to_string();
-            let absent = || choice.node.iter().for_each(|node| self.owners.note_absent(node, shard));
             match refusal.reason {
                 Reason::Unknown => return Err(NotPublished::Unknown(refusal.words)),
-                Reason::NotYetApplied if Instant::now() < until => choices.push_back(choice),
-                Reason::Ending => absent(),
+                Reason::NotYetApplied if Instant::now() < until => continue,
+                Reason::Ending => self.owners.note_absent(&node, shard),
                 // An owner of an earlier version does not know trims, and answers questions all the same.
                 _ => {}
             }
+            owners.retain(|owner| *owner != node);
         }
         Err(NotPublished::Unavailable(format!("no owner of shard {shard} trims it: {last}")))
     }
 
+    /// The owner that answers first, or the only one.
+    async fn first_there(&self, shard: ShardId, owners: &[NodeName]) -> Option<NodeName> {
+        if let [] | [_] = owners {
+            return owners.first().cloned();
+        }
+        let mut probes = FuturesUnordered::new();
+        for node in owners {
+            probes.push(self.probe(shard, node));
+        }
+        let first = async {
+            while let Some(answered) = probes.next().await {
+                if answered.is_some() {
+                    return answered.cloned();
+                }
+            }
+            None
+        };
+        tokio::time::timeout(PROBE_TIMEOUT, first).await.ok().flatten()
+    }
+
+    /// Returns the node once it has answered an empty question; `None` if it does not own the shard.
+    async fn probe<'n>(&self, shard: ShardId, node: &'n NodeName) -> Option<&'n NodeName> {
+        let question = Question::Counts(Vec::new());
+        let probe = AskedQuestion { question, least: Sequence(0), wait_ms: 0, may_be_behind: true };
+        let bytes = wire::encode_question(&probe).ok()?;
+        let mut in_flight = self.mailbox.send(self.subjects.of_node(shard, node), bytes).await.ok()?;
+        match in_flight.arrived().await {
+            Arrived::NobodyThere => None,
+            Arrived::Reply(_) | Arrived::Refused(_) | Arrived::Garbage => Some(node),
+        }
+    }
+
+    /// # Arguments
+    /// `node`: `None`: whoever of the queue group gets it.
     async fn trim_at(
         &self,
         shard: ShardId,
-        choice: &Choice,
+        node: Option<&NodeName>,
         bytes: &[u8],
     ) -> Result<Result<Trimmed, Refusal>, NotPublished> {
-        let subject = match &choice.node {
+        let subject = match node {
             Some(node) => self.subjects.of_node(shard, node),
             None => self.subjects.any(shard),
         };
         let sent = self.mailbox.send(subject, bytes.to_vec()).await;
         let mut in_flight = sent.map_err(NotPublished::Unavailable)?;
         let Ok(arrived) = tokio::time::timeout(ANSWER_TIMEOUT, in_flight.arrived()).await else {
-            choice.node.iter().for_each(|node| self.owners.note_silent(node));
+            node.iter().for_each(|node| self.owners.note_silent(node));
             let words = "the owner of a shard was asked to trim it and did not answer in time";
             return Err(NotPublished::Unknown(words.to_owned()));
         };
@@ -128,7 +171,7 @@ impl AskingShards {
             Arrived::Reply(bytes) => wire::decode_trimmed(&bytes).map(Ok).map_err(|_| strange()),
             Arrived::Refused(refusal) => Ok(Err(refusal)),
             Arrived::NobodyThere => {
-                choice.node.iter().for_each(|node| self.owners.note_absent(node, shard));
+                node.iter().for_each(|node| self.owners.note_absent(node, shard));
                 Ok(Err(Refusal::new(Reason::NoWrites, "no node that is up owns it")))
             }
             Arrived::Garbage => Err(strange()),

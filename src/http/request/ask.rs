@@ -153,7 +153,7 @@ impl Call {
         let started = Instant::now();
         let answer = self.ask_shards(&self.of_board(asked)?).await?;
         self.record_read(started);
-        answer.ok_or_else(Problem::unknown_board)
+        answer.ok_or_else(|| self.api.unknown_board())
     }
 
     /// Asks the board of the path for entries, with their metadata.
@@ -165,7 +165,8 @@ impl Call {
     where
         R: BoardRead<Answer: VisitEntries> + 'static,
     {
-        self.ask_with_metadata(self.of_board(asked)?).await?.ok_or_else(Problem::unknown_board)
+        let answer = self.ask_with_metadata(self.of_board(asked)?).await?;
+        answer.ok_or_else(|| self.api.unknown_board())
     }
 
     /// A read of the board of the path.

@@ -25,7 +25,7 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
     let start = match params.get("cursor").filter(|text| !text.is_empty()) {
         None => Start::End(from.unwrap_or(End::Top)),
         Some(text) => {
-            let known = call.api.registry.get(call.board()).ok_or_else(Problem::unknown_board)?;
+            let known = call.api.registry.get(call.board()).ok_or_else(|| call.api.unknown_board())?;
             let cursor = PageCursor::decode(text, call.board(), known.definition.columns());
             let cursor = cursor.filter(|cursor| from.is_none_or(|from| from == cursor.from));
             Start::After(cursor.ok_or_else(Problem::bad_cursor)?)
@@ -47,7 +47,7 @@ pub async fn range(call: Call) -> Result<Reply, Problem> {
     let cursor = match params.get("cursor").filter(|text| !text.is_empty()) {
         None => None,
         Some(text) => {
-            let known = call.api.registry.get(call.board()).ok_or_else(Problem::unknown_board)?;
+            let known = call.api.registry.get(call.board()).ok_or_else(|| call.api.unknown_board())?;
             let cursor = PageCursor::decode(text, call.board(), known.definition.columns());
             let cursor = cursor.filter(|cursor| cursor.from == End::Top);
             Some(cursor.ok_or_else(Problem::bad_cursor)?)

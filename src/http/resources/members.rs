@@ -95,7 +95,7 @@ pub async fn delete(call: Call) -> Result<Reply, Problem> {
     let (board, member) = (call.board_name()?, call.member()?);
     // With `UntilStored` the board may be unknown only because the job that creates it is still in the queue.
     if options.wait == Wait::UntilApplied && call.api.registry.get(board.as_str()).is_none() {
-        return Err(Problem::unknown_board());
+        return Err(call.api.unknown_board());
     }
     let targets = Targets::Boards(vec![(board, None)]);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };

@@ -81,7 +81,7 @@ pub async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Prob
     check_every_shard(&api)?;
     let asked = OfBoard { board: name.clone(), read: CountAll };
     let entries = read(&api.node, &api.registry, &asked, &ReadOptions::default()).await?;
-    let entries = entries.answer.ok_or_else(Problem::unknown_board)?.body;
+    let entries = entries.answer.ok_or_else(|| api.unknown_board())?.body;
     let token = if let Some(boards) = &api.boards_stream {
         AsOf(boards.clear_board(&name).await?)
     } else {

@@ -1,5 +1,5 @@
-//! The entries after a trim point, removed on every shard: on those of this node by itself, on others by their
-//! owners.
+//! The entries after a trim point, removed on every shard: on those of this node by itself, on others by
+//! their owners.
 
 use futures_util::future::{BoxFuture, FutureExt as _, join_all};
 

@@ -129,10 +129,11 @@ fn is_ascending<'a>(keys: impl Iterator<Item = SortKey<'a>>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::RejectCode;
     use crate::query::question::{BoardLife, EntryMetadata, Mark};
     use crate::state::Incarnation;
     use crate::tree::Words;
-    use crate::types::{BoardName, Timestamp};
+    use crate::types::{BoardName, Sequence, Timestamp};
 
     fn life() -> BoardLife {
         BoardLife { board: BoardName::new("b").expect("a good name"), incarnation: Incarnation(1) }
@@ -180,6 +181,38 @@ mod tests {
         assert!(!is_consistent(&question, &Reply::Runs(vec![None])), "only a member may be missing");
         assert!(!is_consistent(&question, &Reply::Runs(Vec::new())), "one for each question");
         assert!(!is_consistent(&question, &Reply::Counts(Vec::new())));
+    }
+
+    #[test]
+    fn rejects_that_do_not_go_on_from_the_page_before_are_no_reply() {
+        let reject = |sequence: u64, index: u32| RejectRecord {
+            sequence: Sequence(sequence),
+            index,
+            code: RejectCode::BadScore,
+            detail: String::new(),
+            job: Vec::new(),
+            time: None,
+        };
+        let place = |sequence: u64, index: u32| (Sequence(sequence), index);
+        let question = |before, reason| {
+            let (prefixes, rejects, read, bytes) = (None, 2, 9, 1_000);
+            Question::Rejects(RejectsQuestion { before, reason, prefixes, rejects, read, bytes })
+        };
+        let asked = question(Some(place(9, 1)), Some(RejectCode::BadScore));
+        let fits = |question: &Question<'_>, rejects: Vec<RejectRecord>, next| {
+            is_consistent(question, &Reply::Rejects(RejectsReply { rejects, next }))
+        };
+        let two = || vec![reject(9, 0), reject(7, 3)];
+        assert!(fits(&asked, two(), Some(place(7, 3))) && fits(&asked, two(), None));
+        assert!(fits(&asked, Vec::new(), Some(place(5, 0))), "filters have left out what was read");
+        assert!(fits(&question(None, None), two(), Some(place(7, 3))));
+        assert!(!fits(&asked, two(), Some(place(7, 4))), "it would come again");
+        assert!(!fits(&asked, Vec::new(), Some(place(9, 1))), "it would never end");
+        assert!(!fits(&asked, vec![reject(9, 1)], None), "it was on the page before");
+        assert!(!fits(&asked, vec![reject(7, 3), reject(9, 0)], None), "the newest comes first");
+        assert!(!fits(&asked, vec![reject(9, 0), reject(8, 0), reject(7, 3)], None), "two were asked for");
+        let other = question(None, Some(RejectCode::Overflow));
+        assert!(!fits(&other, two(), None), "another reason was asked for");
     }
 
     #[test]

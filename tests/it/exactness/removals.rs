@@ -118,7 +118,8 @@ fn a_trim_removes_what_is_after_its_place_and_nothing_else(place: Place) {
         assert_eq!(status, 200, "{after}");
         (count_of(&answer["removed"]), count_of(&after["total"]))
     };
-    // Scores fall by a third of a point a place; a hidden entry is removed if its score is below the last one's.
+    // Scores fall by a third of a point a place; a hidden entry is removed if its score is below the last
+    // one's.
     let last = count_of(&client.get("/v1/boards/arena/positions/20000").1["entries"][0]["score"]);
     let hidden = |below: usize| (0..MEMBERS).step_by(HIDDEN).filter(|n| n / 3 < below).count();
     let (removed, total) = trim(json!({ "positions_beyond": 20_000 }));

@@ -156,7 +156,7 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     let mut score = 5;
     // Some owner is asked only if none is known, or those that are known do not answer. Nodes ask each other
     // for copies, and no other node owns shards so far.
-    let later = ["ranktree.ask.*", "ranktree.copy.*.*"];
+    let later = ["ranktree.ask.*", "ranktree.write.*", "ranktree.copy.*.*"];
     let missing_of_one =
         || missing().into_iter().filter(|pattern| !later.contains(&&**pattern)).collect::<Vec<_>>();
     let mut lacking = missing_of_one();
@@ -168,6 +168,8 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
         assert_eq!(client.put(&path, &json!({ "score": score })).0, 200);
         let (status, answer) = reader.client().get("/v1/boards/arena/top");
         assert_eq!(status, 200, "{answer}");
+        let (status, answer) = reader.client().put(&path, &json!({ "score": score }));
+        assert_eq!(status, 200, "{answer}");
         lacking = missing_of_one();
     }
     // A stream was purged, so a new node needs a copy.
@@ -178,6 +180,8 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     second.verify();
     assert!(node.terminate().success());
     wait_until("the reader asks whoever is there", || {
+        let (status, answer) = reader.client().put(&path, &json!({ "score": 1 }));
+        assert_eq!(status, 503, "{answer}");
         let (status, answer) = reader.client().get("/v1/boards/arena/top");
         status == 503 && answer["code"] == "shard_unavailable" && missing().is_empty()
     });

@@ -30,8 +30,8 @@ pub(crate) use at_each_place;
 pub enum Place {
     /// One node without NATS.
     OwnsAll,
-    /// A node that owns no shard, beside two nodes that own half of the shards each. Every request goes through
-    /// it, and takes other nodes. A shard has one owner, so a read sees what was applied before it.
+    /// A node that owns no shard, beside two nodes that own half of the shards each. Every request goes
+    /// through it, and takes other nodes. A shard has one owner, so a read sees what was applied before it.
     OwnsNothing,
 }
 

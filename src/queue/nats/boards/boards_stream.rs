@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use thiserror::Error;
@@ -55,6 +56,8 @@ pub struct BoardsStream {
     pub(super) others: Vec<OtherShard>,
     pub(super) pending: Mutex<Pending>,
     pub(super) tombstones: Mutex<Tombstones>,
+    /// Whether all records were read once since the start, so that it is known which boards there are.
+    pub(super) was_read: watch::Sender<bool>,
     /// Whether the stream is followed and was compared with this node's shards.
     pub(super) compared: watch::Sender<bool>,
     /// Whether it was reconciled with all shards, those of other nodes among them. Nothing is decided before.
@@ -93,6 +96,7 @@ impl BoardsStream {
             facts: nats.facts,
             pending: Mutex::default(),
             tombstones: Mutex::default(),
+            was_read: watch::channel(false).0,
             compared: watch::channel(false).0,
             reconciled: watch::channel(false).0,
             confirmations: watch::channel(Confirmations::default()).0,
@@ -102,6 +106,19 @@ impl BoardsStream {
             counting: tokio::sync::Mutex::new(()),
             read_through: AtomicU64::new(0),
         })
+    }
+
+    /// Whether it is known which boards there are: all records were read once since the start.
+    #[must_use]
+    pub fn was_read(&self) -> bool {
+        *self.was_read.borrow()
+    }
+
+    /// Waits until it is known which boards there are, but not for long.
+    pub async fn wait_until_read(&self, timeout: Duration) {
+        let mut was_read = self.was_read.subscribe();
+        // Otherwise it goes on being read while the service runs.
+        let _ = tokio::time::timeout(timeout, was_read.wait_for(|was_read| *was_read)).await;
     }
 
     pub(super) fn unavailable(&self, error: &dyn std::fmt::Display) -> BoardRefused {

@@ -150,6 +150,7 @@ impl BoardsStream {
             let message = message.map_err(|error| error.to_string())?;
             pending = self.read_message(&message, &mut delivered, Some(&mut in_stream)).await?;
         }
+        self.was_read.send_replace(true);
         let mut reconciling = pin!(async {
             self.reconcile(in_stream).await?;
             self.compared.send_replace(true);

@@ -5,10 +5,10 @@ use std::thread;
 use serde_json::{Value, json};
 use ureq::http::Method;
 
-use super::{BOARD, Cluster, SHARDS, SILENT, define, members, members_on, owner, parts, score};
+use super::{BOARD, Cluster, SHARDS, SILENT, applied, define, members, members_on, owner, parts, score};
 use crate::support::client::{Client, count_of, entry_path};
-use crate::support::command::command;
-use crate::support::nats::{shard_status, wait_until};
+use crate::support::command::{command, signal};
+use crate::support::nats::{shard_status, wait_state, wait_until};
 use crate::support::node::Node;
 
 fn definition(client: &Client, board: &str) -> Option<Value> {
@@ -103,6 +103,57 @@ fn a_board_that_jobs_create_on_shards_of_two_nodes_is_one() {
     let lives: Vec<Value> =
         (0..SHARDS).map(|shard| cluster.commands(shard)[0]["incarnation"].clone()).collect();
     assert!(lives.iter().all(|life| *life == lives[0]), "{lives:?}");
+    cluster.end();
+}
+
+/// A trim through a node that owns nothing, while one of two owners is stopped, and after one was killed in
+/// the middle of it.
+#[test]
+fn a_trim_through_another_node_passes_over_owners_that_do_not_answer() {
+    const MEMBERS: usize = 8_000;
+    let mut cluster = Cluster::start();
+    // A second owner of the shards of `low`.
+    let other = owner(&cluster.nats, "other", "0-1").start();
+    let none = cluster.none.client();
+    assert_eq!(define(&none, BOARD, &json!({})).0, 201);
+    let jobs: Vec<Value> = (0..MEMBERS)
+        .map(|number| json!({ "board": BOARD, "member": format!("t{number}"), "score": number }))
+        .collect();
+    let mut last = std::collections::BTreeMap::new();
+    for jobs in jobs.chunks(1_000) {
+        let (status, answer) = none.post("/v1/jobs", &json!(jobs));
+        assert_eq!(status, 202, "{answer}");
+        last.extend(parts(&answer));
+    }
+    cluster.wait_applied(&last);
+    wait_until("both owners are live and have applied it", || {
+        let owners = shard_status(&none, 0)["owners"].as_array().expect("a list").clone();
+        let has_all =
+            owners.iter().filter(|owner| owner["state"] == "live" && owner["lag"] == 0).count() == 2;
+        has_all
+            && last.iter().filter(|(shard, _)| **shard < 2).all(|(shard, at)| applied(&other, *shard) >= *at)
+    });
+    signal("STOP", cluster.low.pid());
+    let trim = |beyond: usize| none.post("/v1/boards/arena:trim", &json!({ "positions_beyond": beyond }));
+    let total = || count_of(&none.get("/v1/boards/arena/top?limit=1").1["total"]);
+    let (status, answer) = trim(6_000);
+    assert_eq!((status, &answer["removed"]), (200, &json!(MEMBERS - 6_000)), "{answer}");
+    assert_eq!(total(), 6_000);
+    signal("CONT", cluster.low.pid());
+    // Killed while it may be at work: what it did not do, the other one does at the next request.
+    let answer = std::thread::scope(|scope| {
+        let trimming = scope.spawn(|| trim(10));
+        wait_until("some are gone", || total() < 6_000);
+        cluster.low.kill9();
+        trimming.join().expect("no panic")
+    });
+    assert!(answer.0 == 200 || answer.1["code"] == "commit_unknown", "{}", answer.1);
+    wait_until("the rest is removed", || trim(10).0 == 200);
+    assert_eq!(total(), 10);
+    cluster.low.restart();
+    for shard in 0..usize::from(SHARDS) {
+        wait_state(&cluster.owner_of(shard).client(), shard, "live");
+    }
     cluster.end();
 }
 
