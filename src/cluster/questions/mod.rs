@@ -28,6 +28,6 @@ mod client;
 pub use client::{AskingShards, NodeShards};
 pub use level::{PauseWatch, ShardEnd, StreamEnds};
 pub use link::Link;
-pub use owners::{KnownOwner, OwnerSource};
+pub use owners::{KnownOwner, KnownShard, OwnerSource};
 pub use service::{QuestionService, ServiceLimits};
 pub use subjects::AskSubjects;

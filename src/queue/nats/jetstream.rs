@@ -193,6 +193,7 @@ impl JetStream {
             Arc::clone(&start.health),
             pending_replies,
             self.prepared.subscribe(),
+            Arc::clone(&self.peers),
             GapPolicy {
                 halt_after: self.settings.halt_after,
                 accept: self.settings.accept_gap.contains(&start.shard.0),

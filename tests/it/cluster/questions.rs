@@ -9,7 +9,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use ranktree::board::Definition;
 use ranktree::cluster::questions::{
-    AskSubjects, AskingShards, KnownOwner, Link, OwnerSource, QuestionService, ServiceLimits, ShardEnd,
+    AskSubjects, AskingShards, KnownOwner, KnownShard, Link, OwnerSource, QuestionService, ServiceLimits, ShardEnd,
     StreamEnds,
 };
 use ranktree::query::question::{
@@ -119,7 +119,11 @@ impl OwnerSource for Told {
 fn told(owners: &[(&str, bool)]) -> Arc<dyn OwnerSource> {
     let heard_at = Instant::now();
     let owner =
-        |(node, live): &(&str, bool)| KnownOwner { name: name(node), heard_at, shards: vec![(SHARD, *live)] };
+        |(node, is_live): &(&str, bool)| KnownOwner {
+            name: name(node),
+            heard_at,
+            shards: vec![KnownShard { id: SHARD, is_live: *is_live, applied: 0 }],
+        };
     Arc::new(Told(owners.iter().map(owner).collect()))
 }
 

@@ -26,9 +26,6 @@ const RECREATE_AFTER: Duration = Duration::from_secs(10);
 /// awaited entries may have expired.
 const ASK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What a message is marked with that deletes an entry.
-const OPERATION: &str = "KV-Operation";
-
 /// Why a bucket is no longer read.
 enum Lost {
     /// The server says that there is no such bucket.
@@ -104,7 +101,7 @@ impl Floors<'_> {
 }
 
 fn received<E: for<'a> Deserialize<'a>>(node: NodeName, message: &Message, age: Duration) -> Received<E> {
-    let is_deleted = message.headers.as_ref().is_some_and(|headers| headers.get(OPERATION).is_some());
+    let is_deleted = message.headers.as_ref().is_some_and(|headers| headers.get(entries::OPERATION).is_some());
     let sequence = message.info().map_or(0, |info| info.stream_sequence);
     let entry = (!is_deleted).then(|| entries::read(&message.payload));
     Received { node, sequence, age, entry }

@@ -336,6 +336,30 @@ impl Peers {
         })
     }
 
+    /// Another owner that was filled from another stream than this one, if no owner was filled from this one.
+    ///
+    /// # Errors
+    /// When not all floors are known; why.
+    pub fn filled_from_another(
+        &self,
+        shard: ShardId,
+        stream: &str,
+    ) -> Result<Option<(NodeName, String)>, String> {
+        let known = self.known.lock();
+        match &known.floors_read {
+            Some(Ok(())) => {}
+            Some(Err(why)) => return Err(why.clone()),
+            None => return Err("they were not read yet".to_owned()),
+        }
+        let of_shard = known.floors.iter().filter(|((of, _), _)| *of == shard);
+        let said: Vec<_> =
+            of_shard.filter_map(|((_, name), floor)| Some((name, floor.said.as_ref().ok()?))).collect();
+        if said.iter().any(|(_, floor)| floor.stream == stream) {
+            return Ok(None);
+        }
+        Ok(said.first().map(|(name, floor)| ((*name).clone(), floor.stream.clone())))
+    }
+
     /// Why this node has no entries of its own, if it cannot have any.
     pub fn own_problem(&self) -> Option<String> {
         self.known.lock().own_problem.clone()
@@ -487,6 +511,31 @@ mod tests {
         let deleted = Received { entry: None, ..floor("a", "d-a", 70, 3, Duration::ZERO) };
         peers.note_floor(ShardId(0), deleted);
         assert_eq!(peers.floors(ShardId(0), STREAM).all, 90);
+    }
+
+    #[test]
+    fn a_stream_is_another_one_if_all_owners_were_filled_from_others() {
+        let (peers, shard) = (peers(), ShardId(0));
+        assert!(peers.filled_from_another(shard, "S@2").is_err());
+        peers.begin_reading_floors();
+        assert!(peers.filled_from_another(shard, "S@2").is_err(), "there may be more");
+        peers.end_reading_floors();
+        assert_eq!(peers.filled_from_another(shard, "S@2"), Ok(None));
+        peers.note_floor(shard, floor("a", "d-a", 70, 1, HOUR * 9));
+        peers.note_floor(shard, floor("here", "d-here", 70, 2, Duration::ZERO));
+        let found = peers.filled_from_another(shard, "S@2");
+        assert_eq!(found, Ok(Some((name("a"), "S@1".to_owned()))), "however long it was silent");
+        assert_eq!(peers.filled_from_another(shard, "S@1"), Ok(None));
+        assert_eq!(peers.filled_from_another(ShardId(1), "S@2"), Ok(None));
+        // One has taken the stream up, as its operator said.
+        let mut taken_up = floor("b", "d-b", 0, 3, Duration::ZERO);
+        taken_up.entry = taken_up.entry.map(|entry| {
+            entry.map(|entry| FloorEntry { stream: "S@2".to_owned(), ..entry })
+        });
+        peers.note_floor(shard, taken_up);
+        assert_eq!(peers.filled_from_another(shard, "S@2"), Ok(None));
+        peers.lose_floors("the connection to NATS was lost");
+        assert!(peers.filled_from_another(shard, "S@2").is_err());
     }
 
     #[test]
