@@ -101,7 +101,8 @@ impl Floors<'_> {
 }
 
 fn received<E: for<'a> Deserialize<'a>>(node: NodeName, message: &Message, age: Duration) -> Received<E> {
-    let is_deleted = message.headers.as_ref().is_some_and(|headers| headers.get(entries::OPERATION).is_some());
+    let is_deleted =
+        message.headers.as_ref().is_some_and(|headers| headers.get(entries::OPERATION).is_some());
     let sequence = message.info().map_or(0, |info| info.stream_sequence);
     let entry = (!is_deleted).then(|| entries::read(&message.payload));
     Received { node, sequence, age, entry }

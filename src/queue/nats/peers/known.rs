@@ -529,9 +529,8 @@ mod tests {
         assert_eq!(peers.filled_from_another(ShardId(1), "S@2"), Ok(None));
         // One has taken the stream up, as its operator said.
         let mut taken_up = floor("b", "d-b", 0, 3, Duration::ZERO);
-        taken_up.entry = taken_up.entry.map(|entry| {
-            entry.map(|entry| FloorEntry { stream: "S@2".to_owned(), ..entry })
-        });
+        taken_up.entry =
+            taken_up.entry.map(|entry| entry.map(|entry| FloorEntry { stream: "S@2".to_owned(), ..entry }));
         peers.note_floor(shard, taken_up);
         assert_eq!(peers.filled_from_another(shard, "S@2"), Ok(None));
         peers.lose_floors("the connection to NATS was lost");

@@ -95,9 +95,10 @@ impl Fetcher {
     /// this one would be new and lack what they have applied.
     fn check_other_owners(&self, name: &str, found: &str) -> Result<(), SessionEnd> {
         let shard = self.shared.shard;
-        let other = self.shared.peers.filled_from_another(shard, found).map_err(|why| {
-            SessionEnd::Retry(format!("the floors of other nodes cannot be read: {why}"))
-        })?;
+        let other =
+            self.shared.peers.filled_from_another(shard, found).map_err(|why| {
+                SessionEnd::Retry(format!("the floors of other nodes cannot be read: {why}"))
+            })?;
         let Some((node, theirs)) = other else { return Ok(()) };
         Err(SessionEnd::Halt(format!(
             "the stream {name} is not the one that the node {node} has filled this shard from (it is {found}, \
