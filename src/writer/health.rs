@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use crate::state::{HashPoint, LogHash, LogHashes};
 use crate::storage::codec::Divergence;
 use crate::types::Sequence;
+use crate::writer::parked_places::ParkedPlaces;
 use crate::writer::queue_room::{QueueLevel, QueueRoom};
 
 /// As far as a job's own time may be ahead.
@@ -70,6 +71,8 @@ pub struct Health {
     state: RwLock<ShardState>,
     jobs_rejected: AtomicU64,
     jobs_parked: AtomicU64,
+    /// Where jobs are parked.
+    pub parked_places: ParkedPlaces,
     /// Place in the stream of the last reject that was published.
     rejects_published: RwLock<(Sequence, u32)>,
     /// Whether there are parked jobs whose boards are defined, and which are still to be unparked.
@@ -106,6 +109,7 @@ impl Default for Health {
             state: RwLock::new(ShardState::CatchingUp("starting".to_owned())),
             jobs_rejected: AtomicU64::new(0),
             jobs_parked: AtomicU64::new(0),
+            parked_places: ParkedPlaces::default(),
             rejects_published: RwLock::default(),
             has_ready_jobs: watch::channel(false).0,
             last_sequence: AtomicU64::new(0),

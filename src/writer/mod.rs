@@ -7,7 +7,8 @@
 //!   goes on from a copy of another node's data
 //! - `apply`: steps of a plan, put into the state in memory
 //! - `outcome`: what came of a job, for the client that waits
-//! - `registry`: which boards there are; `parking`, `order`, `wanted`: jobs whose board is unknown yet
+//! - `registry`: which boards there are; `parking`, `order`, `wanted`: jobs whose board is unknown yet;
+//!   `parked_places`: where they are, for readers
 
 mod source;
 
@@ -17,6 +18,7 @@ mod plan;
 mod apply;
 mod order;
 mod outcome;
+mod parked_places;
 mod parking;
 mod wanted;
 
@@ -41,6 +43,7 @@ pub use health::{CopyProgress, Diverged, Health, ShardState};
 pub use outcome::{
     BoardOutcome, CommitFailed, JobOutcome, MessageOutcome, ParkedOutcome, ShardRanking, UnparkedOutcome,
 };
+pub use parked_places::{ParkedChange, ParkedPlaces};
 pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
 pub use queue_room::{QueueFault, QueueLevel, QueueRoom, RetainedBy, RetainedMessages};

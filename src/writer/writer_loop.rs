@@ -18,6 +18,7 @@ use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
+use crate::writer::parked_places::ParkedChange;
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::{Plan, PlannedStep, Planner, ReadOn};
 use crate::writer::registry::Registry;
@@ -166,6 +167,8 @@ impl<S: JobSource> Writer<S> {
         // On a quiet stream no message would set this, and jobs that must be rejected would stay parked.
         parking.set_at_board_limit(self.shard.read(Purpose::Start).board_count() >= parking.boards_max);
         self.health.set_jobs_parked(count(parking.len()));
+        let first = |change: ParkedChange| Some((change.board, change.first?));
+        self.health.parked_places.replace(parking.take_changes().into_iter().filter_map(first).collect());
         Ok(())
     }
 
@@ -235,11 +238,14 @@ impl<S: JobSource> Writer<S> {
         });
         let (steps, committed) = self.commit(plan, hashes)?;
         let committed_at = Instant::now();
+        let mut parked = Vec::new();
         if let Some(parking) = &mut self.parking {
             parking.note_committed();
             // Before readers see the sequence: a client that waited for it must not read a count of parked
             // jobs from before it.
             self.health.set_jobs_parked(count(parking.len()));
+            parked = parking.take_changes();
+            self.health.parked_places.begin(&parked);
         }
         for step in steps {
             let dropped = step.dropped();
@@ -254,6 +260,7 @@ impl<S: JobSource> Writer<S> {
             self.applied.send_replace(sequence);
             answers.send();
         }
+        self.health.parked_places.end(&parked);
         if let Some((running, kept)) = hash {
             self.health.advance_hashes(running, &kept);
         }

@@ -206,13 +206,13 @@ impl Answering {
         }
         let wait = Duration::from_millis(asked.wait_ms.into()).min(WAIT_MAX);
         let terms = AskTerms { least: asked.least, until: Some(Instant::now() + wait) };
-        if !self.shard.has_applied(asked.least) {
+        if !self.shard.has_applied(&asked.question, asked.least) {
             // A question that waits keeps no other one out.
             let Ok(_waiting) = self.shared.waiting.try_acquire() else {
                 return Err(Refusal::new(Reason::Overloaded, "too many questions wait for the shard"));
             };
             self.shared.at_once.add_permits(1);
-            let waited = self.shard.wait_for(terms).await;
+            let waited = self.shard.wait_for(&asked.question, terms).await;
             // As many as wait at most may come back at once.
             if let Ok(permit) = self.shared.at_once.acquire().await {
                 permit.forget();
