@@ -77,6 +77,8 @@ pub struct Health {
     rejects_published: RwLock<(Sequence, u32)>,
     /// Whether there are parked jobs whose boards are defined, and which are still to be unparked.
     has_ready_jobs: watch::Sender<bool>,
+    /// The applied sequence, as readers see it.
+    applied_sequence: AtomicU64,
     /// The highest sequence known to be in the queue.
     last_sequence: AtomicU64,
     checkpoint_sequence: AtomicU64,
@@ -112,6 +114,7 @@ impl Default for Health {
             parked_places: ParkedPlaces::default(),
             rejects_published: RwLock::default(),
             has_ready_jobs: watch::channel(false).0,
+            applied_sequence: AtomicU64::new(0),
             last_sequence: AtomicU64::new(0),
             checkpoint_sequence: AtomicU64::new(0),
             checkpoint_wanted: AtomicU64::new(0),
@@ -181,6 +184,16 @@ impl Health {
     pub fn set_has_ready_jobs(&self, has_ready_jobs: bool) {
         self.has_ready_jobs
             .send_if_modified(|known| std::mem::replace(known, has_ready_jobs) != has_ready_jobs);
+    }
+
+    /// The applied sequence, as readers see it.
+    #[must_use]
+    pub fn applied_sequence(&self) -> u64 {
+        self.applied_sequence.load(Ordering::Relaxed)
+    }
+
+    pub fn set_applied_sequence(&self, sequence: Sequence) {
+        self.applied_sequence.store(sequence.0, Ordering::Relaxed);
     }
 
     #[must_use]

@@ -90,7 +90,7 @@ impl<S: JobSource> Writer<S> {
         self.checkpointer.begin_anew(recovered.changes + recovered.deltas);
         self.resume(applied)
             .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
-        self.applied.send_replace(applied.sequence);
+        self.show(applied.sequence);
         Ok(applied)
     }
 }

@@ -79,7 +79,7 @@ impl<S: JobSource> Writer<S> {
             self.started.send_replace(true);
             return;
         }
-        self.applied.send_replace(applied.sequence);
+        self.show(applied.sequence);
         self.health.set_state(self.state());
         self.started.send_replace(true);
         loop {
@@ -172,6 +172,12 @@ impl<S: JobSource> Writer<S> {
         Ok(())
     }
 
+    /// Shows readers that everything up to a sequence is applied.
+    pub(super) fn show(&self, sequence: Sequence) {
+        self.health.set_applied_sequence(sequence);
+        self.applied.send_replace(sequence);
+    }
+
     /// The source's state, unless another replica differs.
     pub(super) fn state(&self) -> ShardState {
         match self.health.divergence() {
@@ -257,7 +263,7 @@ impl<S: JobSource> Writer<S> {
             }
             // Show after commit and apply: a reader must never see what a crash could take back, and a client
             // that has an answer must be able to read what it wrote.
-            self.applied.send_replace(sequence);
+            self.show(sequence);
             answers.send();
         }
         self.health.parked_places.end(&parked);

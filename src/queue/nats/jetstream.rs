@@ -123,6 +123,8 @@ impl JetStream {
             jobs_subject: self.names.jobs_subject(shard),
             control_subject: self.names.control_subject(shard),
             stream: self.names.jobs_stream(shard),
+            shard,
+            peers: Arc::clone(&self.peers),
             pending_replies: Arc::new(PendingReplies::new(format!("{}-{shard}", self.process))),
             batcher: Arc::default(),
             health,

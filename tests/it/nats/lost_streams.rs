@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::arena::{STREAM, define, publish};
 use crate::support::client::{Client, count_of, entry_path};
-use crate::support::nats::{Nats, wait_applied, wait_state, wait_until};
+use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
 use crate::support::node::{Node, NodeSetup};
 
 fn named(nats: &Nats, name: &str, own: &str) -> NodeSetup {
@@ -68,6 +68,34 @@ fn a_node_without_data_makes_no_stream_and_takes_none_up_that_another_owner_cont
         assert!(node.terminate().success());
         node.verify();
     }
+}
+
+/// A token with a sequence that an owner has applied already would be satisfied at once.
+#[test]
+fn a_write_into_a_stream_that_was_made_again_gets_no_token() {
+    let nats = Nats::start();
+    let full = named(&nats, "full", "0").start();
+    define(&full.client(), &json!({ "policy": "incr" }));
+    let last = (0..50).map(|_| publish(&nats, "m1")).last().expect("some");
+    wait_applied(&full.client(), &[last]);
+    let reader = named(&nats, "reader", "none").start();
+    let client = reader.client();
+    wait_until("the owner is known", || {
+        shard_status(&client, 0)["owners"][0]["applied_sequence"].as_u64() > Some(50)
+    });
+    let write = |client: &Client| client.put(&entry_path("arena", "m1"), &json!({ "score": 1 }));
+    assert_eq!(write(&client).0, 202);
+    let config = nats.info(STREAM).config;
+    nats.delete(STREAM);
+    nats.create(config);
+    let (status, answer) = write(&client);
+    assert_eq!((status, &answer["code"], answer.get("token")), (503, &json!("commit_unknown"), None));
+    let detail = answer["detail"].as_str().unwrap_or_default();
+    assert!(detail.contains("the node full") && detail.contains("was created again"), "{detail}");
+    // The owner itself may have noticed by now.
+    let (status, answer) = write(&full.client());
+    assert_eq!((status, answer.get("token")), (503, None), "{answer}");
+    wait_state(&full.client(), 0, "halted");
 }
 
 #[test]

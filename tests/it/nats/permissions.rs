@@ -216,9 +216,7 @@ fn a_page_that_is_larger_than_a_message_arrives_from_the_owner() {
     };
     let members: Vec<String> =
         (0..).map(|number| format!("{number:0>100}")).filter(is_home).take(1_001).collect();
-    let job = |(score, member): (usize, &String)| {
-        json!({ "board": "arena", "member": member, "score": score, "meta": { "m": "x".repeat(1_000) } })
-    };
+    let job = |(score, member): (usize, &String)| json!({ "board": "arena", "member": member, "score": score, "meta": { "m": "x".repeat(1_000) } });
     let jobs: Vec<Value> = members.iter().enumerate().map(job).collect();
     for jobs in jobs.chunks(200) {
         let (status, answer) = client.post("/v1/jobs?wait=applied&results=changed", &json!(jobs));

@@ -39,6 +39,12 @@ impl Peers {
         }
     }
 
+    /// Of the shard's other owners that are alive: the one that has applied most, and how much.
+    pub fn applied_by_another(&self, shard: ShardId) -> Option<(NodeName, u64)> {
+        let applied = self.of_alive_owners(shard, |name, owned| Some((name.clone(), owned.applied)));
+        applied.into_iter().max_by_key(|(_, applied)| *applied)
+    }
+
     fn of_alive_owners<T>(&self, shard: ShardId, of: impl Fn(&NodeName, &ShardEntry) -> Option<T>) -> Vec<T> {
         let mut found = Vec::new();
         self.each_alive(|name, entry| {
