@@ -93,7 +93,8 @@ impl Giver {
     }
 
     async fn answer(self: &Arc<Self>, question: Message) {
-        let Some(reply) = question.reply else { return };
+        let names = &self.nats.names;
+        let Some(reply) = question.reply.filter(|reply| names.may_be_inbox(reply)) else { return };
         let this = Arc::clone(self);
         let shard = question.subject.rsplit('.').next().and_then(|token| token.parse().ok()).map(ShardId);
         let payload = question.payload;

@@ -23,7 +23,7 @@ use crate::cluster::questions::refusal::Reason;
 use crate::cluster::questions::subjects::AskSubjects;
 use crate::cluster::questions::wire::{self, AskedQuestion};
 use crate::metrics::{QUESTION_FAILURES_TOTAL, QUESTION_SECONDS, QUESTIONS_HEDGED_TOTAL};
-use crate::query::question::{Question, ShardReply};
+use crate::query::question::{Question, ShardReply, is_consistent};
 use crate::query::{AnsweringShard, AskTerms, NoReply, NotAnswered, ShardClient};
 use crate::types::ShardId;
 
@@ -269,7 +269,15 @@ impl Exchange<'_> {
         };
         match arrived {
             Ok(Arrived::Reply(bytes)) => match wire::decode_reply(&bytes) {
-                Ok(reply) => return Next::Reply(Box::new(reply)),
+                Ok(reply)
+                    if is_consistent(self.question, &reply.reply) && reply.sequence >= self.terms.least =>
+                {
+                    return Next::Reply(Box::new(reply));
+                }
+                Ok(_) => {
+                    absent(&choice);
+                    self.note("garbage", "a node's reply does not fit the question".to_owned());
+                }
                 Err(why) => {
                     absent(&choice);
                     self.note("garbage", format!("a node's reply was not understood: {why}"));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::{Client, Message, Subscriber};
 use futures_util::{FutureExt as _, StreamExt as _};
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::cluster::questions::level::{Level, PauseWatch, StreamEnds};
 use crate::cluster::questions::link::Link;
@@ -54,7 +54,7 @@ struct Shared {
     subjects: AskSubjects,
     node: NodeName,
     ends: Arc<dyn StreamEnds>,
-    at_once: Semaphore,
+    at_once: Arc<Semaphore>,
     waiting: Semaphore,
     ending: watch::Receiver<bool>,
 }
@@ -77,7 +77,7 @@ impl QuestionService {
             subjects,
             node,
             ends,
-            at_once: Semaphore::new(limits.at_once),
+            at_once: Arc::new(Semaphore::new(limits.at_once)),
             waiting: Semaphore::new(limits.waiting),
             ending: ended,
         });
@@ -162,9 +162,11 @@ impl Answering {
 
     fn take(&self, message: Message) {
         let Some(reply_to) = message.reply else { return };
+        if !self.shared.subjects.may_be_inbox(&reply_to) {
+            return;
+        }
         let this = self.clone();
-        // Given back by hand, because a question that waits for a sequence gives it back meanwhile.
-        let Ok(()) = this.shared.at_once.try_acquire().map(SemaphorePermit::forget) else {
+        let Ok(permit) = Arc::clone(&this.shared.at_once).try_acquire_owned() else {
             let refusal = Refusal::new(Reason::Overloaded, "the node has too many questions in work");
             self.count(refusal.reason.name());
             tokio::spawn(async move {
@@ -173,8 +175,9 @@ impl Answering {
             return;
         };
         tokio::spawn(async move {
-            let answered = this.answer(&message.payload).await;
-            this.shared.at_once.add_permits(1);
+            // Held until the last message is handed over: a reply that waits for the network takes memory.
+            let mut permit = Some(permit);
+            let answered = this.answer(&message.payload, &mut permit).await;
             let messages = answered.and_then(|reply| {
                 split(&reply, this.shared.client.max_payload())
                     .ok_or_else(|| Refusal::new(Reason::TooLarge, "the reply is larger than 255 messages"))
@@ -193,7 +196,13 @@ impl Answering {
         metrics::counter!(QUESTIONS_ANSWERED_TOTAL, "shard" => shard, "outcome" => outcome).increment(1);
     }
 
-    async fn answer(&self, bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
+    /// # Arguments
+    /// `permit`: is given back while the question waits for a sequence.
+    async fn answer(
+        &self,
+        bytes: &[u8],
+        permit: &mut Option<OwnedSemaphorePermit>,
+    ) -> Result<Vec<u8>, Refusal> {
         let asked = wire::decode_question(bytes).map_err(|why| {
             let reason = match why {
                 Undecodable::Format { .. } => Reason::Format,
@@ -211,12 +220,10 @@ impl Answering {
             let Ok(_waiting) = self.shared.waiting.try_acquire() else {
                 return Err(Refusal::new(Reason::Overloaded, "too many questions wait for the shard"));
             };
-            self.shared.at_once.add_permits(1);
+            *permit = None;
             let waited = self.shard.wait_for(&asked.question, terms).await;
             // As many as wait at most may come back at once.
-            if let Ok(permit) = self.shared.at_once.acquire().await {
-                permit.forget();
-            }
+            *permit = Arc::clone(&self.shared.at_once).acquire_owned().await.ok();
             waited.map_err(refusal)?;
         }
         if !asked.may_be_behind && !self.level.is_level(&self.shard) {
