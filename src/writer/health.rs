@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::state::{HashPoint, LogHash, LogHashes};
 use crate::storage::codec::Divergence;
-use crate::types::Sequence;
+use crate::types::{NodeName, Sequence};
 use crate::writer::parked_places::ParkedPlaces;
 use crate::writer::queue_room::{QueueLevel, QueueRoom};
 
@@ -89,6 +89,8 @@ pub struct Health {
     copying: RwLock<Option<Arc<CopyProgress>>>,
     /// The hashes of the log, up to what readers see.
     hashes: RwLock<LogHashes>,
+    /// Whose data the shard's are a copy of.
+    copied_from: RwLock<Option<NodeName>>,
     found: RwLock<Option<Found>>,
     replicas_differing: AtomicU64,
     accepted_through: AtomicU64,
@@ -122,6 +124,7 @@ impl Default for Health {
             damage: RwLock::default(),
             copying: RwLock::default(),
             hashes: RwLock::default(),
+            copied_from: RwLock::default(),
             found: RwLock::default(),
             replicas_differing: AtomicU64::new(0),
             accepted_through: AtomicU64::new(0),
@@ -289,6 +292,16 @@ impl Health {
     /// `halts`: whether it halts this replica. It does not if this one was mended since.
     pub fn set_found(&self, found: Option<Diverged>, halts: bool) {
         *self.found.write() = found.map(|diverged| Found { diverged: Arc::new(diverged), halts });
+    }
+
+    /// Whose data the shard's are a copy of, as far as that is known.
+    #[must_use]
+    pub fn copied_from(&self) -> Option<NodeName> {
+        self.copied_from.read().clone()
+    }
+
+    pub fn set_copied_from(&self, node: Option<NodeName>) {
+        *self.copied_from.write() = node;
     }
 
     /// How many other replicas have another hash of the same log.

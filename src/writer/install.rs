@@ -72,6 +72,8 @@ impl<S: JobSource> Writer<S> {
         }
         mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
         store.adopt_format()?;
+        // Another replica's hash says nothing more of what it and its copy have in common.
+        store.note_copied_from(&copy.from)?;
         let applied = recovered.shard.applied;
         for (name, life) in recovered.shard.dropped().iter() {
             self.registry.forget(name, life);

@@ -134,6 +134,7 @@ impl<S: JobSource> Writer<S> {
         self.time = meta.as_ref().map_or(self.time, Meta::time);
         self.hashes = store.log_hashes(applied.sequence).map_err(|error| error.to_string())?;
         self.health.set_hashes(self.hashes.clone());
+        self.health.set_copied_from(store.copied_from().map_err(|error| error.to_string())?);
         if let Some(mut parking) = self.parking.take() {
             let loaded = self.load_parking(&mut parking, &store);
             self.parking = Some(parking);

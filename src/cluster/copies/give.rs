@@ -117,6 +117,10 @@ impl Giver {
                     Err(why) => refused(why),
                 }
             }
+            // What was copied so far may be the wrong one of two replicas.
+            Ok(Question::Read { .. }) if shard.health.divergence().is_some() => {
+                refused("another replica of the shard was found to differ from this node's")
+            }
             Ok(Question::Read { copy, file, offset, length }) => {
                 self.read(shard.id, &copy, file, offset, length)
             }

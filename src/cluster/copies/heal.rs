@@ -186,7 +186,7 @@ impl Healer {
         // The next one may be fetched, whatever this shard's writer is at.
         drop(turn);
         let installed = match fetched {
-            Some(Ok(copy)) => Some(self.install(shard, copy).await),
+            Some(Ok(copy)) => Some(self.install(shard, giver, copy).await),
             Some(Err(error)) => Some(Err(error)),
             None => None,
         };
@@ -221,7 +221,7 @@ impl Healer {
     }
 
     /// Hands a staged copy to the writer, and waits until the shard goes on from it.
-    async fn install(&self, shard: &NatsShard, copy: StagedCopy) -> Result<(), NotFetched> {
+    async fn install(&self, shard: &NatsShard, from: &NodeName, copy: StagedCopy) -> Result<(), NotFetched> {
         let (done, is_done) = oneshot::channel();
         let (staged, stream, id) = (Arc::clone(&self.staged), Arc::clone(&shard.stream), shard.id);
         let put_in_place = move || {
@@ -230,6 +230,7 @@ impl Healer {
             Ok(())
         };
         shard.stream.copies.install(CopyToInstall {
+            from: from.clone(),
             applied: Sequence(copy.applied),
             put_in_place: Box::new(put_in_place),
             done,

@@ -123,6 +123,7 @@ mod tests {
             stream: "S@1".to_owned(),
             at: Vec::new(),
             diverged,
+            copied_from: None,
         };
         note(&peers, "a", "live", Duration::from_secs(11), Some(hashes(diverged("m"))));
         note(&peers, "b", "live", Duration::ZERO, Some(hashes(diverged("z"))));
