@@ -49,6 +49,8 @@ pub enum NotAnswered {
     Invalid(#[from] InvalidQuestion),
     #[error("the shard has applied {applied}, and the question asks for {least}")]
     NotYetApplied { applied: Sequence, least: Sequence },
+    #[error("the shard's data are lost on this node, and it has no copy yet")]
+    Lost,
     #[error("the node is shutting down")]
     Ending,
 }
@@ -71,6 +73,9 @@ impl AnsweringShard {
     /// When the question asks for too much, or the shard has not applied that in time.
     pub async fn answer(&self, question: &Question<'_>, terms: AskTerms) -> Result<ShardReply, NotAnswered> {
         question::check(question)?;
+        if self.health.is_lost() {
+            return Err(NotAnswered::Lost);
+        }
         self.wait_for(question, terms).await?;
         let mut reply = self.answer_from_memory(question)?;
         for attempt in 0..ATTEMPTS {

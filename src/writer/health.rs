@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 use tokio::sync::watch;
@@ -69,6 +69,8 @@ struct Found {
 /// Written by a shard's writer, read by everyone.
 pub struct Health {
     state: RwLock<ShardState>,
+    /// The shard's data are lost: what is in memory is empty, until there is a copy.
+    is_lost: AtomicBool,
     jobs_rejected: AtomicU64,
     jobs_parked: AtomicU64,
     /// Where jobs are parked.
@@ -111,6 +113,7 @@ impl Default for Health {
     fn default() -> Self {
         Self {
             state: RwLock::new(ShardState::CatchingUp("starting".to_owned())),
+            is_lost: AtomicBool::new(false),
             jobs_rejected: AtomicU64::new(0),
             jobs_parked: AtomicU64::new(0),
             parked_places: ParkedPlaces::default(),
@@ -146,6 +149,16 @@ impl Health {
 
     pub fn set_state(&self, state: ShardState) {
         *self.state.write() = state;
+    }
+
+    /// Whether the shard's data are lost: what is in memory is empty, and nothing is answered from it.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+
+    pub fn set_lost(&self, is_lost: bool) {
+        self.is_lost.store(is_lost, Ordering::Release);
     }
 
     /// Jobs rejected since the shard was created.

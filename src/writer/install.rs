@@ -93,6 +93,7 @@ impl<S: JobSource> Writer<S> {
         self.resume(applied)
             .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
         self.show(applied.sequence);
+        self.health.set_lost(false);
         Ok(applied)
     }
 }

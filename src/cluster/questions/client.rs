@@ -132,7 +132,8 @@ impl ShardClient for AskingShards {
             let Some(asked) = self.shards.get(shard.index()) else {
                 return Err(NoReply::unavailable(shard, "there is no such shard"));
             };
-            let Some((own, level)) = &asked.own else {
+            let own = asked.own.as_ref().filter(|(own, _)| !own.health.is_lost());
+            let Some((own, level)) = own else {
                 return self.ask_others(shard, asked, question, terms).await;
             };
             if !level.is_level(own)
@@ -144,7 +145,9 @@ impl ShardClient for AskingShards {
             let reply = own.answer(question, terms).await;
             let mut reply = reply.map_err(|why| match why {
                 NotAnswered::NotYetApplied { .. } => NoReply::NotYetApplied(shard),
-                NotAnswered::Invalid(_) | NotAnswered::Ending => NoReply::unavailable(shard, why.to_string()),
+                NotAnswered::Invalid(_) | NotAnswered::Lost | NotAnswered::Ending => {
+                    NoReply::unavailable(shard, why.to_string())
+                }
             })?;
             reply.is_live &= level.is_level(own);
             Ok(reply)

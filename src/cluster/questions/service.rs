@@ -213,6 +213,9 @@ impl Answering {
         if *self.shared.ending.borrow() {
             return Err(Refusal::new(Reason::Ending, "the node is shutting down"));
         }
+        if self.shard.health.is_lost() {
+            return Err(refusal(NotAnswered::Lost));
+        }
         let wait = Duration::from_millis(asked.wait_ms.into()).min(WAIT_MAX);
         let terms = AskTerms { least: asked.least, until: Some(Instant::now() + wait) };
         if !self.shard.has_applied(&asked.question, asked.least) {
@@ -241,7 +244,8 @@ fn refusal(why: NotAnswered) -> Refusal {
     let reason = match why {
         NotAnswered::Invalid(_) => Reason::Invalid,
         NotAnswered::NotYetApplied { .. } => Reason::NotYetApplied,
-        NotAnswered::Ending => Reason::Ending,
+        // The same for whoever asks: another owner is asked, and this one is passed over.
+        NotAnswered::Lost | NotAnswered::Ending => Reason::Ending,
     };
     Refusal::new(reason, why)
 }
