@@ -95,7 +95,7 @@ impl JetStream {
         let (managing, publishing) = (open("manage").await?, open("publish").await?);
         let (prepared, _) = watch::channel(Prepared::Waiting("connecting to NATS".to_owned()));
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
-        let peers = Arc::new(Peers::new(this, settings.forget_after));
+        let peers = Arc::new(Peers::new(this, process.clone(), settings.forget_after));
         let rejects_fault = RejectsFault::default();
         Ok(Self { settings, names, facts, managing, publishing, prepared, process, rejects_fault, peers })
     }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::names::Bucket;
-use crate::queue::nats::peers::entries;
+use crate::queue::nats::peers::entries::{self, UnreadableEntry};
 use crate::queue::nats::peers::known::Received;
 use crate::queue::nats::streams::buckets_config::{floors_config, nodes_config};
 use crate::types::{NodeName, ShardId};
@@ -90,7 +90,12 @@ impl Reader for Floors<'_> {
 impl Floors<'_> {
     fn note(&self, node: NodeName, shard: ShardId, message: &Message, age: Duration) {
         let received = received(node, message, age);
-        if let Some(Err(error)) = &received.entry {
+        if received.entry == Some(Err(UnreadableEntry::Foreign)) {
+            tracing::warn!(
+                %shard, node = %received.node,
+                "the bucket of floors has a body under a node's name that no node has written; it is passed over"
+            );
+        } else if let Some(Err(error)) = &received.entry {
             tracing::warn!(
                 %shard, node = %received.node, %error,
                 "the floor of a node cannot be read, so the stream is not purged unless it fills up"

@@ -72,7 +72,7 @@ mod tests {
 
     fn peers() -> Peers {
         let this = ThisNode { name: name("m"), address: String::new(), directory: "d-m".to_owned() };
-        Peers::new(this, Duration::from_secs(3_600))
+        Peers::new(this, String::new(), Duration::from_secs(3_600))
     }
 
     fn note(peers: &Peers, node: &str, state: &str, silent: Duration, hashes: Option<HashesEntry>) {
