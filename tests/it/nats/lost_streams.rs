@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::arena::{STREAM, define, publish};
+use crate::support::arena::{STREAM, SUBJECT, define, publish};
 use crate::support::client::{Client, count_of, entry_path};
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_state, wait_until};
 use crate::support::node::{Node, NodeSetup};
@@ -103,14 +103,22 @@ fn a_node_without_data_begins_anew_if_its_operator_says_so() {
     let nats = Nats::start();
     let mut gone = named(&nats, "gone", "0").start();
     define(&gone.client(), &json!({}));
-    let last = publish(&nats, "m1");
+    for number in 0..20 {
+        publish(&nats, &format!("m{number}"));
+    }
+    let last = nats.publish(SUBJECT, "no job");
     wait_applied(&gone.client(), &[last]);
+    let rejects = || nats.info("RANKTREE_REJECTS").state.messages;
+    wait_until("the reject is published", || rejects() == 1);
     let floors = || nats.try_info("KV_RANKTREE_FLOORS").map_or(0, |info| info.state.messages);
     wait_until("its floor is stored", || floors() > 0);
     gone.kill9();
     nats.delete(STREAM);
     let mut anew = named(&nats, "anew", "0").flags(&["--accept-gap", "0"]).start();
     wait_state(&anew.client(), 0, "live");
+    let bad = nats.publish(SUBJECT, "no job");
+    assert!(bad < last, "its sequence stood for another job");
+    wait_until("the reject is published although its sequence is lower", || rejects() == 2);
     let last = publish(&nats, "m2");
     wait_applied(&anew.client(), &[last]);
     wait_until("its floor is stored", || floors() > 1);
@@ -119,4 +127,6 @@ fn a_node_without_data_begins_anew_if_its_operator_says_so() {
     // The stream is its own from now on, also for others that are new.
     let next = named(&nats, "next", "0").start();
     wait_state(&next.client(), 0, "live");
+    wait_applied(&next.client(), &[last]);
+    assert_eq!(rejects(), 2, "each once");
 }
