@@ -157,15 +157,19 @@ impl Peers {
         }
         if let Ok(entry) = &entry
             && entry.directory == self.this.directory
-            && !known.is_twin(&node, self)
         {
-            if entry.run == self.run || !known.is_renewed(&node, &entry.run, sequence) {
+            let (is_this, is_twin) = (entry.run == self.run, known.is_twin(&node, self));
+            let is_new_twin = !is_this && !is_twin && known.is_renewed(&node, &entry.run, sequence);
+            if !is_twin && !is_new_twin {
                 known.nodes.remove(&node);
+            }
+            if is_new_twin {
+                log_twin(&node, entry);
+                // Some of its floors may have been taken for this node's.
+                known.own_floors.earlier.clear();
+            } else if is_this || !is_twin {
                 return;
             }
-            log_twin(&node, entry);
-            // Some of its floors may have been taken for this node's.
-            known.own_floors.earlier.clear();
         }
         let heard = Heard { age, at: now };
         let of_node = known.hear(&node, heard, now);
