@@ -25,8 +25,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 use ranktree::board::Definition;
 use ranktree::cluster::questions::{
-    AskSubjects, AskingShards, KnownOwner, Link, OwnerSource, Owners, QuestionService, ServiceLimits,
-    ShardEnd, StreamEnds, Trimming,
+    AskSubjects, AskingShards, KnownOwner, KnownShard, Link, OwnerSource, Owners, QuestionService,
+    ServiceLimits, ShardEnd, StreamEnds, Trimming,
 };
 use ranktree::query::{
     AnsweringShard, Around, AroundMember, BoardRead, End, MemberOf, Node, OfBoard, RanksOf, ReadOptions,
@@ -127,7 +127,8 @@ impl Cluster {
         for half in 0..2_u16 {
             let name = NodeName::new(&format!("owner-{half}")).expect("a good name");
             let own: Vec<_> = shards.iter().filter(|shard| shard.id.0 % 2 == half).collect();
-            let shards = own.iter().map(|shard| (shard.id, true)).collect();
+            let known_shard = |shard: &ShardHandle| KnownShard { id: shard.id, is_live: true, applied: 0 };
+            let shards = own.iter().map(|shard| known_shard(shard)).collect();
             known.push(KnownOwner { name: name.clone(), heard_at: Instant::now(), shards });
             let (link, connected) = link().await;
             let answering = own.into_iter().map(AnsweringShard::of).collect();

@@ -50,6 +50,8 @@ pub enum NotAnswered {
     Invalid(#[from] InvalidQuestion),
     #[error("the shard has applied {applied}, and the question asks for {least}")]
     NotYetApplied { applied: Sequence, least: Sequence },
+    #[error("the shard's data are lost on this node, and it has no copy yet")]
+    Lost,
     #[error("the node is shutting down")]
     Ending,
     /// What it asks for is on the disk, and cannot be read there now.
@@ -75,7 +77,10 @@ impl AnsweringShard {
     /// When the question asks for too much, or the shard has not applied that in time.
     pub async fn answer(&self, question: &Question<'_>, terms: AskTerms) -> Result<ShardReply, NotAnswered> {
         question::check(question)?;
-        self.wait_for(terms).await?;
+        if self.health.is_lost() {
+            return Err(NotAnswered::Lost);
+        }
+        self.wait_for(Some(question), terms).await?;
         if let Question::Rejects(wanted) = question {
             let _turn = disk_turn().await?;
             // Before the rejects, so that none of those up to this sequence can be missing.
@@ -112,28 +117,45 @@ impl AnsweringShard {
         Ok(ShardReply { sequence: state.applied.sequence, is_live, reply })
     }
 
-    /// Whether the shard has applied this sequence.
+    /// Whether the shard has applied this sequence, and no job from it or before is parked for a board of the
+    /// question.
     #[must_use]
-    pub fn has_applied(&self, sequence: Sequence) -> bool {
-        *self.applied.borrow() >= sequence
+    pub fn has_applied(&self, question: Option<&Question<'_>>, sequence: Sequence) -> bool {
+        let is_parked = |board| self.health.parked_places.holds(board, sequence);
+        // Most questions ask for nothing.
+        sequence.0 == 0
+            || (*self.applied.borrow() >= sequence
+                && !question.is_some_and(|question| question.boards().any(is_parked)))
     }
 
-    /// Waits until the shard has applied what is asked for at least.
+    /// Waits until the shard has applied what is asked for at least, and unparked what of it was parked for a
+    /// board of the question.
     ///
     /// # Errors
     /// When that takes too long.
-    pub async fn wait_for(&self, terms: AskTerms) -> Result<(), NotAnswered> {
-        if self.has_applied(terms.least) {
+    pub async fn wait_for(
+        &self,
+        question: Option<&Question<'_>>,
+        terms: AskTerms,
+    ) -> Result<(), NotAnswered> {
+        if self.has_applied(question, terms.least) {
             return Ok(());
         }
         let until = terms.until.unwrap_or_else(|| Instant::now() + WAIT_DEFAULT);
+        let late = || NotAnswered::NotYetApplied { applied: *self.applied.borrow(), least: terms.least };
         let mut applied = self.applied.clone();
         let waiting = applied.wait_for(|now| *now >= terms.least);
         match tokio::time::timeout_at(until.into(), waiting).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(_)) => Err(NotAnswered::Ending),
-            Err(_) => Err(NotAnswered::NotYetApplied { applied: *self.applied.borrow(), least: terms.least }),
+            Ok(Ok(_)) => {}
+            Ok(Err(_)) => return Err(NotAnswered::Ending),
+            Err(_) => return Err(late()),
         }
+        for board in question.iter().flat_map(|question| question.boards()) {
+            if !self.health.parked_places.wait_until_free(board, terms.least, until).await {
+                return Err(late());
+            }
+        }
+        Ok(())
     }
 
     /// Fills in the metadata that belongs to the reply's sequence. If the disk is ahead of it: by how much at

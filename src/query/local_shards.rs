@@ -42,9 +42,10 @@ impl ShardClient for LocalShards {
             };
             own.answer(question, terms).await.map_err(|why| match why {
                 NotAnswered::NotYetApplied { .. } => NoReply::NotYetApplied(shard),
-                NotAnswered::Invalid(_) | NotAnswered::Ending | NotAnswered::Unreadable(_) => {
-                    NoReply::unavailable(shard, why.to_string())
-                }
+                NotAnswered::Invalid(_)
+                | NotAnswered::Lost
+                | NotAnswered::Ending
+                | NotAnswered::Unreadable(_) => NoReply::unavailable(shard, why.to_string()),
             })
         })
     }

@@ -82,9 +82,7 @@ pub async fn run(
     };
     let answering = questions.as_ref().map(|questions| Arc::clone(&questions.service));
     let other_owners = match &questions {
-        Some(questions) if !layout.own.is_first(layout.shards) => {
-            Some(questions.ask_all(layout.shards).await?)
-        }
+        Some(questions) if !has_all(&layout, &shards) => Some(questions.ask_all(layout.shards).await?),
         _ => None,
     };
     let node = Arc::new(node_of(&layout, shards, other_owners.clone()));
@@ -258,9 +256,15 @@ async fn join_writers(threads: Vec<JoinHandle<()>>) -> std::io::Result<()> {
     }
 }
 
+/// Whether the node has the data of all shards. For a shard whose data are lost, other owners are asked, until
+/// it has a copy; the node goes on asking its shards one by one until the next start.
+fn has_all(layout: &DataLayout, shards: &[ShardHandle]) -> bool {
+    layout.own.is_first(layout.shards) && !shards.iter().any(|shard| shard.health.is_lost())
+}
+
 /// The node of these shards, which are those that it owns.
 fn node_of(layout: &DataLayout, shards: Vec<ShardHandle>, other_owners: Option<Arc<AskingShards>>) -> Node {
-    if layout.own.is_first(layout.shards) {
+    if has_all(layout, &shards) {
         return Node::in_memory(shards);
     }
     let all: Arc<dyn ShardClient> = match other_owners {

@@ -82,19 +82,28 @@ impl StagedCopies {
     /// An empty folder for the files of a copy.
     ///
     /// # Errors
-    /// When the disk refuses.
+    /// When the disk refuses, or an earlier copy is half in place.
     pub fn begin(&self, shard: ShardId) -> Result<PathBuf, StorageError> {
+        let plan = self.plan(shard);
+        if exists(&plan)? {
+            let words = "an earlier copy is to take the shard's place first; a start completes that";
+            return Err(io(&plan, std::io::Error::other(words)));
+        }
         self.discard(shard)?;
         let path = self.staged(shard);
         make_private_directory(&path)?;
         Ok(path)
     }
 
-    /// Removes a copy that is not wanted any more.
+    /// Removes a copy that is not wanted any more. Does nothing while there is a plan: the shard may be in
+    /// neither place but these.
     ///
     /// # Errors
     /// When the disk refuses.
     pub fn discard(&self, shard: ShardId) -> Result<(), StorageError> {
+        if exists(&self.plan(shard))? {
+            return Ok(());
+        }
         remove(&self.staged(shard))?;
         remove(&self.before(shard))
     }
@@ -244,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_crash_between_any_two_steps_leaves_the_old_shard_or_the_new_one() {
-        for has_old in [true, false] {
+        for (has_old, discards) in [(true, false), (false, false), (true, true), (false, true)] {
             for steps in 0.. {
                 let folder = tempfile::tempdir().expect("a temporary folder");
                 let data_dir = folder.path();
@@ -261,6 +270,11 @@ mod tests {
                 });
                 let has_plan = copies.plan(SHARD).exists();
                 let now = which(data_dir);
+                if discards {
+                    // As whoever fetched it does after a failure.
+                    copies.discard(SHARD).expect("the disk lets it");
+                    assert_eq!(copies.begin(SHARD).is_err(), has_plan, "after {steps} steps");
+                }
                 drop(copies);
                 let copies = StagedCopies::open(data_dir).expect("it is completed or removed");
                 assert!(is_clean(&copies), "after {steps} steps");

@@ -15,6 +15,7 @@
 //!   08                              the running hash of the log
 //!   09 sequence:u64                 a hash of the log that is kept
 //!   0a                              that another replica's hash differs
+//!   0f                              whose data these are a copy of
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
 //!   11 tree:u32 page:u32            member page: handle → words
@@ -39,6 +40,7 @@ pub const REJECTS_PUBLISHED: u8 = 0x07;
 pub const LOG_HASH: u8 = 0x08;
 pub const HASH_POINT: u8 = 0x09;
 pub const DIVERGENCE: u8 = 0x0a;
+pub const COPIED_FROM: u8 = 0x0f;
 pub const DICTIONARY_PAGE: u8 = 0x10;
 pub const MEMBER_PAGE: u8 = 0x11;
 pub const EXTRA: u8 = 0x12;
@@ -150,6 +152,11 @@ pub fn divergence() -> [u8; 1] {
     [DIVERGENCE]
 }
 
+#[must_use]
+pub fn copied_from() -> [u8; 1] {
+    [COPIED_FROM]
+}
+
 /// The prefix of all keys of a line of parked jobs.
 #[must_use]
 pub fn of_line(line: u32) -> [u8; 5] {
@@ -217,6 +224,7 @@ mod tests {
         assert_eq!(log_hash(), [0x08]);
         assert_eq!(hash_point(Sequence(3)), [0x09, 0, 0, 0, 0, 0, 0, 0, 3]);
         assert_eq!(divergence(), [0x0a]);
+        assert_eq!(copied_from(), [0x0f]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);
         assert_eq!(extra(TreeId(9), Handle(10)), [0x12, 0, 0, 0, 9, 0, 0, 0, 10]);

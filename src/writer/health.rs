@@ -9,7 +9,8 @@ use tokio::sync::watch;
 
 use crate::state::{HashPoint, LogHash, LogHashes};
 use crate::storage::codec::Divergence;
-use crate::types::Sequence;
+use crate::types::{NodeName, Sequence};
+use crate::writer::parked_places::ParkedPlaces;
 use crate::writer::queue_room::{QueueLevel, QueueRoom};
 
 /// As far as a job's own time may be ahead.
@@ -68,14 +69,20 @@ struct Found {
 /// Written by a shard's writer, read by everyone.
 pub struct Health {
     state: RwLock<ShardState>,
+    /// The shard's data are lost: what is in memory is empty, until there is a copy.
+    is_lost: AtomicBool,
     jobs_rejected: AtomicU64,
     jobs_parked: AtomicU64,
     /// Whether some of them have waited long.
     jobs_wait_long: AtomicBool,
+    /// Where jobs are parked.
+    pub parked_places: ParkedPlaces,
     /// Place in the stream of the last reject that was published.
     rejects_published: RwLock<(Sequence, u32)>,
     /// Whether there are parked jobs whose boards are defined, and which are still to be unparked.
     has_ready_jobs: watch::Sender<bool>,
+    /// The applied sequence, as readers see it.
+    applied_sequence: AtomicU64,
     /// The highest sequence known to be in the queue.
     last_sequence: AtomicU64,
     checkpoint_sequence: AtomicU64,
@@ -86,6 +93,8 @@ pub struct Health {
     copying: RwLock<Option<Arc<CopyProgress>>>,
     /// The hashes of the log, up to what readers see.
     hashes: RwLock<LogHashes>,
+    /// Whose data the shard's are a copy of.
+    copied_from: RwLock<Option<NodeName>>,
     found: RwLock<Option<Found>>,
     replicas_differing: AtomicU64,
     accepted_through: AtomicU64,
@@ -106,11 +115,14 @@ impl Default for Health {
     fn default() -> Self {
         Self {
             state: RwLock::new(ShardState::CatchingUp("starting".to_owned())),
+            is_lost: AtomicBool::new(false),
             jobs_rejected: AtomicU64::new(0),
             jobs_parked: AtomicU64::new(0),
             jobs_wait_long: AtomicBool::new(false),
+            parked_places: ParkedPlaces::default(),
             rejects_published: RwLock::default(),
             has_ready_jobs: watch::channel(false).0,
+            applied_sequence: AtomicU64::new(0),
             last_sequence: AtomicU64::new(0),
             checkpoint_sequence: AtomicU64::new(0),
             checkpoint_wanted: AtomicU64::new(0),
@@ -118,6 +130,7 @@ impl Default for Health {
             damage: RwLock::default(),
             copying: RwLock::default(),
             hashes: RwLock::default(),
+            copied_from: RwLock::default(),
             found: RwLock::default(),
             replicas_differing: AtomicU64::new(0),
             accepted_through: AtomicU64::new(0),
@@ -139,6 +152,16 @@ impl Health {
 
     pub fn set_state(&self, state: ShardState) {
         *self.state.write() = state;
+    }
+
+    /// Whether the shard's data are lost: what is in memory is empty, and nothing is answered from it.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+
+    pub fn set_lost(&self, is_lost: bool) {
+        self.is_lost.store(is_lost, Ordering::Release);
     }
 
     /// Jobs rejected since the shard was created.
@@ -190,6 +213,16 @@ impl Health {
     pub fn set_has_ready_jobs(&self, has_ready_jobs: bool) {
         self.has_ready_jobs
             .send_if_modified(|known| std::mem::replace(known, has_ready_jobs) != has_ready_jobs);
+    }
+
+    /// The applied sequence, as readers see it.
+    #[must_use]
+    pub fn applied_sequence(&self) -> u64 {
+        self.applied_sequence.load(Ordering::Relaxed)
+    }
+
+    pub fn set_applied_sequence(&self, sequence: Sequence) {
+        self.applied_sequence.store(sequence.0, Ordering::Relaxed);
     }
 
     #[must_use]
@@ -285,6 +318,16 @@ impl Health {
     /// `halts`: whether it halts this replica. It does not if this one was mended since.
     pub fn set_found(&self, found: Option<Diverged>, halts: bool) {
         *self.found.write() = found.map(|diverged| Found { diverged: Arc::new(diverged), halts });
+    }
+
+    /// Whose data the shard's are a copy of, as far as that is known.
+    #[must_use]
+    pub fn copied_from(&self) -> Option<NodeName> {
+        self.copied_from.read().clone()
+    }
+
+    pub fn set_copied_from(&self, node: Option<NodeName>) {
+        *self.copied_from.write() = node;
     }
 
     /// How many other replicas have another hash of the same log.

@@ -72,6 +72,8 @@ impl<S: JobSource> Writer<S> {
         }
         mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
         store.adopt_format()?;
+        // Another replica's hash says nothing more of what it and its copy have in common.
+        store.note_copied_from(&copy.from)?;
         let applied = recovered.shard.applied;
         for (name, life) in recovered.shard.dropped().iter() {
             self.registry.forget(name, life);
@@ -90,7 +92,8 @@ impl<S: JobSource> Writer<S> {
         self.checkpointer.begin_anew(recovered.changes + recovered.deltas);
         self.resume(applied)
             .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
-        self.applied.send_replace(applied.sequence);
+        self.show(applied.sequence);
+        self.health.set_lost(false);
         Ok(applied)
     }
 }

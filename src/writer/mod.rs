@@ -8,7 +8,7 @@
 //! - `apply`: steps of a plan, put into the state in memory
 //! - `outcome`: what came of a job, for the client that waits
 //! - `registry`: which boards there are; `parking`, `order`, `wanted`, `long_wait`: jobs whose board is
-//!   unknown yet
+//!   unknown yet; `parked_places`: where they are, for readers
 
 mod source;
 
@@ -19,6 +19,7 @@ mod apply;
 mod long_wait;
 mod order;
 mod outcome;
+mod parked_places;
 mod parking;
 mod wanted;
 
@@ -43,6 +44,7 @@ pub use health::{CopyProgress, Diverged, Health, ShardState};
 pub use outcome::{
     BoardOutcome, CommitFailed, JobOutcome, MessageOutcome, ParkedOutcome, ShardRanking, UnparkedOutcome,
 };
+pub use parked_places::{ParkedChange, ParkedPlaces};
 pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
 pub use queue_room::{QueueFault, QueueLevel, QueueRoom, RetainedBy, RetainedMessages};

@@ -13,7 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use crate::job::JobPlace;
-use crate::types::BoardName;
+use crate::types::{BoardName, Sequence};
+use crate::writer::parked_places::ParkedChange;
 
 /// The place of a line's first job, and the line.
 type Head = (JobPlace, u32);
@@ -31,6 +32,8 @@ pub struct LineOrder {
     /// The shard is at its board limit. No missing board will be defined, so blocked lines are ready too:
     /// their jobs are rejected.
     at_board_limit: bool,
+    /// Boards whose lines have changed since readers were told, and the lowest sequence that was first.
+    changed: BTreeMap<BoardName, Sequence>,
 }
 
 /// The lines of a board: at least one.
@@ -46,6 +49,7 @@ impl LineOrder {
         let lines = lines.or_insert_with(|| Lines { heads: BTreeSet::new(), is_known });
         let first = lines.heads.first().copied();
         lines.heads.insert(head);
+        note_changed(&mut self.changed, board.as_ref(), head);
         if first.is_none_or(|first| head < first) {
             let heads = if lines.is_known { &mut self.ready } else { &mut self.blocked };
             if let Some(first) = first {
@@ -67,6 +71,7 @@ impl LineOrder {
         let (head, board) = heads.pop_first()?;
         let lines = self.lines_by_board.get_mut(&board)?;
         lines.heads.remove(&head);
+        note_changed(&mut self.changed, board.as_ref(), head);
         match lines.heads.first() {
             Some(next) => drop(heads.insert(*next, board)),
             None => drop(self.lines_by_board.remove(&board)),
@@ -97,6 +102,17 @@ impl LineOrder {
         self.at_board_limit = at_board_limit;
     }
 
+    /// What has changed for readers since the last call.
+    pub fn take_changes(&mut self) -> Vec<ParkedChange> {
+        let changed = std::mem::take(&mut self.changed);
+        let changes = changed.into_iter().map(|(board, lowest)| {
+            let lines = self.lines_by_board.get(&Some(board.clone()));
+            let first = lines.and_then(|lines| lines.heads.first()).map(|((sequence, _), _)| *sequence);
+            ParkedChange { board, lowest, first }
+        });
+        changes.collect()
+    }
+
     /// Whether any line is ready.
     #[must_use]
     pub fn has_next(&self) -> bool {
@@ -122,10 +138,16 @@ impl LineOrder {
     }
 }
 
+fn note_changed(changed: &mut BTreeMap<BoardName, Sequence>, board: Option<&BoardName>, head: Head) {
+    let Some(board) = board else { return };
+    let ((sequence, _), _) = head;
+    let lowest = changed.entry(board.clone()).or_insert(sequence);
+    *lowest = sequence.min(*lowest);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::Sequence;
 
     fn name(text: &str) -> BoardName {
         BoardName::new(text).expect("a good name")
@@ -175,6 +197,26 @@ mod tests {
         order.set_at_board_limit(false);
         assert!(!order.has_next());
         assert_eq!(order.take_next(), None);
+    }
+
+    #[test]
+    fn what_changed_says_where_the_first_job_of_a_board_was_and_is() {
+        let mut order = LineOrder::default();
+        for (line, board) in [(5, "a"), (3, "b"), (4, "a")] {
+            order.file(head(line), Some(name(board)), true);
+        }
+        let change = |board: &str, lowest, first: Option<u64>| ParkedChange {
+            board: name(board),
+            lowest: Sequence(lowest),
+            first: first.map(Sequence),
+        };
+        assert_eq!(order.take_changes(), [change("a", 4, Some(4)), change("b", 3, Some(3))]);
+        assert_eq!(order.take_changes(), []);
+        order.note_board(&name("a"), false);
+        assert_eq!(order.take_changes(), [], "the same jobs are parked at the same places");
+        order.note_board(&name("a"), true);
+        assert_eq!((order.take_next(), order.take_next()), (Some(head(3)), Some(head(4))));
+        assert_eq!(order.take_changes(), [change("a", 4, Some(5)), change("b", 3, None)]);
     }
 
     #[test]

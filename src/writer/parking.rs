@@ -25,6 +25,7 @@ use crate::types::{BoardName, MemberId, Timestamp, fnv1a_32};
 use crate::writer::long_wait::LongWait;
 use crate::writer::order::LineOrder;
 use crate::writer::outcome::UnparkedOutcome;
+use crate::writer::parked_places::ParkedChange;
 use crate::writer::registry::MAX_BOARDS;
 use crate::writer::wanted::{WantedBoards, WantedReporter};
 
@@ -156,6 +157,11 @@ impl Parking {
             self.jobs += jobs;
             self.file(line, first, &parked, &is_known);
         }
+    }
+
+    /// What has changed since the last call of where jobs are parked, for readers.
+    pub fn take_changes(&mut self) -> Vec<ParkedChange> {
+        self.order.take_changes()
     }
 
     /// Takes the clients that wait for outcomes of parked jobs.

@@ -169,7 +169,7 @@ impl<S: JobSource> Writer<S> {
         waiting.fail_messages(FOUND_APPLIED);
         self.resume(applied)
             .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
-        self.applied.send_replace(applied.sequence);
+        self.show(applied.sequence);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use crate::board::Definition;
 use crate::job::{Job, Reject};
 use crate::state::{Applied, Incarnation, RecordNumber, TrimPoint};
 use crate::storage::StorageError;
-use crate::types::{BoardName, MemberId, Sequence, Timestamp};
+use crate::types::{BoardName, MemberId, NodeName, Sequence, Timestamp};
 use crate::writer::health::ShardState;
 use crate::writer::outcome::{CommitFailed, MessageOutcome};
 
@@ -139,6 +139,8 @@ pub struct OriginChanged {
 
 /// A checked copy of the shard, which waits to be put in the place of what the writer has.
 pub struct CopyToInstall {
+    /// The node that gave it.
+    pub from: NodeName,
     /// The applied sequence that it holds.
     pub applied: Sequence,
     /// Puts its files in place. It is called while the store is closed, and again after a failure.

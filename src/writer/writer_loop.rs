@@ -18,6 +18,7 @@ use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
+use crate::writer::parked_places::ParkedChange;
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::{Plan, PlannedStep, Planner, ReadOn};
 use crate::writer::registry::Registry;
@@ -78,7 +79,7 @@ impl<S: JobSource> Writer<S> {
             self.started.send_replace(true);
             return;
         }
-        self.applied.send_replace(applied.sequence);
+        self.show(applied.sequence);
         self.health.set_state(self.state());
         self.started.send_replace(true);
         loop {
@@ -133,6 +134,7 @@ impl<S: JobSource> Writer<S> {
         self.time = meta.as_ref().map_or(self.time, Meta::time);
         self.hashes = store.log_hashes(applied.sequence).map_err(|error| error.to_string())?;
         self.health.set_hashes(self.hashes.clone());
+        self.health.set_copied_from(store.copied_from().map_err(|error| error.to_string())?);
         if let Some(mut parking) = self.parking.take() {
             let loaded = self.load_parking(&mut parking, &store);
             self.parking = Some(parking);
@@ -166,7 +168,15 @@ impl<S: JobSource> Writer<S> {
         // On a quiet stream no message would set this, and jobs that must be rejected would stay parked.
         parking.set_at_board_limit(self.shard.read(Purpose::Start).board_count() >= parking.boards_max);
         self.health.set_jobs_parked(count(parking.len()));
+        let first = |change: ParkedChange| Some((change.board, change.first?));
+        self.health.parked_places.replace(parking.take_changes().into_iter().filter_map(first).collect());
         Ok(())
+    }
+
+    /// Shows readers that everything up to a sequence is applied.
+    pub(super) fn show(&self, sequence: Sequence) {
+        self.health.set_applied_sequence(sequence);
+        self.applied.send_replace(sequence);
     }
 
     /// The source's state, unless another replica differs.
@@ -241,11 +251,14 @@ impl<S: JobSource> Writer<S> {
         });
         let (steps, committed) = self.commit(plan, hashes)?;
         let committed_at = Instant::now();
+        let mut parked = Vec::new();
         if let Some(parking) = &mut self.parking {
             parking.note_committed();
             // Before readers see the sequence: a client that waited for it must not read a count of parked
             // jobs from before it.
             self.health.set_jobs_parked(count(parking.len()));
+            parked = parking.take_changes();
+            self.health.parked_places.begin(&parked);
         }
         for step in steps {
             let dropped = step.dropped();
@@ -257,9 +270,10 @@ impl<S: JobSource> Writer<S> {
             }
             // Show after commit and apply: a reader must never see what a crash could take back, and a client
             // that has an answer must be able to read what it wrote.
-            self.applied.send_replace(sequence);
+            self.show(sequence);
             answers.send();
         }
+        self.health.parked_places.end(&parked);
         if let Some((running, kept)) = hash {
             self.health.advance_hashes(running, &kept);
         }

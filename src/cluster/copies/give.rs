@@ -93,7 +93,8 @@ impl Giver {
     }
 
     async fn answer(self: &Arc<Self>, question: Message) {
-        let Some(reply) = question.reply else { return };
+        let names = &self.nats.names;
+        let Some(reply) = question.reply.filter(|reply| names.may_be_inbox(reply)) else { return };
         let this = Arc::clone(self);
         let shard = question.subject.rsplit('.').next().and_then(|token| token.parse().ok()).map(ShardId);
         let payload = question.payload;
@@ -115,6 +116,10 @@ impl Giver {
                     Ok(offered) => self.offer(offered),
                     Err(why) => refused(why),
                 }
+            }
+            // What was copied so far may be the wrong one of two replicas.
+            Ok(Question::Read { .. }) if shard.health.divergence().is_some() => {
+                refused("another replica of the shard was found to differ from this node's")
             }
             Ok(Question::Read { copy, file, offset, length }) => {
                 // It may have come out while the copy is fetched.

@@ -27,6 +27,10 @@ const PAUSE_FIRST: Duration = Duration::from_secs(2);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// The same after a copy that was damaged.
 const PAUSE_DAMAGED: Duration = Duration::from_secs(300);
+/// How long the writer may take to take up a copy: it may be at a batch, or at reopening its store.
+const TAKEN_WITHIN: Duration = Duration::from_secs(300);
+/// Why a shard gets no copy although another node might give one.
+const DIFFERS: &str = "another replica of it was found to differ, which is to be settled first";
 
 /// Fetches what this node's shards need.
 pub struct Healer {
@@ -76,6 +80,8 @@ impl Healer {
             }
             needed.set(1.0);
             self.heal(shard, &mut need).await;
+            // It has the copy, or goes on without one.
+            shard.stream.copies.hold_fetched(None);
             shard.health.set_copying(None);
         }
     }
@@ -85,7 +91,12 @@ impl Healer {
         let (mut failures, since, mut logged) = (Failures::default(), Instant::now(), String::new());
         loop {
             let Some(needed) = need.borrow_and_update().clone() else { return };
-            match self.owners(shard, &needed, since) {
+            let owners = match shard.health.divergence() {
+                // Its writer takes up nothing until that is settled.
+                Some(_) => Err(CopyOutlook::Nobody(DIFFERS.to_owned())),
+                None => self.owners(shard, &needed, since),
+            };
+            match owners {
                 Ok(givers) => {
                     if let Some(giver) = givers.iter().find(|giver| !failures.is_passed_over(giver)) {
                         if self.try_from(shard, giver, &needed, need, &mut failures).await {
@@ -158,7 +169,7 @@ impl Healer {
         copies.set_outlook(CopyOutlook::Coming(format!(
             "it is to get a copy from the node {giver}, one shard of this node after the other"
         )));
-        let _turn = self.turn.lock().await;
+        let turn = self.turn.lock().await;
         if need.borrow().is_none() {
             return true;
         }
@@ -172,8 +183,10 @@ impl Healer {
             fetched = fetch.run(needed) => Some(fetched),
             _ = need.wait_for(Option::is_none) => None,
         };
+        // The next one may be fetched, whatever this shard's writer is at.
+        drop(turn);
         let installed = match fetched {
-            Some(Ok(copy)) => Some(self.install(shard, copy).await),
+            Some(Ok(copy)) => Some(self.install(shard, giver, copy).await),
             Some(Err(error)) => Some(Err(error)),
             None => None,
         };
@@ -185,12 +198,10 @@ impl Healer {
         let failed = match installed {
             Some(Ok(())) => {
                 result("installed");
-                copies.hold_fetched(None);
                 return true;
             }
             None => {
                 tracing::info!(shard = %shard.id, "the stream continues what was applied again, so no copy is needed");
-                copies.hold_fetched(None);
                 self.discard(shard);
                 return true;
             }
@@ -210,7 +221,7 @@ impl Healer {
     }
 
     /// Hands a staged copy to the writer, and waits until the shard goes on from it.
-    async fn install(&self, shard: &NatsShard, copy: StagedCopy) -> Result<(), NotFetched> {
+    async fn install(&self, shard: &NatsShard, from: &NodeName, copy: StagedCopy) -> Result<(), NotFetched> {
         let (done, is_done) = oneshot::channel();
         let (staged, stream, id) = (Arc::clone(&self.staged), Arc::clone(&shard.stream), shard.id);
         let put_in_place = move || {
@@ -219,13 +230,43 @@ impl Healer {
             Ok(())
         };
         shard.stream.copies.install(CopyToInstall {
+            from: from.clone(),
             applied: Sequence(copy.applied),
             put_in_place: Box::new(put_in_place),
             done,
         });
-        is_done.await.map_err(|_| NotFetched::NotHere("the writer did not take the copy".to_owned()))?;
+        self.wait_for_writer(shard, is_done).await?;
         tracing::info!(shard = %shard.id, applied = copy.applied, bytes = copy.bytes, "a copy of another node's data is in place");
         Ok(())
+    }
+
+    /// Waits until the writer has taken the copy up. Takes it back if the writer does not come to it.
+    async fn wait_for_writer(
+        &self,
+        shard: &NatsShard,
+        mut is_done: oneshot::Receiver<()>,
+    ) -> Result<(), NotFetched> {
+        let began = Instant::now();
+        loop {
+            tokio::select! {
+                done = &mut is_done => {
+                    let not_taken = |_| NotFetched::NotHere("the writer did not take the copy".to_owned());
+                    return done.map_err(not_taken);
+                }
+                () = tokio::time::sleep(LOOK_INTERVAL) => {}
+            }
+            let why = if shard.health.divergence().is_some() {
+                DIFFERS
+            } else if began.elapsed() >= TAKEN_WITHIN {
+                "the shard's writer does not come to it"
+            } else {
+                continue;
+            };
+            // Else the writer has it, and goes on until it is in place.
+            if shard.stream.copies.take_to_install().is_some() {
+                return Err(NotFetched::NotHere(why.to_owned()));
+            }
+        }
     }
 
     fn discard(&self, shard: &NatsShard) {

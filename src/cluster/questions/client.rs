@@ -23,7 +23,7 @@ use crate::cluster::questions::refusal::Reason;
 use crate::cluster::questions::subjects::AskSubjects;
 use crate::cluster::questions::wire::{self, AskedQuestion};
 use crate::metrics::{QUESTION_FAILURES_TOTAL, QUESTION_SECONDS, QUESTIONS_HEDGED_TOTAL};
-use crate::query::question::{Question, ShardReply};
+use crate::query::question::{Question, ShardReply, is_consistent};
 use crate::query::{AnsweringShard, AskTerms, NoReply, NotAnswered, ShardClient};
 use crate::types::ShardId;
 
@@ -137,7 +137,8 @@ impl ShardClient for AskingShards {
             let Some(asked) = self.shards.get(shard.index()) else {
                 return Err(NoReply::unavailable(shard, "there is no such shard"));
             };
-            let Some((own, level)) = &asked.own else {
+            let own = asked.own.as_ref().filter(|(own, _)| !own.health.is_lost());
+            let Some((own, level)) = own else {
                 return self.ask_others(shard, asked, question, terms).await;
             };
             if !level.is_level(own)
@@ -156,9 +157,10 @@ impl ShardClient for AskingShards {
             };
             let mut reply = reply.map_err(|why| match why {
                 NotAnswered::NotYetApplied { .. } => NoReply::NotYetApplied(shard),
-                NotAnswered::Invalid(_) | NotAnswered::Ending | NotAnswered::Unreadable(_) => {
-                    NoReply::unavailable(shard, why.to_string())
-                }
+                NotAnswered::Invalid(_)
+                | NotAnswered::Lost
+                | NotAnswered::Ending
+                | NotAnswered::Unreadable(_) => NoReply::unavailable(shard, why.to_string()),
             })?;
             reply.is_live &= level.is_level(own);
             Ok(reply)
@@ -286,7 +288,15 @@ impl Exchange<'_> {
         };
         match arrived {
             Ok(Arrived::Reply(bytes)) => match wire::decode_reply(&bytes) {
-                Ok(reply) => return Next::Reply(Box::new(reply)),
+                Ok(reply)
+                    if is_consistent(self.question, &reply.reply) && reply.sequence >= self.terms.least =>
+                {
+                    return Next::Reply(Box::new(reply));
+                }
+                Ok(_) => {
+                    absent(&choice);
+                    self.note("garbage", "a node's reply does not fit the question".to_owned());
+                }
                 Err(why) => {
                     absent(&choice);
                     self.note("garbage", format!("a node's reply was not understood: {why}"));

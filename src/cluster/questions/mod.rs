@@ -30,7 +30,7 @@ mod trims;
 pub use client::{AskingShards, NodeShards};
 pub use level::{PauseWatch, ShardEnd, StreamEnds};
 pub use link::Link;
-pub use owners::{KnownOwner, OwnerSource, Owners};
+pub use owners::{KnownOwner, KnownShard, OwnerSource, Owners};
 pub use service::{QuestionService, ServiceLimits};
 pub use subjects::AskSubjects;
 pub use trims::Trimming;

@@ -22,8 +22,23 @@ pub struct KnownOwner {
     pub name: NodeName,
     /// When it was last heard of.
     pub heard_at: Instant,
-    /// The shards that it owns, and whether each is live.
-    pub shards: Vec<(ShardId, bool)>,
+    /// The shards that it owns.
+    pub shards: Vec<KnownShard>,
+}
+
+/// A shard of another node, as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownShard {
+    pub id: ShardId,
+    pub is_live: bool,
+    /// What it has applied, as the node said last.
+    pub applied: u64,
+}
+
+impl KnownOwner {
+    fn shard(&self, id: ShardId) -> Option<KnownShard> {
+        self.shards.iter().find(|owned| owned.id == id).copied()
+    }
 }
 
 /// Tells which other nodes there are.
@@ -42,7 +57,10 @@ impl OwnerSource for Peers {
             shards: node
                 .shards
                 .iter()
-                .filter_map(|shard| Some((shard.shard, shard.state.as_deref()? == "live")))
+                .filter_map(|shard| {
+                    let is_live = shard.state.as_deref()? == "live";
+                    Some(KnownShard { id: shard.shard, is_live, applied: shard.applied.unwrap_or_default() })
+                })
                 .collect(),
             name: node.name,
         };
@@ -110,12 +128,16 @@ impl Owners {
     }
 
     /// Whom to ask, one after the other: owners that are live, in turn; those that failed; the queue group;
-    /// and in the end owners that may be behind.
+    /// and in the end owners that may be behind, that which has applied most first.
     pub fn choices(&self, shard: ShardId) -> Vec<Choice> {
         let known = Arc::clone(&*self.known.read());
         let owning = |live: bool| {
-            let owns = move |owner: &&KnownOwner| owner.shards.contains(&(shard, live));
-            known.iter().filter(owns).map(|owner| owner.name.clone()).collect::<Vec<_>>()
+            let owned = known.iter().filter_map(move |owner| Some((owner.shard(shard)?, owner)));
+            let mut owned: Vec<_> = owned.filter(|(owned, _)| owned.is_live == live).collect();
+            if !live {
+                owned.sort_by_key(|(owned, _)| std::cmp::Reverse(owned.applied));
+            }
+            owned.into_iter().map(|(_, owner)| owner.name.clone()).collect::<Vec<_>>()
         };
         let (mut live, behind) = (owning(true), owning(false));
         if live.len() > 1 {
@@ -138,7 +160,7 @@ impl Owners {
 
     /// Whether another node is known to have the shard live.
     pub fn has_live(&self, shard: ShardId) -> bool {
-        self.known.read().iter().any(|owner| owner.shards.contains(&(shard, true)))
+        self.known.read().iter().any(|owner| owner.shard(shard).is_some_and(|owned| owned.is_live))
     }
 }
 
@@ -159,7 +181,8 @@ mod tests {
     }
 
     fn owner(text: &str, live: bool) -> KnownOwner {
-        KnownOwner { name: name(text), heard_at: Instant::now(), shards: vec![(ShardId(0), live)] }
+        let shards = vec![KnownShard { id: ShardId(0), is_live: live, applied: 0 }];
+        KnownOwner { name: name(text), heard_at: Instant::now(), shards }
     }
 
     fn asked(owners: &Owners) -> Vec<String> {
@@ -168,6 +191,18 @@ mod tests {
             if choice.may_be_behind { format!("({node})") } else { node }
         };
         owners.choices(ShardId(0)).into_iter().map(text).collect()
+    }
+
+    #[test]
+    fn of_owners_that_are_behind_the_one_that_has_applied_most_is_asked_first() {
+        let with = |text: &str, applied| {
+            let mut owner = owner(text, false);
+            owner.shards[0].applied = applied;
+            owner
+        };
+        let told = Told(Mutex::new(vec![with("a", 0), with("b", 7), with("c", 5), owner("d", true)]));
+        let owners = Owners::new(Arc::new(told));
+        assert_eq!(asked(&owners), ["d", "any", "(b)", "(c)", "(a)"]);
     }
 
     #[test]

@@ -16,7 +16,8 @@ const PART_BYTES_MAX: usize = 1 << 20;
 /// What NATS itself may need of the size of a message.
 const SPARE: usize = 1 << 10;
 
-/// The messages of a reply; `None` if there would be more than 255.
+/// The messages of a reply; `None` if there would be more than 255. `deploy/nats/ranktree.conf` lets a node
+/// send as many (`allow_responses`).
 ///
 /// # Arguments
 /// `max_payload`: the largest message that the server lets through.

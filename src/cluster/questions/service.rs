@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::{Client, Message, Subscriber};
 use futures_util::{FutureExt as _, StreamExt as _};
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::cluster::questions::level::{Level, PauseWatch, StreamEnds};
 use crate::cluster::questions::link::Link;
@@ -20,6 +20,7 @@ use crate::cluster::questions::subjects::{AskSubjects, GROUP};
 use crate::cluster::questions::trims::Trimming;
 use crate::cluster::questions::wire::{self, TRIM_FORMAT, Undecodable};
 use crate::metrics::QUESTIONS_ANSWERED_TOTAL;
+use crate::query::question::Question;
 use crate::query::{AnsweringShard, AskTerms, NotAnswered};
 use crate::types::{NodeName, Sequence};
 
@@ -56,7 +57,7 @@ struct Shared {
     node: NodeName,
     ends: Arc<dyn StreamEnds>,
     trimming: Arc<Trimming>,
-    at_once: Semaphore,
+    at_once: Arc<Semaphore>,
     waiting: Semaphore,
     ending: watch::Receiver<bool>,
 }
@@ -81,7 +82,7 @@ impl QuestionService {
             node,
             ends,
             trimming,
-            at_once: Semaphore::new(limits.at_once),
+            at_once: Arc::new(Semaphore::new(limits.at_once)),
             waiting: Semaphore::new(limits.waiting),
             ending: ended,
         });
@@ -166,9 +167,11 @@ impl Answering {
 
     fn take(&self, message: Message) {
         let Some(reply_to) = message.reply else { return };
+        if !self.shared.subjects.may_be_inbox(&reply_to) {
+            return;
+        }
         let this = self.clone();
-        // Given back by hand, because a question that waits for a sequence gives it back meanwhile.
-        let Ok(()) = this.shared.at_once.try_acquire().map(SemaphorePermit::forget) else {
+        let Ok(permit) = Arc::clone(&this.shared.at_once).try_acquire_owned() else {
             let refusal = Refusal::new(Reason::Overloaded, "the node has too many questions in work");
             self.count(refusal.reason.name());
             tokio::spawn(async move {
@@ -177,8 +180,9 @@ impl Answering {
             return;
         };
         tokio::spawn(async move {
-            let answered = this.answer(&message.payload).await;
-            this.shared.at_once.add_permits(1);
+            // Held until the last message is handed over: a reply that waits for the network takes memory.
+            let mut permit = Some(permit);
+            let answered = this.answer(&message.payload, &mut permit).await;
             let messages = answered.and_then(|reply| {
                 split(&reply, this.shared.client.max_payload())
                     .ok_or_else(|| Refusal::new(Reason::TooLarge, "the reply is larger than 255 messages"))
@@ -197,13 +201,19 @@ impl Answering {
         metrics::counter!(QUESTIONS_ANSWERED_TOTAL, "shard" => shard, "outcome" => outcome).increment(1);
     }
 
-    async fn answer(&self, bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
+    /// # Arguments
+    /// `permit`: is given back while the question waits for a sequence.
+    async fn answer(
+        &self,
+        bytes: &[u8],
+        permit: &mut Option<OwnedSemaphorePermit>,
+    ) -> Result<Vec<u8>, Refusal> {
         if bytes.first() == Some(&TRIM_FORMAT) {
-            return self.trim(bytes).await;
+            return self.trim(bytes, permit).await;
         }
         let asked = wire::decode_question(bytes).map_err(|why| not_understood(&why))?;
         self.check_goes_on()?;
-        let terms = self.wait_for(asked.least, asked.wait_ms).await?;
+        let terms = self.wait_for(Some(&asked.question), asked.least, asked.wait_ms, permit).await?;
         if !asked.may_be_behind && !self.level.is_level(&self.shard) {
             let words = "the shard may be behind what it could not see while the node was away";
             return Err(Refusal::new(Reason::NotLevel, words));
@@ -215,12 +225,17 @@ impl Answering {
     }
 
     /// Removes entries for another node.
-    async fn trim(&self, bytes: &[u8]) -> Result<Vec<u8>, Refusal> {
+    async fn trim(
+        &self,
+        bytes: &[u8],
+        permit: &mut Option<OwnedSemaphorePermit>,
+    ) -> Result<Vec<u8>, Refusal> {
         let asked = wire::decode_trim(bytes).map_err(|why| not_understood(&why))?;
         self.check_goes_on()?;
-        self.wait_for(asked.least, asked.wait_ms).await?;
+        self.wait_for(None, asked.least, asked.wait_ms, permit).await?;
         // It takes much longer than a question, and has a limit of its own.
-        let trimmed = self.without_permit(self.shared.trimming.step(self.shard.id, &asked.order)).await?;
+        let trimmed = self.shared.trimming.step(self.shard.id, &asked.order);
+        let trimmed = self.without_permit(trimmed, permit).await?;
         wire::encode_trimmed(&trimmed).map_err(|why| Refusal::new(Reason::TooLarge, why))
     }
 
@@ -228,30 +243,44 @@ impl Answering {
         if *self.shared.ending.borrow() {
             return Err(Refusal::new(Reason::Ending, "the node is shutting down"));
         }
+        if self.shard.health.is_lost() {
+            return Err(refusal(NotAnswered::Lost));
+        }
         Ok(())
     }
 
     /// Waits until the shard has applied what is asked for.
-    async fn wait_for(&self, least: Sequence, wait_ms: u32) -> Result<AskTerms, Refusal> {
+    ///
+    /// # Arguments
+    /// `question`: what is asked for, if it is a question.
+    async fn wait_for(
+        &self,
+        question: Option<&Question<'_>>,
+        least: Sequence,
+        wait_ms: u32,
+        permit: &mut Option<OwnedSemaphorePermit>,
+    ) -> Result<AskTerms, Refusal> {
         let wait = Duration::from_millis(wait_ms.into()).min(WAIT_MAX);
         let terms = AskTerms { least, until: Some(Instant::now() + wait) };
-        if !self.shard.has_applied(least) {
+        if !self.shard.has_applied(question, least) {
             let Ok(_waiting) = self.shared.waiting.try_acquire() else {
                 return Err(Refusal::new(Reason::Overloaded, "too many questions wait for the shard"));
             };
-            self.without_permit(self.shard.wait_for(terms)).await.map_err(refusal)?;
+            self.without_permit(self.shard.wait_for(question, terms), permit).await.map_err(refusal)?;
         }
         Ok(terms)
     }
 
     /// Gives the permit back meanwhile: what waits keeps no other question out.
-    async fn without_permit<T>(&self, waiting: impl Future<Output = T>) -> T {
-        self.shared.at_once.add_permits(1);
+    async fn without_permit<T>(
+        &self,
+        waiting: impl Future<Output = T>,
+        permit: &mut Option<OwnedSemaphorePermit>,
+    ) -> T {
+        *permit = None;
         let waited = waiting.await;
         // As many as wait at most may come back at once.
-        if let Ok(permit) = self.shared.at_once.acquire().await {
-            permit.forget();
-        }
+        *permit = Arc::clone(&self.shared.at_once).acquire_owned().await.ok();
         waited
     }
 }
@@ -268,7 +297,8 @@ fn refusal(why: NotAnswered) -> Refusal {
     let reason = match why {
         NotAnswered::Invalid(_) => Reason::Invalid,
         NotAnswered::NotYetApplied { .. } => Reason::NotYetApplied,
-        NotAnswered::Ending => Reason::Ending,
+        // The same for whoever asks: another owner is asked, and this one is passed over.
+        NotAnswered::Lost | NotAnswered::Ending => Reason::Ending,
         NotAnswered::Unreadable(_) => Reason::Unreadable,
     };
     Refusal::new(reason, why)

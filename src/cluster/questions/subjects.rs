@@ -24,6 +24,12 @@ impl AskSubjects {
         self.names.ask_subject(shard)
     }
 
+    /// Whether a reply may be sent to this subject.
+    #[must_use]
+    pub fn may_be_inbox(&self, subject: &str) -> bool {
+        self.names.may_be_inbox(subject)
+    }
+
     /// Where one owner answers.
     #[must_use]
     pub fn of_node(&self, shard: ShardId, node: &NodeName) -> String {

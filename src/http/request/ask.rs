@@ -7,7 +7,7 @@
 //! its metadata is recalled as far as it is still there.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::http::api::Api;
 use crate::http::render::json::{self, Object};
@@ -16,14 +16,17 @@ use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::job::MAX_METADATA_BYTES;
 use crate::query::{
-    Answer, BoardRead, ConsistentAnswer, EntryChange, OfBoard, ReadOptions, ShardsRead, VisitEntries,
-    fill_metadata, fill_unchanged_metadata, missing_metadata, read, with_metadata,
+    Answer, BoardRead, ConsistentAnswer, EntryChange, OfBoard, ReadOptions, ShardHandle, ShardsRead,
+    VisitEntries, fill_metadata, fill_unchanged_metadata, missing_metadata, read, with_metadata,
 };
-use crate::types::{AsOf, MemberId, Sequence, ShardId};
+use crate::state_lock::Purpose;
+use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
 
 /// Entries whose metadata is read at once. It is mostly cached in memory, and handing over to another thread
 /// costs more.
 const INLINE_DISK_READS: usize = 4;
+/// How often it is looked whether a board is known that a token may be about.
+const BOARD_LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// What most entries take without their metadata: in an answer, and while that is made.
 const ENTRY_BYTES_EXPECTED: usize = 512;
 
@@ -57,8 +60,13 @@ impl Call {
         if token.0.iter().any(|(id, _)| id.0 >= self.api.node.shard_count()) {
             return Err(Problem::unknown_shard());
         }
+        // A job that waits for its board was applied as far as its shard is concerned, and cannot be read yet.
+        let board = BoardName::new(self.board()).ok();
         let lacks = |(id, sequence): &&(ShardId, Sequence)| {
-            shard(id).is_some_and(|shard| *shard.applied.borrow() < *sequence)
+            let is_parked = |shard: &ShardHandle| {
+                board.as_ref().is_some_and(|board| shard.health.parked_places.holds(board, *sequence))
+            };
+            shard(id).is_some_and(|shard| *shard.applied.borrow() < *sequence || is_parked(shard))
         };
         if !token.0.iter().any(|part| lacks(&part)) {
             return Ok(());
@@ -69,8 +77,16 @@ impl Call {
         for (id, sequence) in token.0.iter().filter(lacks) {
             let Some(shard) = shard(id) else { continue };
             let mut applied = shard.applied.clone();
-            let waited = tokio::time::timeout_at(deadline, applied.wait_for(|now| now >= sequence)).await;
-            if !matches!(waited, Ok(Ok(_))) {
+            let waiting = applied.wait_for(|now| now >= sequence);
+            let is_applied = matches!(tokio::time::timeout_at(deadline, waiting).await, Ok(Ok(_)));
+            let places = &shard.health.parked_places;
+            let is_free = match &board {
+                Some(board) if is_applied => {
+                    places.wait_until_free(board, *sequence, deadline.into_std()).await
+                }
+                _ => is_applied,
+            };
+            if !is_free {
                 return Err(Problem::not_yet_applied());
             }
         }
@@ -82,6 +98,32 @@ impl Call {
         const DEFAULTS: &ReadOptions =
             &ReadOptions { partial: false, after: AsOf(Vec::new()), deadline: None };
         self.read_options.get().unwrap_or(DEFAULTS)
+    }
+
+    /// Waits until this node knows a board, if the read asks for what a shard has applied and that may have
+    /// created it. Whether the board is known afterwards, the read finds out.
+    async fn wait_for_board(&self, board: &BoardName) -> Result<(), Problem> {
+        let Some(ReadOptions { after, deadline: Some(deadline), .. }) = self.read_options.get() else {
+            return Ok(());
+        };
+        let is_known = || self.api.registry.get(board.as_str()).is_some();
+        // An owner may have the board on its shard before it reads the decision. Other nodes do not see whether
+        // jobs are parked for it on the shards of the token.
+        let may_come = |(id, _): &(ShardId, Sequence)| {
+            self.api
+                .node
+                .owned(*id)
+                .is_none_or(|shard| shard.state.read(Purpose::Read).board(board.as_str()).is_some())
+        };
+        let may_come = || !is_known() && after.0.iter().any(may_come) && Instant::now() < *deadline;
+        if !may_come() {
+            return Ok(());
+        }
+        self.in_progress.release_permit();
+        while may_come() {
+            tokio::time::sleep(BOARD_LOOK_INTERVAL).await;
+        }
+        self.in_progress.admit()
     }
 
     /// Reads, with the options of the request, and notes what it has seen of the shards.
@@ -151,7 +193,7 @@ impl Call {
     /// When there is no such board, or some shard does not reply.
     pub async fn ask<R: BoardRead>(&self, asked: R) -> Result<Answer<R::Answer>, Problem> {
         let started = Instant::now();
-        let answer = self.ask_shards(&self.of_board(asked)?).await?;
+        let answer = self.ask_shards(&self.of_board(asked).await?).await?;
         self.record_read(started);
         answer.ok_or_else(|| self.api.unknown_board())
     }
@@ -165,13 +207,15 @@ impl Call {
     where
         R: BoardRead<Answer: VisitEntries> + 'static,
     {
-        let answer = self.ask_with_metadata(self.of_board(asked)?).await?;
+        let answer = self.ask_with_metadata(self.of_board(asked).await?).await?;
         answer.ok_or_else(|| self.api.unknown_board())
     }
 
     /// A read of the board of the path.
-    fn of_board<R>(&self, asked: R) -> Result<OfBoard<R>, Problem> {
-        Ok(OfBoard { board: self.board_name()?, read: asked })
+    async fn of_board<R>(&self, asked: R) -> Result<OfBoard<R>, Problem> {
+        let board = self.board_name()?;
+        self.wait_for_board(&board).await?;
+        Ok(OfBoard { board, read: asked })
     }
 
     /// Asks for entries, with their metadata. It is asked again if much metadata is to be read.

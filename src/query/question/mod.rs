@@ -156,6 +156,22 @@ pub struct RejectsReply {
     pub next: Option<JobPlace>,
 }
 
+impl Question<'_> {
+    /// The boards that it names.
+    pub fn boards(&self) -> impl Iterator<Item = &BoardName> {
+        let (one, several, counted): (_, &[BoardLife], &[(BoardLife, Vec<Mark<'_>>)]) = match self {
+            Self::Counts(boards) => (None, &[], boards),
+            Self::Runs(board, _) | Self::Splitters(board, _) | Self::Lookup { board, .. } => {
+                (Some(board), &[], &[])
+            }
+            Self::MemberOnBoards { boards, .. } => (None, boards, &[]),
+            Self::BoardsOfMember { .. } | Self::Rejects(_) => (None, &[], &[]),
+        };
+        let lives = one.into_iter().chain(several).chain(counted.iter().map(|(board, _)| board));
+        lives.map(|life| &life.board)
+    }
+}
+
 /// An entry that a shard replies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ShardEntry {

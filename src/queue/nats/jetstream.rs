@@ -95,7 +95,7 @@ impl JetStream {
         let (managing, publishing) = (open("manage").await?, open("publish").await?);
         let (prepared, _) = watch::channel(Prepared::Waiting("connecting to NATS".to_owned()));
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
-        let peers = Arc::new(Peers::new(this, settings.forget_after));
+        let peers = Arc::new(Peers::new(this, process.clone(), settings.forget_after));
         let rejects_fault = RejectsFault::default();
         Ok(Self { settings, names, facts, managing, publishing, prepared, process, rejects_fault, peers })
     }
@@ -129,6 +129,8 @@ impl JetStream {
             jobs_subject: self.names.jobs_subject(shard),
             control_subject: self.names.control_subject(shard),
             stream: self.names.jobs_stream(shard),
+            shard,
+            peers: Arc::clone(&self.peers),
             pending_replies: Arc::new(PendingReplies::new(format!("{}-{shard}", self.process))),
             batcher: Arc::default(),
             health,
@@ -200,6 +202,7 @@ impl JetStream {
             Arc::clone(&start.health),
             pending_replies,
             self.prepared.subscribe(),
+            Arc::clone(&self.peers),
             GapPolicy {
                 halt_after: self.settings.halt_after,
                 accept: self.settings.accept_gap.contains(&start.shard.0),

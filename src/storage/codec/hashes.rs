@@ -81,6 +81,18 @@ pub fn decode_hash_point(sequence: Sequence, bytes: &[u8]) -> Result<Option<Hash
 }
 
 #[must_use]
+pub fn encode_copied_from(node: &NodeName) -> Vec<u8> {
+    to_vec(&node.to_string())
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_copied_from(bytes: &[u8]) -> Result<NodeName, Undecodable> {
+    let name: String = from_slice("name of a node", bytes)?;
+    NodeName::new(&name).map_err(|error| undecodable("name of a node", error))
+}
+
+#[must_use]
 pub fn encode_divergence(divergence: &Divergence) -> Vec<u8> {
     let Divergence { stream, sequence, by, own, node, theirs } = divergence;
     to_vec(&DivergenceWire {

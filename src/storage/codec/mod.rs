@@ -27,8 +27,8 @@ pub use checkpoint::{
 pub use delta::{Delta, DeltaChange, DeltaEncoder, decode_delta, encode_delta};
 pub use extras::{decode_extra, decode_extras, encode_extra, encode_extras};
 pub use hashes::{
-    Divergence, decode_divergence, decode_hash_point, decode_log_hash, encode_divergence, encode_hash_point,
-    encode_log_hash,
+    Divergence, decode_copied_from, decode_divergence, decode_hash_point, decode_log_hash,
+    encode_copied_from, encode_divergence, encode_hash_point, encode_log_hash,
 };
 pub use records::{
     Meta, MetadataRecord, ParkedRecord, RejectRecord, decode_meta, decode_metadata, decode_parked,

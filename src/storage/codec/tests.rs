@@ -203,6 +203,7 @@ fn golden_bytes_of_every_value() {
     check(encode_log_hash(&LogHash::unknown_at(Sequence(300)), Sequence(300)), "01fb2c0100");
     check(encode_hash_point(log_hash().point().expect("it is known")), "01fd0807060504030201");
     check(encode_divergence(&divergence()), "03534031010161fd0807060504030201036e2d6202");
+    check(encode_copied_from(&divergence().node), "036e2d62");
     check(encode_delta(&delta()), GOLDEN_DELTA);
     check(encode_manifest(&manifest()), GOLDEN_MANIFEST);
 }
@@ -251,6 +252,8 @@ fn every_value_is_read_back() {
     assert_eq!(decode_hash_point(at, &encode_hash_point(point)), Ok(Some(point)));
     assert_eq!(decode_hash_point(at, &[2, 5]), Ok(None));
     assert_eq!(decode_divergence(&encode_divergence(&divergence())), Ok(divergence()));
+    let node = divergence().node;
+    assert_eq!(decode_copied_from(&encode_copied_from(&node)), Ok(node));
     assert_eq!(decode_delta(&encode_delta(&delta())), Ok(delta()));
     assert_eq!(decode_manifest(&encode_manifest(&manifest())), Ok(manifest()));
     assert_eq!(
@@ -316,6 +319,7 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
             decode_hash_point(Sequence(300), bytes).is_ok()
         }),
         ("divergence", encode_divergence(&divergence()), |bytes| decode_divergence(bytes).is_ok()),
+        ("name of a node", encode_copied_from(&divergence().node), |bytes| decode_copied_from(bytes).is_ok()),
         ("delta", encode_delta(&delta()), |bytes| decode_delta(bytes).is_ok()),
         ("manifest", encode_manifest(&manifest()), |bytes| decode_manifest(bytes).is_ok()),
     ]

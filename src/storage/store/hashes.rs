@@ -7,7 +7,7 @@ use crate::storage::codec::{self, Divergence};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::store::Store;
-use crate::types::Sequence;
+use crate::types::{NodeName, Sequence};
 
 /// What a batch adds to the hashes of the log.
 #[derive(Debug, Clone, Default)]
@@ -79,6 +79,29 @@ impl Store {
             Some(found) => batch.put_cf(self.log(), keys::divergence(), codec::encode_divergence(found)),
             None => batch.delete_cf(self.log(), keys::divergence()),
         }
+        self.write(batch, true)
+    }
+
+    /// Whose data these are a copy of, as far as that was noted; `None`: they were applied here.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn copied_from(&self) -> Result<Option<NodeName>, StorageError> {
+        let found = self.db.get_pinned_cf(self.log(), keys::copied_from());
+        let found = found.map_err(|error| self.failed(error))?;
+        found.map(|bytes| codec::decode_copied_from(&bytes).map_err(|error| self.damaged(error))).transpose()
+    }
+
+    /// Notes whose data these are a copy of. If they were a copy there already, the first one's name stays.
+    ///
+    /// # Errors
+    /// When the disk cannot be read, or refuses.
+    pub fn note_copied_from(&self, node: &NodeName) -> Result<(), StorageError> {
+        if self.copied_from()?.is_some() {
+            return Ok(());
+        }
+        let mut batch = WriteBatch::default();
+        batch.put_cf(self.log(), keys::copied_from(), codec::encode_copied_from(node));
         self.write(batch, true)
     }
 

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use crate::state::Applied;
 use crate::state_lock::Purpose;
 use crate::storage::{StorageError, copy_shard};
-use crate::types::Sequence;
+use crate::types::{NodeName, Sequence};
 use crate::writer::tests::build::job;
 use crate::writer::tests::harness::open;
 use crate::writer::tests::replayed::Stream;
@@ -97,13 +97,17 @@ fn run(running: &Running, copied: usize, failures: usize) -> (Vec<u64>, bool) {
         Ok(())
     };
     let applied = Sequence(u64::try_from(copied).expect("small"));
-    let copy = CopyToInstall { applied, put_in_place: Box::new(put_in_place), done };
+    let from = NodeName::new("giver").expect("a good name");
+    let copy = CopyToInstall { from, applied, put_in_place: Box::new(put_in_place), done };
     let (stream, _answers) = Stream::new(stream());
     let fetched: Arc<Mutex<Vec<u64>>> = Arc::default();
     running.writer(Interrupted { stream, fetched: Arc::clone(&fetched), copy: Some(copy) }).run();
     running.load();
-    let fetched = fetched.lock().clone();
-    (fetched, is_done.try_recv().is_ok())
+    let (fetched, is_taken) = (fetched.lock().clone(), is_done.try_recv().is_ok());
+    let from = running.store.get().and_then(|store| store.copied_from()).expect("it is open");
+    assert_eq!(from.is_some(), is_taken);
+    assert_eq!(running.health.copied_from(), from);
+    (fetched, is_taken)
 }
 
 fn all() -> Vec<(String, i64)> {

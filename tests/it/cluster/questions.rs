@@ -9,8 +9,8 @@ use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
 use ranktree::board::Definition;
 use ranktree::cluster::questions::{
-    AskSubjects, AskingShards, KnownOwner, Link, OwnerSource, Owners, QuestionService, ServiceLimits,
-    ShardEnd, StreamEnds, Trimming,
+    AskSubjects, AskingShards, KnownOwner, KnownShard, Link, OwnerSource, Owners, QuestionService,
+    ServiceLimits, ShardEnd, StreamEnds, Trimming,
 };
 use ranktree::query::question::{
     BoardLife, Question, Reply, RunQuestion, RunStart, ShardReply, answer, check,
@@ -118,8 +118,11 @@ impl OwnerSource for Told {
 /// Owners that were heard of once, and never again.
 fn told(owners: &[(&str, bool)]) -> Arc<dyn OwnerSource> {
     let heard_at = Instant::now();
-    let owner =
-        |(node, live): &(&str, bool)| KnownOwner { name: name(node), heard_at, shards: vec![(SHARD, *live)] };
+    let owner = |(node, is_live): &(&str, bool)| KnownOwner {
+        name: name(node),
+        heard_at,
+        shards: vec![KnownShard { id: SHARD, is_live: *is_live, applied: 0 }],
+    };
     Arc::new(Told(owners.iter().map(owner).collect()))
 }
 
@@ -299,6 +302,48 @@ fn what_is_no_reply_is_followed_by_another_owner() {
     });
 }
 
+/// It can be read, and does not fit: of another kind, or of a sequence before the one that was asked for.
+#[test]
+fn a_reply_that_does_not_fit_the_question_is_followed_by_another_owner() {
+    with_server(&[], |scene| async move {
+        let owner = Owner::new(50);
+        let _serving = scene.serve("good", &owner, ServiceLimits::default()).await;
+        let client = scene.client().await;
+        let mut all = client.subscribe(">").await.expect("it is connected");
+        client.flush().await.expect("the server answers");
+        let asking = scene.asking(told(&[("good", true)])).await;
+        let reply_to = async |all: &mut async_nats::Subscriber, question: &Question<'_>| {
+            ask_until_answered(&asking, question).await;
+            loop {
+                let message = all.next().await.expect("it is connected");
+                if message.payload.starts_with(&[1, 0, 1]) && message.reply.is_none() {
+                    return message.payload;
+                }
+            }
+        };
+        let lies = [
+            reply_to(&mut all, &Question::Counts(vec![(life(), Vec::new())])).await,
+            reply_to(&mut all, &top(3)).await,
+        ];
+        owner.apply(6);
+        let mut questions = client.subscribe("t.ask.0.bad").await.expect("it is connected");
+        client.flush().await.expect("the server answers");
+        tokio::spawn(async move {
+            let mut lies = lies.into_iter().cycle();
+            while let Some(message) = questions.next().await {
+                let reply = message.reply.expect("it is a question");
+                client.publish(reply, lies.next().expect("endless")).await.expect("it is connected");
+            }
+        });
+        for _ in 0..20 {
+            // Each with its own memory of who failed.
+            let asking = scene.asking(told(&[("bad", true), ("good", true)])).await;
+            let terms = AskTerms { least: Sequence(6), until: Some(Instant::now() + PATIENCE) };
+            assert_eq!(asking.ask(SHARD, &top(3), terms).await, Ok(owner.direct(&top(3))));
+        }
+    });
+}
+
 #[test]
 fn a_service_answers_whatever_it_is_sent_and_goes_on() {
     with_server(&[], |scene| async move {
@@ -317,6 +362,11 @@ fn a_service_answers_whatever_it_is_sent_and_goes_on() {
             // Without anybody to answer to.
             client.publish("t.ask.0.a", garbage.into()).await.expect("it is connected");
         }
+        // Nor where only nodes may publish.
+        let mut control = client.subscribe("t.control.0").await.expect("it is connected");
+        client.publish_with_reply("t.ask.0.a", "t.control.0", "".into()).await.expect("it is connected");
+        let answered = tokio::time::timeout(Duration::from_millis(300), control.next()).await;
+        assert!(answered.is_err(), "{answered:?}");
         let refused = client.request("t.ask.0.a", vec![7, 1, 2].into()).await.expect("it answers");
         let words = String::from_utf8_lossy(&refused.payload[2..]).into_owned();
         assert!(words.contains("format 7") && words.contains("reads format 1"), "{words}");

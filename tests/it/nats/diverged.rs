@@ -7,7 +7,7 @@ use ranktree::state::{Change, EntryState, Step};
 use ranktree::state_lock::{Purpose, StateLock};
 use ranktree::storage::{Checkpoint, StorageResources, Store, TreesFrom, recover, shard_directory};
 use ranktree::tree::Words;
-use ranktree::types::ShardId;
+use ranktree::types::{MemberId, ShardId, shard_of};
 use serde_json::{Value, json};
 
 use crate::support::arena::{STREAM, SUBJECT, define, end_unhalted, publish};
@@ -36,9 +36,9 @@ fn filled(nats: &Nats, names: &[&str]) -> Vec<Node> {
 
 /// Gives a member of a stopped node another score than its jobs say, in memory and in the checkpoint, as a
 /// defect of the machine or of the program might. `ranktree verify` finds nothing: all pages agree.
-fn falsify(data_dir: &Path, member: &str) {
+fn falsify(data_dir: &Path, member: &str, shards: u16) {
     let path = shard_directory(data_dir, ShardId(0));
-    let store = Store::open(&path, ShardId(0), 1, &StorageResources::new(8 << 20, 1)).expect("it opens");
+    let store = Store::open(&path, ShardId(0), shards, &StorageResources::new(8 << 20, 1)).expect("it opens");
     let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("it is whole");
     let mut shard = recovered.shard;
     let handle = shard.members.get(member.as_bytes()).expect("it is known");
@@ -56,8 +56,12 @@ fn falsify(data_dir: &Path, member: &str) {
 }
 
 fn falsify_stopped(node: &mut Node, member: &str) {
+    falsify_shard_0(node, member, 1);
+}
+
+fn falsify_shard_0(node: &mut Node, member: &str, shards: u16) {
     assert!(node.terminate().success());
-    falsify(node.data_dir(), member);
+    falsify(node.data_dir(), member, shards);
     node.verify();
     node.restart();
     wait_state(&node.client(), 0, "live");
@@ -252,6 +256,49 @@ fn a_node_that_needs_a_copy_gets_none_of_replicas_that_differ() {
         wait_applied(&node.client(), &[later]);
         assert_eq!(score(&node.client(), "m3"), 5);
     }
+}
+
+/// A shard that is halted for a difference takes no copy, and does not keep one from the node's other shards.
+#[test]
+fn a_shard_that_differs_takes_no_copy_and_the_others_of_its_node_do() {
+    let nats = Nats::start();
+    let start = |name| Node::with_nats(&nats).shards(2).stream_mib(64).flags(&["--node", name]).start();
+    let mut nodes = ["a", "b", "c"].map(start);
+    define(&nodes[0].client(), &json!({ "policy": "incr" }));
+    let job = |member: String| json!({ "board": "arena", "member": member, "score": 1 });
+    let jobs: Vec<Value> = (0..40).map(|number| job(format!("m{}", number % 20))).collect();
+    let last = nats.publish_jobs(2, &jobs, 1);
+    for node in &nodes {
+        wait_applied(&node.client(), &last);
+    }
+    let is_home =
+        |member: &String| shard_of(&MemberId::new(member.as_str()).expect("a good id"), 2) == ShardId(0);
+    let member = (0..20).map(|number| format!("m{number}")).find(is_home).expect("one of many");
+    falsify_shard_0(&mut nodes[2], &member, 2);
+    nats.publish_jobs(2, &[job(member)], 1);
+    wait_state(&nodes[2].client(), 0, "halted");
+    assert!(nodes[2].terminate().success());
+    let last = nats.publish_jobs(2, &jobs, 1);
+    for node in &nodes[..2] {
+        wait_applied(&node.client(), &last);
+    }
+    for (shard, last) in last.iter().enumerate() {
+        nats.purge(&format!("RANKTREE_JOBS_{shard}"), last + 1);
+    }
+    let [a, _, c] = &mut nodes;
+    c.restart();
+    wait_state(&c.client(), 1, "live");
+    let reason = wait_state(&c.client(), 0, "halted");
+    assert!(reason.contains("--accept-diverged 0"), "{reason}");
+    // The operator does without what is wrong here.
+    assert!(c.terminate().success());
+    c.restart_with(&["--accept-diverged", "0"]);
+    wait_state(&c.client(), 0, "live");
+    wait_applied(&c.client(), &last);
+    assert_eq!(
+        c.client().get("/v1/boards/arena/top").1["entries"],
+        a.client().get("/v1/boards/arena/top").1["entries"]
+    );
 }
 
 /// What is no hash is passed over, and one that lies is outvoted. An entry expires with its node.

@@ -9,6 +9,7 @@
 //! - [`changed_streams`]: a stream that someone changes or deletes while a node runs
 //! - [`peers`]: nodes on the same streams know of each other, and purge nothing that another one needs
 //! - [`copies`]: a node that its stream cannot fill gets copies of its shards from another one
+//! - [`lost_streams`]: a node without data does not take up a stream that another owner's data contradicts
 //! - [`own`]: nodes that own some of the shards write to all, and decide boards for all
 //! - [`diverged`]: replicas of a shard that differ halt, until one is given a copy of the other
 //! - [`reject_lease`]: one owner of a shard publishes its rejects, and another one goes on when it is gone
@@ -46,6 +47,7 @@ mod frozen;
 mod full;
 mod gaps;
 mod http;
+mod lost_streams;
 mod no_jetstream;
 mod outage;
 mod own;

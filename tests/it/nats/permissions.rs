@@ -206,6 +206,43 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     node.verify();
 }
 
+/// A reply to another node that takes more than one message arrives as a whole.
+#[test]
+fn a_page_that_is_larger_than_a_message_arrives_from_the_owner() {
+    let server = Secured::start(&shipped());
+    let mut node = start_node(&server);
+    let client = node.client();
+    let mut reader = start_reader(&server);
+    assert_eq!(client.put("/v1/boards/arena", &json!({})).0, 201);
+    let is_home = |member: &String| {
+        let member = ranktree::types::MemberId::new(member.as_str()).expect("a good id");
+        ranktree::types::shard_of(&member, 2).index() == 0
+    };
+    let members: Vec<String> =
+        (0..).map(|number| format!("{number:0>100}")).filter(is_home).take(1_001).collect();
+    let job = |(score, member): (usize, &String)| json!({ "board": "arena", "member": member, "score": score, "meta": { "m": "x".repeat(1_000) } });
+    let jobs: Vec<Value> = members.iter().enumerate().map(job).collect();
+    for jobs in jobs.chunks(200) {
+        let (status, answer) = client.post("/v1/jobs?wait=applied&results=changed", &json!(jobs));
+        assert_eq!(status, 200, "{answer}");
+    }
+    let path = format!("{}/around?above=500&below=500", entry_path("arena", &members[500]));
+    let whole = client.get(&path).1;
+    let entries = whole["entries"].as_array().expect("a list");
+    assert_eq!((entries.len(), entries[0]["meta"]["m"].as_str().map(str::len)), (1_001, Some(1_000)));
+    let mut said = (0, Value::Null);
+    wait_until("the owner is known", || {
+        said = reader.client().get("/v1/boards/arena/top?limit=1");
+        said.0 == 200
+    });
+    let (status, answer) = reader.client().get(&path);
+    assert_eq!((status, &answer["entries"]), (200, &whole["entries"]), "{:.300}", answer.to_string());
+    for node in [&mut reader, &mut node] {
+        assert!(node.terminate().success());
+        assert!(!node.log().contains("ermissions"), "{}", node.log());
+    }
+}
+
 /// Permissions from before there were the two buckets.
 #[test]
 fn a_node_that_may_not_tell_others_of_itself_goes_on_and_says_so() {

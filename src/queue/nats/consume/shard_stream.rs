@@ -12,6 +12,7 @@ use crate::queue::nats::consume::copy_need::ShardCopies;
 use crate::queue::nats::consume::gap_permission::GapPermission;
 use crate::queue::nats::consume::sessions::Sessions;
 use crate::queue::nats::names::Names;
+use crate::queue::nats::peers::known::Peers;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
 use crate::queue::nats::retention::growth::Growth;
 use crate::queue::nats::streams::prepared::Prepared;
@@ -36,6 +37,8 @@ pub struct ShardStream {
     pub health: Arc<Health>,
     pub pending_replies: Arc<PendingReplies>,
     pub prepared: watch::Receiver<Prepared>,
+    /// The other owners, as far as they are known.
+    pub peers: Arc<Peers>,
     pub gap_policy: GapPolicy,
     /// The operator accepts, once, that the stream does not continue what was applied, or one command that is
     /// unknown (`--accept-gap`).
@@ -55,6 +58,7 @@ pub struct ShardStream {
 }
 
 impl ShardStream {
+    #[expect(clippy::too_many_arguments, reason = "they are what its parts share, each of its own kind")]
     pub fn new(
         shard: ShardId,
         names: Names,
@@ -62,6 +66,7 @@ impl ShardStream {
         health: Arc<Health>,
         pending_replies: Arc<PendingReplies>,
         prepared: watch::Receiver<Prepared>,
+        peers: Arc<Peers>,
         gap_policy: GapPolicy,
     ) -> Self {
         let state = Mutex::new(ShardState::CatchingUp("connecting to NATS".to_owned()));
@@ -74,6 +79,7 @@ impl ShardStream {
             health,
             pending_replies,
             prepared,
+            peers,
             gap_policy,
             accept_gap,
             state,

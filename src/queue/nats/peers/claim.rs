@@ -9,7 +9,7 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 
 use crate::queue::nats::jetstream::{JetStream, SetupError};
-use crate::queue::nats::peers::entries::{self, NodeEntry};
+use crate::queue::nats::peers::entries::{self, NodeEntry, UnreadableEntry};
 
 /// How often a node renews its entry.
 pub const RENEW_INTERVAL: Duration = Duration::from_secs(2);
@@ -35,8 +35,7 @@ pub enum NotClaimed {
 /// The last entry under a name.
 struct LastEntry {
     sequence: u64,
-    /// `None`: it cannot be read.
-    entry: Option<NodeEntry>,
+    entry: Result<NodeEntry, UnreadableEntry>,
 }
 
 impl JetStream {
@@ -76,12 +75,10 @@ impl JetStream {
         while !self.is_own(&seen) && began.elapsed() < FREE_AFTER {
             tokio::time::sleep(LOOK_INTERVAL).await;
             let Some(now) = self.last_entry().await? else { return Ok(Claim { after: 0 }) };
-            if now.sequence != seen.sequence && !self.is_own(&now) {
-                let address = now.entry.map_or("an unknown address".to_owned(), |entry| entry.address);
-                return Err(NotClaimed::Taken(format!(
-                    "another node with the name {} is running at {address}, with another data directory; give each node a --node of its own",
-                    self.peers.this.name
-                )));
+            // A body that no node has written renews nothing.
+            let is_foreign = now.entry == Err(UnreadableEntry::Foreign);
+            if now.sequence != seen.sequence && !self.is_own(&now) && !is_foreign {
+                return Err(NotClaimed::Taken(self.why_taken(&now)));
             }
             seen = now;
         }
@@ -89,9 +86,29 @@ impl JetStream {
     }
 
     /// Whether an entry was written with this data directory, by this process or an earlier one: the
-    /// directory's lock lets one process at a time use it.
+    /// directory's lock lets one process at a time use it. Once this one has stored an entry, another
+    /// process with this directory has a copy of its disk.
     fn is_own(&self, last: &LastEntry) -> bool {
-        last.entry.as_ref().is_some_and(|entry| entry.directory == self.peers.this.directory)
+        let is_own = |entry: &NodeEntry| {
+            entry.directory == self.peers.this.directory
+                && (entry.run == self.peers.run || !self.peers.has_claimed())
+        };
+        last.entry.as_ref().is_ok_and(is_own)
+    }
+
+    fn why_taken(&self, by: &LastEntry) -> String {
+        let this = &self.peers.this;
+        let address = by.entry.as_ref().map_or("an unknown address", |entry| &entry.address);
+        let is_same = by.entry.as_ref().is_ok_and(|entry| entry.directory == this.directory);
+        let (which, advice) = if is_same {
+            (
+                "a data directory that cannot be told from this one's: one is a copy of the other's disk, block by block",
+                "stop that node, copy the files of its data directory into a new one (cp -a), and start it with that one and a --node of its own",
+            )
+        } else {
+            ("another data directory", "give each node a --node of its own")
+        };
+        format!("another node with the name {} is running at {address}, with {which}; {advice}", this.name)
     }
 
     /// The last entry under this node's name.
@@ -102,7 +119,7 @@ impl JetStream {
         let stream = stream.map_err(|error| unknown(&error))?;
         match stream.get_last_raw_message_by_subject(&bucket.node_subject(&self.peers.this.name)).await {
             Ok(message) => {
-                let entry = entries::read(&message.payload).ok();
+                let entry = entries::read(&message.payload);
                 Ok(Some(LastEntry { sequence: message.sequence, entry }))
             }
             Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => Ok(None),
@@ -119,7 +136,10 @@ impl JetStream {
         let unknown = |error: &dyn std::fmt::Display| NotClaimed::Unknown(self.managing.explain(error));
         let sent = self.managing.context.send_publish(subject, message).await;
         match sent.map_err(|error| unknown(&error))?.await {
-            Ok(stored) => Ok(Claim { after: stored.sequence }),
+            Ok(stored) => {
+                self.peers.note_claimed();
+                Ok(Claim { after: stored.sequence })
+            }
             // Another entry is the last one: this one may have expired, or an answer may have been lost. The
             // caller looks again.
             Err(error) => Err(unknown(&error)),

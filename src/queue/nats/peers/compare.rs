@@ -157,6 +157,7 @@ impl NatsShard {
             node: node.clone(),
             hashes: self.health.hashes(),
             found,
+            copied_from: self.health.copied_from(),
             accepted_through: self.health.accepted_through(),
             stream,
         })

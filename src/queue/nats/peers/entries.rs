@@ -13,6 +13,9 @@ use crate::queue::this_node::ThisNode;
 /// The format of the entries that this version writes, and the highest that it reads.
 pub const FORMAT: u32 = 1;
 
+/// The header of a message that deletes an entry.
+pub const OPERATION: &str = "KV-Operation";
+
 /// Why an entry cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum UnreadableEntry {

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::names::Bucket;
-use crate::queue::nats::peers::entries;
+use crate::queue::nats::peers::entries::{self, UnreadableEntry};
 use crate::queue::nats::peers::known::Received;
 use crate::queue::nats::streams::buckets_config::{floors_config, nodes_config};
 use crate::types::{NodeName, ShardId};
@@ -25,9 +25,6 @@ const RECREATE_AFTER: Duration = Duration::from_secs(10);
 /// While the bucket is read from the beginning, the server is asked so often whether there is more: the
 /// awaited entries may have expired.
 const ASK_INTERVAL: Duration = Duration::from_millis(500);
-
-/// What a message is marked with that deletes an entry.
-const OPERATION: &str = "KV-Operation";
 
 /// Why a bucket is no longer read.
 enum Lost {
@@ -93,7 +90,12 @@ impl Reader for Floors<'_> {
 impl Floors<'_> {
     fn note(&self, node: NodeName, shard: ShardId, message: &Message, age: Duration) {
         let received = received(node, message, age);
-        if let Some(Err(error)) = &received.entry {
+        if received.entry == Some(Err(UnreadableEntry::Foreign)) {
+            tracing::warn!(
+                %shard, node = %received.node,
+                "the bucket of floors has a body under a node's name that no node has written; it is passed over"
+            );
+        } else if let Some(Err(error)) = &received.entry {
             tracing::warn!(
                 %shard, node = %received.node, %error,
                 "the floor of a node cannot be read, so the stream is not purged unless it fills up"
@@ -104,7 +106,8 @@ impl Floors<'_> {
 }
 
 fn received<E: for<'a> Deserialize<'a>>(node: NodeName, message: &Message, age: Duration) -> Received<E> {
-    let is_deleted = message.headers.as_ref().is_some_and(|headers| headers.get(OPERATION).is_some());
+    let is_deleted =
+        message.headers.as_ref().is_some_and(|headers| headers.get(entries::OPERATION).is_some());
     let sequence = message.info().map_or(0, |info| info.stream_sequence);
     let entry = (!is_deleted).then(|| entries::read(&message.payload));
     Received { node, sequence, age, entry }

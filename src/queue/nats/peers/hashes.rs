@@ -29,6 +29,9 @@ pub struct HashesEntry {
     /// The shard is halted there, because another replica differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diverged: Option<DivergedEntry>,
+    /// The node whose data these are a copy of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copied_from: Option<String>,
 }
 
 /// From which node a replica differs, and where that was found.
@@ -48,15 +51,25 @@ pub struct OtherHashes {
     /// In their order.
     pub points: Vec<HashPoint>,
     pub diverged: Option<DivergedEntry>,
+    pub copied_from: Option<String>,
 }
 
 impl OtherHashes {
-    /// The node whose data these are, as far as that is known: its own, or what was copied from another
-    /// halted one.
+    /// The node whose data these are, as far as that is known: its own, or what was copied from another one.
     pub fn origin(&self) -> &str {
-        let copied = self.diverged.as_ref().map(|diverged| diverged.by.as_str());
-        copied.filter(|by| !by.is_empty()).unwrap_or(self.node.as_str())
+        let halted = self.diverged.as_ref().map(|diverged| diverged.by.as_str());
+        origin(self.node.as_str(), halted, self.copied_from.as_deref())
     }
+}
+
+/// Whose data a replica has.
+///
+/// # Arguments
+/// - `halted`: who has found the difference that the replica is halted for, if it is; empty if it is not said
+/// - `copied`: whose data its own are a copy of, if they are one
+fn origin<'a>(node: &'a str, halted: Option<&'a str>, copied: Option<&'a str>) -> &'a str {
+    // What it has found by itself, it has found in what it was given.
+    halted.filter(|by| !by.is_empty() && *by != node).or(copied).unwrap_or(node)
 }
 
 /// This node's hashes of a shard's log.
@@ -68,11 +81,22 @@ pub struct OwnHashes {
     /// Where a replica was found to differ, with the hash of this node's data. A replica that was mended
     /// with a copy of this one's data has it too.
     pub found: Option<Divergence>,
+    /// The node whose data these are a copy of.
+    pub copied_from: Option<NodeName>,
     /// Up to here nothing is compared, because the operator has judged already.
     pub accepted_through: Sequence,
 }
 
 impl OwnHashes {
+    /// The node whose data these are, as for [`OtherHashes::origin`].
+    ///
+    /// # Arguments
+    /// `halted`: why this replica is halted, if it is.
+    pub fn origin<'a>(&'a self, halted: Option<&'a Divergence>) -> &'a str {
+        let (halted, copied) = (halted.map(|found| found.by.as_str()), self.copied_from.as_ref());
+        origin(self.node.as_str(), halted, copied.map(NodeName::as_str))
+    }
+
     /// The hash at a sequence, if it is known and to be compared.
     pub fn hash_at(&self, sequence: Sequence) -> Option<u64> {
         if sequence <= self.accepted_through {
@@ -100,7 +124,8 @@ impl OwnHashes {
             by: found.by.to_string(),
         });
         let at = points.iter().map(ToString::to_string).collect();
-        HashesEntry { version: HASH_VERSION, stream: self.stream.clone(), at, diverged }
+        let copied_from = self.copied_from.as_ref().map(ToString::to_string);
+        HashesEntry { version: HASH_VERSION, stream: self.stream.clone(), at, diverged, copied_from }
     }
 }
 
@@ -113,7 +138,8 @@ impl HashesEntry {
         // A point that cannot be read says nothing, and so it is passed over.
         let mut points: Vec<HashPoint> = self.at.iter().filter_map(|text| read_point(text)).collect();
         points.sort();
-        Some(OtherHashes { node: node.clone(), points, diverged: self.diverged.clone() })
+        let (diverged, copied_from) = (self.diverged.clone(), self.copied_from.clone());
+        Some(OtherHashes { node: node.clone(), points, diverged, copied_from })
     }
 
     /// The last point, for people.
@@ -166,6 +192,7 @@ mod tests {
             stream: "S@1".to_owned(),
             hashes: LogHashes::new(LogHash::at(point(81, 99)), kept),
             found: Some(found),
+            copied_from: None,
             accepted_through: Sequence(0),
         };
         let entry = own.entry(true, &[Sequence(8), Sequence(9)]);
@@ -177,6 +204,9 @@ mod tests {
         assert_eq!(entry.last().map(String::as_str), Some("81:0000000000000063"));
         assert_eq!(entry.of(&node("a"), "S@2"), None);
         assert_eq!(own.entry(false, &[]).diverged, None);
+        own.copied_from = Some(node("c"));
+        let said = own.entry(true, &[]).of(&node("a"), "S@1").expect("it can be compared");
+        assert_eq!((said.origin(), own.origin(None)), ("c", "c"), "it has found that in what it was given");
         own.accepted_through = Sequence(76);
         let hashes = [70, 76, 80].map(|sequence| own.hash_at(Sequence(sequence)));
         assert_eq!(hashes, [None, None, Some(20)]);

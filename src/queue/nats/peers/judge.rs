@@ -54,12 +54,17 @@ pub fn judge(own: &OwnHashes, others: &[OtherHashes], halted: Option<&Divergence
     if !against.contains(&&found.node) && !with.iter().any(|other| other.node == found.node) {
         against.push(&found.node);
     }
-    // A copy that was made of a halted replica's data has its hashes, and shows nothing else.
-    let own_origin = halted.map_or(&own.node, |found| &found.by).as_str();
-    let origins: BTreeSet<&str> =
+    // A copy of a replica's data has its hashes, and shows nothing else.
+    let own_origin = own.origin(halted);
+    let agreeing: BTreeSet<&str> =
         with.iter().map(|other| other.origin()).chain(std::iter::once(own_origin)).collect();
-    let (agreeing, differing) = (origins.len(), against.len());
-    let verdict = match (halted, agreeing > differing) {
+    let origin_of = |node: &'_ &NodeName| {
+        let other = others.iter().find(|other| other.node == **node);
+        other.map_or(node.as_str(), OtherHashes::origin).to_owned()
+    };
+    let against_origins: BTreeSet<String> = against.iter().map(origin_of).collect();
+    let differing = against.len();
+    let verdict = match (halted, agreeing.len() > against_origins.len()) {
         (_, true) if differing == 0 => Verdict::GoOn,
         (_, true) => Verdict::Outvoted(found),
         (None, false) if others.len() > with.len() + differing => Verdict::Wait(found),
@@ -113,13 +118,14 @@ mod tests {
             stream: "S@1".to_owned(),
             hashes,
             found: None,
+            copied_from: None,
             accepted_through: Sequence(0),
         }
     }
 
     fn other(name: &str, points: &[(u64, u64)]) -> OtherHashes {
         let points = points.iter().map(|(sequence, hash)| point(*sequence, *hash)).collect();
-        OtherHashes { node: self::name(name), points, diverged: None }
+        OtherHashes { node: self::name(name), points, diverged: None, copied_from: None }
     }
 
     fn found(name: &str, sequence: u64, own: u64, theirs: u64) -> Divergence {
@@ -202,5 +208,32 @@ mod tests {
         }
         let mended = other("b", &[(8, 2)]);
         assert_eq!(verdict(&own, &[mended, c("a")], Some(&halted)), (Verdict::GoOn, 0));
+    }
+
+    /// Else the copy that a node fetches while its giver is being found to differ would outvote a right one.
+    #[test]
+    fn a_copy_has_no_vote_of_its_own_on_either_side() {
+        let b = other("b", &[(8, 7)]);
+        let of = |copied: &str, hashes: &OtherHashes| OtherHashes {
+            copied_from: Some(copied.to_owned()),
+            ..hashes.clone()
+        };
+        let own = own(&[(8, 2), (12, 3)]);
+        let (c, d) = (other("c", &[(8, 2)]), other("d", &[(8, 7)]));
+        let found = found("b", 8, 2, 7);
+        let halts = |differing| (Verdict::Halt(found.clone()), differing);
+        // A copy of this node's data, and another one of the same node's as this node's.
+        assert_eq!(verdict(&own, &[b.clone(), of("a", &c)], None), halts(1));
+        let copied = OwnHashes { copied_from: Some(name("e")), ..own.clone() };
+        assert_eq!(verdict(&copied, &[b.clone(), of("e", &c)], None), halts(1));
+        // One that has applied the log itself counts, and so does a copy of a third one's data.
+        for third in [c.clone(), of("e", &c)] {
+            let judged = verdict(&own, &[b.clone(), third], None);
+            assert_eq!(judged, (Verdict::Outvoted(found.clone()), 1));
+        }
+        // Of the others, too.
+        assert_eq!(verdict(&own, &[b.clone(), c.clone(), d.clone()], None), halts(2));
+        let judged = verdict(&own, &[b.clone(), c, of("b", &d)], None);
+        assert_eq!(judged, (Verdict::Outvoted(found.clone()), 2));
     }
 }

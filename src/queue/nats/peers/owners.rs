@@ -39,6 +39,12 @@ impl Peers {
         }
     }
 
+    /// Of the shard's other owners that are alive: the one that has applied most, and how much.
+    pub fn applied_by_another(&self, shard: ShardId) -> Option<(NodeName, u64)> {
+        let applied = self.of_alive_owners(shard, |name, owned| Some((name.clone(), owned.applied)));
+        applied.into_iter().max_by_key(|(_, applied)| *applied)
+    }
+
     fn of_alive_owners<T>(&self, shard: ShardId, of: impl Fn(&NodeName, &ShardEntry) -> Option<T>) -> Vec<T> {
         let mut found = Vec::new();
         self.each_alive(|name, entry| {
@@ -66,7 +72,7 @@ mod tests {
 
     fn peers() -> Peers {
         let this = ThisNode { name: name("m"), address: String::new(), directory: "d-m".to_owned() };
-        Peers::new(this, Duration::from_secs(3_600))
+        Peers::new(this, String::new(), Duration::from_secs(3_600))
     }
 
     fn note(peers: &Peers, node: &str, state: &str, silent: Duration, hashes: Option<HashesEntry>) {
@@ -117,6 +123,7 @@ mod tests {
             stream: "S@1".to_owned(),
             at: Vec::new(),
             diverged,
+            copied_from: None,
         };
         note(&peers, "a", "live", Duration::from_secs(11), Some(hashes(diverged("m"))));
         note(&peers, "b", "live", Duration::ZERO, Some(hashes(diverged("z"))));

@@ -17,13 +17,14 @@ use async_nats::header::{
 };
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
-use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::message::{PublishMessage, StreamMessage};
 use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, RawMessageErrorKind};
 use async_nats::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::queue::nats::consume::origin::Origin;
 use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::shard::NatsShard;
 use crate::queue::reject_text::reject_text;
@@ -38,6 +39,9 @@ const AT_A_TIME: usize = 500;
 
 /// How often an owner that does not publish looks what was published, while it has rejects that were not.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(2);
+
+/// The identity of the stream that the shard was filled from. Sequences of another one stand for other jobs.
+const STREAM_HEADER: &str = "Ranktree-Stream";
 
 /// How many foreign messages are passed over to find the last reject.
 const LOOK_BACK: u64 = 1_000;
@@ -59,7 +63,7 @@ struct Published {
 
 /// The last reject of a shard in the stream of rejects.
 struct LastPublished {
-    /// The rejected job; `None` if there is no reject of this shard.
+    /// The rejected job; `None` if there is no reject of this shard, or it is of another stream.
     job: Option<JobId>,
     /// Sequence of the last message on the shard's subject, 0 for none.
     sequence: u64,
@@ -122,8 +126,9 @@ impl JetStream {
 
     async fn publish_new_rejects(&self, shard: &NatsShard, in_batches: bool) -> Result<(), Failed> {
         let remembered = shard.with_store(Store::rejects_published).await?;
+        let stream = shard.filled_from().await?;
         // Another node may have published them in the meantime.
-        let LastPublished { job, mut sequence } = self.last_published(shard.id).await?;
+        let LastPublished { job, mut sequence } = self.last_published(shard.id, &stream).await?;
         let mut last = job.unwrap_or_default().max(remembered);
         loop {
             if last > remembered {
@@ -135,10 +140,10 @@ impl JetStream {
             last = (newest.sequence, newest.index);
             let bodies = rejects.iter().map(|reject| Bytes::from(reject_text(shard.id, reject))).collect();
             if in_batches {
-                sequence = self.publish_batch(shard.id, bodies, sequence).await?;
+                sequence = self.publish_batch(shard.id, &stream, bodies, sequence).await?;
             } else {
                 for body in bodies {
-                    sequence = self.publish_batch(shard.id, vec![body], sequence).await?;
+                    sequence = self.publish_batch(shard.id, &stream, vec![body], sequence).await?;
                 }
             }
         }
@@ -147,7 +152,7 @@ impl JetStream {
     /// Remembers what another owner has published. Returns whether that is all that this one has.
     async fn follow_rejects(&self, shard: &NatsShard) -> Result<bool, String> {
         let remembered = shard.with_store(Store::rejects_published).await?;
-        let LastPublished { job, .. } = self.last_published(shard.id).await?;
+        let LastPublished { job, .. } = self.last_published(shard.id, &shard.filled_from().await?).await?;
         let last = job.unwrap_or_default().max(remembered);
         if last > remembered {
             shard.with_store(move |store| store.note_rejects_published(last)).await?;
@@ -159,14 +164,24 @@ impl JetStream {
     /// Publishes all messages or none, in one round trip. Returns the sequence of the last one.
     ///
     /// # Arguments
-    /// `after`: the sequence of the shard's message before them.
-    async fn publish_batch(&self, shard: ShardId, bodies: Vec<Bytes>, after: u64) -> Result<u64, Failed> {
+    /// - `stream`: the identity of the stream that the shard was filled from
+    /// - `after`: the sequence of the shard's message before them
+    async fn publish_batch(
+        &self,
+        shard: ShardId,
+        stream: &str,
+        bodies: Vec<Bytes>,
+        after: u64,
+    ) -> Result<u64, Failed> {
         let subject = self.names.rejects_subject(shard);
         let failed = |error: &dyn std::fmt::Display| Failed::Other(error.to_string());
         let (client, count) = (&self.managing.client, bodies.len());
         let id = client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
         for (number, body) in (1_usize..).zip(bodies) {
             let mut headers = HeaderMap::new();
+            if !stream.is_empty() {
+                headers.insert(STREAM_HEADER, stream);
+            }
             if count > 1 {
                 headers.insert(NATS_BATCH_ID, id.as_str());
                 headers.insert(NATS_BATCH_SEQUENCE, number.to_string().as_str());
@@ -232,26 +247,30 @@ impl JetStream {
         }
     }
 
-    async fn last_published(&self, shard: ShardId) -> Result<LastPublished, String> {
+    /// # Arguments
+    /// `filled_from`: the identity of the stream that the shard was filled from.
+    async fn last_published(&self, shard: ShardId, filled_from: &str) -> Result<LastPublished, String> {
         let stream = self.managing.context.get_stream_no_info(self.names.rejects_stream()).await;
         let stream = stream.map_err(|error| error.to_string())?;
         let subject = self.names.rejects_subject(shard);
         match stream.get_last_raw_message_by_subject(&subject).await {
             Ok(message) => {
                 let sequence = message.sequence;
-                let mut job = job_of(&message.payload);
+                let mut found = reject_of(&message);
                 // A client that has an answer sent to this subject can store a foreign message there.
                 for earlier in (sequence.saturating_sub(LOOK_BACK).max(1)..sequence).rev() {
-                    if job.is_some() {
+                    if found.is_some() {
                         break;
                     }
-                    job = match stream.get_raw_message(earlier).await {
-                        Ok(message) if message.subject.as_str() == subject => job_of(&message.payload),
+                    found = match stream.get_raw_message(earlier).await {
+                        Ok(message) if message.subject.as_str() == subject => reject_of(&message),
                         Ok(_) => None,
                         Err(error) if matches!(error.kind(), RawMessageErrorKind::NoMessageFound) => None,
                         Err(error) => return Err(error.to_string()),
                     };
                 }
+                let is_comparable = |of: &str| of.is_empty() || filled_from.is_empty() || of == filled_from;
+                let job = found.filter(|(_, of)| is_comparable(of)).map(|(job, _)| job);
                 Ok(LastPublished { job, sequence })
             }
             Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => {
@@ -267,8 +286,18 @@ fn code_of(error: &PublishError) -> Option<ErrorCode> {
     source.downcast_ref::<async_nats::jetstream::Error>().map(async_nats::jetstream::Error::error_code)
 }
 
-/// The job that a published reject is about; `None` if the message is no reject.
-fn job_of(body: &[u8]) -> Option<JobId> {
-    let Published { sequence, index, .. } = serde_json::from_slice(body).ok()?;
-    Some((Sequence(sequence), index))
+/// The job that a published reject is about, and the identity of the stream that it was in, empty if it is not
+/// said: earlier versions did not. `None` if the message is no reject.
+fn reject_of(message: &StreamMessage) -> Option<(JobId, String)> {
+    let Published { sequence, index, .. } = serde_json::from_slice(&message.payload).ok()?;
+    let stream = message.headers.get(STREAM_HEADER).map(ToString::to_string).unwrap_or_default();
+    Some(((Sequence(sequence), index), stream))
+}
+
+impl NatsShard {
+    /// The identity of the stream that the shard was filled from, empty if it was filled from none.
+    async fn filled_from(&self) -> Result<String, String> {
+        let meta = self.with_store(Store::meta).await?;
+        Ok(Origin::read(&meta.map(|meta| meta.stream).unwrap_or_default()).stream)
+    }
 }

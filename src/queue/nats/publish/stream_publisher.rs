@@ -17,9 +17,10 @@ use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::message;
+use crate::queue::nats::peers::known::Peers;
 use crate::queue::nats::publish::batcher::{self, InFlight, PublishBatcher, PublishRequest, ReplyTo};
 use crate::queue::nats::publish::pending_replies::{PendingReplies, PendingReply};
-use crate::types::{Sequence, count};
+use crate::types::{NodeName, Sequence, ShardId, count};
 use crate::writer::{CommitFailed, Health, MessageOutcome, Outcome, Payload};
 
 /// The most bytes that the headers of a message take, with names of streams as long as they may be.
@@ -41,6 +42,9 @@ pub struct Inner {
     /// Only nodes may publish to this subject.
     pub control_subject: String,
     pub stream: String,
+    pub shard: ShardId,
+    /// The owners of the shard, as far as they are known.
+    pub peers: Arc<Peers>,
     pub pending_replies: Arc<PendingReplies>,
     pub batcher: Arc<PublishBatcher>,
     pub health: Arc<Health>,
@@ -113,19 +117,33 @@ impl StreamPublisher {
         let id = pending.as_ref().map(|(pending, _)| pending.id());
         let message = self.message(batcher::body(&group), id.as_deref());
         self.inner.message_requests.record(figure(count(group.len())));
+        let applied = self.applied();
         match self.send(&self.inner.jobs_subject, message).await {
-            Ok(sent) => drop(tokio::spawn(self.clone().reply(group, pending, sent, in_flight))),
+            Ok(sent) => drop(tokio::spawn(self.clone().reply(group, pending, sent, applied, in_flight))),
             Err(why) => batcher::refuse(group, &why),
+        }
+    }
+
+    /// What of the stream is known to be applied, on this node or another one.
+    fn applied(&self) -> AppliedBefore {
+        let own = AppliedBefore { sequence: self.inner.health.applied_sequence(), node: None };
+        match self.inner.peers.applied_by_another(self.inner.shard) {
+            Some((node, sequence)) if sequence > own.sequence => AppliedBefore { sequence, node: Some(node) },
+            _ => own,
         }
     }
 
     /// Replies to the requests that wait until their message is stored, and then to those that wait until it
     /// is applied.
+    ///
+    /// # Arguments
+    /// `applied`: what was applied before the message was sent.
     async fn reply(
         self,
         mut group: Vec<PublishRequest>,
         pending: Option<(PendingReply, oneshot::Receiver<Outcome>)>,
         sent: PublishAckFuture,
+        applied: AppliedBefore,
         in_flight: InFlight,
     ) {
         let began = Instant::now();
@@ -138,7 +156,8 @@ impl StreamPublisher {
             Err(_) => stored.await,
         };
         self.inner.connection.note_publish(&stored, began).await;
-        match sequence(stored, &self.inner.health) {
+        let stored = sequence(stored, &self.inner.health);
+        match stored.and_then(|sequence| applied.check(sequence, &self.inner.stream)) {
             Ok(sequence) => batcher::reply_stored(&mut group, sequence),
             Err(why) => return batcher::refuse(group, &why),
         }
@@ -259,6 +278,30 @@ fn sequence(stored: Result<PublishAck, PublishError>, health: &Health) -> Result
     Ok(Sequence(stored.sequence))
 }
 
+/// What was applied of a stream before a message was sent to it.
+struct AppliedBefore {
+    sequence: u64,
+    /// The node that says so; `None`: this one.
+    node: Option<NodeName>,
+}
+
+impl AppliedBefore {
+    /// Refuses a sequence that stands for another message already: a token with it would be satisfied before
+    /// this message is applied.
+    fn check(&self, stored: Sequence, stream: &str) -> Result<Sequence, NotPublished> {
+        if stored.0 > self.sequence {
+            return Ok(stored);
+        }
+        let node = self.node.as_ref().map_or("this node".to_owned(), |node| format!("the node {node}"));
+        Err(NotPublished::Unknown(format!(
+            "the stream {stream} has stored the message as {stored}, and {node} has applied its messages up to \
+             {} already: the stream was created again, or lost its end, so it is not known whether this write \
+             is applied; see the reason of the shard in /v1/status",
+            self.sequence
+        )))
+    }
+}
+
 fn too_large() -> NotPublished {
     NotPublished::TooLarge(
         "the jobs take more bytes than the NATS server allows in a message; send fewer at a time".to_owned(),
@@ -305,5 +348,23 @@ fn refused(error: &PublishError, health: &Health) -> NotPublished {
             NotPublished::Unavailable("no stream has the subject of its messages".to_owned())
         }
         _ => NotPublished::Unavailable(cause.map_or_else(|| error.to_string(), ToString::to_string)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sequence_that_was_applied_before_is_no_token() {
+        let node = NodeName::new("b").expect("a good name");
+        for node in [None, Some(node)] {
+            let applied = AppliedBefore { sequence: 7, node };
+            assert_eq!(applied.check(Sequence(8), "S"), Ok(Sequence(8)));
+            for stored in [1, 7] {
+                let refused = applied.check(Sequence(stored), "S");
+                assert!(matches!(refused, Err(NotPublished::Unknown(_))), "{refused:?}");
+            }
+        }
     }
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
-use async_nats::jetstream::stream::{Config, Info};
+use async_nats::jetstream::stream::{Config, Info, LastRawMessageErrorKind};
 use futures_util::StreamExt as _;
 
 use crate::queue::nats::jetstream::{JetStream, SetupError};
+use crate::queue::nats::peers::entries::{self, FloorEntry, UnreadableEntry};
 use crate::queue::nats::streams::boards_config::{boards_config, boards_mismatches};
 use crate::queue::nats::streams::buckets_config::{buckets_mismatches, floors_config, nodes_config};
 use crate::queue::nats::streams::jobs_config::{jobs_config, jobs_mismatches, shards_of};
@@ -81,7 +82,8 @@ impl JetStream {
     ) -> Result<(), PrepareError> {
         let (names, replicas) = (&self.names, self.settings.replicas);
         let (mut missing, mut limits) = (Vec::new(), Vec::new());
-        let mut others = Vec::new();
+        // Whose streams are missing, and nothing on this node says whether they were lost.
+        let mut unknown = Vec::new();
         for shard in (0..self.facts.shards).map(ShardId) {
             let applied = starts.iter().find(|(own, _)| *own == shard).map(|(_, applied)| *applied);
             let accepts_gap = self.settings.accept_gap.contains(&shard.0);
@@ -90,14 +92,14 @@ impl JetStream {
                     self.check_jobs_stream(&found.config, shard)?;
                     limits.push(found.config.max_bytes);
                 }
-                (None, None) => others.push(shard),
-                // A shard that has applied messages had a stream. A new, empty stream would hide that the old
-                // one is lost.
-                (None, Some(applied)) if applied.0 > 0 && !accepts_gap => {}
-                (None, Some(applied)) => {
+                (None, Some(applied)) if accepts_gap => {
                     let first_sequence = (applied.0 > 0).then_some(applied.0 + 1);
                     missing.push(Config { first_sequence, ..self.jobs_config(shard) });
                 }
+                // A shard that has applied messages had a stream. A new, empty stream would hide that the old
+                // one is lost.
+                (None, Some(applied)) if applied.0 > 0 => {}
+                (None, _) => unknown.push(shard),
             }
         }
         for (config, what) in
@@ -106,9 +108,9 @@ impl JetStream {
             let mismatches = |found: &Config| buckets_mismatches(found, &config);
             self.find_or_create(config.clone(), what, mismatches).await?;
         }
-        for shard in others {
-            // As above: its owners know whether a stream is lost. Where there is none that has ever said what
-            // it holds, the service is new.
+        for shard in unknown {
+            // As above: its other owners know whether a stream is lost. Where there is none that has ever said
+            // what it holds, the service is new.
             if !self.had_owners(shard).await? {
                 missing.push(self.jobs_config(shard));
             }
@@ -134,7 +136,8 @@ impl JetStream {
         jobs_config(&self.names, shard, self.facts.shards, SIZES_TRIED[0], self.settings.replicas)
     }
 
-    /// Whether any node has said what its checkpoint of a shard holds.
+    /// Whether any other data directory has said what its checkpoint of a shard holds. What this one has said
+    /// is known better here: it is empty.
     async fn had_owners(&self, shard: ShardId) -> Result<bool, PrepareError> {
         let unknown = |error: &dyn std::fmt::Display| {
             PrepareError::Unreachable(format!("the floors of shard {shard} cannot be looked for: {error}"))
@@ -144,11 +147,28 @@ impl JetStream {
         let stream = stream.map_err(|error| unknown(&error))?;
         let floors = stream.info_with_subjects(bucket.floors_of_shard(shard)).await;
         let mut floors = floors.map_err(|error| unknown(&error))?;
-        match floors.next().await {
-            Some(Ok(_)) => Ok(true),
-            Some(Err(error)) => Err(unknown(&error)),
-            None => Ok(false),
+        while let Some(floor) = floors.next().await {
+            let (subject, _) = floor.map_err(|error| unknown(&error))?;
+            // What no node has written there is no floor.
+            if bucket.owner_of(&subject).is_none() {
+                continue;
+            }
+            let message = match stream.get_last_raw_message_by_subject(&subject).await {
+                Ok(message) => message,
+                Err(error) if matches!(error.kind(), LastRawMessageErrorKind::NoMessageFound) => continue,
+                Err(error) => return Err(unknown(&error)),
+            };
+            let is_deleted = message.headers.get(entries::OPERATION).is_some();
+            let is_of_other = match entries::read::<FloorEntry>(&message.payload) {
+                Ok(floor) => floor.directory != self.peers.this.directory,
+                Err(UnreadableEntry::Newer { .. }) => true,
+                Err(UnreadableEntry::Foreign) => false,
+            };
+            if !is_deleted && is_of_other {
+                return Ok(true);
+            }
         }
+        Ok(false)
     }
 
     fn check_jobs_stream(&self, found: &Config, shard: ShardId) -> Result<(), PrepareError> {

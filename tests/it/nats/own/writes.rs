@@ -1,11 +1,13 @@
 //! What each node says of the shards, writes through any of them, and reads that lack shards.
 
+use std::thread;
+
 use serde_json::{Value, json};
 
 use super::{BOARD, Cluster, SHARDS, define, members, members_on, owner, parts, score};
 use crate::support::client::{count_of, entry_path};
 use crate::support::command::signal;
-use crate::support::nats::{shard_status, wait_until};
+use crate::support::nats::{Nats, shard_status, wait_state, wait_until};
 use crate::support::raw::get;
 
 #[test]
@@ -108,6 +110,48 @@ fn writes_that_wait_pass_over_an_owner_that_is_stopped() {
         });
     }
     cluster.end();
+}
+
+/// Boards are decided only once the owners of all shards have confirmed theirs, so a job for a new board waits
+/// on its shard until then.
+#[test]
+fn a_read_after_a_write_that_creates_its_board_waits_for_the_board() {
+    let nats = Nats::start();
+    let low = owner(&nats, "low", "0-1").shards(SHARDS).start();
+    let none = owner(&nats, "none", "none").start();
+    for shard in 0..2 {
+        wait_state(&low.client(), shard, "live");
+    }
+    let (member, _) = members(1).into_iter().find(|(_, shard)| *shard == 0).expect("one of shard 0");
+    let (status, answer) = score(&low.client(), &member, 7);
+    assert_eq!(status, 202, "{answer}");
+    let token = answer["token"].as_str().expect("a token").to_owned();
+    wait_until("the job is parked", || shard_status(&low.client(), 0)["parked"] == 1);
+    let path = |timeout_ms: u32| {
+        let path = entry_path(BOARD, &member);
+        format!("{path}?partial=true&after={token}&timeout_ms={timeout_ms}")
+    };
+    // Its owner knows that it is parked. Another node does not know the board in time.
+    let (status, answer) = low.client().get(&path(200));
+    assert_eq!((status, &answer["code"]), (504, &json!("not_yet_applied")), "{answer}");
+    let (status, answer) = none.client().get(&path(200));
+    assert_eq!((status, &answer["code"]), (404, &json!("unknown_board")), "{answer}");
+    // A board that no job waits for is unknown at once where the shard is.
+    let (status, answer) = low.client().get(&format!("/v1/boards/other/top?after={token}&timeout_ms=60000"));
+    assert_eq!((status, &answer["code"]), (404, &json!("unknown_board")), "{answer}");
+    let high = thread::scope(|scope| {
+        let reads = [&low, &none].map(|node| {
+            let path = path(60_000);
+            scope.spawn(move || node.client().get(&path))
+        });
+        let high = owner(&nats, "high", "2,3").start();
+        for read in reads {
+            let (status, answer) = read.join().expect("it answers");
+            assert_eq!((status, &answer["score"]), (200, &json!(7)), "{answer}");
+        }
+        high
+    });
+    Cluster { nats, low, high, none }.end();
 }
 
 #[test]

@@ -3,12 +3,18 @@
 //! Knows: which mismatch may be the fault of a leader that has just started, and which only an operator can
 //! accept. Must not know: what is done about them; see `recovery`.
 
+use std::time::{Duration, Instant};
+
 use async_nats::jetstream::stream;
 
 use crate::queue::nats::consume::copy_need::NeededCopy;
 use crate::queue::nats::consume::fetcher::run::Fetcher;
 use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
 use crate::queue::nats::consume::origin::identity;
+
+/// After a start, the floors of other owners are mostly read within milliseconds.
+const OWNERS_KNOWN_WITHIN: Duration = Duration::from_secs(2);
+const OWNERS_LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Fetcher {
     /// Whether the shard was filled without NATS.
@@ -39,6 +45,9 @@ impl Fetcher {
         }
         if let Some(reason) = self.shared.copies.lost() {
             return Err(SessionEnd::CopyNeeded(NeededCopy { stream: found, first, reason }));
+        }
+        if applied == 0 && self.origin.stream != found {
+            self.check_other_owners(name, &found)?;
         }
         if applied > 0 && self.origin.stream != found {
             let gone = match first {
@@ -80,5 +89,33 @@ impl Fetcher {
             return Err(SessionEnd::CopyNeeded(NeededCopy { stream: found, first, reason }));
         }
         Ok(())
+    }
+
+    /// Checks, for a shard that has applied nothing, that its other owners were not filled from another stream:
+    /// this one would be new and lack what they have applied.
+    fn check_other_owners(&self, name: &str, found: &str) -> Result<(), SessionEnd> {
+        let shard = self.shared.shard;
+        let other =
+            self.shared.peers.filled_from_another(shard, found).map_err(|why| {
+                SessionEnd::Retry(format!("the floors of other nodes cannot be read: {why}"))
+            })?;
+        let Some((node, theirs)) = other else { return Ok(()) };
+        Err(SessionEnd::Halt(format!(
+            "the stream {name} is not the one that the node {node} has filled this shard from (it is {found}, \
+             not {theirs}): it was deleted and created again, and this node has nothing of what was in the \
+             former one; restore the stream; or start {node} with --accept-gap {shard}, and this node gets a \
+             copy of its data; or start this node with --accept-gap {shard} to do without what was there"
+        )))
+    }
+
+    /// Waits a moment until it is known what other owners were filled from.
+    pub(super) async fn wait_for_owners(&self) {
+        if self.tip.sequence.0 > 0 {
+            return;
+        }
+        let began = Instant::now();
+        while !self.shared.peers.knows_owners() && began.elapsed() < OWNERS_KNOWN_WITHIN {
+            tokio::time::sleep(OWNERS_LOOK_INTERVAL).await;
+        }
     }
 }

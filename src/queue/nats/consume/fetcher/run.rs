@@ -249,6 +249,7 @@ impl Fetcher {
             self.begin_rebase(connection, &info).await?;
             self.rebase_accepted = false;
         }
+        self.wait_for_owners().await;
         self.check(&info)?;
         self.shared.copies.clear_need();
         self.ask_leader(connection, &info).await?;
