@@ -162,7 +162,9 @@ impl AskingShards {
         let sent = self.mailbox.send(subject, bytes.to_vec()).await;
         let mut in_flight = sent.map_err(NotPublished::Unavailable)?;
         let Ok(arrived) = tokio::time::timeout(ANSWER_TIMEOUT, in_flight.arrived()).await else {
-            node.iter().for_each(|node| self.owners.note_silent(node));
+            if let Some(node) = node {
+                self.owners.note_silent(node);
+            }
             let words = "the owner of a shard was asked to trim it and did not answer in time";
             return Err(NotPublished::Unknown(words.to_owned()));
         };
@@ -171,7 +173,9 @@ impl AskingShards {
             Arrived::Reply(bytes) => wire::decode_trimmed(&bytes).map(Ok).map_err(|_| strange()),
             Arrived::Refused(refusal) => Ok(Err(refusal)),
             Arrived::NobodyThere => {
-                node.iter().for_each(|node| self.owners.note_absent(node, shard));
+                if let Some(node) = node {
+                    self.owners.note_absent(node, shard);
+                }
                 Ok(Err(Refusal::new(Reason::NoWrites, "no node that is up owns it")))
             }
             Arrived::Garbage => Err(strange()),
