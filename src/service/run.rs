@@ -211,8 +211,8 @@ async fn node_of(
     shards: Vec<ShardHandle>,
     questions: Option<&Questions>,
 ) -> Result<Node, ServiceError> {
-    // For a shard whose data are lost, other owners are asked, until it has a copy. The node goes on asking its
-    // shards one by one until the next start.
+    // For a shard whose data are lost, other owners are asked, until it has a copy. The node goes on asking
+    // its shards one by one until the next start.
     let has_all = layout.own.is_first(layout.shards) && !shards.iter().any(|shard| shard.health.is_lost());
     if has_all {
         return Ok(Node::in_memory(shards));

@@ -71,8 +71,8 @@ fn writes_through_any_node_arrive_at_the_owners() {
     cluster.end();
 }
 
-/// Boards are decided only once the owners of all shards have confirmed theirs, so a job for a new board waits
-/// on its shard until then.
+/// Boards are decided only once the owners of all shards have confirmed theirs, so a job for a new board
+/// waits on its shard until then.
 #[test]
 fn a_read_after_a_write_that_creates_its_board_waits_for_the_board() {
     let nats = Nats::start();
