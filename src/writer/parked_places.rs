@@ -1,9 +1,9 @@
 //! Where jobs are parked, for readers: a read that asks for what was applied up to a sequence has to wait for
 //! the jobs of its board that are parked at it or before.
 //!
-//! Knows: for each board that lines of parked jobs are filed under, the sequence of the first one's first job.
-//! A job of the board that is behind another board's job in its member's line is not seen; nor is one that
-//! names several boards and waits for another one of them. Looking for those would take memory for each
+//! Knows: for each board that lines of parked jobs are filed under, the sequence of the first one's first
+//! job. A job of the board that is behind another board's job in its member's line is not seen; nor is one
+//! that names several boards and waits for another one of them. Looking for those would take memory for each
 //! parked job. Must not know: how jobs are parked (`parking`).
 
 use std::collections::BTreeMap;

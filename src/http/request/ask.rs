@@ -60,7 +60,8 @@ impl Call {
         if token.0.iter().any(|(id, _)| id.0 >= self.api.node.shard_count()) {
             return Err(Problem::unknown_shard());
         }
-        // A job that waits for its board was applied as far as its shard is concerned, and cannot be read yet.
+        // A job that waits for its board was applied as far as its shard is concerned, and cannot be read
+        // yet.
         let board = BoardName::new(self.board()).ok();
         let lacks = |(id, sequence): &&(ShardId, Sequence)| {
             let is_parked = |shard: &ShardHandle| {
@@ -107,8 +108,8 @@ impl Call {
             return Ok(());
         };
         let is_known = || self.api.registry.get(board.as_str()).is_some();
-        // An owner may have the board on its shard before it reads the decision. Other nodes do not see whether
-        // jobs are parked for it on the shards of the token.
+        // An owner may have the board on its shard before it reads the decision. Other nodes do not see
+        // whether jobs are parked for it on the shards of the token.
         let may_come = |(id, _): &(ShardId, Sequence)| {
             self.api
                 .node

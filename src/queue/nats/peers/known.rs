@@ -482,8 +482,9 @@ impl Known {
         latest
     }
 
-    /// Floors in whose place there is a later one of the same directory, under the name that it has now. While
-    /// a node is alive under both names they are two nodes: one directory is a copy of the other's blocks.
+    /// Floors in whose place there is a later one of the same directory, under the name that it has now.
+    /// While a node is alive under both names they are two nodes: one directory is a copy of the other's
+    /// blocks.
     fn superseded(&self, now: Instant) -> BTreeSet<(ShardId, NodeName)> {
         let is_silent =
             |name: &NodeName| self.nodes.get(name).is_none_or(|node| node.heard.silent(now) >= ALIVE_WITHIN);

@@ -286,8 +286,8 @@ fn code_of(error: &PublishError) -> Option<ErrorCode> {
     source.downcast_ref::<async_nats::jetstream::Error>().map(async_nats::jetstream::Error::error_code)
 }
 
-/// The job that a published reject is about, and the identity of the stream that it was in, empty if it is not
-/// said: earlier versions did not. `None` if the message is no reject.
+/// The job that a published reject is about, and the identity of the stream that it was in, empty if it is
+/// not said: earlier versions did not. `None` if the message is no reject.
 fn reject_of(message: &StreamMessage) -> Option<(JobId, String)> {
     let Published { sequence, index, .. } = serde_json::from_slice(&message.payload).ok()?;
     let stream = message.headers.get(STREAM_HEADER).map(ToString::to_string).unwrap_or_default();

@@ -295,8 +295,8 @@ impl AppliedBefore {
         let node = self.node.as_ref().map_or("this node".to_owned(), |node| format!("the node {node}"));
         Err(NotPublished::Unknown(format!(
             "the stream {stream} has stored the message as {stored}, and {node} has applied its messages up to \
-             {} already: the stream was created again, or lost its end, so it is not known whether this write \
-             is applied; see the reason of the shard in /v1/status",
+             {} already: the stream was created again, or lost its end, so it is not known whether this \
+             write is applied; see the reason of the shard in /v1/status",
             self.sequence
         )))
     }

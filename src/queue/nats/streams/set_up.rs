@@ -109,8 +109,8 @@ impl JetStream {
             self.find_or_create(config.clone(), what, mismatches).await?;
         }
         for shard in unknown {
-            // As above: its other owners know whether a stream is lost. Where there is none that has ever said
-            // what it holds, the service is new.
+            // As above: its other owners know whether a stream is lost. Where there is none that has ever
+            // said what it holds, the service is new.
             if !self.had_owners(shard).await? {
                 missing.push(self.jobs_config(shard));
             }

@@ -91,8 +91,8 @@ impl Fetcher {
         Ok(())
     }
 
-    /// Checks, for a shard that has applied nothing, that its other owners were not filled from another stream:
-    /// this one would be new and lack what they have applied.
+    /// Checks, for a shard that has applied nothing, that its other owners were not filled from another
+    /// stream: this one would be new and lack what they have applied.
     fn check_other_owners(&self, name: &str, found: &str) -> Result<(), SessionEnd> {
         let shard = self.shared.shard;
         let other =
