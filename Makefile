@@ -64,7 +64,7 @@ cluster: build nats ## Starts three nats-servers and three nodes to try, and sto
 	exec python3 deploy/cluster/run.py $(ARGS)
 
 .PHONY: test
-test: lint nats redis prometheus deploy-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
+test: lint nats redis prometheus deploy-check generated-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test $(CARGO_FLAGS)
 
 MINUTES ?= 10
@@ -99,6 +99,11 @@ RANKTREE_BIN ?=
 .PHONY: clients-generate
 clients-generate: ## Writes the clients' types from docs/openapi.json
 	python3 $(PYTHON_CLIENT)/generate.py
+
+.PHONY: generated-check
+generated-check: ## Checks that what is written or copied from other files is current: the clients' types, the chart's files
+	python3 -B $(PYTHON_CLIENT)/generate.py --check
+	python3 -B deploy/helm/check.py --files
 
 # Not part of `make test`: CI has no need of it unless a client or the API's document changes.
 .PHONY: test-clients

@@ -133,8 +133,8 @@ class Types:
     def variants(self, schema: Dict[str, Any]) -> List[Dict[str, Any]]:
         """The objects that a schema allows; none if it allows anything else."""
         schema = self.resolve(schema)
-        if "anyOf" in schema:
-            found = [self.variants(variant) for variant in schema["anyOf"]]
+        if "anyOf" in schema or "oneOf" in schema:
+            found = [self.variants(variant) for variant in schema.get("anyOf") or schema["oneOf"]]
             return [variant for variants in found for variant in variants] if all(found) else []
         return [schema] if "properties" in schema else []
 
@@ -147,10 +147,11 @@ class Types:
             return SCALARS.get(name, name)
         if "allOf" in schema and len(schema["allOf"]) == 1:
             return self.name(schema["allOf"][0], owner, field, is_input)
-        if "anyOf" in schema:
+        choices = schema.get("anyOf") or schema.get("oneOf")
+        if choices:
             if self.variants(schema):
                 return self.define(owner + camel(field), schema, is_input)
-            return union([self.name(variant, owner, field, is_input) for variant in schema["anyOf"]])
+            return union([self.name(variant, owner, field, is_input) for variant in choices])
         if "const" in schema:
             return f"Literal[{schema['const']!r}]"
         if "enum" in schema:
@@ -280,7 +281,7 @@ def walk_refs(schema: Any) -> List[Dict[str, Any]]:
     if isinstance(schema, dict):
         own = [schema] if "$ref" in schema else []
         # Objects within are classes of their own.
-        inner = [value for key, value in schema.items() if key in ("anyOf", "allOf", "items")]
+        inner = [value for key, value in schema.items() if key in ("anyOf", "oneOf", "allOf", "items")]
         return own + [found for value in inner for found in walk_refs(value)]
     if isinstance(schema, list):
         return [found for value in schema for found in walk_refs(value)]

@@ -476,11 +476,12 @@ def main() -> int:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
     parser.add_argument("--write", action="store_true", help="copy files from elsewhere in the repository, and end")
+    parser.add_argument("--files", action="store_true", help="check these copies, and nothing else")
+    options = parser.parse_args()
     try:
-        if parser.parse_args().write:
-            check_files(True)
+        check_files(options.write)
+        if options.write or options.files:
             return 0
-        check_files(False)
         check_lint()
         check_template()
         check_schemas()
