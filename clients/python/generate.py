@@ -302,7 +302,9 @@ def annotation(field: str, kind: str) -> List[str]:
         return [line]
     # A long list of literals, one a line or so.
     indent = " " * 8
-    return textwrap.wrap(line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(
+        line, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def docstring(text: str) -> List[str]:
@@ -355,9 +357,7 @@ def main() -> int:
         PACKAGE / "_client.py": blocking((PACKAGE / "_async_client.py").read_text(encoding="utf-8")),
     }
     stale = [
-        path
-        for path, text in wanted.items()
-        if not path.exists() or path.read_text(encoding="utf-8") != text
+        path for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text
     ]
     for path in stale:
         if check:

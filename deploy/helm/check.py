@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Checks the chart, and says what it did not check. `make helm-check` runs it with what it needs.
 
-    files      what is copied from elsewhere in the repository is current; `--write` copies it
-    lint       helm lint --strict, with the default values and with others
-    template   helm template; what must be refused is, in words
-    schemas    every object against the schemas of the oldest and the newest Kubernetes, strictly
-    rules      promtool on the PrometheusRules, if it is there
-    placement  the start command gives every shard as many owners as there are copies, for every size
-    nats       nats-server reads the rendered configuration, if it is there
-    pods       real nodes, started by the rendered command, serve, and are scaled from 3 to 4 and to 2 under writes:
-               needs the program RANKTREE_BIN
+files      what is copied from elsewhere in the repository is current; `--write` copies it
+lint       helm lint --strict, with the default values and with others
+template   helm template; what must be refused is, in words
+schemas    every object against the schemas of the oldest and the newest Kubernetes, strictly
+rules      promtool on the PrometheusRules, if it is there
+placement  the start command gives every shard as many owners as there are copies, for every size
+nats       nats-server reads the rendered configuration, if it is there
+pods       real nodes, started by the rendered command, serve, and are scaled from 3 to 4 and to 2 under
+           writes: needs the program RANKTREE_BIN
 """
 
 from __future__ import annotations
@@ -58,22 +58,39 @@ FINE = {
         "storage": {"storageClass": "fast"},
         "service": {"type": "LoadBalancer", "annotations": {"a": "b"}},
         "serviceAccount": {"annotations": {"a": "b"}},
-        "nats": {"antiAffinity": "hard", "storage": {"storageClass": "fast"}, "nodeSelector": {"disk": "nvme"}},
+        "nats": {
+            "antiAffinity": "hard",
+            "storage": {"storageClass": "fast"},
+            "nodeSelector": {"disk": "nvme"},
+        },
     },
     "one node, nothing asked": {
-        "replicas": 1, "copies": 1, "shards": 1, "antiAffinity": "off", "auth": {"insecure": True},
-        "podDisruptionBudget": {"enabled": False}, "serviceMonitor": {"enabled": True},
+        "replicas": 1,
+        "copies": 1,
+        "shards": 1,
+        "antiAffinity": "off",
+        "auth": {"insecure": True},
+        "podDisruptionBudget": {"enabled": False},
+        "serviceMonitor": {"enabled": True},
         "nats": {"replicas": 1, "antiAffinity": "off"},
     },
     "NATS that is there, by password": {
         "nats": {"enabled": False},
-        "externalNats": {"url": "tls://nats:4222", "user": "node", "passwordSecret": "nats", "passwordKey": "p"},
+        "externalNats": {
+            "url": "tls://nats:4222",
+            "user": "node",
+            "passwordSecret": "nats",
+            "passwordKey": "p",
+        },
         "auth": {"existingSecret": "tokens"},
         "own": ["0-3", "2-5", "0-1,4-5"],
     },
     "NATS that is there, by credentials": {
-        "nats": {"enabled": False}, "externalNats": {"url": "nats://a:4222,nats://b:4222", "credsSecret": "creds"},
-        "fullnameOverride": "boards", "replicas": 4, "alsoReplicas": 3,
+        "nats": {"enabled": False},
+        "externalNats": {"url": "nats://a:4222,nats://b:4222", "credsSecret": "creds"},
+        "fullnameOverride": "boards",
+        "replicas": 4,
+        "alsoReplicas": 3,
     },
 }
 # Values that are refused, and a part of what is said.
@@ -103,7 +120,7 @@ def say(text: str) -> None:
 
 
 def run(arguments: list[str], **more: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(arguments, capture_output=True, text=True, **more)  # type: ignore[call-overload,no-any-return]
+    return subprocess.run(arguments, capture_output=True, text=True, **more)
 
 
 def helm(action: list[str], values: dict) -> subprocess.CompletedProcess[str]:
@@ -131,7 +148,11 @@ def one(objects: list[dict], kind: str, name: str) -> dict:
 def check_files(write: bool) -> None:
     stale = []
     for folder, source in COPIED.items():
-        names = ["ranktree.conf"] if folder.startswith("charts") else sorted(path.name for path in source.iterdir())
+        names = (
+            ["ranktree.conf"]
+            if folder.startswith("charts")
+            else sorted(path.name for path in source.iterdir())
+        )
         kept = CHART / folder
         for name in names:
             if not (kept / name).exists() or (kept / name).read_bytes() != (source / name).read_bytes():
@@ -173,10 +194,16 @@ def check_template() -> None:
         known = run([program, "serve", "--help"]).stdout
         for values in FINE.values():
             for each in render(values):
-                for container in each["spec"]["template"]["spec"]["containers"] if each["kind"] == "StatefulSet" else []:
+                for container in (
+                    each["spec"]["template"]["spec"]["containers"] if each["kind"] == "StatefulSet" else []
+                ):
                     for variable in container["env"]:
                         name = variable["name"]
-                        if container["name"] == "ranktree" and name.startswith("RANKTREE_") and name not in known:
+                        if (
+                            container["name"] == "ranktree"
+                            and name.startswith("RANKTREE_")
+                            and name not in known
+                        ):
                             raise Failed(f"{name} is no variable of ranktree serve")
     say(f"template: {len(WRONG)} wrong sets of values are refused in words")
 
@@ -202,7 +229,9 @@ def check_schemas() -> None:
 
 
 def check_rules() -> None:
-    promtool = os.environ.get("PROMTOOL") or shutil.which("promtool") or str(ROOT / ".tools" / "bin" / "promtool")
+    promtool = (
+        os.environ.get("PROMTOOL") or shutil.which("promtool") or str(ROOT / ".tools" / "bin" / "promtool")
+    )
     if not os.access(promtool, os.X_OK):
         say("rules: NOT checked, because promtool is not here: make prometheus")
         return
@@ -236,8 +265,12 @@ def check_placement() -> None:
             key = (pod, shards, replicas, copies, also, by_hand)
             if key not in shards_of_pod:
                 variables = {
-                    "HOSTNAME": f"rel-ranktree-{pod}", "SHARDS": str(shards), "REPLICAS": str(replicas),
-                    "COPIES": str(copies), "ALSO_REPLICAS": str(also), "OWN": by_hand,
+                    "HOSTNAME": f"rel-ranktree-{pod}",
+                    "SHARDS": str(shards),
+                    "REPLICAS": str(replicas),
+                    "COPIES": str(copies),
+                    "ALSO_REPLICAS": str(also),
+                    "OWN": by_hand,
                     "PATH": f"{folder}:{os.environ['PATH']}",
                 }
                 done = run([*container["command"], *container["args"]], env=variables)
@@ -306,7 +339,7 @@ def free_port() -> int:
 
 
 class Pods:
-    """What Kubernetes would do with the rendered objects, on loopback: a nats-server, and nodes with their folders."""
+    """What Kubernetes would do with the rendered objects, on loopback: a nats-server, and nodes."""
 
     def __init__(self, folder: Path, program: str, nats: str) -> None:
         self.folder = folder
@@ -364,7 +397,9 @@ class Pods:
     def log(self, name: str) -> str:
         return (self.folder / f"{name}.log").read_text()[-2000:]
 
-    def ask(self, number: int, method: str, path: str, body: object = None, token: str | None = "admin-token") -> tuple:
+    def ask(
+        self, number: int, method: str, path: str, body: object = None, token: str | None = "admin-token"
+    ) -> tuple:
         headers = {"Authorization": f"Bearer {self.tokens[token]}"} if token else {}
         data = None if body is None else json.dumps(body).encode()
         url = f"http://127.0.0.1:{self.ports[number]}{path}"
@@ -420,8 +455,8 @@ def check_pods() -> None:
     with tempfile.TemporaryDirectory() as folder:
         pods = Pods(Path(folder), program, nats)
         try:
-            # The streams keep their messages meanwhile, so that pods that come fill their shards from there. That
-            # they fetch copies where messages are purged is tested in tests/it.
+            # The streams keep their messages meanwhile, so that pods that come fill their shards from there.
+            # That they fetch copies where messages are purged is tested in tests/it.
             base = {"nats": {"replicas": 1}, "settings": {"checkpoint_seconds": 1, "nats_stream_mib": 64}}
             for number in range(3):
                 pods.pod(number, base)
@@ -429,14 +464,17 @@ def check_pods() -> None:
                 pods.until_ready(number)
             if pods.owners(12) != [2] * 6:
                 raise Failed(f"owners of three pods: {pods.owners(12)}")
-            if [pods.ask(0, "GET", "/v1/boards", token=token)[0] for token in (None, "metrics-token")] != [401, 200]:
+            if [pods.ask(0, "GET", "/v1/boards", token=token)[0] for token in (None, "metrics-token")] != [
+                401,
+                200,
+            ]:
                 raise Failed("tokens of the chart")
             if pods.ask(0, "PUT", "/v1/boards/arena", {}, token="metrics-token")[0] != 403:
                 raise Failed("the metrics' token may write")
             if pods.ask(0, "PUT", "/v1/boards/arena", {})[0] != 201:
                 raise Failed("a board")
             pods.write(0, 1)
-            # From 3 to 4, as README.md says: both placements, one pod after the other from the last, then the new one.
+            # From 3 to 4, as README.md says: both placements, one pod after the other, then the new one.
             score = 1
             for values in ({**base, "replicas": 4, "alsoReplicas": 3}, {**base, "replicas": 4}):
                 for number in (3, 2, 1, 0):
@@ -469,13 +507,17 @@ def check_pods() -> None:
                 pods.stop(f"pod-{number}")
         finally:
             pods.end()
-    say("pods: three nodes served and were scaled to four, with every write and read answered, and then to two")
+    say(
+        "pods: three nodes served, were scaled to four with every write and read answered, then to two"
+    )
 
 
 def main() -> int:
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
-    parser.add_argument("--write", action="store_true", help="copy files from elsewhere in the repository, and end")
+    parser.add_argument(
+        "--write", action="store_true", help="copy files from elsewhere in the repository, and end"
+    )
     parser.add_argument("--files", action="store_true", help="check these copies, and nothing else")
     options = parser.parse_args()
     try:

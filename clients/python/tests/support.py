@@ -73,7 +73,8 @@ class Process:
 
 
 class Nats(Process):
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self._flags = flags
         self.port = free_port()
         self.url = f"nats://127.0.0.1:{self.port}"
         self._folder = folder
@@ -81,10 +82,12 @@ class Nats(Process):
 
     def start(self) -> None:
         arguments = [nats_program(), "-js", "-a", "127.0.0.1", "-p", str(self.port)]
+        arguments += self._flags
         super().__init__([*arguments, "-sd", str(self._folder / "nats")], self._folder / "nats.log")
         until("nats-server listens", self._is_there)
 
     def _is_there(self) -> bool:
+        assert self.is_running(), self.log.read_text()
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, List
 
 import nats as nats_py
 import pytest
-from support import LossyLink, Nats, Node, until
+from support import ROOT, LossyLink, Nats, Node, until
 
 from ranktree import (
     ConnectionFailedError,
@@ -143,6 +143,11 @@ def test_giving_up_says_what_is_known(nats: Nats, nats_node: Node) -> None:
         with pytest.raises(PublishManyError) as many:
             publisher.publish_many([job("p42"), job("alice")], message_id="match-2")
         assert many.value.token is None and len(many.value.errors) == 2
+        # What is behind a message that failed is not sent, so that no job overtakes another.
+        with pytest.raises(PublishManyError) as first:
+            publisher.publish_many([job("p42")] * 1_500, message_id="match-3")
+        assert [error.may_be_stored for error in first.value.errors] == [True, False]
+        assert [error.message_id for error in first.value.errors] == ["match-3.1.0", "match-3.1.1"]
         link.is_deaf = False
     with Publisher.connect(nats.url, shards=3, prefix="nobody", give_up_after=0.5) as publisher:
         with pytest.raises(PublishError, match="there is no stream NOBODY_JOBS_1") as absent:
@@ -191,6 +196,29 @@ def test_nodes_write_jobs_and_answer(nats: Nats, nats_node: Node) -> None:
             return isinstance(nobody.value, UnavailableError)
 
         until("the server knows that the node is gone", is_unavailable)
+
+
+def test_a_game_with_the_least_permissions_publishes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for user in ("NODE", "GAME", "REJECTS"):
+        monkeypatch.setenv(f"RANKTREE_{user}_PASSWORD", f"nats_{user}")
+    monkeypatch.setenv("RANKTREE_NATS_PASSWORD", "nats_NODE")
+    config = tmp_path / "nats.conf"
+    config.write_text((ROOT / "deploy" / "nats" / "ranktree.conf").read_text(encoding="utf-8"))
+    nats = Nats(tmp_path, "-c", str(config))
+    node = Node(tmp_path, "--nats", nats.url, "--nats-user", "node", "--shards", "3")
+    with Ranktree(node.url) as client:
+        client.define("arena")
+        with Publisher.connect(nats.url, shards=3, user="game", password="nats_GAME") as publisher:
+            token = publisher.publish(job("p42"), message_id="match-1")
+            assert publisher.publish(job("p42"), message_id="match-1") == token
+            assert client.member("arena", "p42", after=token)["score"] == 1
+            assert publisher.write([job("p42")], changed_only=True)["results"] == [{"changed": True}]
+    with pytest.raises(RanktreeError, match="give shards="):
+        Publisher.connect(nats.url, user="game", password="nats_GAME")
+    node.kill()
+    nats.kill()
 
 
 def test_the_async_publisher_does_the_same(nats: Nats, nats_node: Node) -> None:

@@ -13,7 +13,7 @@ import uuid
 from collections import deque
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Coroutine, Deque, Dict, List, Optional, Sequence, Type, TypeVar, Union, cast
+from typing import Any, Coroutine, Deque, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union, cast
 
 import nats
 import nats.errors
@@ -208,13 +208,13 @@ class AsyncPublisher:
         same moment share messages.
         """
         check_id(message_id)
-        return await self._put(self._shard(job), [encode(job)], message_id)
+        return await self._put(self._shard(job), [check_size(encode(job))], message_id)
 
     async def publish_many(self, jobs: Sequence[types.Job], *, message_id: Optional[str] = None) -> str:
         """Stores jobs of any members, in as few messages as possible, and returns one token for all.
 
         Jobs of a member stay in their order. The ids of the messages follow from `message_id`; to publish
-        again, give the same jobs in the same order. `PublishManyError` if some messages were not acknowledged.
+        again, give the same jobs in the same order. `PublishManyError` if messages were not acknowledged.
         """
         check_id(message_id)
         if not jobs:
@@ -222,20 +222,13 @@ class AsyncPublisher:
         base = message_id or uuid.uuid4().hex
         by_shard: Dict[int, List[bytes]] = {}
         for job in jobs:
-            by_shard.setdefault(self._shard(job), []).append(encode(job))
-        puts = [
-            self._put(shard, part, f"{base}.{shard}.{number}")
-            for shard, parts in by_shard.items()
-            for number, part in enumerate(cut(parts))
-        ]
-        outcomes = await asyncio.gather(*puts, return_exceptions=True)
-        errors = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-        token = latest(*[outcome for outcome in outcomes if isinstance(outcome, str)])
-        for error in errors:
-            if not isinstance(error, PublishError):
-                raise error
+            by_shard.setdefault(self._shard(job), []).append(check_size(encode(job)))
+        parts = [self._put_all(shard, cut(jobs), base) for shard, jobs in by_shard.items()]
+        outcomes = await asyncio.gather(*parts)
+        token = latest(*[token for token, _ in outcomes])
+        errors = [error for _, errors in outcomes for error in errors]
         if errors:
-            raise PublishManyError(cast(List[PublishError], errors), token)
+            raise PublishManyError(errors, token)
         return cast(str, token)
 
     async def write(
@@ -276,9 +269,28 @@ class AsyncPublisher:
             raise ValueError(f"a member's id is 1 to 128 bytes; got {member!r}")
         return shard_of(member, self.shards)
 
+    async def _put_all(
+        self,
+        shard: int,
+        messages: List[List[bytes]],
+        base: str,
+    ) -> Tuple[Optional[str], List[PublishError]]:
+        """Stores the messages of a shard. After one that failed the others are not sent, to stay in order."""
+        token: Optional[str] = None
+        errors: List[PublishError] = []
+        for number, jobs in enumerate(messages):
+            message_id = f"{base}.{shard}.{number}"
+            if errors:
+                told = f"not sent, because {errors[0].message_id} was not acknowledged"
+                errors.append(PublishError(told, message_id, False))
+                continue
+            try:
+                token = await self._put(shard, jobs, message_id)
+            except PublishError as error:
+                errors.append(error)
+        return token, errors
+
     async def _put(self, shard: int, jobs: List[bytes], message_id: Optional[str]) -> str:
-        if sum(len(job) + 1 for job in jobs) > BYTES_MAX:
-            raise ValueError(f"a job is at most {BYTES_MAX} bytes")
         async with self._room:
             stored: "asyncio.Future[int]" = asyncio.get_running_loop().create_future()
             self._lanes[shard].put(Waiting(jobs, message_id, stored))
@@ -415,6 +427,12 @@ def check_id(message_id: Optional[str]) -> None:
     is_plain = message_id.isascii() and message_id.isprintable()
     if not (is_plain and 0 < len(message_id) <= ID_MAX):
         raise ValueError(f"a message's id is 1 to {ID_MAX} printable ASCII characters; got {message_id!r}")
+
+
+def check_size(job: bytes) -> bytes:
+    if len(job) >= BYTES_MAX:
+        raise ValueError(f"a job has at most {BYTES_MAX} bytes; got {len(job)}")
+    return job
 
 
 def cut(jobs: Sequence[bytes]) -> List[List[bytes]]:
