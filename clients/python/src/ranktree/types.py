@@ -205,9 +205,9 @@ class Job(TypedDict):
     retries and reordered jobs do no harm.
     """
     at: NotRequired[Union[str, datetime, None]]
-    """When the score was reached, between the years 1970 and 2261, with any offset; decides ties. A job whose
-    `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five
-    minutes are allowed. Default: when the queue took the job.
+    """When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is
+    more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are
+    allowed. Default: when the queue took the job.
     """
     meta: NotRequired[Union[Dict[str, Any], None]]
     """Replaces the entry's metadata. Default: left as it is."""
@@ -230,9 +230,9 @@ class EntryInput(TypedDict):
     retries and reordered jobs do no harm.
     """
     at: NotRequired[Union[str, datetime, None]]
-    """When the score was reached, between the years 1970 and 2261, with any offset; decides ties. A job whose
-    `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five
-    minutes are allowed. Default: when the queue took the job.
+    """When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is
+    more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are
+    allowed. Default: when the queue took the job.
     """
     meta: NotRequired[Union[Dict[str, Any], None]]
     """Replaces the entry's metadata. Default: left as it is."""
@@ -927,8 +927,8 @@ class Status(TypedDict):
     """
     degraded: bool
     """A shard's stream is full or nearly full or was changed, the stream of rejects is gone, files of a shard
-    are damaged, or its time is far ahead of the node's clock; its `stream` or `damage`, or `/readyz`, says
-    why.
+    are damaged, its time is far ahead of the node's clock, or jobs have waited over a minute for their
+    board; its `stream` or `damage`, or `/readyz`, says why.
     """
     node: str
     """The name of this node."""
@@ -992,9 +992,8 @@ class Problem(TypedDict):
         'method_not_allowed', 'unknown_member', 'unknown_position', 'bad_parameter', 'bad_cursor',
         'unsupported_window', 'unsupported', 'invalid_definition', 'unknown_shard', 'board_differs',
         'too_many_boards', 'body_too_slow', 'unsupported_coding', 'internal', 'overloaded',
-        'shard_unavailable', 'shard_not_owned', 'shard_damaged', 'queue_full', 'commit_unknown',
-        'commit_failed', 'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed', 'not_ready',
-        'not_yet_applied']
+        'shard_unavailable', 'shard_damaged', 'queue_full', 'commit_unknown', 'commit_failed',
+        'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed', 'not_ready', 'not_yet_applied']
     detail: str
     errors: NotRequired[List[ProblemError]]
     """For `POST /v1/jobs`: which jobs are invalid. No job of the request was applied."""
