@@ -117,12 +117,9 @@ impl Giver {
                     Err(why) => refused(why),
                 }
             }
-            // What was copied so far may be the wrong one of two replicas.
-            Ok(Question::Read { .. }) if shard.health.divergence().is_some() => {
-                refused("another replica of the shard was found to differ from this node's")
-            }
             Ok(Question::Read { copy, file, offset, length }) => {
-                // It may have come out while the copy is fetched.
+                // What was copied so far may be the wrong one of two replicas. That may have come out while the
+                // copy is fetched.
                 match check_not_diverged(shard) {
                     Ok(()) => self.read(shard.id, &copy, file, offset, length),
                     Err(why) => {

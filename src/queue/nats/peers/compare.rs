@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::peers::hashes::OwnHashes;
-use crate::queue::nats::peers::judge::{Judgement, Verdict, judge};
+use crate::queue::nats::peers::judge::{Judgement, Verdict, judge, leave_out_judged};
 use crate::queue::nats::shard::NatsShard;
 use crate::storage::codec::Divergence;
 use crate::storage::{StorageError, Store};
@@ -89,6 +89,7 @@ impl JetStream {
             // They have halted because of what the operator has judged already.
             others.retain(|other| other.diverged.is_none());
         }
+        leave_out_judged(&own, &mut others);
         let found = shard.health.found();
         let is_halted = shard.health.divergence().is_some();
         let halted = found.as_ref().filter(|_| is_halted).map(|found| &found.found);

@@ -73,6 +73,19 @@ pub fn judge(own: &OwnHashes, others: &[OtherHashes], halted: Option<&Divergence
     Judgement { verdict, differing }
 }
 
+/// Leaves out what has been judged already: an owner that is halted because it differs from the replica whose
+/// copy this one is. If that replica goes on, it was found to be right, by an operator or by a majority, and
+/// its copies go on with it. If it halts as well, they are judged by their own hashes again.
+pub fn leave_out_judged(own: &OwnHashes, others: &mut Vec<OtherHashes>) {
+    let Some(origin) = own.copied_from.clone() else { return };
+    if others.iter().any(|other| other.node == origin && other.diverged.is_none()) {
+        let differs_from_origin = |other: &OtherHashes| {
+            other.diverged.as_ref().is_some_and(|diverged| diverged.node == origin.as_str())
+        };
+        others.retain(|other| !differs_from_origin(other));
+    }
+}
+
 /// The first sequence at which another replica differs.
 fn first_difference(own: &OwnHashes, other: &OtherHashes) -> Option<Divergence> {
     other.points.iter().find_map(|point| {
@@ -183,6 +196,28 @@ mod tests {
         }
         let third = [other("c", &[(12, 3)])];
         assert_eq!(verdict(&own, &third, Some(&halted)), (Verdict::Outvoted(halted), 1));
+    }
+
+    #[test]
+    fn a_copy_goes_on_with_the_replica_that_it_is_of() {
+        let own = OwnHashes { copied_from: Some(name("b")), ..own(&[(8, 2)]) };
+        let c = |from: &str| {
+            let diverged = DivergedEntry { node: from.to_owned(), sequence: 8, by: "c".to_owned() };
+            OtherHashes { diverged: Some(diverged), ..other("c", &[(8, 7)]) }
+        };
+        let judged = |others: &[OtherHashes]| {
+            let mut others = others.to_vec();
+            leave_out_judged(&own, &mut others);
+            verdict(&own, &others, None)
+        };
+        let b = other("b", &[(8, 2)]);
+        assert_eq!(judged(&[b.clone(), c("b")]), (Verdict::GoOn, 0));
+        let halts = (Verdict::Halt(found("c", 8, 2, 7)), 1);
+        assert_eq!(judged(&[b.clone(), c("d")]), halts, "it differs from another one");
+        assert_eq!(judged(&[c("b")]), halts, "the origin is not heard of");
+        let diverged = DivergedEntry { node: "c".to_owned(), sequence: 8, by: "b".to_owned() };
+        let halted = OtherHashes { diverged: Some(diverged), ..b };
+        assert_eq!(judged(&[halted, c("b")]), halts, "the origin is halted");
     }
 
     /// Else a wrong replica that is copied would outvote the right one.
