@@ -256,8 +256,8 @@ async fn join_writers(threads: Vec<JoinHandle<()>>) -> std::io::Result<()> {
     }
 }
 
-/// Whether the node has the data of all shards. For a shard whose data are lost, other owners are asked, until
-/// it has a copy; the node goes on asking its shards one by one until the next start.
+/// Whether the node has the data of all shards. For a shard whose data are lost, other owners are asked,
+/// until it has a copy; the node goes on asking its shards one by one until the next start.
 fn has_all(layout: &DataLayout, shards: &[ShardHandle]) -> bool {
     layout.own.is_first(layout.shards) && !shards.iter().any(|shard| shard.health.is_lost())
 }

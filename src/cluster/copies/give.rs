@@ -118,8 +118,8 @@ impl Giver {
                 }
             }
             Ok(Question::Read { copy, file, offset, length }) => {
-                // What was copied so far may be the wrong one of two replicas. That may have come out while the
-                // copy is fetched.
+                // What was copied so far may be the wrong one of two replicas. That may have come out while
+                // the copy is fetched.
                 match check_not_diverged(shard) {
                     Ok(()) => self.read(shard.id, &copy, file, offset, length),
                     Err(why) => {

@@ -151,8 +151,8 @@ impl Peers {
             }
             return;
         };
-        // A body that no node writes says nothing of the node. Nor does one under this node's name that a later
-        // version wrote: this node's next entry takes its place.
+        // A body that no node writes says nothing of the node. Nor does one under this node's name that a
+        // later version wrote: this node's next entry takes its place.
         if entry == Err(UnreadableEntry::Foreign) || (entry.is_err() && node == self.this.name) {
             return;
         }
@@ -642,16 +642,18 @@ mod tests {
     #[test]
     fn what_no_node_wrote_under_this_nodes_name_is_no_other_node() {
         let (peers, age) = (peers(), Duration::ZERO);
-        let foreign = |of, at| {
-            let entry = Some(Err(UnreadableEntry::Foreign));
+        let unreadable = |of, at, why| {
+            let entry = Some(Err(why));
             Received { node: name(of), sequence: at, age, entry }
         };
-        peers.note_node(foreign("here", 1));
+        peers.note_node(unreadable("here", 1, UnreadableEntry::Foreign));
+        peers.note_node(unreadable("there", 2, UnreadableEntry::Foreign));
+        peers.note_node(unreadable("here", 3, UnreadableEntry::Newer { found: 9 }));
         assert_eq!(names(&peers), [""; 0]);
-        peers.note_node(foreign("there", 2));
+        peers.note_node(unreadable("there", 4, UnreadableEntry::Newer { found: 9 }));
         assert_eq!(names(&peers), ["there"]);
         // Another node that has been given the same name is one.
-        peers.note_node(node("here", "d-other", 3, age));
+        peers.note_node(node("here", "d-other", 5, age));
         assert_eq!(names(&peers), ["here", "there"]);
     }
 

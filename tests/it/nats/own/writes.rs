@@ -112,8 +112,8 @@ fn writes_that_wait_pass_over_an_owner_that_is_stopped() {
     cluster.end();
 }
 
-/// Boards are decided only once the owners of all shards have confirmed theirs, so a job for a new board waits
-/// on its shard until then.
+/// Boards are decided only once the owners of all shards have confirmed theirs, so a job for a new board
+/// waits on its shard until then.
 #[test]
 fn a_read_after_a_write_that_creates_its_board_waits_for_the_board() {
     let nats = Nats::start();
