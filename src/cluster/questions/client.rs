@@ -32,7 +32,8 @@ const DEADLINE: Duration = Duration::from_secs(2);
 /// How long an owner may wait for a sequence before it says that it has not applied it. It is asked again
 /// then. So an owner that has failed is noticed although the read waits for long.
 const WAIT_AT_ONCE: Duration = Duration::from_millis(500);
-/// An owner that was asked for a sequence and has said nothing for so long does not only wait.
+/// An owner that was asked for a sequence and has said nothing for so long does not only wait. If no owner
+/// says anything for so long, the next one is asked, whatever is known of it.
 const MAY_WAIT: Duration = Duration::from_millis(750);
 /// How often owners are asked for one question: what is refused at once must not become a busy loop.
 const EXCHANGES_MAX: u32 = 256;
@@ -210,7 +211,7 @@ impl Exchange<'_> {
     async fn run(&mut self, hedge_after: Duration) -> Result<ShardReply, NoReply> {
         // Those that were asked and have not replied, in order.
         let mut silent: Vec<Choice> = Vec::new();
-        let mut may_hedge = true;
+        let mut is_first_hedge = true;
         self.send_next(&mut silent);
         let mut hedge = std::pin::pin!(tokio::time::sleep(hedge_after));
         loop {
@@ -226,16 +227,26 @@ impl Exchange<'_> {
                             self.pass_over(&silent);
                             return Ok(*reply);
                         }
-                        Next::Another => self.send_next(&mut silent),
+                        Next::Another => {
+                            self.send_next(&mut silent);
+                            if !is_first_hedge {
+                                hedge.as_mut().reset(tokio::time::Instant::now() + MAY_WAIT);
+                            }
+                        }
                     }
                 }
-                () = &mut hedge, if may_hedge => {
-                    may_hedge = false;
-                    let other = |choice: &Choice| choice.node.is_some() && !choice.may_be_behind;
-                    if self.choices.front().is_some_and(other) {
+                () = &mut hedge => {
+                    hedge.as_mut().reset(tokio::time::Instant::now() + MAY_WAIT);
+                    // The group may choose the owner that was asked first, and one that may be behind gives a
+                    // stale answer: both are for when nobody else has replied for long.
+                    let may_be_next = |choice: &Choice| {
+                        !is_first_hedge || (choice.node.is_some() && !choice.may_be_behind)
+                    };
+                    if self.choices.front().is_some_and(may_be_next) {
                         count_hedged(self.shard, 1);
                         self.send_next(&mut silent);
                     }
+                    is_first_hedge = false;
                 }
                 () = tokio::time::sleep_until(self.until.into()) => {
                     self.pass_over(&silent);
