@@ -254,7 +254,7 @@ async fn freeze(scene: &Scene, node: &str) -> Arc<AtomicUsize> {
 fn an_owner_that_freezes_is_replaced_by_another_and_passed_over_then() {
     with_server(&[], |scene| async move {
         let owner = Owner::new(50);
-        let _serving = scene.serve("good", &owner, ServiceLimits::default()).await;
+        let serving = scene.serve("good", &owner, ServiceLimits::default()).await;
         let only = scene.asking(told(&[("good", true)])).await;
         ask_until_answered(&only, &top(1)).await;
         let heard = freeze(&scene, "frozen").await;
@@ -265,7 +265,8 @@ fn an_owner_that_freezes_is_replaced_by_another_and_passed_over_then() {
         // It was asked until it had failed once. Its entry is not renewed.
         let heard = heard.load(Ordering::Relaxed);
         assert!((1..10).contains(&heard), "{heard} questions");
-        // If it is the only owner, it is waited for until the deadline.
+        // If it is the only owner, it is waited for until the deadline. Nobody else may hear the question.
+        drop(serving);
         let asking = scene.asking(told(&[("frozen", true)])).await;
         let until = Some(Instant::now() + Duration::from_millis(300));
         let refused = asking.ask(SHARD, &top(1), AskTerms { until, ..AskTerms::default() }).await;
