@@ -345,43 +345,43 @@ def startup():
 
 
 def stalls():
-    results = Results("stalls")
+    new, touched = Results("stalls"), Results("stalls_touched")
     drawing = Drawing(
-        "The longest holds of a shard's lock, and a reader's longest wait",
-        ["10 M members with versions, 100,000 boards of ten, two cores with three busy threads.",
-         "Blue: the longest hold, with its purpose. Orange: the longest wait. Purple ticks are targets: 1 and 2 ms."],
-        "Longest hold and longest wait of each case in milliseconds, with targets",
+        "The most work of a hold of a shard's lock",
+        ["10 M members with versions, 100,000 boards of ten. Processor time of the thread that held, with its purpose.",
+         "Blue: new memory, from the system. Orange: memory that was touched before. Purple ticks are the target: 1 ms."],
+        "Most work of a hold of each case in milliseconds, with new and with touched memory",
     )
     scale = log_scale(0.01, 60)
     y = drawing.top + 22
     start = y - 16
-    cells = results.cells("case", "longest holds", "a reader")
+    cases = [
+        (name, most, after)
+        for (name, most), (_, after) in zip(new.cells("case", "most work"), touched.cells("case", "most work"), strict=True)
+    ]
     height = 44
-    end = start + height * len(cells) + 6
+    end = start + height * len(cases) + 6
     for tick in [0.01, 0.1, 1, 10, 50]:
         drawing.line(scale(tick), start, scale(tick), end, "grid")
         drawing.text(scale(tick), end + 18, number(tick), "soft middle")
-    for name, holds, waits in cells:
-        purpose, hold = max(re.findall(r"(\w+) ([\d.]+)", holds.split(";")[0]), key=lambda found: float(found[1]))
-        wait = float(waits.split()[0])
+    for name, *runs in cases:
         for index, line in enumerate(folded(name, 44)):
             drawing.text(LEFT - 24, y + 3 + 15 * index, line, "end small")
-        for at, value, target, kind, words in [
-            (y, float(hold), 1, "one", f"{number(float(hold))} {purpose}"),
-            (y + 17, wait, 2, "two", number(wait) if wait else "none"),
-        ]:
-            drawing.line(scale(target), at - 12, scale(target), at + 3, "target")
+        for at, holds, kind in zip((y, y + 17), runs, ("one", "two"), strict=True):
+            found = re.findall(r"(\w+) ([\d.]+)", holds.split(";")[0])
+            purpose, value = max(found, key=lambda hold: float(hold[1]))
+            words = f"{number(float(value))} {purpose}"
+            drawing.line(scale(1), at - 12, scale(1), at + 3, "target")
             # What is less than the axis shows stands at its beginning.
-            x, wide = scale(max(value, 0.01)), 14 + 6.6 * len(words)
-            if value:
-                drawing.dot(x, at - 4.5, kind, 4.5)
-            if x - 2 < scale(target) < x + wide and value:
+            x, wide = scale(max(float(value), 0.01)), 14 + 6.6 * len(words)
+            drawing.dot(x, at - 4.5, kind, 4.5)
+            if x - 2 < scale(1) < x + wide:
                 drawing.text(x - 10, at, words, f"end small {kind}")
             else:
                 drawing.text(x + 10, at, words, f"small {kind}")
         y += height
     drawing.text((LEFT + RIGHT) / 2, end + 38, "milliseconds, logarithmic", "soft middle")
-    return drawing.done(end + 78, recorded(("stalls", results)))
+    return drawing.done(end + 78, recorded(("stalls", new), ("stalls_touched", touched)))
 
 
 def folded(words, width):

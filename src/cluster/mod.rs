@@ -9,10 +9,12 @@
 //! - `write_service`: takes jobs, and answers what came of each
 //! - `write_client`: asks the write service of whichever node owns a shard
 //! - `trim`: removes the entries of a shard after a trim point
+//! - `first_there`: which of several owners gets work that must not be sent twice
 //! - `discovery`: what `nats micro` tools are told of a node's endpoints
 
 pub mod copies;
 mod discovery;
+mod first_there;
 pub mod questions;
 mod trim;
 mod write_client;

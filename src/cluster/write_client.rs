@@ -14,11 +14,10 @@ use std::time::{Duration, Instant};
 use async_nats::client::{RequestError, RequestErrorKind};
 use async_nats::{HeaderMap, Message, Request};
 use bytes::Bytes;
-use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, FutureExt as _};
-use futures_util::stream::FuturesUnordered;
 use parking_lot::Mutex;
 
+use crate::cluster::first_there::{PROBE_TIMEOUT, first_there};
 use crate::cluster::questions::Owners;
 use crate::cluster::write_service::{HEADERS_BYTES_MAX, RESULTS_HEADER};
 use crate::queue::nats::{Connection, Names};
@@ -30,8 +29,6 @@ use crate::types::{NodeName, ShardId};
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
 /// An owner that has answered within this time is taken to be there.
 const HEARD_WITHIN: Duration = Duration::from_millis(500);
-/// How long it is waited for one of several owners to say that it is there.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sends requests to the write service.
 pub struct WriteClient {
@@ -61,7 +58,7 @@ impl WriteClient {
             let subject = self.subjects.write_node_subject(shard, &node);
             match self.send(subject, jobs.clone(), only_changed).await {
                 Ok(answer) => {
-                    self.heard.lock().insert(node, Instant::now());
+                    self.note_heard(node);
                     return Ok(answer.payload.into());
                 }
                 // It takes no writes for the shard now, or is of a version that listens with all owners
@@ -84,6 +81,14 @@ impl WriteClient {
         answer.map(|answer| answer.payload.into()).map_err(|error| failure(shard, &error))
     }
 
+    fn note_heard(&self, node: NodeName) {
+        let mut heard = self.heard.lock();
+        if heard.insert(node, Instant::now()).is_none() {
+            // Nodes come and go. What is older is not looked at.
+            heard.retain(|_, at| at.elapsed() < HEARD_WITHIN);
+        }
+    }
+
     async fn send(&self, subject: String, jobs: Bytes, only_changed: bool) -> Result<Message, RequestError> {
         let mut request = Request::new().payload(jobs).timeout(Some(ANSWER_TIMEOUT));
         if only_changed {
@@ -94,35 +99,20 @@ impl WriteClient {
         self.connection.client.send_request(subject, request).await
     }
 
-    /// The only owner, one that has answered lately, or the first one to say that it is there.
+    /// An owner that has answered lately, or the first one that says that it is there.
     async fn first_there(&self, shard: ShardId, owners: &[NodeName]) -> Option<NodeName> {
-        if let [] | [_] = owners {
-            return owners.first().cloned();
-        }
         let has_answered = |node: &&NodeName| {
             self.heard.lock().get(*node).is_some_and(|heard| heard.elapsed() < HEARD_WITHIN)
         };
         if let Some(node) = owners.iter().find(has_answered) {
             return Some(node.clone());
         }
-        let mut probes = FuturesUnordered::new();
-        for node in owners {
-            probes.push(self.probe(shard, node));
-        }
-        while let Some(answered) = probes.next().await {
-            if answered.is_some() {
-                return answered.cloned();
-            }
-        }
-        None
-    }
-
-    /// Returns the node once it says that it is there; `None` if it does not.
-    async fn probe<'n>(&self, shard: ShardId, node: &'n NodeName) -> Option<&'n NodeName> {
-        let probe = Request::new().timeout(Some(PROBE_TIMEOUT));
-        let subject = self.subjects.write_node_subject(shard, node);
-        self.connection.client.send_request(subject, probe).await.ok()?;
-        Some(node)
+        first_there(owners, |node| async move {
+            let probe = Request::new().timeout(Some(PROBE_TIMEOUT));
+            let subject = self.subjects.write_node_subject(shard, node);
+            self.connection.client.send_request(subject, probe).await.is_ok()
+        })
+        .await
     }
 }
 

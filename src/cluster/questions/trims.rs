@@ -8,10 +8,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
 use tokio::sync::Semaphore;
 
+use crate::cluster::first_there::first_there;
 use crate::cluster::questions::client::AskingShards;
 use crate::cluster::questions::parts::Arrived;
 use crate::cluster::questions::refusal::{Reason, Refusal};
@@ -27,8 +26,6 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(12);
 const SEARCH_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long an owner waits for that before it says that it has not.
 const WAIT_AT_ONCE: Duration = Duration::from_millis(500);
-/// How long it is waited for one of several owners to say that it is there.
-const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Trims of other nodes that a node works on at the same time. Each fills batches of its shard, so more of
 /// them would only take turns.
 const TRIMS_AT_ONCE: usize = 8;
@@ -62,10 +59,9 @@ impl Trimming {
         shard.trim(order, TrimTerms::STEP).await.map_err(|why| match why {
             NotPublished::Unknown(words) => Refusal::new(Reason::Unknown, words),
             NotPublished::Overloaded => Refusal::new(Reason::Overloaded, why),
-            NotPublished::Unavailable(words) | NotPublished::Full(words) => {
+            NotPublished::Unavailable(words) | NotPublished::Full(words) | NotPublished::TooLarge(words) => {
                 Refusal::new(Reason::NoWrites, words)
             }
-            NotPublished::TooLarge(words) => Refusal::new(Reason::NoWrites, words),
             NotPublished::CommitFailed(why) => Refusal::new(Reason::Unknown, why),
         })
     }
@@ -97,7 +93,7 @@ impl AskingShards {
             return trimmed.map_err(|refusal| NotPublished::Unavailable(refusal.to_string()));
         }
         let mut last = "none of its owners answers".to_owned();
-        while let Some(node) = self.first_there(shard, &owners).await {
+        while let Some(node) = first_there(&owners, |node| self.is_there(shard, node)).await {
             let refusal = match self.trim_at(shard, Some(&node), &bytes).await? {
                 Ok(trimmed) => return Ok(trimmed),
                 Err(refusal) => refusal,
@@ -115,35 +111,14 @@ impl AskingShards {
         Err(NotPublished::Unavailable(format!("no owner of shard {shard} trims it: {last}")))
     }
 
-    /// The owner that answers first, or the only one.
-    async fn first_there(&self, shard: ShardId, owners: &[NodeName]) -> Option<NodeName> {
-        if let [] | [_] = owners {
-            return owners.first().cloned();
-        }
-        let mut probes = FuturesUnordered::new();
-        for node in owners {
-            probes.push(self.probe(shard, node));
-        }
-        let first = async {
-            while let Some(answered) = probes.next().await {
-                if answered.is_some() {
-                    return answered.cloned();
-                }
-            }
-            None
-        };
-        tokio::time::timeout(PROBE_TIMEOUT, first).await.ok().flatten()
-    }
-
-    /// Returns the node once it has answered an empty question; `None` if it does not own the shard.
-    async fn probe<'n>(&self, shard: ShardId, node: &'n NodeName) -> Option<&'n NodeName> {
+    /// Whether an owner of the shard answers an empty question.
+    async fn is_there(&self, shard: ShardId, node: &NodeName) -> bool {
         let question = Question::Counts(Vec::new());
         let probe = AskedQuestion { question, least: Sequence(0), wait_ms: 0, may_be_behind: true };
-        let bytes = wire::encode_question(&probe).ok()?;
-        let mut in_flight = self.mailbox.send(self.subjects.of_node(shard, node), bytes).await.ok()?;
-        match in_flight.arrived().await {
-            Arrived::NobodyThere => None,
-            Arrived::Reply(_) | Arrived::Refused(_) | Arrived::Garbage => Some(node),
+        let Ok(bytes) = wire::encode_question(&probe) else { return false };
+        match self.mailbox.send(self.subjects.of_node(shard, node), bytes).await {
+            Ok(mut in_flight) => !matches!(in_flight.arrived().await, Arrived::NobodyThere),
+            Err(_) => false,
         }
     }
 

@@ -107,6 +107,9 @@ impl Call {
         let Some(ReadOptions { after, deadline: Some(deadline), .. }) = self.read_options.get() else {
             return Ok(());
         };
+        if after.0.is_empty() {
+            return Ok(());
+        }
         let is_known = || self.api.registry.get(board.as_str()).is_some();
         // An owner may have the board on its shard before it reads the decision. Other nodes do not see
         // whether jobs are parked for it on the shards of the token.

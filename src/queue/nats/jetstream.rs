@@ -16,6 +16,7 @@ use crate::queue::nats::consume::shard_stream::{GapPolicy, ShardStream};
 use crate::queue::nats::consume::source::StreamSource;
 use crate::queue::nats::names::Names;
 use crate::queue::nats::peers::known::Peers;
+use crate::queue::nats::peers::owners::AppliedByOthers;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
 use crate::queue::nats::publish::stream_publisher::{Inner, StreamPublisher};
 use crate::queue::nats::shard::OtherShard;
@@ -129,8 +130,7 @@ impl JetStream {
             jobs_subject: self.names.jobs_subject(shard),
             control_subject: self.names.control_subject(shard),
             stream: self.names.jobs_stream(shard),
-            shard,
-            peers: Arc::clone(&self.peers),
+            applied_by_others: AppliedByOthers::new(Arc::clone(&self.peers), shard),
             pending_replies: Arc::new(PendingReplies::new(format!("{}-{shard}", self.process))),
             batcher: Arc::default(),
             health,

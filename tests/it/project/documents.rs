@@ -224,10 +224,26 @@ fn the_page_of_benchmarks_shows_every_plot_and_the_table_of_its_results() {
         let name = plot.file_name().expect("a file has a name").to_string_lossy().into_owned();
         assert!(page.contains(&format!("](benchmarks/{name})")), "docs/benchmarks.md does not show {name}");
     }
-    let results = read(&root().join("docs/benchmarks/results/stalls.txt"));
-    let rows: Vec<_> = results.lines().filter(|line| line.starts_with('|')).collect();
-    assert!(rows.len() > 5, "{rows:?}");
-    for row in rows {
-        assert!(page.contains(row), "docs/benchmarks.md and results/stalls.txt differ: {row}");
+    let (new, touched) = (stalls("stalls"), stalls("stalls_touched"));
+    assert!(new.len() > 5 && new.len() == touched.len(), "{new:?} {touched:?}");
+    for ((case, new), (same, touched)) in new.iter().zip(&touched) {
+        assert_eq!(case, same, "the results of stalls have the same cases");
+        let row = format!("| {case} | {} | {} | {} | {} |", new.0, touched.0, new.1, touched.1);
+        assert!(page.contains(&row), "docs/benchmarks.md and the results of stalls differ: {row}");
     }
+}
+
+/// Of each case of a table of stalls: the most work of a hold, with its purpose, and a reader's longest wait.
+fn stalls(name: &str) -> Vec<(String, (String, String))> {
+    let table = read(&root().join(format!("docs/benchmarks/results/{name}.txt")));
+    let rows = table.lines().filter(|line| line.starts_with("| ")).skip(1);
+    let cases = rows.map(|row| {
+        let cells: Vec<_> = row.split('|').map(str::trim).collect();
+        let holds = cells[4].split(", ").map(|hold| hold.split_once(' ').expect("a purpose and a time"));
+        let time = |hold: &(&str, &str)| hold.1.parse::<f64>().expect("milliseconds");
+        let most = holds.max_by(|one, other| time(one).total_cmp(&time(other))).expect("a hold");
+        let wait = cells[5].split(';').next().expect("a wait").to_owned();
+        (cells[1].to_owned(), (format!("{} {}", most.1, most.0), wait))
+    });
+    cases.collect()
 }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use metrics::gauge;
 
 use crate::metrics::{self as names, figure};
-use crate::queue::nats::peers::known::{KnownNode, Peers};
+use crate::queue::nats::peers::known::Peers;
+use crate::queue::nats::peers::roster::KnownNode;
 use crate::queue::nats::shard::NatsShard;
 use crate::queue::this_node::ThisNode;
 

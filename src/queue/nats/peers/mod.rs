@@ -6,8 +6,8 @@
 //! shows nodes.
 //!
 //! - `entries`: what the entries of both buckets say
-//! - `known`: what is known of other nodes, in memory
-//! - `floors`: which messages of a stream other nodes need
+//! - `known`: what is known of other nodes, in memory; `roster`: which are alive, and what they own
+//! - `holding`: which messages of a stream other nodes need; `floors`: whose floor counts
 //! - `follow`: reads both buckets into memory
 //! - `claim`, `renew`: this node's own entries, under a name that no other node has
 //! - `hashes`, `owners`: what other owners of a shard say of their hashes; `judge`: what follows from that;
@@ -21,7 +21,9 @@ pub mod floors;
 pub mod follow;
 pub mod gauges;
 pub mod hashes;
+pub mod holding;
 pub mod judge;
 pub mod known;
 pub mod owners;
 pub mod renew;
+pub mod roster;

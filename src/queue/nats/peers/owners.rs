@@ -1,4 +1,10 @@
-//! The other owners of a shard: what they say of their hashes, and which owner publishes the rejects.
+//! The other owners of a shard: what they say of their hashes, how far they have applied the stream,
+//! and which owner publishes the rejects.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::queue::nats::peers::entries::ShardEntry;
 use crate::queue::nats::peers::hashes::OtherHashes;
@@ -7,6 +13,8 @@ use crate::types::{NodeName, Sequence, ShardId};
 
 /// The state of a shard that applies what arrives, as entries name it.
 const LIVE: &str = "live";
+/// How old what is known of other owners' progress may be. They tell it every two seconds.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Peers {
     /// The hashes of a shard's other owners that are alive, as far as they can be compared.
@@ -40,7 +48,7 @@ impl Peers {
     }
 
     /// Of the shard's other owners that are alive: the one that has applied most, and how much.
-    pub fn applied_by_another(&self, shard: ShardId) -> Option<(NodeName, u64)> {
+    fn applied_by_another(&self, shard: ShardId) -> Option<(NodeName, u64)> {
         let applied = self.of_alive_owners(shard, |name, owned| Some((name.clone(), owned.applied)));
         applied.into_iter().max_by_key(|(_, applied)| *applied)
     }
@@ -55,10 +63,41 @@ impl Peers {
     }
 }
 
+/// How far the other owners of a shard have applied its stream. Each message that is published asks, so that
+/// they are looked at once in a while.
+pub struct AppliedByOthers {
+    peers: Arc<Peers>,
+    shard: ShardId,
+    looked: Mutex<Option<Looked>>,
+}
+
+struct Looked {
+    at: Instant,
+    /// The owner that has applied most.
+    most: Option<(NodeName, u64)>,
+}
+
+impl AppliedByOthers {
+    #[must_use]
+    pub fn new(peers: Arc<Peers>, shard: ShardId) -> Self {
+        Self { peers, shard, looked: Mutex::default() }
+    }
+
+    /// The node that has applied most, and how much, if that is more than `own`; as of half a second ago at
+    /// most.
+    pub fn more_than(&self, own: u64) -> Option<(NodeName, u64)> {
+        let mut looked = self.looked.lock();
+        let is_old = |looked: &Looked| looked.at.elapsed() >= LOOK_INTERVAL;
+        if looked.as_ref().is_none_or(is_old) {
+            *looked = Some(Looked { at: Instant::now(), most: self.peers.applied_by_another(self.shard) });
+        }
+        let most = looked.as_ref()?.most.as_ref()?;
+        (most.1 > own).then(|| most.clone())
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::queue::nats::peers::entries::{Formats, NodeEntry};
     use crate::queue::nats::peers::hashes::{DivergedEntry, HashesEntry};
@@ -111,6 +150,22 @@ mod tests {
         let peers = peers();
         note(&peers, "a", "live", NOW, None);
         assert!(peers.publishes_rejects(ShardId(4), true), "it does not own this one");
+    }
+
+    #[test]
+    fn the_owner_that_has_applied_most_counts_while_it_is_alive() {
+        let known = |others: &[(&str, Duration)]| {
+            let peers = peers();
+            for (node, silent) in others {
+                note(&peers, node, LIVE, *silent, None);
+            }
+            AppliedByOthers::new(Arc::new(peers), ShardId(3))
+        };
+        let one = known(&[("a", Duration::ZERO)]);
+        assert_eq!(one.more_than(8), Some((name("a"), 9)));
+        assert_eq!((one.more_than(9), one.more_than(10)), (None, None));
+        assert_eq!(known(&[("a", Duration::from_secs(11))]).more_than(0), None);
+        assert_eq!(known(&[]).more_than(0), None);
     }
 
     #[test]

@@ -17,10 +17,10 @@ use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::queue::nats::connect::connection::Connection;
 use crate::queue::nats::message;
-use crate::queue::nats::peers::known::Peers;
+use crate::queue::nats::peers::owners::AppliedByOthers;
 use crate::queue::nats::publish::batcher::{self, InFlight, PublishBatcher, PublishRequest, ReplyTo};
 use crate::queue::nats::publish::pending_replies::{PendingReplies, PendingReply};
-use crate::types::{NodeName, Sequence, ShardId, count};
+use crate::types::{NodeName, Sequence, count};
 use crate::writer::{CommitFailed, Health, MessageOutcome, Outcome, Payload};
 
 /// The most bytes that the headers of a message take, with names of streams as long as they may be.
@@ -42,9 +42,7 @@ pub struct Inner {
     /// Only nodes may publish to this subject.
     pub control_subject: String,
     pub stream: String,
-    pub shard: ShardId,
-    /// The owners of the shard, as far as they are known.
-    pub peers: Arc<Peers>,
+    pub applied_by_others: AppliedByOthers,
     pub pending_replies: Arc<PendingReplies>,
     pub batcher: Arc<PublishBatcher>,
     pub health: Arc<Health>,
@@ -126,10 +124,10 @@ impl StreamPublisher {
 
     /// What of the stream is known to be applied, on this node or another one.
     fn applied(&self) -> AppliedBefore {
-        let own = AppliedBefore { sequence: self.inner.health.applied_sequence(), node: None };
-        match self.inner.peers.applied_by_another(self.inner.shard) {
-            Some((node, sequence)) if sequence > own.sequence => AppliedBefore { sequence, node: Some(node) },
-            _ => own,
+        let own = self.inner.health.applied_sequence();
+        match self.inner.applied_by_others.more_than(own) {
+            Some((node, sequence)) => AppliedBefore { sequence, node: Some(node) },
+            None => AppliedBefore { sequence: own, node: None },
         }
     }
 
