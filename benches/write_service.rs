@@ -4,6 +4,8 @@
 //!
 //! - `write_service_vs_published`: a request of one job, answered with its entry and rank, against a
 //!   JetStream message of one job, answered once stored
+//! - `write_service_vs_bare`: the first request against one that a subscriber answers at once, without any
+//!   work and without a stream: what NATS leaves of the machine for an answer
 //! - `write_service_vs_zadd`, `write_service_vs_set`: the first request against ZADD of a member, and SET of
 //!   a key
 //!
@@ -31,6 +33,8 @@ use support::service::{Service, define_board};
 use support::{number, scratch};
 
 const RUNS: usize = 3;
+/// As long as the answer of the write service is.
+const BARE_ANSWER: &[u8] = &[b'x'; 300];
 
 fn main() {
     let (members, seconds) = (number("members", 100_000), number("seconds", 5));
@@ -52,38 +56,46 @@ fn main() {
     let written = |answer: &[u8]| answer.starts_with(b"{\"token\"");
     let stored = |answer: &[u8]| answer.starts_with(b"{\"stream\"");
     let ask = |subject, is_good| raw_nats::run(nats.port, subject, connections, time, job, is_good);
+    let bare = |answer: &[u8]| answer == BARE_ANSWER;
+    raw_nats::answer_at_once(nats.url(), "bare", BARE_ANSWER);
+    raw_nats::wait_until_answered(nats.port, "bare", &job(0, 0), bare);
     raw_nats::wait_until_answered(nats.port, "ranktree.write.0", &job(0, 0), written);
     // As many members as Redis has; what is measured comes after.
     ask("ranktree.write.0", written);
-    let (mut published, mut zadds, mut sets) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut published, mut bares, mut zadds, mut sets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
         let ours = ask("ranktree.write.0", written);
         let theirs = ask("ranktree.jobs.0", stored);
+        let bare = ask("bare", bare);
         let commands = seconds * 10_000;
         let zadd = redis.run(members, commands, 1, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
         let set = redis.run(members, commands, 1, &["SET", "m__rand_int__", "__rand_int__"]);
-        print(&ours, &theirs, zadd, set);
+        print(&ours, &theirs, &bare, zadd, set);
         published.push(ours.per_second / theirs.per_second);
+        bares.push(ours.per_second / bare.per_second);
         zadds.push(ours.per_second / zadd);
         sets.push(ours.per_second / set);
     }
-    for (name, ratios) in [("published", &mut published), ("zadd", &mut zadds), ("set", &mut sets)] {
+    let all = [("published", &mut published), ("bare", &mut bares), ("zadd", &mut zadds), ("set", &mut sets)];
+    for (name, ratios) in all {
         ratios.sort_by(f64::total_cmp);
         let median = ratios.get(RUNS / 2).copied().unwrap_or_default();
         println!("RATIO write_service_vs_{name} {median:.2}");
     }
 }
 
-fn print(ours: &Run, theirs: &Run, zadd: f64, set: f64) {
+fn print(ours: &Run, theirs: &Run, bare: &Run, zadd: f64, set: f64) {
     println!(
         "write service {:.0}/s (p50 {:.2} ms, p99 {:.2} ms), published {:.0}/s (p50 {:.2} ms, p99 {:.2} ms), \
-         ZADD {zadd:.0}/s, SET {set:.0}/s",
+         bare {:.0}/s (p50 {:.2} ms), ZADD {zadd:.0}/s, SET {set:.0}/s",
         ours.per_second,
         millis(ours.p50),
         millis(ours.p99),
         theirs.per_second,
         millis(theirs.p50),
         millis(theirs.p99),
+        bare.per_second,
+        millis(bare.p50),
     );
 }
 

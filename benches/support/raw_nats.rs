@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
+use futures_util::StreamExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -64,6 +65,21 @@ pub fn wait_until_answered(port: u16, subject: &'static str, body: &str, is_good
         while !is_good(connection.ask(subject, body).await) {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
+    });
+}
+
+/// Answers each request on a subject at once with the same bytes, on a thread of its own, until the process
+/// ends: the least that an answer over NATS takes.
+pub fn answer_at_once(url: String, subject: &'static str, answer: &'static [u8]) {
+    std::thread::spawn(move || {
+        runtime().block_on(async {
+            let client = async_nats::connect(url).await.expect("nats-server answers");
+            let mut requests = client.subscribe(subject).await.expect("a subscription");
+            while let Some(request) = requests.next().await {
+                let Some(reply) = request.reply else { continue };
+                client.publish(reply, answer.into()).await.expect("the connection is up");
+            }
+        });
     });
 }
 
