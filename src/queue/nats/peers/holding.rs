@@ -42,8 +42,12 @@ impl Peers {
             let counts = owner.counts(stream, forget_after);
             note_forgotten(name, node, counts == Counts::Forgotten, silent);
             let changed = std::mem::replace(&mut floor.counted, counts.clone()) != counts;
+            // The owner itself may have purged, by a floor that this node is about to read. Only what stays
+            // so is told.
+            let tells_passing = counts == Counts::Passed && !changed && !floor.is_passing_told;
+            floor.is_passing_told = counts == Counts::Passed && (floor.is_passing_told || tells_passing);
             match counts {
-                Counts::Passed if changed => tracing::warn!(
+                Counts::Passed if tells_passing => tracing::warn!(
                     %shard, node = %name, first = stream.first,
                     "a node needs messages that are purged already, so it no longer holds the stream back; it needs a copy of another node's data"
                 ),

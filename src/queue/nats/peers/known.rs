@@ -73,6 +73,8 @@ pub(super) struct Floor {
     pub(super) reading: u64,
     /// Whether it counted when it was last asked for; logged when that changes.
     pub(super) counted: Counts,
+    /// Whether it was logged that the stream has passed it.
+    pub(super) is_passing_told: bool,
 }
 
 /// When something was last heard of a node.
@@ -190,8 +192,10 @@ impl Peers {
         }
         known.hear(&key.1, Heard { age, at: now }, now);
         let reading = known.reading;
-        let counted = known.floors.remove(&key).map_or(Counts::Yes, |before| before.counted);
-        known.floors.insert(key, Floor { said: floor, sequence, reading, counted });
+        let before = known.floors.remove(&key);
+        let (counted, is_passing_told) =
+            before.map_or((Counts::Yes, false), |before| (before.counted, before.is_passing_told));
+        known.floors.insert(key, Floor { said: floor, sequence, reading, counted, is_passing_told });
     }
 
     /// The bucket of floors is read from the beginning.
