@@ -35,6 +35,15 @@ fn soak() {
     run(|_, elapsed| elapsed < Duration::from_secs(60 * minutes));
 }
 
+/// Ends writers and readers, also when a round fails: the scope waits for them.
+struct EndsOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for EndsOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 fn run(goes_on: impl Fn(usize, Duration) -> bool) {
     let mut random = Random::seeded();
     let mut world = World::start();
@@ -62,6 +71,7 @@ fn run(goes_on: impl Fn(usize, Duration) -> bool) {
             let random = Random::new(random.next());
             scope.spawn(move || read(node, bases, recorder, answers, should_end, random));
         }
+        let _ends = EndsOnDrop(should_end);
         let mut rounds = 0;
         while goes_on(rounds, started.elapsed()) {
             let (disturbance, victim) = (ALL[rounds % ALL.len()], random.index(3));
@@ -71,7 +81,6 @@ fn run(goes_on: impl Fn(usize, Duration) -> bool) {
             *done.entry(disturbance).or_default() += 1;
             rounds += 1;
         }
-        should_end.store(true, Ordering::SeqCst);
     });
     finish(world, recorder, &writes, answers);
     println!("disturbed: {done:?} in {:.0} s", started.elapsed().as_secs_f64());
