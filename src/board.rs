@@ -7,9 +7,18 @@ use thiserror::Error;
 
 use crate::tree::Words;
 use crate::types::{MAX_KEYS, Score, Timestamp, quoted};
+use crate::window::{Calendar, Instance, InvalidSeasons, Seasons, Window};
 
 /// The most closed window instances a board may keep per kind.
 pub const MAX_KEEP: u32 = 1_000;
+
+/// How long an instance stays open after its end, unless its board says otherwise: five minutes, in
+/// microseconds.
+pub const DEFAULT_GRACE_MICROS: i64 = 5 * 60 * 1_000_000;
+/// The longest grace and the longest `entry_ttl`, in microseconds: a hundred years of 365 days.
+pub const MAX_DURATION_MICROS: i64 = 100 * 365 * 24 * 60 * 60 * 1_000_000;
+/// The shortest `entry_ttl`, in microseconds: a second.
+pub const MIN_TTL_MICROS: i64 = 1_000_000;
 
 /// Which of two values of a key is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -90,16 +99,25 @@ impl Ties {
     }
 }
 
-/// Everything a board's creator decides. All but `keep` can never change.
+/// Everything a board's creator decides. Keys, policy, ties, windows, the offset and when seasons start can
+/// never change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Definition {
     pub keys: Vec<Key>,
     pub policy: Policy,
     pub ties: Ties,
+    /// At least one, each at most once.
+    pub windows: Vec<Window>,
+    /// `Some` if there is a window [`Window::Season`].
+    pub seasons: Option<Seasons>,
     /// Minutes east of UTC at which days and weeks begin.
     pub utc_offset_minutes: i16,
     /// Closed instances kept per window kind.
     pub keep: u32,
+    /// How long an instance stays open after its end, in microseconds.
+    pub grace_micros: i64,
+    /// How long an entry stays that is not updated, in microseconds. `None`: forever.
+    pub entry_ttl_micros: Option<i64>,
 }
 
 impl Default for Definition {
@@ -108,8 +126,12 @@ impl Default for Definition {
             keys: vec![Key::score()],
             policy: Policy::Set,
             ties: Ties::First,
+            windows: vec![Window::All],
+            seasons: None,
             utc_offset_minutes: 0,
             keep: 12,
+            grace_micros: DEFAULT_GRACE_MICROS,
+            entry_ttl_micros: None,
         }
     }
 }
@@ -127,6 +149,16 @@ pub enum InvalidDefinition {
     Keep(u32),
     #[error("utc_offset must be between -18:00 and +18:00; got {0} minutes east of UTC")]
     Offset(i16),
+    #[error("windows must be one or more of all, hour, day, week, month and season, each at most once")]
+    Windows,
+    #[error("a board has a season if, and only if, season is one of its windows")]
+    SeasonWindow,
+    #[error(transparent)]
+    Seasons(#[from] InvalidSeasons),
+    #[error("grace must be 0s to 36500d")]
+    Grace,
+    #[error("entry_ttl must be 1s to 36500d")]
+    EntryTtl,
 }
 
 /// Why a score does not belong on a board.
@@ -163,7 +195,86 @@ impl Definition {
         if self.utc_offset_minutes.abs() > 18 * 60 {
             return Err(InvalidDefinition::Offset(self.utc_offset_minutes));
         }
+        let is_repeated =
+            |(at, window): (usize, &Window)| self.windows.iter().take(at).any(|earlier| earlier == window);
+        if self.windows.is_empty() || self.windows.iter().enumerate().any(is_repeated) {
+            return Err(InvalidDefinition::Windows);
+        }
+        if self.windows.contains(&Window::Season) != self.seasons.is_some() {
+            return Err(InvalidDefinition::SeasonWindow);
+        }
+        if let Some(seasons) = &self.seasons {
+            seasons.validate()?;
+        }
+        if !(0..=MAX_DURATION_MICROS).contains(&self.grace_micros) {
+            return Err(InvalidDefinition::Grace);
+        }
+        if self.entry_ttl_micros.is_some_and(|ttl| !(MIN_TTL_MICROS..=MAX_DURATION_MICROS).contains(&ttl)) {
+            return Err(InvalidDefinition::EntryTtl);
+        }
         Ok(())
+    }
+
+    /// Whether its only window is `all`, so that a job changes one tree at most.
+    #[must_use]
+    pub fn has_only_all(&self) -> bool {
+        self.windows == [Window::All]
+    }
+
+    #[must_use]
+    pub fn has_all(&self) -> bool {
+        self.windows.contains(&Window::All)
+    }
+
+    /// The window that is read if a reader names none.
+    #[must_use]
+    pub fn default_window(&self) -> Window {
+        if self.has_all() { Window::All } else { self.windows.first().copied().unwrap_or(Window::All) }
+    }
+
+    #[must_use]
+    pub fn calendar(&self) -> Calendar<'_> {
+        Calendar { utc_offset_minutes: self.utc_offset_minutes, seasons: self.seasons.as_ref() }
+    }
+
+    /// When an instance closes: from then on it is final. `None`: not as far as is known.
+    #[must_use]
+    pub fn closes_at(&self, instance: Instance) -> Option<Timestamp> {
+        let end = self.calendar().span(instance)?.end?;
+        Timestamp::from_micros(end.as_micros().checked_add(self.grace_micros)?).ok()
+    }
+
+    /// When an instance is dropped: when `keep` newer ones have closed, whether or not these have entries.
+    /// `None`: not as far as is known.
+    #[must_use]
+    pub fn drops_at(&self, instance: Instance) -> Option<Timestamp> {
+        if instance.window == Window::All {
+            return None;
+        }
+        self.closes_at(instance.later(i64::from(self.keep)))
+    }
+
+    /// Whether a job whose message has this time may change an instance.
+    #[must_use]
+    pub fn is_open(&self, instance: Instance, now: Timestamp) -> bool {
+        let has_begun = self.calendar().span(instance).is_some_and(|span| span.begin <= now);
+        has_begun && self.closes_at(instance).is_none_or(|closes| now < closes)
+    }
+
+    /// The definition that this one becomes if a client asks for another: what can never change stays, and
+    /// seasons become longer or shorter from the next one on.
+    ///
+    /// # Errors
+    /// When seasons would be too short, or have changed too often.
+    pub fn changed_to(&self, asked: &Self, now: Timestamp) -> Result<Self, InvalidSeasons> {
+        let seasons = match (&self.seasons, &asked.seasons) {
+            (Some(known), Some(Seasons::Regular(series))) => match series.last() {
+                Some(last) => Some(known.with_length(last.every, now)?),
+                None => Some(known.clone()),
+            },
+            (known, _) => known.clone(),
+        };
+        Ok(Self { seasons, ..asked.clone() })
     }
 
     /// Whether `other` could replace this definition: all that can never change is the same. Bounds judge
@@ -173,7 +284,10 @@ impl Definition {
         let unbounded = |key: &Key| Key { min: i64::MIN, max: i64::MAX, ..key.clone() };
         let fixed = |definition: &Self| Self {
             keys: definition.keys.iter().map(unbounded).collect(),
+            seasons: definition.seasons.as_ref().map(Seasons::first),
             keep: 0,
+            grace_micros: 0,
+            entry_ttl_micros: None,
             ..definition.clone()
         };
         fixed(self) == fixed(other)
@@ -244,6 +358,11 @@ impl Definition {
         }
         differ("policy", self.policy.name().to_owned(), asked.policy.name().to_owned());
         differ("ties", self.ties.name().to_owned(), asked.ties.name().to_owned());
+        let windows = |definition: &Self| {
+            definition.windows.iter().map(|window| window.name()).collect::<Vec<_>>().join(", ")
+        };
+        differ("the list of windows", windows(self), windows(asked));
+        differ("season", seasons_told(self), seasons_told(asked));
         differ("utc_offset", offset(self.utc_offset_minutes), offset(asked.utc_offset_minutes));
         told
     }
@@ -326,6 +445,17 @@ impl Definition {
     #[must_use]
     pub fn columns(&self) -> usize {
         self.keys.len() + 1
+    }
+}
+
+/// When a board's seasons start, in words.
+fn seasons_told(definition: &Definition) -> String {
+    match &definition.seasons {
+        None => "none".to_owned(),
+        Some(Seasons::Manual(_)) => "manual".to_owned(),
+        Some(Seasons::Regular(series)) => {
+            series.first().map_or_else(String::new, |first| format!("from {} on", first.begin))
+        }
     }
 }
 

@@ -45,6 +45,8 @@ pub mod tree;
 
 pub mod access;
 
+pub mod window;
+
 pub mod board;
 pub mod job;
 

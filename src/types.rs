@@ -22,6 +22,11 @@ pub const MAX_KEYS: usize = 8;
 pub const MAX_MEMBER_BYTES: usize = 128;
 /// The longest board name, in bytes (it is ASCII).
 pub const MAX_BOARD_BYTES: usize = 64;
+/// The longest name of an instance of a window, in bytes (it is ASCII).
+pub const MAX_INSTANCE_BYTES: usize = 16;
+/// What stands between a board's name and an instance's where shards keep it. It sorts before everything that
+/// a board's name may have, so that a board's instances come right after it.
+pub const INSTANCE_MARK: char = '#';
 /// The longest name of a node, in bytes (it is ASCII).
 pub const MAX_NODE_BYTES: usize = 64;
 /// The most shards one service may have.
@@ -86,6 +91,57 @@ impl BoardName {
     /// [`Malformed::Board`] when the text is not of that form.
     pub fn new(text: &str) -> Result<Self, Malformed> {
         if is_plain_name(text, MAX_BOARD_BYTES) { Ok(Self(text.into())) } else { Err(Malformed::Board) }
+    }
+
+    /// The name under which shards keep an instance of this board: `arena#2026-W47`. No client can say it,
+    /// because a board's own name has no `#`.
+    ///
+    /// # Arguments
+    /// `instance`: its name, of letters, digits and `-`.
+    #[must_use]
+    pub fn with_instance(&self, instance: &str) -> Self {
+        Self(format!("{}{INSTANCE_MARK}{instance}", self.0).into())
+    }
+
+    /// A name of a board or of an instance of one, as shards keep it.
+    ///
+    /// # Errors
+    /// [`Malformed::Board`] when the text is neither.
+    pub fn of_shard(text: &str) -> Result<Self, Malformed> {
+        match text.split_once(INSTANCE_MARK) {
+            None => Self::new(text),
+            Some((board, instance)) => {
+                let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+                if instance.is_empty() || instance.len() > MAX_INSTANCE_BYTES || !instance.bytes().all(fits) {
+                    return Err(Malformed::Board);
+                }
+                Ok(Self::new(board)?.with_instance(instance))
+            }
+        }
+    }
+
+    /// The board's own name, and the instance's if it is the name of one.
+    #[must_use]
+    pub fn split(&self) -> (&str, Option<&str>) {
+        match self.0.split_once(INSTANCE_MARK) {
+            Some((board, instance)) => (board, Some(instance)),
+            None => (&self.0, None),
+        }
+    }
+
+    /// Whether it is the name of an instance other than `all`.
+    #[must_use]
+    pub fn is_instance(&self) -> bool {
+        self.0.contains(INSTANCE_MARK)
+    }
+
+    /// The board's own name.
+    #[must_use]
+    pub fn board(&self) -> Self {
+        match self.0.split_once(INSTANCE_MARK) {
+            Some((board, _)) => Self(board.into()),
+            None => self.clone(),
+        }
     }
 
     #[must_use]

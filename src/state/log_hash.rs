@@ -159,7 +159,7 @@ impl LogHash {
 
     /// Mixes a board's definition in.
     pub fn definition(&mut self, definition: &Definition) {
-        let Definition { keys, policy, ties, utc_offset_minutes, keep } = definition;
+        let Definition { keys, policy, ties, utc_offset_minutes, keep, .. } = definition;
         let policy = match policy {
             Policy::Set => 0,
             Policy::Best => 1,

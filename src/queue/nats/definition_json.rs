@@ -67,6 +67,7 @@ impl DefinitionJson {
             ties: named(&self.ties, &TIES)?,
             utc_offset_minutes: self.utc_offset_minutes,
             keep: self.keep,
+            ..Definition::default()
         };
         definition.validate().ok()?;
         Some(definition)

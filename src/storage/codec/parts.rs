@@ -98,7 +98,7 @@ pub(super) fn definition_from_wire(wire: DefinitionWire) -> Result<Definition, U
         _ => return Err(unknown("tie rule")),
     };
     let (utc_offset_minutes, keep) = (wire.utc_offset_minutes, wire.keep);
-    let definition = Definition { keys, policy, ties, utc_offset_minutes, keep };
+    let definition = Definition { keys, policy, ties, utc_offset_minutes, keep, ..Definition::default() };
     definition.validate().map_err(|error| undecodable("board definition", error))?;
     Ok(definition)
 }

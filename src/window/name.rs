@@ -1,0 +1,77 @@
+//! What instances are called: `all`, `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11`, `s7`.
+
+use std::fmt;
+
+use jiff::civil::{Date, ISOWeekDate, Weekday};
+
+use crate::types::decimal;
+use crate::window::{DAYS_OF_WEEK_0, Instance, Window, date_of, days_of};
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.number;
+        let date = |days: i64| date_of(days).ok_or(fmt::Error);
+        match self.window {
+            Window::All => f.write_str("all"),
+            Window::Hour => write!(f, "{}T{:02}", date(number.div_euclid(24))?, number.rem_euclid(24)),
+            Window::Day => write!(f, "{}", date(number)?),
+            Window::Week => {
+                let monday = date(number.saturating_mul(7).saturating_sub(DAYS_OF_WEEK_0))?;
+                let week = monday.iso_week_date();
+                write!(f, "{:04}-W{:02}", week.year(), week.week())
+            }
+            Window::Month => {
+                write!(
+                    f,
+                    "{:04}-{:02}",
+                    number.div_euclid(12).saturating_add(1970),
+                    number.rem_euclid(12) + 1
+                )
+            }
+            Window::Season => write!(f, "s{number}"),
+        }
+    }
+}
+
+impl Instance {
+    /// The instance of this name, written as it is displayed. It need not have begun, nor be of any board.
+    #[must_use]
+    pub fn of_name(name: &str) -> Option<Self> {
+        let parsed = parse(name)?;
+        // One instance has one name: `2026-W7` and `s07` are none.
+        (parsed.to_string() == name).then_some(parsed)
+    }
+}
+
+fn parse(name: &str) -> Option<Instance> {
+    if name == "all" {
+        return Some(Instance::ALL);
+    }
+    if let Some(number) = name.strip_prefix('s') {
+        let number: u32 = decimal(number).filter(|number| *number > 0)?;
+        return Some(Instance { window: Window::Season, number: i64::from(number) });
+    }
+    let (year, rest) = name.split_once('-')?;
+    let year: i16 = decimal(year)?;
+    if let Some(week) = rest.strip_prefix('W') {
+        let monday = ISOWeekDate::new(year, decimal(week)?, Weekday::Monday).ok()?.date();
+        return Some(Instance {
+            window: Window::Week,
+            number: (days_of(monday) + DAYS_OF_WEEK_0).div_euclid(7),
+        });
+    }
+    let Some((month, rest)) = rest.split_once('-') else {
+        let month: i8 = decimal(rest).filter(|month| (1..=12).contains(month))?;
+        let number = (i64::from(year) - 1970) * 12 + i64::from(month) - 1;
+        return Some(Instance { window: Window::Month, number });
+    };
+    let (day, hour) = rest.split_once('T').map_or((rest, None), |(day, hour)| (day, Some(hour)));
+    let days = days_of(Date::new(year, decimal(month)?, decimal(day)?).ok()?);
+    match hour {
+        None => Some(Instance { window: Window::Day, number: days }),
+        Some(hour) => {
+            let hour: i64 = decimal(hour).filter(|hour| *hour < 24)?;
+            Some(Instance { window: Window::Hour, number: days * 24 + hour })
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! When a board's seasons begin: at regular times, or whenever an operator says so.
+
+use thiserror::Error;
+
+use crate::types::Timestamp;
+use crate::window::Span;
+
+/// The most manual seasons of a board, and the most changes of how long regular ones are.
+pub const SEASONS_MAX: usize = 1_000;
+
+/// The shortest regular season, in microseconds: a minute.
+const EVERY_MIN: i64 = 60 * 1_000_000;
+
+/// A board's seasons, counted from 1.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Seasons {
+    /// One follows the other. Usually there is one series; a further one begins where seasons became longer
+    /// or shorter.
+    Regular(Vec<Series>),
+    /// When each season began, or will begin. The last one has no end yet.
+    Manual(Vec<Timestamp>),
+}
+
+/// Seasons of the same length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Series {
+    /// The number of its first season.
+    pub first: u32,
+    pub begin: Timestamp,
+    /// How long each is, in microseconds.
+    pub every: i64,
+}
+
+/// Why seasons are refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InvalidSeasons {
+    #[error("a season must be at least a minute long")]
+    TooShort,
+    #[error("a board can have {SEASONS_MAX} manual seasons, or as many changes of their length")]
+    TooMany,
+    #[error("each season must begin after the one before")]
+    Order,
+    #[error("a board with regular seasons must say when they start")]
+    Empty,
+}
+
+impl Seasons {
+    /// Regular seasons.
+    #[must_use]
+    pub fn regular(begin: Timestamp, every: i64) -> Self {
+        Self::Regular(vec![Series { first: 1, begin, every }])
+    }
+
+    /// # Errors
+    /// The first rule that they break.
+    pub fn validate(&self) -> Result<(), InvalidSeasons> {
+        match self {
+            Self::Regular(series) => {
+                if series.is_empty() {
+                    return Err(InvalidSeasons::Empty);
+                }
+                if series.len() > SEASONS_MAX {
+                    return Err(InvalidSeasons::TooMany);
+                }
+                if series.iter().any(|series| series.every < EVERY_MIN) {
+                    return Err(InvalidSeasons::TooShort);
+                }
+                let continues = |pair: &[Series]| match pair {
+                    [one, next] => {
+                        one.begin < next.begin
+                            && one.first < next.first
+                            && one.begin_of(next.first) == Some(next.begin)
+                    }
+                    _ => true,
+                };
+                let begins = series.first().is_some_and(|series| series.first == 1);
+                if begins && series.windows(2).all(continues) { Ok(()) } else { Err(InvalidSeasons::Order) }
+            }
+            Self::Manual(begins) => {
+                if begins.len() > SEASONS_MAX {
+                    return Err(InvalidSeasons::TooMany);
+                }
+                if begins.is_sorted_by(|one, next| one < next) { Ok(()) } else { Err(InvalidSeasons::Order) }
+            }
+        }
+    }
+
+    /// What of it can never change: when the first regular season starts, or that there are manual ones.
+    #[must_use]
+    pub fn first(&self) -> Self {
+        match self {
+            Self::Regular(series) => {
+                Self::Regular(series.iter().take(1).map(|first| Series { every: 0, ..*first }).collect())
+            }
+            Self::Manual(_) => Self::Manual(Vec::new()),
+        }
+    }
+
+    /// The number of the season that a time falls in. `None`: before the first.
+    #[must_use]
+    pub fn number_at(&self, time: Timestamp) -> Option<i64> {
+        match self {
+            Self::Regular(series) => {
+                let after = series.partition_point(|series| series.begin <= time);
+                let series = series.get(after.checked_sub(1)?)?;
+                let since = time.as_micros() - series.begin.as_micros();
+                Some(i64::from(series.first) + since.div_euclid(series.every))
+            }
+            Self::Manual(begins) => {
+                let number = begins.partition_point(|begin| *begin <= time);
+                if number == 0 { None } else { i64::try_from(number).ok() }
+            }
+        }
+    }
+
+    /// From when to when a season is. `None`: there is none of that number.
+    #[must_use]
+    pub fn span(&self, number: i64) -> Option<Span> {
+        match self {
+            Self::Regular(all) => {
+                let number = u32::try_from(number).ok()?;
+                let after = all.partition_point(|series| series.first <= number);
+                let series = all.get(after.checked_sub(1)?)?;
+                let (begin, end) = (series.begin_of(number)?, series.begin_of(number.checked_add(1)?));
+                Some(Span { begin, end })
+            }
+            Self::Manual(begins) => {
+                let index = usize::try_from(number.checked_sub(1)?).ok()?;
+                Some(Span { begin: *begins.get(index)?, end: begins.get(index + 1).copied() })
+            }
+        }
+    }
+
+    /// With regular seasons of another length from the next one on. Unchanged, if they are that long anyway.
+    ///
+    /// # Errors
+    /// When they are too short, or have changed too often.
+    pub fn with_length(&self, every: i64, now: Timestamp) -> Result<Self, InvalidSeasons> {
+        let Self::Regular(series) = self else { return Ok(self.clone()) };
+        let mut series = series.clone();
+        match series.last_mut() {
+            Some(last) if last.every == every => {}
+            // Its first season has not begun, so that there is none to be left as it is.
+            Some(last) if last.begin > now => last.every = every,
+            Some(last) => {
+                let number = last.number_at(now).ok_or(InvalidSeasons::Order)?;
+                let first = number.checked_add(1).ok_or(InvalidSeasons::Order)?;
+                let begin = last.begin_of(first).ok_or(InvalidSeasons::Order)?;
+                series.push(Series { first, begin, every });
+            }
+            None => return Err(InvalidSeasons::Empty),
+        }
+        let changed = Self::Regular(series);
+        changed.validate()?;
+        Ok(changed)
+    }
+
+    /// With one more manual season.
+    ///
+    /// # Errors
+    /// When there are too many, or it begins before another one.
+    pub fn with_season(&self, begin: Timestamp) -> Result<Self, InvalidSeasons> {
+        let Self::Manual(begins) = self else { return Err(InvalidSeasons::Order) };
+        let mut begins = begins.clone();
+        begins.push(begin);
+        let changed = Self::Manual(begins);
+        changed.validate()?;
+        Ok(changed)
+    }
+}
+
+impl Series {
+    fn number_at(&self, time: Timestamp) -> Option<u32> {
+        let since = time.as_micros() - self.begin.as_micros();
+        u32::try_from(i64::from(self.first) + since.div_euclid(self.every)).ok()
+    }
+
+    fn begin_of(&self, number: u32) -> Option<Timestamp> {
+        let seasons = i64::from(number.checked_sub(self.first)?);
+        let begin = self.begin.as_micros().checked_add(seasons.checked_mul(self.every)?)?;
+        Timestamp::from_micros(begin).ok()
+    }
+}
