@@ -16,10 +16,11 @@ use crate::http::request::call::Call;
 use crate::http::request::definition;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{Params, board_name};
-use crate::http::writes::boards::{define, drop_board};
+use crate::http::writes::boards::{ChangedBoard, change_board, drop_board};
 use crate::http::writes::options::read_wait;
 use crate::query::{Answer, OfBoard, ReadError, ReadOptions, ReadReply, TotalOnly, TotalsOf, read};
 use crate::types::{AsOf, BoardName, ShardId};
+use crate::writer::BoardChange;
 
 /// What a POST may have behind a board's name. Names may end so, too.
 const VERBS: [&str; 2] = [":clear", ":trim"];
@@ -118,7 +119,9 @@ async fn define_within_limit(
     if let Some(grant) = &grant {
         check_board_limit(&api.registry, grant, std::slice::from_ref(&name))?;
     }
-    let (created, token) = define(&api, &name, definition.clone(), grant.as_deref()).await?;
+    let change = BoardChange::Define(definition);
+    let ChangedBoard { created, definition, token } =
+        change_board(&api, &name, &change, grant.as_deref()).await?;
     // The lock keeps this node from beginning a drop: one that waits for its turn must not make this answer
     // "unknown board".
     let asked = OfBoard { board: name.clone(), read: TotalOnly };
@@ -137,7 +140,7 @@ async fn define_within_limit(
         Ok(ReadReply { answer: None, .. })
         | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new(), token.clone()),
     };
-    let (definition, total) = answer.unwrap_or_else(|| (Arc::new(definition), 0));
+    let (definition, total) = answer.unwrap_or((definition, 0));
     // A board that is new has no entries anywhere.
     let missing = if created { Vec::new() } else { missing };
     Ok(DefinedBoard { created, token, definition, total, as_of, missing })
