@@ -2,7 +2,7 @@
 //!
 //! Knows: the lock, which it holds for one step at a time. Must not know: what a step means.
 
-use crate::state::{Applied, Change, Shard, TreeId};
+use crate::state::{Applied, Change, Shard, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::tree::Handle;
 use crate::types::Sequence;
@@ -27,11 +27,11 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             (step.applied.sequence, Answers::default())
         }
         PlannedStep::Unparked { jobs, applied } => {
-            let (_, unparked) = apply_jobs(shard, Vec::new(), jobs, applied);
+            let (_, unparked) = apply_jobs(shard, None, Vec::new(), jobs, applied);
             (applied.sequence, Answers { message: None, unparked })
         }
-        PlannedStep::Answered { jobs, unparked, removed, applied, answer } => {
-            let (jobs, unparked) = apply_jobs(shard, jobs, unparked, applied);
+        PlannedStep::Answered { due, jobs, unparked, removed, applied, answer } => {
+            let (jobs, unparked) = apply_jobs(shard, due, jobs, unparked, applied);
             let outcome = MessageOutcome { sequence: applied.sequence, jobs, removed };
             (applied.sequence, Answers { message: Some(Answer { outcome, to: answer }), unparked })
         }
@@ -51,6 +51,7 @@ fn warm(shard: &StateLock, changes: &[Change]) {
 /// Applies a message job by job, under one hold of the lock.
 fn apply_jobs(
     shard: &StateLock,
+    due: Option<Step>,
     jobs: Vec<PlannedJob>,
     unparked: Vec<PlannedUnparked>,
     applied: Applied,
@@ -59,6 +60,9 @@ fn apply_jobs(
     warm(shard, &changes_of(jobs.iter().chain(unparked.iter().map(|unparked| &unparked.job))));
     let mut guard = shard.write(Purpose::Apply);
     let shard = &mut *guard;
+    if let Some(due) = due {
+        shard.apply(&due);
+    }
     for job in jobs {
         outcomes.push(apply_planned(shard, job));
     }
@@ -120,7 +124,7 @@ pub struct Answer {
     pub to: OutcomeSender,
 }
 
-fn apply_job(shard: &mut Shard, step: &crate::state::Step, boards: Vec<PlannedBoard>) -> JobOutcome {
+fn apply_job(shard: &mut Shard, step: &Step, boards: Vec<PlannedBoard>) -> JobOutcome {
     let rankings = |shard: &Shard| -> Vec<Option<ShardRanking>> {
         boards
             .iter()

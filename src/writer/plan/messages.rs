@@ -21,14 +21,16 @@ impl Batch<'_> {
         match (message.payload, message.answer) {
             (Payload::Jobs(jobs), Some(answer)) => {
                 self.close_step();
+                let due = self.plan_due(job_applied, applied);
                 let mut planned = Vec::with_capacity(jobs.len());
                 self.with_look_ahead(&jobs, |batch, index, job| {
                     planned.push(batch.plan_answered_job(job, index, job_applied, applied));
                 });
                 let mut unparked = self.unpark(jobs.len(), jobs.len(), applied).answered;
-                self.do_what_is_due(applied);
+                self.do_what_is_due(job_applied);
                 self.close_partial_step(applied, &mut unparked);
                 self.steps.push(PlannedStep::Answered {
+                    due,
                     jobs: planned,
                     unparked,
                     removed: 0,
@@ -37,6 +39,7 @@ impl Batch<'_> {
                 });
             }
             (Payload::Jobs(jobs), None) => {
+                self.do_what_is_due(job_applied);
                 self.with_look_ahead(&jobs, |batch, index, job| {
                     // The rejection is already recorded, and no client waits for it.
                     let _ = batch.plan_job(job, index, job_applied);
@@ -45,6 +48,8 @@ impl Batch<'_> {
                 self.end_message(jobs.len(), unparked, applied);
             }
             (Payload::Define { board, incarnation, number, definition }, answer) => {
+                // By the definition that was there when their time came.
+                self.do_what_is_due(job_applied);
                 // A definition that arrives after the drop of its incarnation, or after the next incarnation,
                 // must not bring the board back.
                 if !self.has_ended(&board, incarnation) && !self.may_have_ended(&board, number) {
@@ -88,7 +93,8 @@ impl Batch<'_> {
         self.close_step();
         if let Some(answer) = answer {
             let (jobs, unparked) = (Vec::new(), Vec::new());
-            self.steps.push(PlannedStep::Answered { jobs, unparked, removed, applied, answer });
+            let due = None;
+            self.steps.push(PlannedStep::Answered { due, jobs, unparked, removed, applied, answer });
         }
     }
 
@@ -109,7 +115,16 @@ impl Batch<'_> {
         }
     }
 
-    /// Expires entries and drops instances whose time has come.
+    /// What is due at a message whose jobs are answered, as a step of its own: a job that is rejected has no
+    /// step.
+    fn plan_due(&mut self, job_applied: Applied, applied: Applied) -> Option<Step> {
+        self.do_what_is_due(job_applied);
+        let is_empty = self.step.events.is_empty() && self.step.changes.is_empty();
+        (!is_empty).then(|| self.take_step(applied))
+    }
+
+    /// Expires entries and drops instances whose time has come: before the message does anything else, and
+    /// after that, because a job may bring an entry of long ago.
     fn do_what_is_due(&mut self, applied: Applied) {
         self.expire_due_entries(applied);
         self.drop_due_instances();

@@ -47,6 +47,8 @@ pub enum PlannedStep {
         applied: Applied,
     },
     Answered {
+        /// What the message's time brings, before its jobs.
+        due: Option<Step>,
         jobs: Vec<PlannedJob>,
         /// Jobs that the message unparked, after its own.
         unparked: Vec<PlannedUnparked>,

@@ -62,16 +62,15 @@ fn slice(definition: &Definition, window: Window, time: i64) -> Option<(String, 
             (local.strftime("%Y-%m").to_string(), begin, begin + jiff::Span::new().months(1))
         }
         Window::Season => {
-            let begins: Vec<i64> = match definition.seasons.as_ref()? {
-                Seasons::Manual(begins) => begins.iter().map(|begin| begin.as_micros()).collect(),
+            return match definition.seasons.as_ref()? {
+                Seasons::Manual(_) => None,
                 Seasons::Regular(series) => {
-                    let first = series[0];
-                    (0..10_000).map(|nth| first.begin.as_micros() + nth * first.every).collect()
+                    let (first, every) = (series[0].begin.as_micros(), series[0].every);
+                    let number = (time - first).div_euclid(every);
+                    let begin = first + number * every;
+                    (number >= 0).then(|| (format!("s{}", number + 1), begin, begin + every))
                 }
             };
-            let number = begins.iter().filter(|begin| **begin <= time).count();
-            let begin = *begins.get(number.checked_sub(1)?)?;
-            return Some((format!("s{number}"), begin, begins.get(number).copied().unwrap_or(i64::MAX / 4)));
         }
     };
     Some((name, utc(begin), utc(end)))
@@ -80,9 +79,6 @@ fn slice(definition: &Definition, window: Window, time: i64) -> Option<(String, 
 /// When a slice is dropped: so many slices later, when that one closes.
 fn dropped_at(definition: &Definition, window: Window, mut end: i64) -> i64 {
     for _ in 0..definition.keep {
-        if end >= i64::MAX / 4 {
-            return end;
-        }
         end = slice(definition, window, end).expect("one follows the other").2;
     }
     end + definition.grace_micros
@@ -194,6 +190,8 @@ struct Run {
     last: u64,
     rejected: u64,
     model: BTreeMap<String, ModelBoard>,
+    /// The time that the model was told last.
+    told: Option<i64>,
 }
 
 enum Said {
@@ -217,12 +215,18 @@ impl Run {
             last: 0,
             rejected: 0,
             model: BTreeMap::new(),
+            told: None,
         }
     }
 
     fn tell_model(&mut self, said: &Said, now: i64) -> Vec<Result<(), RejectCode>> {
         let mut told = Vec::new();
+        if matches!(said, Said::Tick) && self.told == Some(now) {
+            return told;
+        }
+        self.told = Some(now);
         self.expire(now);
+        self.drop_instances(now);
         match said {
             Said::Jobs(jobs) | Said::Ask(jobs) => {
                 for job in jobs {
@@ -238,13 +242,16 @@ impl Run {
             Said::Tick => {}
         }
         self.expire(now);
-        for board in self.model.values_mut() {
-            let ModelBoard { definition, instances, .. } = board;
+        self.drop_instances(now);
+        told
+    }
+
+    fn drop_instances(&mut self, now: i64) {
+        for ModelBoard { definition, instances, .. } in self.model.values_mut() {
             instances.retain(|_, instance| {
                 instance.slice.is_none_or(|(window, _, end)| now < dropped_at(definition, window, end))
             });
         }
-        told
     }
 
     /// Entries that were not updated for long leave, but not from an instance that closes before.
@@ -385,7 +392,7 @@ impl Run {
         self.store = Some(Arc::new(store));
     }
 
-    fn check(&self) {
+    fn check(&self, context: &str) {
         let mut expected = Entries::new();
         for (name, board) in &self.model {
             for (instance, held) in &board.instances {
@@ -395,7 +402,7 @@ impl Run {
                 }
             }
         }
-        assert_eq!(held(&self.shard.read(Purpose::Read)), expected);
+        assert_eq!(held(&self.shard.read(Purpose::Read)), expected, "{context}");
         let due: BTreeSet<_> =
             self.shard.read(Purpose::Read).drops_due_after(None).map(|(_, name)| name.clone()).collect();
         let shard = self.shard.read(Purpose::Read);
@@ -493,7 +500,7 @@ fn random_job(random: &mut StdRng, now: i64) -> Job {
 
 #[test]
 fn jobs_in_windows_equal_a_model_whatever_the_batches_and_after_crashes() {
-    for seed in 0..60 {
+    for seed in 0..24 {
         let mut random = StdRng::seed_from_u64(seed);
         let mut run = Run::new();
         let mut now = micros("2026-12-27T20:00:00Z");
@@ -504,6 +511,8 @@ fn jobs_in_windows_equal_a_model_whatever_the_batches_and_after_crashes() {
             for _ in 0..random.random_range(1..8) {
                 let step = [0, 1, MINUTE, 20 * MINUTE, HOUR, 13 * HOUR, -MINUTE][random.random_range(0..7)];
                 now += step;
+                // A message does a bounded part of what is due. A definition must not come in between.
+                batch.extend((0..40).map(|_| (now, Said::Tick)));
                 let jobs: Vec<Job> =
                     (0..random.random_range(1..5)).map(|_| random_job(&mut random, now)).collect();
                 let said = match random.random_range(0..20) {
@@ -527,14 +536,14 @@ fn jobs_in_windows_equal_a_model_whatever_the_batches_and_after_crashes() {
             // A message drops a bounded number of instances: these bring the rest.
             batch.extend((0..200).map(|_| (now, Said::Tick)));
             run.batch(batch);
-            run.check();
+            run.check(&format!("seed {seed}"));
             match random.random_range(0..6) {
                 0 => run.checkpoint(),
-                1 if std::env::var("NORESTART").is_err() => run.restart(),
+                1 => run.restart(),
                 _ => {}
             }
         }
-        run.check();
+        run.check(&format!("seed {seed}, at the end"));
         let (_, findings) = verify(run.store.as_ref().expect("open"), &|_, _, _| {}).expect("readable");
         assert!(findings.is_empty(), "{findings:?}");
     }
