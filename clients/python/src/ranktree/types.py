@@ -36,9 +36,15 @@ class Key(TypedDict):
     max: NotRequired[int]
 
 
+class DefinitionInputSeason(TypedDict):
+    starts: Union[str, datetime]
+    every: str
+    """How long each season is, a minute at least. Another length holds from the next season on."""
+
+
 class DefinitionInput(TypedDict):
-    """The definition of a board. Absent and `null` are the default. Only `keep` and the `min` and `max` of
-    keys can change later.
+    """The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`, the
+    `every` of `season` and the `min` and `max` of keys can change later.
     """
     keys: NotRequired[Union[Sequence[KeyInput], None]]
     """The components of a score, compared in this order. Default: one key, `score`, descending."""
@@ -49,16 +55,34 @@ class DefinitionInput(TypedDict):
     `member` that of the smallest id, compared byte by byte. The id also decides if the times are equal.
     Equal scores share their rank regardless.
     """
-    windows: NotRequired[Union[Sequence[Literal['all']], None]]
-    """Only `all` is supported yet; `day`, `week` and `month` are refused with `unsupported`."""
+    windows: NotRequired[Union[Sequence[Literal['all', 'hour', 'day', 'week', 'month', 'season']], None]]
+    """The kinds of time slices that the board has a ranking of, `["all"]` if absent. Each has instances:
+    `all`, `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11`, `s7`. Weeks are those of ISO 8601. A read
+    that names no window is of `all`, or of the first one of the list.
+    """
+    season: NotRequired[Union[Literal['manual'], DefinitionInputSeason, None]]
+    """When seasons begin. Given if, and only if, `season` is one of the windows."""
     utc_offset: NotRequired[Union[str, None]]
-    """Where days begin, `+09:00`, from `-18:00` to `+18:00`. Default: `+00:00`."""
+    """Where hours, days, weeks and months begin, `+09:00`, from `-18:00` to `+18:00`. Default: `+00:00`."""
     keep: NotRequired[Union[int, None]]
     """Closed instances kept per kind of window."""
-    entry_ttl: NotRequired[None]
-    """Not supported yet: anything but `null` is refused with `unsupported`."""
+    grace: NotRequired[Union[str, None]]
+    """How long an instance stays open after its end, up to `36500d`. It may keep at most 10,000 instances of
+    a window open: with the window `hour` it is at most `10000h`. A whole number and one of `s`, `m`, `h`,
+    `d` and `w`.
+    """
+    entry_ttl: NotRequired[Union[str, None]]
+    """How long an entry stays that is not updated, `1s` to `36500d`. Default: forever. A whole number and one
+    of `s`, `m`, `h`, `d` and `w`.
+    """
     capacity: NotRequired[None]
     """Not supported yet: anything but `null` is refused with `unsupported`."""
+
+
+class ListedBoardSeason(TypedDict):
+    starts: str
+    every: str
+    """How long each season is, a minute at least. Another length holds from the next season on."""
 
 
 class ListedBoardTotals(TypedDict):
@@ -73,14 +97,24 @@ class ListedBoard(TypedDict):
     keys: List[Key]
     policy: Literal['set', 'best', 'incr']
     ties: Literal['first', 'last', 'member']
-    windows: List[Literal['all']]
+    windows: List[Literal['all', 'hour', 'day', 'week', 'month', 'season']]
+    season: Union[Literal['manual'], ListedBoardSeason, None]
+    """When seasons begin: `null` if there are none."""
     utc_offset: str
     keep: int
     """Closed instances kept per kind of window."""
-    entry_ttl: None
+    grace: str
+    """How long an instance stays open after its end, in the longest unit that divides it."""
+    entry_ttl: Union[str, None]
     capacity: None
     totals: ListedBoardTotals
     """Entries per window."""
+
+
+class BoardSeason(TypedDict):
+    starts: str
+    every: str
+    """How long each season is, a minute at least. Another length holds from the next season on."""
 
 
 class BoardTotals(TypedDict):
@@ -95,11 +129,15 @@ class Board(TypedDict):
     keys: List[Key]
     policy: Literal['set', 'best', 'incr']
     ties: Literal['first', 'last', 'member']
-    windows: List[Literal['all']]
+    windows: List[Literal['all', 'hour', 'day', 'week', 'month', 'season']]
+    season: Union[Literal['manual'], BoardSeason, None]
+    """When seasons begin: `null` if there are none."""
     utc_offset: str
     keep: int
     """Closed instances kept per kind of window."""
-    entry_ttl: None
+    grace: str
+    """How long an instance stays open after its end, in the longest unit that divides it."""
+    entry_ttl: Union[str, None]
     capacity: None
     totals: BoardTotals
     """Entries per window."""
@@ -114,6 +152,12 @@ class Board(TypedDict):
     """
 
 
+class DefinedBoardSeason(TypedDict):
+    starts: str
+    every: str
+    """How long each season is, a minute at least. Another length holds from the next season on."""
+
+
 class DefinedBoardTotals(TypedDict):
     """Entries per window."""
     all: int
@@ -126,11 +170,15 @@ class DefinedBoard(TypedDict):
     keys: List[Key]
     policy: Literal['set', 'best', 'incr']
     ties: Literal['first', 'last', 'member']
-    windows: List[Literal['all']]
+    windows: List[Literal['all', 'hour', 'day', 'week', 'month', 'season']]
+    season: Union[Literal['manual'], DefinedBoardSeason, None]
+    """When seasons begin: `null` if there are none."""
     utc_offset: str
     keep: int
     """Closed instances kept per kind of window."""
-    entry_ttl: None
+    grace: str
+    """How long an instance stays open after its end, in the longest unit that divides it."""
+    entry_ttl: Union[str, None]
     capacity: None
     totals: DefinedBoardTotals
     """Entries per window."""
@@ -167,6 +215,22 @@ class DroppedBoard(TypedDict):
     board: str
     dropped: Literal[True]
     token: Token
+
+
+class SeasonInput(TypedDict):
+    """The next manual season."""
+    at: NotRequired[Union[str, datetime, None]]
+    """When it begins, at least a second ahead and after the last one. Absent: a second from now."""
+
+
+class OpenedSeason(TypedDict):
+    """A manual season that was opened. When it begins, the season before it ends."""
+    board: str
+    season: str
+    """Its name."""
+    begin: str
+    token: str
+    """Names every shard, with a sequence from which on the season is known there."""
 
 
 class TrimInput(TypedDict):
@@ -990,10 +1054,11 @@ class Problem(TypedDict):
         'stale_version', 'closed_window', 'future_time', 'wrong_shard', 'too_large', 'unauthorized',
         'invalid_token', 'insufficient_scope', 'forbidden_board', 'foreign_origin', 'unknown_route',
         'method_not_allowed', 'unknown_member', 'unknown_position', 'bad_parameter', 'bad_cursor',
-        'unsupported_window', 'unsupported', 'invalid_definition', 'unknown_shard', 'board_differs',
-        'too_many_boards', 'body_too_slow', 'unsupported_coding', 'internal', 'overloaded',
-        'shard_unavailable', 'shard_damaged', 'queue_full', 'commit_unknown', 'commit_failed',
-        'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed', 'not_ready', 'not_yet_applied']
+        'unsupported_window', 'unsupported', 'invalid_definition', 'unknown_shard', 'no_manual_seasons',
+        'season_conflict', 'too_many_seasons', 'board_differs', 'too_many_boards', 'body_too_slow',
+        'unsupported_coding', 'internal', 'overloaded', 'shard_unavailable', 'shard_damaged', 'queue_full',
+        'commit_unknown', 'commit_failed', 'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed',
+        'not_ready', 'not_yet_applied']
     detail: str
     errors: NotRequired[List[ProblemError]]
     """For `POST /v1/jobs`: which jobs are invalid. No job of the request was applied."""
@@ -1072,6 +1137,15 @@ class ClearBoardQuery(TypedDict, total=False):
 
 class TrimBoardQuery(TypedDict, total=False):
     """What `trim_board` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
+
+
+class OpenSeasonQuery(TypedDict, total=False):
+    """What `open_season` may be asked with."""
     wait: Union[Literal['applied'], None]
     """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
