@@ -10,7 +10,7 @@ use crate::http::guard::limits::Limits;
 use crate::http::guard::refusal_log::RefusalLog;
 use crate::http::offload::Offload;
 use crate::http::render::problem::Problem;
-use crate::query::Node;
+use crate::query::{NoBoard, Node};
 use crate::queue::nats::{BoardsStream, Peers};
 use crate::queue::{Publishers, RemoteWriter, ThisNode};
 use crate::snapshot::Snapshots;
@@ -91,6 +91,14 @@ impl Api {
                 "this node has not read yet which boards there are; try again in a moment".to_owned(),
             ),
             _ => Problem::unknown_board(),
+        }
+    }
+
+    /// The answer where there is nothing to read.
+    pub fn no_board(&self, why: NoBoard) -> Problem {
+        match why {
+            NoBoard::Unknown => self.unknown_board(),
+            NoBoard::Window(why) => Problem::unknown_window(&why),
         }
     }
 

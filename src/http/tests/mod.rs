@@ -46,6 +46,7 @@ mod reads;
 mod refusals;
 mod rejects;
 mod tokens;
+mod windows;
 mod writes;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&operations()));

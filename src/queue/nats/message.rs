@@ -169,7 +169,7 @@ fn decode_trim(json: TrimJson<'_>) -> Option<Payload> {
     };
     let members = members.iter().map(|member| MemberId::new(&**member));
     Some(Payload::Trim {
-        board: BoardName::new(&board).ok()?,
+        board: BoardName::of_shard(&board).ok()?,
         incarnation: Incarnation(incarnation),
         point: TrimPoint { words, member },
         members: members.collect::<Result<_, _>>().ok()?,
