@@ -193,7 +193,8 @@ impl Bench<'_> {
             for read in reads {
                 let read = OfBoard { board: board(), instance: InstanceAsked::default(), read };
                 let started = Instant::now();
-                black_box(read_in_memory(self.node, self.registry, &read).expect("it is in memory"));
+                let answer = read_in_memory(self.node, self.registry, &read).expect("it is in memory");
+                black_box(answer.expect("the board is there"));
                 local.push(started.elapsed());
                 // The services need a moment to subscribe at first.
                 while read_remote(&self.cluster.asking, self.registry, &read, &options).await.is_err() {

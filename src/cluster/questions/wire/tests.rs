@@ -10,13 +10,18 @@ use crate::query::question::{
     Mark, Question, RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply, RunStart, ShardEntry,
     ShardReply, SortKey, Splitter, SplittersQuestion, SplittersReply,
 };
+use crate::query::{InstanceAsked, WindowChoice};
 use crate::state::Incarnation;
 use crate::storage::codec::RejectRecord;
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
+use crate::window::Window;
 
 fn life(name: &str, incarnation: u64) -> BoardLife {
-    BoardLife { board: BoardName::new(name).expect("a good name"), incarnation: Incarnation(incarnation) }
+    BoardLife {
+        board: BoardName::of_shard(name).expect("a good name"),
+        incarnation: Incarnation(incarnation),
+    }
 }
 
 fn asked(question: Question<'_>) -> AskedQuestion<'_> {

@@ -81,7 +81,7 @@ pub fn with<const N: usize>(first: Value, more: [Value; N]) -> Value {
 /// Something for each of a board's windows, or for some of them.
 pub fn by_window(description: &str, value: &Value) -> Value {
     let fields = Window::ALL.into_iter().map(|window| (window.name().to_owned(), value.clone()));
-    object_with(description, Value::Object(fields.collect()), &[])
+    object_with(description, Value::Object(fields.collect()), &[""; 0])
 }
 
 pub fn head() -> Value {
