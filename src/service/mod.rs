@@ -17,6 +17,7 @@ mod nats_writing;
 mod opening;
 mod run;
 mod this_node;
+mod ticks;
 mod touched_memory;
 mod writers;
 

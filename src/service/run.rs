@@ -21,6 +21,7 @@ use crate::queue::{Publishers, embedded};
 use crate::service::nats::{Connecting, NatsStreams};
 use crate::service::nats_writing::stop_first;
 use crate::service::opening::{OpenedShard, close_refused, load_shards, lost_shards};
+use crate::service::ticks::publish_ticks;
 use crate::service::writers::Common;
 use crate::service::{ServiceError, board_repair, layout, this_node, touched_memory, writers};
 use crate::snapshot::{Snapshots, StagedCopies};
@@ -123,6 +124,7 @@ pub async fn run(
         _ => api,
     });
     all_started(&node).await;
+    tokio::spawn(publish_ticks(Arc::downgrade(&node), Arc::clone(&publishers)));
     let write_service = writing.map(|writing| Arc::new(writing.start(this, &node, &api)));
     let shutdown = stop_first(write_service.clone(), shutdown);
     credentials.watch();

@@ -14,18 +14,24 @@ use crate::state::entry::TreeId;
 use crate::state::incarnation::Incarnation;
 use crate::types::BoardName;
 
+/// Sorts after the mark in an instance's name, and before everything that a board's name may have.
+const AFTER_INSTANCE_MARK: char = '$';
+
 /// A board as this shard knows it.
 #[derive(Debug, Clone)]
 pub struct Board {
     pub definition: Arc<Definition>,
     pub incarnation: Incarnation,
-    /// The tree of the `all` window, the only window so far.
+    /// The tree of the board's `all` window, or of the instance.
     pub all: TreeId,
 }
 
+/// Boards, and instances of their other windows, which are kept like boards with names of their own; see
+/// [`BoardName::with_instance`].
 #[derive(Default)]
 pub(super) struct BoardMap {
     by_name: BTreeSet<NamedBoard>,
+    instances: usize,
     definitions: Definitions,
 }
 
@@ -40,8 +46,9 @@ impl BoardMap {
             let definition = definitions.share(&board.definition);
             NamedBoard(Box::new((name, Board { definition, ..board })))
         });
-        let by_name = named.collect();
-        Self { by_name, definitions }
+        let by_name: BTreeSet<NamedBoard> = named.collect();
+        let instances = by_name.iter().filter(|named| named.0.0.is_instance()).count();
+        Self { by_name, instances, definitions }
     }
 
     pub(super) fn get(&self, name: &str) -> Option<&Board> {
@@ -59,17 +66,53 @@ impl BoardMap {
         named.map(|named| (&named.0.0, &named.0.1))
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.by_name.len()
+    /// Boards whose names come after this one, or all, without instances. Skips the instances of a board at
+    /// once: there may be thousands.
+    pub(super) fn boards_after(
+        &self,
+        name: Option<&BoardName>,
+    ) -> impl Iterator<Item = (&BoardName, &Board)> {
+        let from = name.map_or(Bound::Unbounded, |name| Bound::Excluded(name.as_str()));
+        let mut named = self.by_name.range::<str, _>((from, Bound::Unbounded));
+        std::iter::from_fn(move || {
+            loop {
+                let (name, board) = &*named.next()?.0;
+                if !name.is_instance() {
+                    return Some((name, board));
+                }
+                let past = format!("{}{AFTER_INSTANCE_MARK}", name.split().0);
+                named = self.by_name.range::<str, _>((Bound::Excluded(past.as_str()), Bound::Unbounded));
+            }
+        })
+    }
+
+    /// The instances of a board, apart from `all`, by name.
+    pub(super) fn instances_of(&self, board: &BoardName) -> impl Iterator<Item = (&BoardName, &Board)> {
+        // The mark sorts before everything that a board's name may have.
+        self.after(Some(board))
+            .take_while(move |(name, _)| name.is_instance() && name.split().0 == board.as_str())
+    }
+
+    /// How many boards there are, not counting instances.
+    pub(super) fn board_count(&self) -> usize {
+        self.by_name.len() - self.instances
+    }
+
+    pub(super) fn instance_count(&self) -> usize {
+        self.instances
     }
 
     /// Adds a board, or replaces the one of that name.
     pub(super) fn insert(&mut self, name: BoardName, board: Board) {
-        self.by_name.replace(NamedBoard(Box::new((name, board))));
+        let is_instance = name.is_instance();
+        let replaced = self.by_name.replace(NamedBoard(Box::new((name, board))));
+        self.instances += usize::from(is_instance && replaced.is_none());
     }
 
     pub(super) fn remove(&mut self, name: &str) -> Option<Board> {
-        self.by_name.take(name).map(|named| named.0.1)
+        let named = self.by_name.take(name)?;
+        self.instances -= usize::from(named.0.0.is_instance());
+        Some(named.0.1)
     }
 
     /// The shared copy of an equal definition.

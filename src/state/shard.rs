@@ -5,7 +5,8 @@
 //! at a time. So readers see whole steps only. Checkpoints, and the tasks that forget completed drops, take
 //! the write lock as well, but change nothing that an answer shows.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::board::Definition;
@@ -18,19 +19,20 @@ use crate::state::members::Members;
 use crate::state::retired::Retired;
 use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::Handle;
-use crate::types::{BoardName, Sequence, ShardId, Timestamp};
+use crate::types::{BoardName, INSTANCE_MARK, Sequence, ShardId, Timestamp};
+use crate::window::Instance;
 
 /// A change to the set of boards. Has the number of its record, if boards are decided in the boards' stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BoardEvent {
-    /// Creates the board, or changes its changeable settings.
+    /// Creates the board or the instance, or changes its changeable settings.
     Define {
         board: BoardName,
         incarnation: Incarnation,
         number: Option<RecordNumber>,
         definition: Arc<Definition>,
     },
-    /// Drops the board with all its entries.
+    /// Drops the board with its instances and all their entries, or an instance with its entries.
     Drop { board: BoardName, incarnation: Incarnation, number: Option<RecordNumber> },
 }
 
@@ -53,13 +55,19 @@ pub struct Step {
     pub added: Vec<Box<[u8]>>,
     pub changes: Vec<Change>,
     pub applied: Applied,
+    /// The effective time of its last message. Earlier than the shard's: it does not count.
+    pub time: Timestamp,
 }
 
 pub struct Shard {
     pub id: ShardId,
     pub applied: Applied,
+    /// The effective time of the last message: the latest time of any so far.
+    pub time: Timestamp,
     pub members: Members,
     boards: BoardMap,
+    /// When instances are dropped. A drop does not happen by itself: the next message brings it.
+    drops_due: BTreeSet<(Timestamp, BoardName)>,
     /// Boxed for the sake of the map's nodes: see [`BoardMap`].
     trees: BTreeMap<TreeId, Box<WindowTree>>,
     /// Dropped boards, so that a drop that a crash interrupted can be completed, and a late definition is
@@ -86,8 +94,10 @@ impl Shard {
         Self {
             id,
             applied: Applied::default(),
+            time: Timestamp::default(),
             members: Members::new(),
             boards: BoardMap::default(),
+            drops_due: BTreeSet::new(),
             trees: BTreeMap::new(),
             dropped: Arc::default(),
             next_tree: 0,
@@ -114,8 +124,10 @@ impl Shard {
         let mut shard = Self {
             id,
             applied,
+            time: Timestamp::default(),
             members,
             boards: BoardMap::of(boards),
+            drops_due: BTreeSet::new(),
             trees: trees.into_iter().map(|(id, tree)| (id, Box::new(tree))).collect(),
             dropped: Arc::new(dropped),
             next_tree,
@@ -127,6 +139,8 @@ impl Shard {
             first_tree_not_on_disk: next_tree,
         };
         shard.count_tree_bytes();
+        let instances = shard.boards.iter().filter(|(name, _)| name.is_instance());
+        shard.drops_due = instances.filter_map(|(name, _)| shard.drop_due(name)).collect();
         shard
     }
 
@@ -135,18 +149,61 @@ impl Shard {
         self.boards.get(name)
     }
 
+    /// Boards, without the instances of their windows.
     pub fn boards(&self) -> impl Iterator<Item = (&BoardName, &Board)> {
+        self.boards_after(None)
+    }
+
+    pub fn boards_and_instances(&self) -> impl Iterator<Item = (&BoardName, &Board)> {
         self.boards.iter()
+    }
+
+    /// The instances of a board that jobs have entered, apart from `all`, by name.
+    pub fn instances_of(&self, board: &BoardName) -> impl Iterator<Item = (&BoardName, &Board)> {
+        self.boards.instances_of(board)
     }
 
     #[must_use]
     pub fn board_count(&self) -> usize {
-        self.boards.len()
+        self.boards.board_count()
     }
 
-    /// Boards whose names come after this one, or all.
+    /// How many instances there are, apart from `all`.
+    #[must_use]
+    pub fn instance_count(&self) -> usize {
+        self.boards.instance_count()
+    }
+
+    /// Boards whose names come after this one, or all, without the instances of their windows.
     pub fn boards_after(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, &Board)> {
-        self.boards.after(name)
+        self.boards.boards_after(name)
+    }
+
+    /// When instances are to be dropped, the earliest first, after a place in that order or from the first on.
+    pub fn drops_due_after(
+        &self,
+        place: Option<&(Timestamp, BoardName)>,
+    ) -> impl Iterator<Item = &(Timestamp, BoardName)> {
+        let from = place.map_or(Bound::Unbounded, Bound::Excluded);
+        self.drops_due.range((from, Bound::Unbounded))
+    }
+
+    /// When a message must come at the latest, so that what is due happens. `None`: nothing will be.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Timestamp> {
+        self.drops_due.first().map(|(at, _)| *at)
+    }
+
+    /// When an instance is dropped, by the definition that its board has now.
+    fn drop_due(&self, name: &BoardName) -> Option<(Timestamp, BoardName)> {
+        let (board, instance) = name.split();
+        let definition = &self.boards.get(board)?.definition;
+        Some((definition.drops_at(Instance::of_name(instance?)?)?, name.clone()))
+    }
+
+    /// When the instances of a board are dropped, by the definition that it has now.
+    fn drops_due_of(&self, board: &BoardName) -> Vec<(Timestamp, BoardName)> {
+        self.boards.instances_of(board).filter_map(|(name, _)| self.drop_due(name)).collect()
     }
 
     #[must_use]
@@ -161,8 +218,12 @@ impl Shard {
     }
 
     /// Whether this incarnation of a board was dropped here, or replaced by a later one.
+    ///
+    /// # Arguments
+    /// `name`: of the board. Its instances end with it.
     #[must_use]
     pub fn has_ended(&self, name: &str, life: Incarnation) -> bool {
+        let name = name.split(INSTANCE_MARK).next().unwrap_or(name);
         match self.boards.get(name) {
             Some(board) => board.incarnation > life,
             None => self.dropped.has_ended(name, life),
@@ -244,6 +305,7 @@ impl Shard {
             self.members.forget_unless_known(handle);
         }
         self.applied = step.applied;
+        self.time = self.time.max(step.time);
     }
 
     /// Prefetches what applying a step will touch, so that applying it takes less time.
@@ -278,7 +340,11 @@ impl Shard {
                     if let Some(tree) = self.trees.get_mut(&all) {
                         tree.definition = Arc::clone(&definition);
                     }
+                    for due in self.drops_due_of(board) {
+                        self.drops_due.remove(&due);
+                    }
                     self.boards.insert(board.clone(), Board { definition, incarnation, all });
+                    self.drops_due.extend(self.drops_due_of(board));
                     return;
                 }
                 self.drop_board(board);
@@ -288,17 +354,31 @@ impl Shard {
                 self.tree_bytes += size_of::<WindowTree>() + tree.bytes();
                 self.trees.insert(all, Box::new(tree));
                 self.boards.insert(board.clone(), Board { definition, incarnation, all });
+                self.drops_due.extend(self.drop_due(board));
             }
             BoardEvent::Drop { board, incarnation, number } => {
                 if self.boards.get(board.as_str()).is_some_and(|known| known.incarnation <= *incarnation) {
                     self.drop_board(board);
                 }
-                Arc::make_mut(&mut self.dropped).note(board.clone(), *incarnation, *number);
+                // No late definition can bring an instance back: no message defines one.
+                if !board.is_instance() {
+                    Arc::make_mut(&mut self.dropped).note(board.clone(), *incarnation, *number);
+                }
             }
         }
     }
 
+    /// Drops a board with its instances, or an instance.
     fn drop_board(&mut self, name: &BoardName) {
+        if name.is_instance() {
+            if let Some(due) = self.drop_due(name) {
+                self.drops_due.remove(&due);
+            }
+        } else {
+            let instances: Vec<BoardName> =
+                self.boards.instances_of(name).map(|(name, _)| name.clone()).collect();
+            instances.iter().for_each(|instance| self.drop_board(instance));
+        }
         let Some(all) = self.boards.get(name.as_str()).map(|board| board.all) else { return };
         self.join_before_change(all);
         let Some(board) = self.boards.remove(name.as_str()) else { return };

@@ -67,6 +67,7 @@ pub fn recover(
             shard.applied.sequence
         )));
     }
+    shard.time = store.meta()?.map_or(shard.applied.timestamp, |meta| meta.time());
     // Handles without entries are freed only after the replay. A delta may name a member that has no entry in
     // the checkpoint. The replay must then find the member under its old handle. With another handle, pages
     // that contain the old one would not be marked dirty.

@@ -83,7 +83,7 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
         }
     }
     let mut metadata = Metadata::read(store, left, progress)?;
-    for (name, board) in left.boards() {
+    for (name, board) in left.boards_and_instances() {
         let (Some(tree), Some(other)) = (left.tree(board.all), right.board_tree(name.as_str())) else {
             findings.push(format!("board {name} has no tree"));
             continue;
@@ -202,7 +202,7 @@ pub fn rebuild(store: Store, progress: Progress<'_>) -> Result<CheckpointFigures
         return Err(store.damaged(what));
     }
     let store = store.into_writable()?;
-    let boards: Vec<BoardName> = shard.boards().map(|(name, _)| name.clone()).collect();
+    let boards: Vec<BoardName> = shard.boards_and_instances().map(|(name, _)| name.clone()).collect();
     store.adopt_format()?;
     mark_rebuilt(&store, &mut shard, &boards)?;
     shard.mark_all_dirty();

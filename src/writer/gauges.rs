@@ -258,6 +258,10 @@ fn age(timestamp: Timestamp, now: i64) -> Duration {
 fn jobs_in(message: &Message) -> usize {
     match &message.payload {
         Payload::Jobs(jobs) => jobs.len(),
-        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Unpark { .. } => 0,
+        Payload::Define { .. }
+        | Payload::Drop { .. }
+        | Payload::Trim { .. }
+        | Payload::Unpark { .. }
+        | Payload::Tick => 0,
     }
 }

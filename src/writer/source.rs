@@ -81,6 +81,9 @@ pub enum Payload {
     Trim { board: BoardName, incarnation: Incarnation, point: TrimPoint, members: Vec<MemberId> },
     /// Unparks up to this many jobs that earlier messages left although their boards are defined.
     Unpark { jobs: usize },
+    /// Brings only its time: what is due by then happens, as with every message. For shards whose queue is
+    /// quiet.
+    Tick,
 }
 
 /// A definition creates a tree and unparks jobs, which costs about as much as this many jobs.
@@ -93,7 +96,7 @@ impl Payload {
         match self {
             Self::Jobs(jobs) => jobs.len(),
             Self::Define { .. } => DEFINITION_COST,
-            Self::Drop { .. } => 1,
+            Self::Drop { .. } | Self::Tick => 1,
             Self::Trim { members, .. } => members.len(),
             Self::Unpark { jobs } => *jobs,
         }

@@ -128,7 +128,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
         Payload::Drop { board, incarnation, number } => {
             step.events.push(BoardEvent::Drop { board, incarnation, number });
         }
-        Payload::Unpark { .. } => {}
+        Payload::Unpark { .. } | Payload::Tick => {}
         Payload::Trim { board, point, members, .. } => {
             let tree = shard.board(board.as_str()).expect("it was looked at").all;
             for member in members {

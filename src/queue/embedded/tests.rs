@@ -47,7 +47,11 @@ fn batch(source: &mut EmbeddedSource) -> Vec<Message> {
 fn members(messages: &[Message]) -> Vec<String> {
     let member = |message: &Message| match &message.payload {
         Payload::Jobs(jobs) => jobs[0].as_ref().expect("a job").member.to_string(),
-        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Unpark { .. } => {
+        Payload::Define { .. }
+        | Payload::Drop { .. }
+        | Payload::Trim { .. }
+        | Payload::Unpark { .. }
+        | Payload::Tick => {
             panic!("only jobs were sent")
         }
     };

@@ -1,5 +1,5 @@
 //! Messages of a shard's stream: jobs on one subject, and commands on the other. Commands define, drop and
-//! trim boards, and free parked jobs.
+//! trim boards, free parked jobs, and tell the time.
 //!
 //! A publisher of jobs must not be able to publish commands. Only the subject tells the two apart, because
 //! the server checks who may publish to a subject, but not what headers a message has.
@@ -29,9 +29,10 @@ const DEFINE: &str = "define";
 const DROP: &str = "drop";
 const TRIM: &str = "trim";
 const UNPARK_COMMAND: &str = "free";
+const TICK: &str = "tick";
 /// All commands. If a command's meaning changes so that an earlier ranktree would misread it, it gets another
 /// name, which stops the earlier one.
-const COMMANDS: [&str; 4] = [DEFINE, DROP, TRIM, UNPARK_COMMAND];
+const COMMANDS: [&str; 5] = [DEFINE, DROP, TRIM, UNPARK_COMMAND, TICK];
 /// How many bytes of an undecodable job are kept.
 const BAD_JOB_BYTES: usize = 4_096;
 
@@ -53,6 +54,10 @@ struct CommandJson {
 struct UnparkJson {
     jobs: usize,
 }
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TickJson {}
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,6 +101,7 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
                 serde_json::to_vec(&json).expect("the value has no maps whose keys are not strings"),
             ));
         }
+        Payload::Tick => return Some((TICK, b"{}".to_vec())),
         Payload::Jobs(_) => return None,
     };
     let number = number.map(|number| number.0).filter(|number| *number != incarnation.0);
@@ -138,6 +144,10 @@ fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
         let UnparkJson { jobs } = serde_json::from_slice(bytes).ok()?;
         // The jobs that one message unparks are applied under one hold of the lock.
         return (1..=MAX_JOBS_PER_MESSAGE).contains(&jobs).then_some(Payload::Unpark { jobs });
+    }
+    if command == TICK {
+        let TickJson {} = serde_json::from_slice(bytes).ok()?;
+        return Some(Payload::Tick);
     }
     if command == TRIM {
         return decode_trim(serde_json::from_slice(bytes).ok()?);

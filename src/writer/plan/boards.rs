@@ -2,6 +2,7 @@
 //! has dropped.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::board::Definition;
@@ -110,6 +111,7 @@ impl Batch<'_> {
         (is_current_incarnation && self.entry(tree, handle).is_some()).then(|| name.clone())
     }
 
+    /// The definition's event, with the board's instances as they follow from it.
     pub(super) fn define(
         &mut self,
         name: &BoardName,
@@ -123,8 +125,11 @@ impl Batch<'_> {
             other => {
                 // Another incarnation of the board: it was cleared, or its drop never reached this shard.
                 match other {
-                    Some((_, tree)) => self.forget_tree(tree),
-                    None => self.board_count += 1,
+                    Some((_, tree)) => {
+                        self.forget_instances(name);
+                        self.forget_tree(tree);
+                    }
+                    None => self.board_count += usize::from(!name.is_instance()),
                 }
                 let tree = TreeId(self.next_tree);
                 self.next_tree += 1;
@@ -135,10 +140,32 @@ impl Batch<'_> {
         let board = DefinedBoard { definition: Arc::clone(&definition), tree, incarnation };
         self.put_event(BoardEvent::Define { board: name.clone(), incarnation, number, definition });
         self.boards.insert(name.clone(), Some(board));
-        if let Some(parking) = &mut self.parking {
+        self.note_drops_due(name);
+        if let Some(parking) = self.parking.as_mut().filter(|_| !name.is_instance()) {
             parking.note_defined(name);
         }
         tree
+    }
+
+    /// The instances of a board that jobs have entered, apart from `all`.
+    pub(super) fn instances_of(&self, board: &BoardName) -> Vec<BoardName> {
+        let on_shard = self.shard.instances_of(board).map(|(name, _)| name);
+        let on_shard = on_shard.filter(|name| !self.boards.contains_key(*name));
+        let after = (Bound::Excluded(board.as_str()), Bound::Unbounded);
+        let changed = self.boards.range::<str, _>(after);
+        let changed = changed.take_while(|(name, _)| name.is_instance() && name.split().0 == board.as_str());
+        let new = changed.filter_map(|(name, known)| known.as_ref().map(|_| name));
+        on_shard.chain(new).cloned().collect()
+    }
+
+    /// Drops the instances of a board that ends. The event of the board's end ends them on the shard.
+    fn forget_instances(&mut self, board: &BoardName) {
+        for name in self.instances_of(board) {
+            if let Some(tree) = self.board(&name).map(|instance| instance.tree) {
+                self.forget_tree(tree);
+            }
+            self.boards.insert(name, None);
+        }
     }
 
     /// Whether an incarnation of a board was dropped, or replaced by a later one.
@@ -168,13 +195,22 @@ impl Batch<'_> {
         if let Some(BatchBoard { tree, incarnation: known, .. }) = self.board(&name)
             && known <= incarnation
         {
+            self.forget_instances(&name);
             self.forget_tree(tree);
             self.boards.insert(name.clone(), None);
-            self.board_count -= 1;
-            if let Some(parking) = &mut self.parking {
-                parking.note_dropped(&name);
+            self.note_drops_due(&name);
+            if !name.is_instance() {
+                self.board_count -= 1;
+                if let Some(parking) = &mut self.parking {
+                    parking.note_dropped(&name);
+                }
+                self.note_board_count();
             }
-            self.note_board_count();
+        }
+        if name.is_instance() {
+            // No late definition can bring it back: no message defines one.
+            self.put_event(BoardEvent::Drop { board: name, incarnation, number });
+            return;
         }
         // This copies some thousand names, in a fifth of a millisecond: only in batches that drop a board.
         let dropped = self.dropped.get_or_insert_with(|| self.shard.dropped().clone());

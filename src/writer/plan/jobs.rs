@@ -2,6 +2,7 @@
 //!
 //! Knows: how the board that a job names is found or created. What an operation means is in `decide`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::board::{Definition, Policy};
@@ -98,20 +99,25 @@ impl Batch<'_> {
         }
         let handle = self.find_member(&job.member);
         loop {
-            // Most jobs name one board. This path allocates nothing.
+            // Most jobs name one board, whose only window is `all`. This path allocates nothing.
             if let Targets::Boards(boards) = &job.targets
                 && let [(board, score)] = boards.as_slice()
             {
-                let mut decided = [self.decide_on(job, board, score.as_ref(), handle, applied.timestamp)?];
-                self.admit_member(handle, &decided)?;
-                if self.create_missing_boards(&mut decided)? {
-                    let [decided] = decided;
-                    self.record(job, decided, handle, applied);
-                    return Ok(JobPlan::Planned);
+                let source = self.source_of(board)?;
+                if source.definition().is_none_or(|definition| definition.has_only_all()) {
+                    let decision =
+                        self.decide_on(job, board, source, score.as_ref(), handle, applied.timestamp)?;
+                    let mut decided = [decision];
+                    self.admit_member(handle, &decided)?;
+                    if self.create_missing_boards(&mut decided)? {
+                        let [decided] = decided;
+                        self.record(job, decided, handle, applied);
+                        return Ok(JobPlan::Planned);
+                    }
+                    continue;
                 }
-                continue;
             }
-            // A job on many boards takes as long as dozens of others.
+            // A job on many boards or windows takes as long as dozens of others.
             self.shard.yield_if_due();
             // All or nothing: every board is decided before any is changed.
             let mut decided = Vec::new();
@@ -119,8 +125,14 @@ impl Batch<'_> {
             match &job.targets {
                 Targets::Boards(boards) => {
                     for (board, score) in boards {
-                        let score = score.as_ref();
-                        decided.push(self.decide_on(job, board, score, handle, applied.timestamp)?);
+                        self.decide_on_windows(
+                            job,
+                            board,
+                            score.as_ref(),
+                            handle,
+                            applied.timestamp,
+                            &mut decided,
+                        )?;
                     }
                 }
                 Targets::EveryBoard => {
@@ -130,7 +142,8 @@ impl Batch<'_> {
                         if index % BOARDS_PER_YIELD == 0 {
                             self.shard.yield_if_due();
                         }
-                        decided.push(self.decide_on(job, board, None, handle, applied.timestamp)?);
+                        let source = self.source_of(board)?;
+                        decided.push(self.decide_on(job, board, source, None, handle, applied.timestamp)?);
                     }
                 }
             }
@@ -166,7 +179,7 @@ impl Batch<'_> {
     /// just defined one of them differently; the job must then be decided again, by that definition.
     fn create_missing_boards(&self, decided: &mut [BoardDecision<'_>]) -> Result<bool, Reject> {
         let is_new = |decided: &&BoardDecision<'_>| matches!(decided.source, BoardSource::New);
-        let names: Vec<&BoardName> = decided.iter().filter(is_new).map(|decided| decided.name).collect();
+        let names: Vec<&BoardName> = decided.iter().filter(is_new).map(|decided| &*decided.name).collect();
         if names.is_empty() {
             return Ok(true);
         }
@@ -181,18 +194,14 @@ impl Batch<'_> {
         Ok(true)
     }
 
-    fn decide_on<'job>(
-        &self,
-        job: &Job,
-        board: &'job BoardName,
-        score: Option<&Score>,
-        handle: Option<Handle>,
-        now: Timestamp,
-    ) -> Result<BoardDecision<'job>, Reject> {
+    /// Where a board is found, or an instance that exists.
+    pub(super) fn source_of(&self, board: &BoardName) -> Result<BoardSource, Reject> {
         let begun = self.next_incarnation(board);
         let here = self.board(board).filter(|_| begun.is_none());
-        let source = match (here, begun) {
-            (Some(board), _) => BoardSource::OnShard(board.tree, board.incarnation),
+        Ok(match (here, begun) {
+            (Some(board), _) => {
+                BoardSource::OnShard(board.tree, board.incarnation, Arc::clone(board.definition))
+            }
             (None, Some(RegisteredBoard { definition, incarnation })) => {
                 BoardSource::OnNode { definition, incarnation }
             }
@@ -210,32 +219,44 @@ impl Batch<'_> {
                     return Err(Reject::new(RejectCode::UnknownBoard, detail));
                 }
             },
-        };
+        })
+    }
+
+    /// Decides a job on one tree: of a board that has no other window than `all`, or of an instance.
+    pub(super) fn decide_on<'job>(
+        &self,
+        job: &Job,
+        board: &'job BoardName,
+        source: BoardSource,
+        score: Option<&Score>,
+        handle: Option<Handle>,
+        now: Timestamp,
+    ) -> Result<BoardDecision<'job>, Reject> {
         let default;
-        let (definition, before) = match (here, &source) {
-            (Some(board), _) => {
-                (&**board.definition, handle.and_then(|handle| self.entry(board.tree, handle)))
-            }
-            (None, BoardSource::OnNode { definition, .. }) => (&**definition, None),
-            (None, BoardSource::OnShard(..) | BoardSource::New) => {
+        let definition = match source.definition() {
+            Some(definition) => &**definition,
+            None => {
                 default = Definition::default();
-                (&default, None)
+                &default
             }
         };
+        let before = source.entry(self, handle);
         let decision = decide(
             definition,
             before.as_ref(),
             &Request {
                 op: job.op.unwrap_or_else(|| default_op(definition.policy)),
                 score,
-                version: job.version,
+                // The version is that of the member on the board: an instance has none of its own.
+                version: job.version.filter(|_| !board.is_instance()),
                 at: job.at.unwrap_or(now),
                 member: &job.member,
                 metadata: job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
             },
         );
         let decision = decision.map_err(|reject| with_board(job, board, reject))?;
-        Ok(BoardDecision { name: board, source, before, decision })
+        let shown = Shown::Entry { changed: decision.changed };
+        Ok(BoardDecision { name: Cow::Borrowed(board), source, before, decision, shown })
     }
 
     /// Records a decision in the plan. Returns the member's handle, which it may have allocated.
@@ -247,10 +268,23 @@ impl Batch<'_> {
         applied: Applied,
     ) -> Option<Handle> {
         let changes = decided.changes();
-        let BoardDecision { name, source, before, decision } = decided;
+        let BoardDecision { name, source, before, decision, shown } = decided;
+        let name = &*name;
         let (tree, incarnation) = match source {
-            BoardSource::OnShard(tree, incarnation) => (tree, incarnation),
+            BoardSource::OnShard(tree, incarnation, _) => (tree, incarnation),
+            // A job that leaves an instance as it is must not be what creates it.
+            BoardSource::OnNode { .. } if name.is_instance() && !changes => {
+                self.show_outcome(name, None, None, shown);
+                return handle;
+            }
             BoardSource::OnNode { definition, incarnation } => {
+                let board = name.board();
+                // An instance comes after its board.
+                if name.is_instance()
+                    && self.board(&board).is_none_or(|board| board.incarnation != incarnation)
+                {
+                    self.define(&board, incarnation, None, Arc::clone(&definition));
+                }
                 (self.define(name, incarnation, None, definition), incarnation)
             }
             BoardSource::New => unreachable!(
@@ -273,21 +307,26 @@ impl Batch<'_> {
                 applied.sequence,
             );
         }
-        if let Some(mut outcome_boards) = self.outcome_boards.take() {
-            if let Some(board) = self.board(name) {
-                let (definition, incarnation) = (Arc::clone(board.definition), board.incarnation);
-                outcome_boards.push(PlannedBoard {
-                    board: name.clone(),
-                    definition,
-                    incarnation,
-                    tree,
-                    handle,
-                    changed: decision.changed,
-                });
-            }
-            self.outcome_boards = Some(outcome_boards);
-        }
+        self.show_outcome(name, Some(tree), handle, shown);
         handle
+    }
+
+    /// Adds to the answer, if a client waits for it, what became of a board.
+    fn show_outcome(&mut self, name: &BoardName, tree: Option<TreeId>, handle: Option<Handle>, shown: Shown) {
+        let (changed, handle) = match shown {
+            Shown::Not => return,
+            Shown::Entry { changed } => (changed, handle),
+            Shown::NoEntry { changed } => (changed, None),
+        };
+        let Some(mut outcome_boards) = self.outcome_boards.take() else { return };
+        let board = self.board(name).or_else(|| self.board(&name.board()));
+        if let Some(board) = board {
+            let (definition, incarnation) = (Arc::clone(board.definition), board.incarnation);
+            let tree = tree.unwrap_or(board.tree);
+            let board = name.clone();
+            outcome_boards.push(PlannedBoard { board, definition, incarnation, tree, handle, changed });
+        }
+        self.outcome_boards = Some(outcome_boards);
     }
 }
 
@@ -305,14 +344,21 @@ fn check_time(job: &Job, now: Timestamp) -> Result<(), Reject> {
     }
 }
 
-/// A job of several boards is rejected for all of them: the reason says which one it is about.
-fn with_board(job: &Job, board: &BoardName, reject: Reject) -> Reject {
+/// A job of several boards is rejected for all of them: the reason says which one it is about. If it is about
+/// an instance of another window than `all`, it says which.
+pub(super) fn with_board(job: &Job, board: &BoardName, reject: Reject) -> Reject {
     let is_only_board = job.boards().nth(1).is_none();
-    if is_only_board { reject } else { Reject { detail: format!("{board}: {}", reject.detail), ..reject } }
+    let about = match (is_only_board, board.split()) {
+        (true, (_, None)) => return reject,
+        (true, (_, Some(instance))) => instance.to_owned(),
+        (false, (board, None)) => board.to_owned(),
+        (false, (board, Some(instance))) => format!("{board}, {instance}"),
+    };
+    Reject { detail: format!("{about}: {}", reject.detail), ..reject }
 }
 
 /// The operation of a job without an `op`.
-fn default_op(policy: Policy) -> Op {
+pub(super) fn default_op(policy: Policy) -> Op {
     match policy {
         Policy::Set => Op::Set,
         Policy::Best => Op::Best,
@@ -320,21 +366,53 @@ fn default_op(policy: Policy) -> Op {
     }
 }
 
-/// Where the board that a job names was found.
-enum BoardSource {
+/// Where the board that a job names was found, or an instance of it.
+#[derive(Clone)]
+pub(super) enum BoardSource {
     /// On this shard, with its tree.
-    OnShard(TreeId, Incarnation),
-    /// In the node's registry, and not on this shard yet.
+    OnShard(TreeId, Incarnation, Arc<Definition>),
+    /// In the node's registry, and not on this shard yet; or an instance that no job has entered yet.
     OnNode { definition: Arc<Definition>, incarnation: Incarnation },
     /// It does not exist yet: the job creates it.
     New,
 }
 
-struct BoardDecision<'job> {
-    name: &'job BoardName,
-    source: BoardSource,
-    before: Option<Entry>,
-    decision: Decision,
+impl BoardSource {
+    /// The definition of the board, which is also that of its instances. `None`: the default one, which the
+    /// job gives it.
+    pub(super) fn definition(&self) -> Option<&Arc<Definition>> {
+        match self {
+            Self::OnShard(_, _, definition) | Self::OnNode { definition, .. } => Some(definition),
+            Self::New => None,
+        }
+    }
+
+    /// A member's entry before the job.
+    pub(super) fn entry(&self, batch: &Batch<'_>, handle: Option<Handle>) -> Option<Entry> {
+        match self {
+            Self::OnShard(tree, ..) => batch.entry(*tree, handle?),
+            Self::OnNode { .. } | Self::New => None,
+        }
+    }
+}
+
+/// What of a decision the answer to a waiting client shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// Nothing: another instance of the board is shown.
+    Not,
+    /// The entry. `changed`: whether the job changed anything on the board that readers see.
+    Entry { changed: bool },
+    /// Only whether anything changed.
+    NoEntry { changed: bool },
+}
+
+pub(super) struct BoardDecision<'job> {
+    pub(super) name: Cow<'job, BoardName>,
+    pub(super) source: BoardSource,
+    pub(super) before: Option<Entry>,
+    pub(super) decision: Decision,
+    pub(super) shown: Shown,
 }
 
 impl BoardDecision<'_> {

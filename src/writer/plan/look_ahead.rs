@@ -62,6 +62,10 @@ pub(super) fn only_job(message: &Message) -> Option<&Job> {
             [job] => job.as_ref().ok(),
             _ => None,
         },
-        Payload::Define { .. } | Payload::Drop { .. } | Payload::Trim { .. } | Payload::Unpark { .. } => None,
+        Payload::Define { .. }
+        | Payload::Drop { .. }
+        | Payload::Trim { .. }
+        | Payload::Unpark { .. }
+        | Payload::Tick => None,
     }
 }

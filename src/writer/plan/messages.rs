@@ -26,6 +26,7 @@ impl Batch<'_> {
                     planned.push(batch.plan_answered_job(job, index, job_applied, applied));
                 });
                 let mut unparked = self.unpark(jobs.len(), jobs.len(), applied).answered;
+                self.drop_due_instances();
                 self.close_partial_step(applied, &mut unparked);
                 self.steps.push(PlannedStep::Answered {
                     jobs: planned,
@@ -60,6 +61,8 @@ impl Batch<'_> {
                 let unparked = self.unpark(jobs, 0, applied);
                 self.end_command(unparked, 0, applied, answer);
             }
+            // Every message drops what is due.
+            (Payload::Tick, answer) => self.end_command(UnparkedJobs::default(), 0, applied, answer),
             (Payload::Drop { board, incarnation, number }, answer) => {
                 self.close_step();
                 self.drop_board(board, incarnation, number);
@@ -89,7 +92,11 @@ impl Batch<'_> {
         }
     }
 
-    fn end_message(&mut self, jobs: usize, unparked: UnparkedJobs, applied: Applied) {
+    fn end_message(&mut self, jobs: usize, mut unparked: UnparkedJobs, applied: Applied) {
+        self.drop_due_instances();
+        if !unparked.answered.is_empty() {
+            self.close_partial_step(applied, &mut unparked.answered);
+        }
         if !unparked.answered.is_empty() {
             self.steps.push(PlannedStep::Unparked { jobs: unparked.answered, applied });
             self.step_jobs = 0;
@@ -113,6 +120,6 @@ impl Batch<'_> {
 
     pub(super) fn take_step(&mut self, applied: Applied) -> Step {
         self.step_number += 1;
-        Step { applied, ..std::mem::take(&mut self.step) }
+        Step { applied, time: self.time, ..std::mem::take(&mut self.step) }
     }
 }

@@ -26,6 +26,7 @@
 //! - [`messages`], [`look_ahead`]: how messages become steps
 //! - [`jobs`], [`parked`]: what a job does, now or once its board is defined
 //! - [`trim`]: which entries a trim removes
+//! - [`windows`]: the instances that a job changes, and those whose time is over
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
 //! - [`hashed`]: what of all that is mixed into the hash of the log
 
@@ -37,6 +38,7 @@ mod messages;
 mod jobs;
 mod parked;
 mod trim;
+mod windows;
 
 mod boards;
 mod changes;
@@ -62,6 +64,7 @@ use crate::writer::plan::boards::ChangedBoards;
 use crate::writer::plan::changes::NetChange;
 use crate::writer::plan::hashed::BatchHash;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
+use crate::writer::plan::windows::{DueDrops, EnteredInstances};
 use crate::writer::registry::Registry;
 use crate::writer::source::Message;
 
@@ -106,6 +109,10 @@ struct Batch<'a> {
     new_members: HashMap<Box<[u8]>, Handle, RandomState>,
     added: usize,
     boards: ChangedBoards,
+    /// Instances that jobs entered last.
+    entered: EnteredInstances,
+    /// When instances are dropped that this batch has created.
+    drops: DueDrops,
     /// The boards of the trees that this batch creates.
     new_trees: BTreeMap<TreeId, BoardName>,
     /// How many boards there are.
@@ -169,6 +176,8 @@ impl Planner<'_> {
             new_members,
             added: 0,
             boards: BTreeMap::new(),
+            entered: EnteredInstances::default(),
+            drops: DueDrops::default(),
             new_trees: BTreeMap::new(),
             board_count,
             dropped: None,

@@ -7,6 +7,7 @@
 use crate::job::Op;
 use crate::state::{Applied, Incarnation, TrimPoint};
 use crate::types::{BoardName, MemberId};
+use crate::window::Instance;
 use crate::writer::decide::{Request, decide};
 use crate::writer::plan::Batch;
 
@@ -27,6 +28,11 @@ impl Batch<'_> {
         let Some(board) = self.board(name).filter(|board| board.incarnation == incarnation) else { return 0 };
         let tree = board.tree;
         let definition = std::sync::Arc::clone(board.definition);
+        // A closed instance is final.
+        let instance = name.split().1.and_then(Instance::of_name);
+        if instance.is_some_and(|instance| !definition.is_open(instance, self.time)) {
+            return 0;
+        }
         let mut removed = 0;
         for (index, member) in members.iter().enumerate() {
             // A message names up to four steps' worth of members.

@@ -29,3 +29,4 @@ mod replayed;
 mod staged_files;
 mod times;
 mod waiting;
+mod windows;

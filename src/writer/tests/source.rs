@@ -124,6 +124,7 @@ pub fn copy_of(payload: &Payload) -> Payload {
             members: members.clone(),
         },
         Payload::Unpark { jobs } => Payload::Unpark { jobs: *jobs },
+        Payload::Tick => Payload::Tick,
     }
 }
 

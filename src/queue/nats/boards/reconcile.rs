@@ -97,7 +97,9 @@ impl BoardsStream {
                 Payload::Define { board, incarnation, .. } | Payload::Drop { board, incarnation, .. },
             ) => is_said(&board, incarnation),
             // These say nothing about which boards there are.
-            Control::Command(Payload::Jobs(_) | Payload::Trim { .. } | Payload::Unpark { .. })
+            Control::Command(
+                Payload::Jobs(_) | Payload::Trim { .. } | Payload::Unpark { .. } | Payload::Tick,
+            )
             | Control::Unknown(_) => false,
         };
         let mut applied = shard.applied.clone();

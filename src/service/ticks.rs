@@ -1,0 +1,59 @@
+//! Tells quiet shards the time.
+//!
+//! What is due on a shard, such as the drop of an instance, happens at the next message: that is how replicas
+//! and replays agree. A shard whose queue is quiet gets a tick, which is a message that brings only its time.
+//! Several nodes may publish ticks for the same shard, which does no harm.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use crate::query::{Node, ShardHandle};
+use crate::queue::{NotPublished, Publishers};
+use crate::state_lock::Purpose;
+use crate::types::Timestamp;
+use crate::writer::Payload;
+
+/// How late a tick may be.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Ticks published to a shard in a row, before all shards are looked at again.
+const TICKS_AT_ONCE: usize = 256;
+/// How long they may take to be applied.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Publishes ticks to the node's own shards when something is due, for as long as it runs.
+pub async fn publish_ticks(node: Weak<Node>, publishers: Arc<Publishers>) {
+    loop {
+        tokio::time::sleep(INTERVAL).await;
+        let Some(node) = node.upgrade() else { return };
+        let due = node.shards.iter().filter(|shard| is_due(shard));
+        join_all(due.map(|shard| publish_tick(shard, &publishers))).await;
+    }
+}
+
+/// Whether something is due that no message has brought. A shard that is not live has messages to come.
+fn is_due(shard: &ShardHandle) -> bool {
+    let now = Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default();
+    shard.health.is_live() && shard.state.read(Purpose::Gauges).next_due().is_some_and(|due| due <= now)
+}
+
+/// Publishes ticks until nothing is due: each message does a bounded part of it.
+async fn publish_tick(shard: &ShardHandle, publishers: &Publishers) {
+    let publish = async {
+        for _ in 0..TICKS_AT_ONCE {
+            publishers.of(shard.id).apply_command(Payload::Tick, 0).await?;
+            if !is_due(shard) {
+                break;
+            }
+        }
+        Ok::<_, NotPublished>(())
+    };
+    match tokio::time::timeout(TIMEOUT, publish).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            tracing::warn!(shard = %shard.id, %error, "a tick could not be published; trying again");
+        }
+        Err(_) => tracing::warn!(shard = %shard.id, "ticks were not applied in time; trying again"),
+    }
+}

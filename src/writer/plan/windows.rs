@@ -1,0 +1,317 @@
+//! Plans a job on a board that has other windows than `all`: it changes every open instance that its time
+//! falls in.
+//!
+//! Knows: which instances those are, and that a version is of a member on a board, whatever its windows. Must
+//! not know: what an operation does to an entry.
+//!
+//! The board's own tree is that of `all`. If `all` is not one of its windows, the tree lists nothing, and only
+//! remembers the versions of its members.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::board::Definition;
+use crate::job::{Job, Op, Reject, RejectCode};
+use crate::state::{Incarnation, TreeId};
+use crate::tree::Handle;
+use crate::types::{BoardName, Score, Timestamp};
+use crate::window::{Instance, Span, Window};
+use crate::writer::decide::{Decision, Request, decide};
+use crate::writer::plan::Batch;
+use crate::writer::plan::jobs::{BoardDecision, BoardSource, Shown, default_op, with_board};
+
+/// Instances whose drop is due that one message drops. Later messages drop the rest.
+const DROPS_PER_MESSAGE: usize = if cfg!(test) { 2 } else { 32 };
+
+/// An open instance that a job has entered in this batch: the next one most likely enters it too.
+pub(super) struct EnteredInstance {
+    name: BoardName,
+    span: Span,
+    closes_at: Option<Timestamp>,
+    /// `None`: no job has entered it yet.
+    tree: Option<TreeId>,
+}
+
+/// By board and window.
+pub(super) type EnteredInstances = BTreeMap<(BoardName, Window), EnteredInstance>;
+
+/// When instances are dropped, as far as the batch differs from the shard.
+#[derive(Default)]
+pub(super) struct DueDrops {
+    /// The shard's drops up to this one are dealt with.
+    seen: Option<(Timestamp, BoardName)>,
+    /// Boards whose instances the shard may have with other times.
+    redefined: BTreeSet<BoardName>,
+    /// Instances of those, and instances that the batch created.
+    due: BTreeSet<(Timestamp, BoardName)>,
+}
+
+/// A board on which a job is decided.
+struct OnBoard<'a, 'job> {
+    job: &'a Job,
+    board: &'job BoardName,
+    definition: Arc<Definition>,
+    incarnation: Incarnation,
+    op: Op,
+    score: Option<&'a Score>,
+    handle: Option<Handle>,
+    at: Timestamp,
+}
+
+impl Batch<'_> {
+    /// Decides a job on a board and all of its instances that the job changes, or else refuses it.
+    pub(super) fn decide_on_windows<'job>(
+        &mut self,
+        job: &Job,
+        board: &'job BoardName,
+        score: Option<&Score>,
+        handle: Option<Handle>,
+        now: Timestamp,
+        decided: &mut Vec<BoardDecision<'job>>,
+    ) -> Result<(), Reject> {
+        let source = self.source_of(board)?;
+        let definition = match source.definition() {
+            Some(definition) if !definition.has_only_all() => Arc::clone(definition),
+            _ => {
+                decided.push(self.decide_on(job, board, source, score, handle, now)?);
+                return Ok(());
+            }
+        };
+        let incarnation = match &source {
+            BoardSource::OnShard(_, incarnation, _) | BoardSource::OnNode { incarnation, .. } => *incarnation,
+            BoardSource::New => Incarnation::default(),
+        };
+        let op = job.op.unwrap_or_else(|| default_op(definition.policy));
+        let at = job.at.unwrap_or(now);
+        let on = OnBoard { job, board, definition, incarnation, op, score, handle, at };
+        let first = decided.len();
+        if on.definition.has_all() {
+            decided.push(self.decide_on(job, board, source.clone(), score, handle, now)?);
+        } else if job.version.is_some() {
+            decided.push(self.decide_version(&on, source.clone())?);
+        }
+        let entered = if op.takes_score() {
+            self.decide_on_instances_of_time(&on, decided)?
+        } else {
+            self.decide_on_open_instances(&on, decided)?;
+            true
+        };
+        if !entered && !on.definition.has_all() {
+            let detail = format!("no instance that {at} falls in is open at {}", self.time);
+            return Err(with_board(job, board, Reject::new(RejectCode::ClosedWindow, detail)));
+        }
+        show_default_window(&on, source, first, decided);
+        Ok(())
+    }
+
+    /// Compares and remembers the version of a member on a board whose tree lists nothing.
+    fn decide_version<'job>(
+        &self,
+        on: &OnBoard<'_, 'job>,
+        source: BoardSource,
+    ) -> Result<BoardDecision<'job>, Reject> {
+        let before = source.entry(self, on.handle);
+        let request = Request {
+            op: Op::Remove,
+            score: None,
+            version: on.job.version,
+            at: on.at,
+            member: &on.job.member,
+            metadata: None,
+        };
+        let decision = decide(&on.definition, before.as_ref(), &request);
+        let decision = decision.map_err(|reject| with_board(on.job, on.board, reject))?;
+        Ok(BoardDecision { name: Cow::Borrowed(on.board), source, before, decision, shown: Shown::Not })
+    }
+
+    /// Decides a job with a score on the open instances that its time falls in. Returns whether there are any.
+    fn decide_on_instances_of_time<'job>(
+        &mut self,
+        on: &OnBoard<'_, 'job>,
+        decided: &mut Vec<BoardDecision<'job>>,
+    ) -> Result<bool, Reject> {
+        let mut entered = false;
+        for window in on.definition.windows.iter().copied().filter(|window| *window != Window::All) {
+            let Some((name, tree)) = self.open_instance_at(on, window) else { continue };
+            entered = true;
+            decided.push(self.decide_on_instance(on, name, tree)?);
+        }
+        Ok(entered)
+    }
+
+    /// Decides a job without a score on all open instances that have entries.
+    fn decide_on_open_instances<'job>(
+        &mut self,
+        on: &OnBoard<'_, 'job>,
+        decided: &mut Vec<BoardDecision<'job>>,
+    ) -> Result<(), Reject> {
+        // No member without a handle has an entry.
+        if on.handle.is_none() {
+            return Ok(());
+        }
+        for window in on.definition.windows.iter().copied().filter(|window| *window != Window::All) {
+            let current = on.definition.calendar().instance_at(window, self.time);
+            let back = std::iter::successors(current, |instance| Some(instance.later(-1)));
+            for instance in back.take_while(|instance| on.definition.is_open(*instance, self.time)) {
+                let name = on.board.with_instance(&instance.to_string());
+                let known = self.board(&name).filter(|known| known.incarnation == on.incarnation);
+                if let Some(tree) = known.map(|known| known.tree) {
+                    decided.push(self.decide_on_instance(on, name, Some(tree))?);
+                }
+            }
+            self.shard.yield_if_due();
+        }
+        Ok(())
+    }
+
+    fn decide_on_instance<'job>(
+        &self,
+        on: &OnBoard<'_, 'job>,
+        name: BoardName,
+        tree: Option<TreeId>,
+    ) -> Result<BoardDecision<'job>, Reject> {
+        let (definition, incarnation) = (Arc::clone(&on.definition), on.incarnation);
+        let source = match tree {
+            Some(tree) => BoardSource::OnShard(tree, incarnation, definition),
+            None => BoardSource::OnNode { definition, incarnation },
+        };
+        let before = source.entry(self, on.handle);
+        let request = Request {
+            op: on.op,
+            score: on.score,
+            version: None,
+            at: on.at,
+            member: &on.job.member,
+            metadata: on.job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
+        };
+        let decision = decide(&on.definition, before.as_ref(), &request);
+        let decision = decision.map_err(|reject| with_board(on.job, &name, reject))?;
+        Ok(BoardDecision { name: Cow::Owned(name), source, before, decision, shown: Shown::Not })
+    }
+
+    /// The instance of a window that a job's time falls in, if it is open, and its tree if it has one.
+    fn open_instance_at(
+        &mut self,
+        on: &OnBoard<'_, '_>,
+        window: Window,
+    ) -> Option<(BoardName, Option<TreeId>)> {
+        let key = (on.board.clone(), window);
+        let now = self.time;
+        if !self.entered.get(&key).is_some_and(|known| known.span.contains(on.at)) {
+            let calendar = on.definition.calendar();
+            let instance = calendar.instance_at(window, on.at)?;
+            let span = calendar.span(instance)?;
+            let name = on.board.with_instance(&instance.to_string());
+            let closes_at = on.definition.closes_at(instance);
+            let tree = self.board(&name).filter(|known| known.incarnation == on.incarnation);
+            let tree = tree.map(|known| known.tree);
+            self.entered.insert(key.clone(), EnteredInstance { name, span, closes_at, tree });
+        }
+        let known = self.entered.get(&key)?;
+        let is_open = known.span.begin <= now && known.closes_at.is_none_or(|closes_at| now < closes_at);
+        is_open.then(|| (known.name.clone(), known.tree))
+    }
+
+    /// After a board or an instance was defined or dropped: notes when its instances are dropped, and forgets
+    /// which of them jobs entered.
+    pub(super) fn note_drops_due(&mut self, name: &BoardName) {
+        let board = name.board();
+        for window in Window::ALL {
+            self.entered.remove(&(board.clone(), window));
+        }
+        let definition = self.board(&board).map(|board| Arc::clone(board.definition));
+        let drops_at = |name: &BoardName| {
+            let instance = name.split().1.and_then(Instance::of_name)?;
+            definition.as_ref()?.drops_at(instance)
+        };
+        if name.is_instance() {
+            let due = drops_at(name).map(|at| (at, name.clone()));
+            match (due, self.board(name).is_some()) {
+                (Some(due), true) => self.drops.due.insert(due),
+                (Some(due), false) => self.drops.due.remove(&due),
+                (None, _) => false,
+            };
+            return;
+        }
+        // It may be new to the shard, which has no instances of it then.
+        self.drops.due.retain(|(_, of)| of.split().0 != board.as_str());
+        for name in self.instances_of(&board) {
+            self.drops.due.extend(drops_at(&name).map(|at| (at, name)));
+        }
+        self.drops.redefined.insert(board);
+    }
+
+    /// Drops instances whose time has come, a bounded number per message.
+    pub(super) fn drop_due_instances(&mut self) {
+        let due = self.next_drops_due();
+        for name in due {
+            let Some(incarnation) = self.board(&name).map(|instance| instance.incarnation) else { continue };
+            self.drop_board(name, incarnation, None);
+        }
+    }
+
+    /// The instances to drop at this message, the earliest first: on every replica the same, however it cuts
+    /// the log into batches.
+    fn next_drops_due(&mut self) -> Vec<BoardName> {
+        let now = self.time;
+        let is_due = |due: &(Timestamp, BoardName)| due.0 <= now;
+        if !self.shard.next_due().is_some_and(|at| at <= now) && !self.drops.due.first().is_some_and(is_due) {
+            return Vec::new();
+        }
+        let (drops, boards) = (&self.drops, &self.boards);
+        let is_overlaid = |due: &(Timestamp, BoardName)| {
+            boards.contains_key(&due.1) || drops.redefined.contains(due.1.split().0)
+        };
+        let mut seen = None;
+        let mut due: Vec<(Timestamp, BoardName)> = Vec::new();
+        for of_shard in self.shard.drops_due_after(drops.seen.as_ref()).take_while(|due| is_due(due)) {
+            if !is_overlaid(of_shard) {
+                if due.len() == DROPS_PER_MESSAGE {
+                    break;
+                }
+                due.push(of_shard.clone());
+            } else if due.is_empty() {
+                // It stays overlaid for the rest of the batch.
+                seen = Some(of_shard.clone());
+            }
+        }
+        due.extend(drops.due.iter().take_while(|due| is_due(due)).take(DROPS_PER_MESSAGE).cloned());
+        due.sort_unstable();
+        due.truncate(DROPS_PER_MESSAGE);
+        if seen.is_some() {
+            self.drops.seen = seen;
+        }
+        due.into_iter().map(|(_, name)| name).collect()
+    }
+}
+
+/// Chooses what the answer shows of a board: the instance of its default window, or else the first that the
+/// job has entered.
+fn show_default_window<'job>(
+    on: &OnBoard<'_, 'job>,
+    source: BoardSource,
+    first: usize,
+    decided: &mut Vec<BoardDecision<'job>>,
+) {
+    let default = on.definition.default_window();
+    let has_all = on.definition.has_all();
+    let of_board = decided.get_mut(first..).unwrap_or_default();
+    // Without a window `all`, the board's own tree only remembers versions.
+    let is_shown = |decided: &BoardDecision<'_>| has_all || decided.name.is_instance();
+    let is_default = |decided: &BoardDecision<'_>| {
+        let instance = decided.name.split().1.map_or(Some(Instance::ALL), Instance::of_name);
+        is_shown(decided) && instance.is_some_and(|instance| instance.window == default)
+    };
+    let changed = of_board.iter().any(|decided| is_shown(decided) && decided.decision.changed);
+    let shown = of_board.iter().position(is_default).or_else(|| of_board.iter().position(is_shown));
+    if let Some(decided) = shown.and_then(|shown| of_board.get_mut(shown)) {
+        decided.shown = Shown::Entry { changed };
+    } else if let Some(version) = of_board.first_mut() {
+        version.shown = Shown::NoEntry { changed };
+    } else {
+        let decision = Decision { after: None, changed, takes_metadata: false };
+        let (name, shown) = (Cow::Borrowed(on.board), Shown::NoEntry { changed });
+        decided.push(BoardDecision { name, source, before: None, decision, shown });
+    }
+}

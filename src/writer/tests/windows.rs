@@ -1,0 +1,503 @@
+//! Windows: random jobs, times, settings, batches, checkpoints and crashes against a plain model, which finds
+//! the instance of a time by the calendar of civil dates and shares no code with what it judges.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+use tempfile::TempDir;
+use tokio::sync::oneshot;
+
+use crate::board::{Definition, Policy};
+use crate::job::{Job, MAX_AHEAD_MICROS, Op, RejectCode, Targets};
+use crate::state::{EntryState, Shard};
+use crate::state_lock::{Purpose, StateLock};
+use crate::storage::{Checkpoint, Commit, Store, TreesFrom, recover, verify};
+use crate::types::{Sequence, ShardId, Timestamp};
+use crate::window::{Seasons, Window};
+use crate::writer::apply::apply;
+use crate::writer::plan::Planner;
+use crate::writer::tests::build::{bare, board, job, leave_all};
+use crate::writer::tests::harness::open;
+use crate::writer::{BadJob, Defined, JobOutcome, Message, Payload, Registry};
+
+const MINUTE: i64 = 60 * 1_000_000;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+fn at(micros: i64) -> Timestamp {
+    Timestamp::from_micros(micros).expect("in range")
+}
+
+fn micros(text: &str) -> i64 {
+    Timestamp::parse(text).expect("a time").as_micros()
+}
+
+/// The name of the slice that a time falls in, its begin, and its end.
+fn slice(definition: &Definition, window: Window, time: i64) -> Option<(String, i64, i64)> {
+    let offset = i64::from(definition.utc_offset_minutes) * MINUTE;
+    let local = jiff::Timestamp::from_microsecond(time + offset).expect("in range");
+    let local = local.to_zoned(jiff::tz::TimeZone::UTC).datetime();
+    let utc = |civil: jiff::civil::DateTime| {
+        civil.to_zoned(jiff::tz::TimeZone::UTC).expect("a time").timestamp().as_microsecond() - offset
+    };
+    let midnight = local.date().to_datetime(jiff::civil::Time::midnight());
+    let (name, begin, end) = match window {
+        Window::All => unreachable!("it has no slices"),
+        Window::Hour => {
+            let begin = local.date().at(local.hour(), 0, 0, 0);
+            (local.strftime("%Y-%m-%dT%H").to_string(), begin, begin + jiff::Span::new().hours(1))
+        }
+        Window::Day => {
+            (local.strftime("%Y-%m-%d").to_string(), midnight, midnight + jiff::Span::new().days(1))
+        }
+        Window::Week => {
+            let back = i64::from(local.weekday().to_monday_zero_offset());
+            let begin = midnight - jiff::Span::new().days(back);
+            (local.strftime("%G-W%V").to_string(), begin, begin + jiff::Span::new().days(7))
+        }
+        Window::Month => {
+            let begin = midnight.first_of_month();
+            (local.strftime("%Y-%m").to_string(), begin, begin + jiff::Span::new().months(1))
+        }
+        Window::Season => {
+            let begins: Vec<i64> = match definition.seasons.as_ref()? {
+                Seasons::Manual(begins) => begins.iter().map(|begin| begin.as_micros()).collect(),
+                Seasons::Regular(series) => {
+                    let first = series[0];
+                    (0..10_000).map(|nth| first.begin.as_micros() + nth * first.every).collect()
+                }
+            };
+            let number = begins.iter().filter(|begin| **begin <= time).count();
+            let begin = *begins.get(number.checked_sub(1)?)?;
+            return Some((format!("s{number}"), begin, begins.get(number).copied().unwrap_or(i64::MAX / 4)));
+        }
+    };
+    Some((name, utc(begin), utc(end)))
+}
+
+/// When a slice is dropped: so many slices later, when that one closes.
+fn dropped_at(definition: &Definition, window: Window, mut end: i64) -> i64 {
+    for _ in 0..definition.keep {
+        if end >= i64::MAX / 4 {
+            return end;
+        }
+        end = slice(definition, window, end).expect("one follows the other").2;
+    }
+    end + definition.grace_micros
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct ModelEntry {
+    score: i64,
+    updated: i64,
+    hidden: bool,
+}
+
+#[derive(Default)]
+struct ModelInstance {
+    /// `None`: `all`.
+    slice: Option<(Window, i64, i64)>,
+    entries: BTreeMap<String, ModelEntry>,
+}
+
+#[derive(Default)]
+struct ModelBoard {
+    definition: Definition,
+    instances: BTreeMap<String, ModelInstance>,
+    versions: BTreeMap<String, u64>,
+}
+
+type Entries = BTreeMap<String, BTreeMap<String, ModelEntry>>;
+
+impl ModelBoard {
+    fn job(&mut self, job: &Job, score: Option<i64>, now: i64) -> Result<(), RejectCode> {
+        let time = job.at.map_or(now, Timestamp::as_micros);
+        let id = job.member.as_str().to_owned();
+        let known = self.versions.get(&id).copied();
+        if job.version.is_some_and(|version| known.is_some_and(|known| version <= known)) {
+            return Err(RejectCode::StaleVersion);
+        }
+        let policy = match self.definition.policy {
+            Policy::Set => Op::Set,
+            Policy::Best => Op::Best,
+            Policy::Incr => Op::Incr,
+        };
+        let op = job.op.unwrap_or(policy);
+        let grace = self.definition.grace_micros;
+        let mut changed = Vec::new();
+        if op.takes_score() {
+            for window in self.definition.windows.clone() {
+                if window == Window::All {
+                    changed.push(("all".to_owned(), None));
+                } else if let Some((name, begin, end)) = slice(&self.definition, window, time)
+                    && begin <= now
+                    && now < end.saturating_add(grace)
+                {
+                    changed.push((name, Some((window, begin, end))));
+                }
+            }
+            if changed.is_empty() {
+                return Err(RejectCode::ClosedWindow);
+            }
+        } else {
+            let is_open = |instance: &ModelInstance| {
+                instance.slice.is_none_or(|(_, begin, end)| begin <= now && now < end.saturating_add(grace))
+            };
+            let open = self.instances.iter().filter(|(_, instance)| is_open(instance));
+            changed.extend(open.map(|(name, instance)| (name.clone(), instance.slice)));
+        }
+        // All or nothing.
+        if op == Op::Incr {
+            let sum = |name: &String| {
+                let held = self.instances.get(name).and_then(|instance| instance.entries.get(&id));
+                held.map_or(0, |entry| entry.score).checked_add(score.expect("a score"))
+            };
+            if changed.iter().any(|(name, _)| sum(name).is_none()) {
+                return Err(RejectCode::Overflow);
+            }
+        }
+        self.versions.extend(job.version.map(|version| (id.clone(), version)));
+        for (name, slice) in changed {
+            let instance = self.instances.entry(name).or_default();
+            instance.slice = slice;
+            let held = instance.entries.get(&id).cloned();
+            match (op, held) {
+                (Op::Remove, _) => drop(instance.entries.remove(&id)),
+                (Op::Hide | Op::Show, Some(held)) => {
+                    instance.entries.insert(id.clone(), ModelEntry { hidden: op == Op::Hide, ..held });
+                }
+                (Op::Hide | Op::Show, None) => {}
+                (_, held) => {
+                    let given = score.expect("a score");
+                    let hidden = held.as_ref().is_some_and(|held| held.hidden);
+                    let score = match (op, &held) {
+                        (Op::Incr, Some(held)) => held.score + given,
+                        (Op::Best, Some(held)) if held.score >= given => continue,
+                        _ => given,
+                    };
+                    instance.entries.insert(id.clone(), ModelEntry { score, updated: time, hidden });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Run {
+    folder: TempDir,
+    store: Option<Arc<Store>>,
+    shard: Arc<StateLock>,
+    registry: Registry,
+    time: Timestamp,
+    last: u64,
+    rejected: u64,
+    model: BTreeMap<String, ModelBoard>,
+}
+
+enum Said {
+    Jobs(Vec<Job>),
+    Ask(Vec<Job>),
+    Define(&'static str, Definition),
+    Drop(&'static str),
+    Tick,
+}
+
+impl Run {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let store = open(folder.path()).expect("a new directory opens");
+        Self {
+            folder,
+            store: Some(Arc::new(store)),
+            shard: Arc::new(StateLock::new(Shard::new(ShardId(0)))),
+            registry: Registry::new(true),
+            time: Timestamp::default(),
+            last: 0,
+            rejected: 0,
+            model: BTreeMap::new(),
+        }
+    }
+
+    fn tell_model(&mut self, said: &Said, now: i64) -> Vec<Result<(), RejectCode>> {
+        let mut told = Vec::new();
+        match said {
+            Said::Jobs(jobs) | Said::Ask(jobs) => {
+                for job in jobs {
+                    let outcome = self.tell_job(job, now);
+                    self.rejected += u64::from(outcome.is_err());
+                    told.push(outcome);
+                }
+            }
+            Said::Define(name, definition) => {
+                self.model.entry((*name).to_owned()).or_default().definition = definition.clone();
+            }
+            Said::Drop(name) => drop(self.model.remove(*name)),
+            Said::Tick => {}
+        }
+        for board in self.model.values_mut() {
+            let ModelBoard { definition, instances, .. } = board;
+            instances.retain(|_, instance| {
+                instance.slice.is_none_or(|(window, _, end)| now < dropped_at(definition, window, end))
+            });
+        }
+        told
+    }
+
+    fn tell_job(&mut self, job: &Job, now: i64) -> Result<(), RejectCode> {
+        if job.at.is_some_and(|at| at.as_micros() - now > MAX_AHEAD_MICROS) {
+            return Err(RejectCode::FutureTime);
+        }
+        match &job.targets {
+            Targets::EveryBoard => {
+                for board in self.model.values_mut() {
+                    board.instances.values_mut().for_each(|instance| {
+                        instance.entries.remove(job.member.as_str());
+                    });
+                }
+                Ok(())
+            }
+            Targets::Boards(boards) => {
+                let [(name, score)] = boards.as_slice() else { panic!("jobs here name one board") };
+                let board = self.model.entry(name.to_string()).or_default();
+                board.job(job, score.as_ref().map(|score| score.keys()[0]), now)
+            }
+        }
+    }
+
+    /// Plans, commits and applies a batch of messages, each with its time.
+    fn batch(&mut self, said: Vec<(i64, Said)>) {
+        let mut messages = Vec::new();
+        let mut asked = Vec::new();
+        let mut effective = self.time.as_micros();
+        for (time, said) in said {
+            effective = if time < effective { effective + 1 } else { time };
+            self.last += 1;
+            let answer = matches!(said, Said::Ask(_)).then(oneshot::channel);
+            let payload = match &said {
+                Said::Jobs(jobs) | Said::Ask(jobs) => {
+                    Payload::Jobs(jobs.iter().cloned().map(Ok::<_, BadJob>).collect())
+                }
+                Said::Define(name, definition) => {
+                    let defined = self.registry.define(&board(name), definition.clone());
+                    let (Defined::Created(known) | Defined::Changed(known) | Defined::Same(known)) =
+                        defined.expect("it may be defined");
+                    let (incarnation, definition) = (known.incarnation, known.definition);
+                    Payload::Define { board: board(name), incarnation, number: None, definition }
+                }
+                Said::Drop(name) => {
+                    let incarnation = self.registry.begin_drop(name).expect("it is there");
+                    self.registry.finish_drop(name, incarnation);
+                    Payload::Drop { board: board(name), incarnation, number: None }
+                }
+                Said::Tick => Payload::Tick,
+            };
+            let expected = self.tell_model(&said, effective);
+            let (answer, answered) = answer.unzip();
+            asked.extend(answered.map(|answered| (answered, expected)));
+            messages.push(Message {
+                sequence: Sequence(self.last),
+                timestamp: at(time),
+                hash: self.last,
+                payload,
+                bytes: 0,
+                answer: answer.map(Into::into),
+            });
+        }
+        let planner = Planner {
+            shard: &self.shard,
+            id: ShardId(0),
+            shards: 1,
+            registry: &self.registry,
+            time: self.time,
+            hash: None,
+            read_parked: &|_, _, _, _| Ok(Vec::new()),
+        };
+        let plan = planner.plan(messages, None);
+        let commit = Commit {
+            applied: plan.applied,
+            time: plan.time,
+            delta: plan.delta,
+            rejects: plan.rejects,
+            metadata: plan.metadata,
+            dropped_trees: plan.dropped_trees,
+            jobs_rejected: self.rejected,
+            ..Commit::default()
+        };
+        self.store.as_ref().expect("open").commit(&commit, false).expect("the disk takes it");
+        self.time = plan.time;
+        let answers: Vec<_> = plan.steps.into_iter().map(|step| apply(&self.shard, step).1).collect();
+        answers.into_iter().for_each(crate::writer::apply::Answers::send);
+        for (mut answered, expected) in asked {
+            let outcome = answered.try_recv().expect("it was answered").expect("it was committed");
+            let told = outcome.jobs.into_iter().map(|job| match job {
+                JobOutcome::Rejected(reject) => Err(reject.code),
+                JobOutcome::Applied(_) | JobOutcome::Parked(_) => Ok(()),
+            });
+            assert_eq!(told.collect::<Vec<_>>(), expected);
+        }
+        assert_eq!(self.shard.read(Purpose::Read).time, at(effective));
+    }
+
+    fn checkpoint(&mut self) {
+        let checkpoint = Checkpoint::begin(&mut self.shard.write(Purpose::Apply));
+        checkpoint.write(self.store.as_ref().expect("open"), &self.shard).expect("it is written");
+        checkpoint.complete(&mut self.shard.write(Purpose::CheckpointEnd));
+    }
+
+    fn restart(&mut self) {
+        self.store = None;
+        let store = open(self.folder.path()).expect("the directory opens");
+        let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the shard loads");
+        assert!(recovered.rebuilt.is_empty(), "{:?}", recovered.rebuilt);
+        self.registry = Registry::new(true);
+        self.registry.register_boards_of(&recovered.shard);
+        self.shard = Arc::new(StateLock::new(recovered.shard));
+        self.store = Some(Arc::new(store));
+    }
+
+    fn check(&self) {
+        let mut expected = Entries::new();
+        for (name, board) in &self.model {
+            for (instance, held) in &board.instances {
+                let key = if instance == "all" { name.clone() } else { format!("{name}#{instance}") };
+                if !held.entries.is_empty() {
+                    expected.insert(key, held.entries.clone());
+                }
+            }
+        }
+        assert_eq!(held(&self.shard.read(Purpose::Read)), expected);
+        let due: BTreeSet<_> =
+            self.shard.read(Purpose::Read).drops_due_after(None).map(|(_, name)| name.clone()).collect();
+        let shard = self.shard.read(Purpose::Read);
+        for (name, _) in shard.boards_and_instances().filter(|(name, _)| name.is_instance()) {
+            let is_last_season = name.split().1.is_some_and(|name| name.starts_with('s'));
+            assert!(due.contains(name) || is_last_season, "{name} is dropped some day");
+        }
+        assert!(due.iter().all(|name| shard.board(name.as_str()).is_some()));
+    }
+}
+
+/// What a shard holds, by board or instance.
+fn held(shard: &Shard) -> Entries {
+    let mut held = Entries::new();
+    for (name, board) in shard.boards_and_instances() {
+        let tree = shard.tree(board.all).expect("it has a tree");
+        let mut entries = BTreeMap::new();
+        for handle in tree.handles() {
+            let entry = tree.entry(handle).expect("it has an entry");
+            let (words, hidden) = match entry.state {
+                EntryState::Listed(words) => (words, false),
+                EntryState::Hidden(words) => (words, true),
+                EntryState::Removed => continue,
+            };
+            let score = board.definition.score_of(words.as_slice()).keys()[0];
+            let id = String::from_utf8(shard.members.id(handle).to_vec()).expect("UTF-8");
+            entries.insert(id, ModelEntry { score, updated: entry.updated_at.as_micros(), hidden });
+        }
+        if !entries.is_empty() {
+            held.insert(name.as_str().to_owned(), entries);
+        }
+    }
+    held
+}
+
+fn windowed(windows: &[Window]) -> Definition {
+    Definition { windows: windows.to_vec(), ..Definition::default() }
+}
+
+fn definitions(random: &mut StdRng) -> [(&'static str, Definition); 3] {
+    let all = windowed(&[Window::All, Window::Hour, Window::Day, Window::Week, Window::Month]);
+    let start = at(micros("2026-12-20T00:00:00Z") + random.random_range(0..DAY));
+    [
+        (
+            "every",
+            Definition {
+                utc_offset_minutes: [0, 330, -210, 540][random.random_range(0..4)],
+                keep: random.random_range(0..4),
+                grace_micros: [0, 5 * MINUTE, 30 * HOUR][random.random_range(0..3)],
+                policy: [Policy::Set, Policy::Best, Policy::Incr][random.random_range(0..3)],
+                ..all
+            },
+        ),
+        ("hours", Definition { keep: random.random_range(0..2), ..windowed(&[Window::Hour]) }),
+        (
+            "seasons",
+            Definition {
+                policy: Policy::Incr,
+                keep: 1,
+                seasons: Some(Seasons::regular(start, 3 * HOUR)),
+                ..windowed(&[Window::Season, Window::Day])
+            },
+        ),
+    ]
+}
+
+fn random_job(random: &mut StdRng, now: i64) -> Job {
+    let id = format!("m{}", random.random_range(0..6));
+    let name = ["every", "hours", "seasons", "plain"][random.random_range(0..4)];
+    let mut said = match random.random_range(0..14) {
+        0 => bare(Op::Remove, &id, &[name]),
+        1 => bare(Op::Hide, &id, &[name]),
+        2 => bare(Op::Show, &id, &[name]),
+        3 if random.random_range(0..3) == 0 => leave_all(&id),
+        4 => job(&id, &[(name, &[random.random_range(-5..5)])]).op(Op::Best),
+        _ => job(&id, &[(name, &[random.random_range(-5..5)])]),
+    };
+    if random.random_range(0..4) == 0 && !matches!(said.targets, Targets::EveryBoard) {
+        said.version = Some(random.random_range(0..20));
+    }
+    if random.random_range(0..3) == 0 {
+        let back = [0, 1, MINUTE, 6 * MINUTE, HOUR, DAY, 8 * DAY, -4 * MINUTE, -6 * MINUTE];
+        said.at = Some(at(now - back[random.random_range(0..back.len())]));
+    }
+    said
+}
+
+#[test]
+fn jobs_in_windows_equal_a_model_whatever_the_batches_and_after_crashes() {
+    for seed in 0..60 {
+        let mut random = StdRng::seed_from_u64(seed);
+        let mut run = Run::new();
+        let mut now = micros("2026-12-27T20:00:00Z");
+        let defined = definitions(&mut random);
+        run.batch(defined.iter().map(|(name, what)| (now, Said::Define(name, what.clone()))).collect());
+        for _ in 0..40 {
+            let mut batch = Vec::new();
+            for _ in 0..random.random_range(1..8) {
+                let step = [0, 1, MINUTE, 20 * MINUTE, HOUR, 13 * HOUR, -MINUTE][random.random_range(0..7)];
+                now += step;
+                let jobs: Vec<Job> =
+                    (0..random.random_range(1..5)).map(|_| random_job(&mut random, now)).collect();
+                let said = match random.random_range(0..20) {
+                    0 => Said::Tick,
+                    1..=6 => Said::Ask(jobs),
+                    7 => {
+                        let (name, definition) = &defined[random.random_range(0..2)];
+                        let keep = random.random_range(0..4);
+                        Said::Define(name, Definition { keep, ..definition.clone() })
+                    }
+                    8 if random.random_range(0..3) == 0 => {
+                        batch.push((now, Said::Drop(defined[0].0)));
+                        Said::Define(defined[0].0, defined[0].1.clone())
+                    }
+                    _ => Said::Jobs(jobs),
+                };
+                batch.push((now, said));
+            }
+            // A message drops a bounded number of instances: these bring the rest.
+            batch.extend((0..200).map(|_| (now, Said::Tick)));
+            run.batch(batch);
+            run.check();
+            match random.random_range(0..6) {
+                0 => run.checkpoint(),
+                1 if std::env::var("NORESTART").is_err() => run.restart(),
+                _ => {}
+            }
+        }
+        run.check();
+        let (_, findings) = verify(run.store.as_ref().expect("open"), &|_, _, _| {}).expect("readable");
+        assert!(findings.is_empty(), "{findings:?}");
+    }
+}
