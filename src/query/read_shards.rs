@@ -41,9 +41,7 @@ impl<'v> ReadShards<'v> {
     #[must_use]
     pub fn time(self) -> Timestamp {
         match self {
-            Self::InMemory(view) => {
-                view.shards.iter().map(|shard| shard.applied.timestamp).max().unwrap_or_default()
-            }
+            Self::InMemory(view) => view.shards.iter().map(|shard| shard.time).max().unwrap_or_default(),
             Self::Remote(_) => Timestamp::default(),
         }
     }

@@ -15,7 +15,7 @@ use crate::http::request::body;
 use crate::http::request::head::Head;
 use crate::http::request::metrics::RouteMetrics;
 use crate::query::{InstanceAsked, ReadOptions, WindowChoice};
-use crate::types::{BoardName, MemberId, ShardId, Timestamp};
+use crate::types::{BoardName, MemberId, ShardId};
 
 /// A request, all of it read.
 pub struct Call {
@@ -110,7 +110,7 @@ impl Call {
 
     /// The instance that the request asks for, at this node's time.
     pub fn instance_asked(&self) -> InstanceAsked {
-        InstanceAsked { choice: self.window(), now: now() }
+        InstanceAsked { choice: self.window(), now: self.api.now() }
     }
 
     pub fn query(&self) -> Option<&str> {
@@ -146,9 +146,4 @@ impl Call {
             "{change}"
         );
     }
-}
-
-/// What the clock says.
-pub fn now() -> Timestamp {
-    Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default()
 }

@@ -13,7 +13,7 @@ use crate::http::render::fields;
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::request::call::{Call, now};
+use crate::http::request::call::Call;
 use crate::http::request::definition;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{Params, board_name};
@@ -182,7 +182,7 @@ async fn define_within_limit(
     let (created, token) = define(&api, &name, definition.clone(), grant.as_deref()).await?;
     // The lock keeps this node from beginning a drop: one that waits for its turn must not make this answer
     // "unknown board".
-    let instance = InstanceAsked { choice: WindowChoice::Default, now: now() };
+    let instance = InstanceAsked { choice: WindowChoice::Default, now: api.now() };
     let asked = OfBoard { board: name.clone(), instance, read: TotalOnly };
     // The board is defined, whether or not all shards can tell how many entries it has.
     let options = ReadOptions { partial: true, ..ReadOptions::default() };

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use crate::cluster::TrimOrder;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::request::call::{Call, now};
+use crate::http::request::call::Call;
 use crate::http::request::json_body::parse_body;
 use crate::http::request::params::Params;
 use crate::http::writes::boards::{Removed, clear_board};
@@ -122,7 +122,7 @@ pub async fn trim(call: Call) -> Result<Reply, Problem> {
     let (found, (incarnation, point)) = call.ask(FindTrimPoint(start)).await?.split();
     let instance = found.instance;
     // The current instance of a window is open.
-    if !found.definition.is_open(instance, now()) {
+    if !found.definition.is_open(instance, api.now()) {
         return Err(Problem::closed_window(instance));
     }
     let removed = match point.map_err(too_many_keys)? {

@@ -6,7 +6,6 @@ use crate::access::Grant;
 use crate::board::Definition;
 use crate::http::api::Api;
 use crate::http::render::problem::Problem;
-use crate::http::request::call::now;
 use crate::http::writes::publish::{check_every_shard, publish_to};
 use crate::query::{CountAll, InstanceAsked, NoBoard, OfBoard, ReadOptions, ShardHandle, WindowChoice, read};
 use crate::queue::nats::BoardLimit;
@@ -80,7 +79,7 @@ pub async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Prob
     let _in_order = api.board_changes.lock().await;
     let shards: Vec<ShardId> = api.node.shards.iter().map(|shard| shard.id).collect();
     check_every_shard(&api)?;
-    let instance = InstanceAsked { choice: WindowChoice::Default, now: now() };
+    let instance = InstanceAsked { choice: WindowChoice::Default, now: api.now() };
     let asked = OfBoard { board: name.clone(), instance, read: CountAll };
     let entries = read(&api.node, &api.registry, &asked, &ReadOptions::default()).await?;
     let entries = match entries.answer {

@@ -90,7 +90,7 @@ impl Windows {
         let sequence = shard.applied.sequence.next();
         let applied = Applied { sequence, timestamp: time(at), hash: 0 };
         let changes = vec![Change { tree, handle, after }];
-        shard.apply(&Step { added, changes, applied, ..Step::default() });
+        shard.apply(&Step { added, changes, applied, time: time(at), ..Step::default() });
     }
 
     fn count(&self) -> u16 {

@@ -159,7 +159,7 @@ pub fn removals() -> Value {
             json!({
                 "board": {"type": "string"},
                 "window": component("InstanceName"),
-                "removed": count("The number of removed entries, hidden ones included. Of a cleared board: those that it held when the clear began."),
+                "removed": count("The number of removed entries, hidden ones included. Of a cleared board: those that `all`, or the current instance of its first window, held when the clear began."),
                 "token": {"type": "string", "pattern": AS_OF_PATTERN,
                           "description": "Names every shard, with a sequence from which on the entries are removed there."}
             }),
