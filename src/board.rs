@@ -286,6 +286,26 @@ impl Definition {
         self.closes_at(instance.later(i64::from(self.keep)))
     }
 
+    /// When an entry that is not updated again leaves. `None`: not while its instance is open.
+    #[must_use]
+    pub fn expires_at(&self, instance: Instance, updated_at: Timestamp) -> Option<Timestamp> {
+        let micros = updated_at.as_micros().checked_add(self.entry_ttl_micros?)?;
+        let at = Timestamp::from_micros(micros).ok()?;
+        // A closed instance is final.
+        let closes_at = if instance == Instance::ALL { None } else { self.closes_at(instance) };
+        closes_at.is_none_or(|closes_at| at < closes_at).then_some(at)
+    }
+
+    /// Whether entries may expire at other times than by the other definition.
+    #[must_use]
+    pub fn expires_like(&self, other: &Self) -> bool {
+        let rule = |definition: &Self| {
+            let Self { entry_ttl_micros, grace_micros, seasons, .. } = definition;
+            entry_ttl_micros.map(|ttl| (ttl, *grace_micros, seasons.clone()))
+        };
+        rule(self) == rule(other)
+    }
+
     /// Whether a job whose message has this time may change an instance.
     #[must_use]
     pub fn is_open(&self, instance: Instance, now: Timestamp) -> bool {

@@ -4,6 +4,7 @@ mod boards;
 mod definitions;
 mod dropped;
 mod entry;
+mod expiry;
 mod extras;
 mod handle_map;
 mod handle_stack;
@@ -25,6 +26,7 @@ pub use boards::Board;
 pub use definitions::Definitions;
 pub use dropped::{Dropped, DroppedName, REMEMBERED_MAX, RecordNumber};
 pub use entry::{Entry, EntryState, Extra, TreeId, Unlisted};
+pub use expiry::{Expiring, Expiry};
 pub use incarnation::Incarnation;
 pub use joining::Joined;
 pub use log_hash::{

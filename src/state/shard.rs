@@ -13,14 +13,18 @@ use crate::board::Definition;
 use crate::state::boards::{Board, BoardMap};
 use crate::state::dropped::{Dropped, RecordNumber};
 use crate::state::entry::{Entry, TreeId};
+use crate::state::expiry::{Expiring, Expiry};
 use crate::state::incarnation::Incarnation;
 use crate::state::joining::{Joined, Joining};
 use crate::state::members::Members;
 use crate::state::retired::Retired;
-use crate::state::window_tree::{Change, WindowTree};
+use crate::state::window_tree::{Change, EntriesPlace, WindowTree};
 use crate::tree::Handle;
 use crate::types::{BoardName, INSTANCE_MARK, Sequence, ShardId, Timestamp};
 use crate::window::Instance;
+
+/// Entries whose expiry is noted at once when a shard is loaded.
+const NOTED_AT_ONCE: usize = 65_536;
 
 /// A change to the set of boards. Has the number of its record, if boards are decided in the boards' stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +72,10 @@ pub struct Shard {
     boards: BoardMap,
     /// When instances are dropped. A drop does not happen by itself: the next message brings it.
     drops_due: BTreeSet<(Timestamp, BoardName)>,
+    /// When entries expire.
+    expiry: Expiry,
+    /// How far the entries of the tree were noted that comes next.
+    expiry_place: EntriesPlace,
     /// Boxed for the sake of the map's nodes: see [`BoardMap`].
     trees: BTreeMap<TreeId, Box<WindowTree>>,
     /// Dropped boards, so that a drop that a crash interrupted can be completed, and a late definition is
@@ -82,6 +90,8 @@ pub struct Shard {
     retired: VecDeque<Retired>,
     /// Those whose members were all released, and whose memory is to be freed.
     released: Vec<Retired>,
+    /// When entries expired of trees that are gone, or that expire otherwise now: memory to be freed.
+    expired: Vec<BTreeSet<Expiring>>,
     /// Trees dropped since the last checkpoint began, which may still be on disk.
     dropped_trees: Vec<TreeId>,
     /// Trees from this number on came after the last checkpoint began: none of them is on disk.
@@ -98,6 +108,8 @@ impl Shard {
             members: Members::new(),
             boards: BoardMap::default(),
             drops_due: BTreeSet::new(),
+            expiry: Expiry::default(),
+            expiry_place: EntriesPlace::default(),
             trees: BTreeMap::new(),
             dropped: Arc::default(),
             next_tree: 0,
@@ -105,6 +117,7 @@ impl Shard {
             joining: None,
             retired: VecDeque::new(),
             released: Vec::new(),
+            expired: Vec::new(),
             dropped_trees: Vec::new(),
             first_tree_not_on_disk: 0,
         }
@@ -128,6 +141,8 @@ impl Shard {
             members,
             boards: BoardMap::of(boards),
             drops_due: BTreeSet::new(),
+            expiry: Expiry::default(),
+            expiry_place: EntriesPlace::default(),
             trees: trees.into_iter().map(|(id, tree)| (id, Box::new(tree))).collect(),
             dropped: Arc::new(dropped),
             next_tree,
@@ -135,6 +150,7 @@ impl Shard {
             joining: None,
             retired: VecDeque::new(),
             released: Vec::new(),
+            expired: Vec::new(),
             dropped_trees: Vec::new(),
             first_tree_not_on_disk: next_tree,
         };
@@ -191,7 +207,67 @@ impl Shard {
     /// When a message must come at the latest, so that what is due happens. `None`: nothing will be.
     #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
-        self.drops_due.first().map(|(at, _)| *at)
+        let drop = self.drops_due.first().map(|(at, _)| *at);
+        drop.into_iter().chain(self.expiry.next()).min()
+    }
+
+    #[must_use]
+    pub fn expiry(&self) -> &Expiry {
+        &self.expiry
+    }
+
+    /// Whether entries of some tree are to be noted before the next change; see [`Shard::note_expiring`].
+    #[must_use]
+    pub fn has_expiry_to_note(&self) -> bool {
+        self.expiry.first_waiting().is_some()
+    }
+
+    /// Notes when up to `limit` entries expire of boards whose `entry_ttl` changed. Returns whether there are
+    /// more.
+    pub fn note_expiring(&mut self, limit: usize) -> bool {
+        let Some(id) = self.expiry.first_waiting() else { return false };
+        let Some(tree) = self.trees.get(&id) else {
+            self.expiry.add([], false);
+            return self.has_expiry_to_note();
+        };
+        let handles = tree.handles_from(&mut self.expiry_place, limit);
+        let members = &self.members;
+        let expiring = handles.iter().filter_map(|handle| {
+            let entry = tree.entry(*handle);
+            Expiring::of(tree, members.id(*handle), *handle, entry.as_ref())
+        });
+        let more = handles.len() == limit;
+        self.expiry.add(expiring.collect::<Vec<_>>(), more);
+        if !more {
+            self.expiry_place = EntriesPlace::default();
+        }
+        self.has_expiry_to_note()
+    }
+
+    /// Notes when entries expire, of all boards: after a shard was loaded.
+    pub fn note_all_expiring(&mut self) {
+        let ids: Vec<TreeId> = self.trees.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.await_expiry(id));
+        while self.note_expiring(NOTED_AT_ONCE) {}
+        self.expired.clear();
+    }
+
+    fn note_expired(&mut self, forgotten: BTreeSet<Expiring>) {
+        if !forgotten.is_empty() {
+            self.expired.push(forgotten);
+        }
+    }
+
+    /// A tree's board has another `entry_ttl`: has its entries noted anew.
+    fn await_expiry(&mut self, id: TreeId) {
+        if self.expiry.first_waiting() == Some(id) {
+            self.expiry_place = EntriesPlace::default();
+        }
+        let forgotten = self.expiry.forget(id);
+        self.note_expired(forgotten);
+        if self.trees.get(&id).is_some_and(|tree| tree.definition.entry_ttl_micros.is_some()) {
+            self.expiry.wait_for(id);
+        }
     }
 
     /// When an instance is dropped, by the definition that its board has now.
@@ -320,6 +396,15 @@ impl Shard {
     fn apply_to_tree(&mut self, id: TreeId, changes: &[Change]) {
         self.join_before_change(id);
         if let Some(tree) = self.trees.get_mut(&id) {
+            if tree.definition.entry_ttl_micros.is_some() {
+                for Change { handle, after, .. } in changes {
+                    let member = self.members.id(*handle);
+                    let before = tree.entry(*handle);
+                    let expiring = |entry: Option<&Entry>| Expiring::of(tree, member, *handle, entry);
+                    let (before, after) = (expiring(before.as_ref()), expiring(after.as_ref()));
+                    self.expiry.replace(id, before, after);
+                }
+            }
             let before = tree.bytes();
             tree.apply(changes, &mut self.members);
             self.tree_bytes = self.tree_bytes + tree.bytes() - before;
@@ -335,7 +420,7 @@ impl Shard {
                 if let Some(known) = self.boards.get(board.as_str())
                     && known.incarnation == incarnation
                 {
-                    let all = known.all;
+                    let (all, known_definition) = (known.all, Arc::clone(&known.definition));
                     self.join_before_change(all);
                     if let Some(tree) = self.trees.get_mut(&all) {
                         tree.definition = Arc::clone(&definition);
@@ -343,8 +428,18 @@ impl Shard {
                     for due in self.drops_due_of(board) {
                         self.drops_due.remove(&due);
                     }
-                    self.boards.insert(board.clone(), Board { definition, incarnation, all });
+                    let expires_alike = known_definition.expires_like(&definition);
+                    self.boards.insert(
+                        board.clone(),
+                        Board { definition: Arc::clone(&definition), incarnation, all },
+                    );
                     self.drops_due.extend(self.drops_due_of(board));
+                    self.redefine_instances(board, &definition);
+                    if !expires_alike {
+                        let instances: Vec<TreeId> =
+                            self.boards.instances_of(board).map(|(_, instance)| instance.all).collect();
+                        instances.into_iter().chain([all]).for_each(|id| self.await_expiry(id));
+                    }
                     return;
                 }
                 self.drop_board(board);
@@ -368,6 +463,22 @@ impl Shard {
         }
     }
 
+    /// Gives the instances of a board its definition.
+    fn redefine_instances(&mut self, board: &BoardName, definition: &Arc<Definition>) {
+        let instances: Vec<(BoardName, Board)> = self
+            .boards
+            .instances_of(board)
+            .map(|(name, instance)| (name.clone(), instance.clone()))
+            .collect();
+        for (name, instance) in instances {
+            self.join_before_change(instance.all);
+            if let Some(tree) = self.trees.get_mut(&instance.all) {
+                tree.definition = Arc::clone(definition);
+            }
+            self.boards.insert(name, Board { definition: Arc::clone(definition), ..instance });
+        }
+    }
+
     /// Drops a board with its instances, or an instance.
     fn drop_board(&mut self, name: &BoardName) {
         if name.is_instance() {
@@ -388,6 +499,11 @@ impl Shard {
         }
         if let Some(tree) = self.trees.remove(&board.all) {
             self.tree_bytes -= size_of::<WindowTree>() + tree.bytes();
+            if self.expiry.first_waiting() == Some(board.all) {
+                self.expiry_place = EntriesPlace::default();
+            }
+            let forgotten = self.expiry.forget(board.all);
+            self.note_expired(forgotten);
             self.retired.push_back(tree.retire(board.all));
         }
     }
@@ -440,6 +556,18 @@ impl Shard {
     #[must_use]
     pub fn take_released(&mut self) -> Vec<Retired> {
         std::mem::take(&mut self.released)
+    }
+
+    #[must_use]
+    pub fn has_expired_to_free(&self) -> bool {
+        !self.expired.is_empty()
+    }
+
+    /// The memory of what is known of expired entries of trees that are gone, for the caller to free without
+    /// the lock.
+    #[must_use]
+    pub fn take_expired(&mut self) -> Vec<BTreeSet<Expiring>> {
+        std::mem::take(&mut self.expired)
     }
 
     /// Begins a checkpoint of all present boards. [`Shard::join_some`] joins them.
@@ -510,7 +638,7 @@ impl Shard {
     /// Memory held by trees, and by boards that joined a checkpoint early, in bytes.
     #[must_use]
     pub fn tree_bytes(&self) -> usize {
-        self.tree_bytes + self.joining.as_ref().map_or(0, Joining::bytes)
+        self.tree_bytes + self.expiry.bytes() + self.joining.as_ref().map_or(0, Joining::bytes)
     }
 
     /// Recounts the memory of all trees.

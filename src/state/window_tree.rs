@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::state::entry::{Entry, EntryState, Extra, TreeId, Unlisted};
-use crate::state::extras::Extras;
+use crate::state::extras::{Extras, UnlistedPlace};
 use crate::state::members::Members;
 use crate::state::page_set::PageSet;
 use crate::state::retired::Retired;
 use crate::tree::{Edit, Handle, Tree, Words};
-use crate::types::{BoardName, Timestamp};
+use crate::types::{BoardName, Timestamp, count};
 
 /// Handles per member page and page of extras on disk.
 pub const ENTRIES_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
@@ -63,6 +63,13 @@ impl DirtyEntries {
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.pages.bytes() + self.extras.bytes()
     }
+}
+
+/// A place in a walk over all entries.
+#[derive(Default)]
+pub(super) struct EntriesPlace {
+    listed: u64,
+    unlisted: UnlistedPlace,
 }
 
 /// Update times by handle, as the tie-breaks hold them; empty for boards whose tie-break is not a time.
@@ -238,6 +245,18 @@ impl WindowTree {
     pub fn handles(&self) -> impl Iterator<Item = Handle> {
         let listed = self.tree.cursor_at(0).map(|(handle, _)| handle);
         listed.chain(self.unlisted())
+    }
+
+    /// The members of a slice of the entries, at most `limit`; fewer at the end. Each is returned once, if
+    /// nothing changes meanwhile.
+    pub(super) fn handles_from(&self, place: &mut EntriesPlace, limit: usize) -> Vec<Handle> {
+        let mut slice: Vec<Handle> =
+            self.tree.cursor_at(place.listed).take(limit).map(|(handle, _)| handle).collect();
+        place.listed += count(slice.len());
+        if let Some(extras) = self.extras() {
+            extras.unlisted_from(&mut place.unlisted, limit, &mut slice);
+        }
+        slice
     }
 
     /// Turns the tree of a dropped board into one whose members are to be released.

@@ -74,6 +74,7 @@ pub fn recover(
     for handle in 0..shard.members.handle_space() {
         shard.members.forget_unless_known(Handle(handle));
     }
+    shard.note_all_expiring();
     recovered.incomplete_trees = incomplete_trees(shard, &totals);
     if let (TreesFrom::Pages, Some(what)) = (trees_from, recovered.incomplete_trees.first()) {
         return Err(store.damaged(what));

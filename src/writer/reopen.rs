@@ -14,7 +14,7 @@ use crate::writer::health::ShardState;
 use crate::writer::outcome::CommitFailed;
 use crate::writer::parking::OutcomeWaiter;
 use crate::writer::plan::PlannedStep;
-use crate::writer::source::{Fetched, JobSource, OutcomeSender};
+use crate::writer::source::{Fetched, JobSource, Message, OutcomeSender};
 use crate::writer::writer_loop::Writer;
 
 /// The reason given for a batch that is on disk although its commit failed.
@@ -51,6 +51,12 @@ impl BatchWaiters {
             waiting.jobs.extend(jobs);
         }
         waiting
+    }
+
+    /// Adds those that wait for messages which were not planned.
+    pub(super) fn add_messages(&mut self, messages: Vec<Message>) {
+        let answers = messages.into_iter().filter_map(|message| Some((message.sequence, message.answer?)));
+        self.messages.extend(answers);
     }
 
     /// Those that wait for parked jobs.

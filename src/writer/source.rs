@@ -90,6 +90,12 @@ pub enum Payload {
 const DEFINITION_COST: usize = 16;
 
 impl Payload {
+    /// Whether it defines a board whose entries expire.
+    #[must_use]
+    pub fn has_entry_ttl(&self) -> bool {
+        matches!(self, Self::Define { definition, .. } if definition.entry_ttl_micros.is_some())
+    }
+
     /// As how many jobs a batch's limit counts it.
     #[must_use]
     pub fn cost(&self) -> usize {

@@ -2,13 +2,14 @@
 //!
 //! Knows: the order of the five verbs, and what happens when one fails. Must not know: what any of them does.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
 use crate::job::JobPlace;
-use crate::state::{Applied, LogHashes, Retired};
+use crate::state::{Applied, Expiring, LogHashes, Retired};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{Meta, ParkedRecord};
 use crate::storage::{Commit, HashCommit, ParkedLine, Reopened, StorageError, Store, StoreSlot};
@@ -34,6 +35,8 @@ const FETCH_WAIT: Duration = Duration::from_millis(500);
 const FETCH_WAIT_CHECKPOINT_WANTED: Duration = Duration::from_millis(25);
 /// How often a shard that another replica's hash has halted looks whether it may go on.
 const DIVERGED_WAIT: Duration = Duration::from_millis(100);
+/// Entries whose expiry is noted per hold of the lock: some 100 µs.
+const NOTED_PER_HOLD: usize = if cfg!(test) { 3 } else { 256 };
 /// Members of dropped boards that are released per iteration of the loop: about 20 µs.
 const RELEASED_PER_ITERATION: usize = 128;
 /// Up to this many entries of dropped boards are freed on the writer's thread; more get a thread of their
@@ -107,7 +110,7 @@ impl<S: JobSource> Writer<S> {
             let done = if messages.is_empty() {
                 self.check_directory()
             } else {
-                self.process_batch(messages, asked.elapsed())
+                self.process_in_parts(messages, asked.elapsed())
             };
             if let Err(interrupted) = done {
                 self.reopen_with_retries(interrupted);
@@ -229,6 +232,29 @@ impl<S: JobSource> Writer<S> {
         })?;
         // If the fetcher restarted, it rereads the stored identity.
         let _ = changed.done.send(());
+        Ok(())
+    }
+
+    /// Processes messages in one batch, unless one gives a board an `entry_ttl`: that ends a batch, because
+    /// when the board's entries expire must be noted before the next message is planned.
+    fn process_in_parts(&mut self, messages: Vec<Message>, waited: Duration) -> Result<(), BatchFailed> {
+        let mut rest = messages;
+        while !rest.is_empty() {
+            // Usually there is nothing to note.
+            while self.shard.read(Purpose::Release).has_expiry_to_note() {
+                self.shard.write(Purpose::Release).note_expiring(NOTED_PER_HOLD);
+            }
+            let ends = rest.iter().position(|message| message.payload.has_entry_ttl());
+            let later = ends.map_or_else(Vec::new, |end| rest.split_off(end + 1));
+            if let Err(mut failed) = self.process_batch(rest, waited) {
+                failed.waiting.add_messages(later);
+                if self.source.needs_sync() {
+                    failed.waiting.fail_messages(&failed.reason);
+                }
+                return Err(failed);
+            }
+            rest = later;
+        }
         Ok(())
     }
 
@@ -375,9 +401,10 @@ impl<S: JobSource> Writer<S> {
         if let Some((sequence, figures)) = self.checkpointer.poll(&self.shard) {
             self.note_checkpoint(sequence, figures);
         }
-        let (members, retired, freeing) = {
+        let (members, retired, freeing, has_expired) = {
             let shard = self.shard.read(Purpose::Release);
-            (count(shard.members.len()), shard.has_retired(), shard.members.has_handles_to_free())
+            let freeing = shard.members.has_handles_to_free();
+            (count(shard.members.len()), shard.has_retired(), freeing, shard.has_expired_to_free())
         };
         if retired {
             let released = {
@@ -389,6 +416,10 @@ impl<S: JobSource> Writer<S> {
         }
         if freeing {
             self.shard.write(Purpose::Release).members.free_slice();
+        }
+        if has_expired {
+            let expired = self.shard.write(Purpose::Release).take_expired();
+            free_expired_in_background(expired);
         }
         let is_wanted = self.health.is_checkpoint_wanted() && self.checkpointer.can_begin();
         if (is_wanted || self.checkpointer.is_due(members))
@@ -454,6 +485,13 @@ fn free_in_background(released: Vec<Retired>) {
     if released.iter().map(Retired::entries).sum::<u64>() > FREED_INLINE_MAX {
         // If the thread cannot be started, the closure is dropped here, and the memory with it.
         let _ = std::thread::Builder::new().name("free".to_owned()).spawn(move || drop(released));
+    }
+}
+
+/// Frees what was known of expiring entries, on another thread if there is much of it.
+fn free_expired_in_background(expired: Vec<BTreeSet<Expiring>>) {
+    if expired.iter().map(|of_tree| count(of_tree.len())).sum::<u64>() > FREED_INLINE_MAX {
+        let _ = std::thread::Builder::new().name("free".to_owned()).spawn(move || drop(expired));
     }
 }
 

@@ -241,9 +241,10 @@ impl Batch<'_> {
             }
         };
         let before = source.entry(self, handle);
+        let found = self.unless_expired(definition, board, before);
         let decision = decide(
             definition,
-            before.as_ref(),
+            found.as_ref(),
             &Request {
                 op: job.op.unwrap_or_else(|| default_op(definition.policy)),
                 score,
@@ -270,6 +271,8 @@ impl Batch<'_> {
         let changes = decided.changes();
         let BoardDecision { name, source, before, decision, shown } = decided;
         let name = &*name;
+        let expires = |definition: &&Arc<Definition>| definition.entry_ttl_micros.is_some();
+        let expiring = source.definition().filter(expires).cloned();
         let (tree, incarnation) = match source {
             BoardSource::OnShard(tree, incarnation, _) => (tree, incarnation),
             // A job that leaves an instance as it is must not be what creates it.
@@ -298,6 +301,9 @@ impl Batch<'_> {
         };
         if let Some(handle) = handle.filter(|_| changes) {
             self.change(tree, handle, before, decision.after);
+            if let Some(definition) = expiring {
+                self.note_expiring(&definition, name, (tree, handle), &job.member, decision.after.as_ref());
+            }
             self.plan_metadata(
                 (&job.member, job.meta.as_ref()),
                 tree,

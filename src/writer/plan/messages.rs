@@ -26,7 +26,7 @@ impl Batch<'_> {
                     planned.push(batch.plan_answered_job(job, index, job_applied, applied));
                 });
                 let mut unparked = self.unpark(jobs.len(), jobs.len(), applied).answered;
-                self.drop_due_instances();
+                self.do_what_is_due(applied);
                 self.close_partial_step(applied, &mut unparked);
                 self.steps.push(PlannedStep::Answered {
                     jobs: planned,
@@ -93,7 +93,7 @@ impl Batch<'_> {
     }
 
     fn end_message(&mut self, jobs: usize, mut unparked: UnparkedJobs, applied: Applied) {
-        self.drop_due_instances();
+        self.do_what_is_due(applied);
         if !unparked.answered.is_empty() {
             self.close_partial_step(applied, &mut unparked.answered);
         }
@@ -107,6 +107,12 @@ impl Batch<'_> {
         if self.step_jobs >= STEP_JOBS {
             self.close_step();
         }
+    }
+
+    /// Expires entries and drops instances whose time has come.
+    fn do_what_is_due(&mut self, applied: Applied) {
+        self.expire_due_entries(applied);
+        self.drop_due_instances();
     }
 
     /// Closes the step being filled, unless it is empty.

@@ -26,6 +26,7 @@
 //! - [`messages`], [`look_ahead`]: how messages become steps
 //! - [`jobs`], [`parked`]: what a job does, now or once its board is defined
 //! - [`trim`]: which entries a trim removes
+//! - [`expiry`]: the entries that expire
 //! - [`windows`]: the instances that a job changes, and those whose time is over
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
 //! - [`hashed`]: what of all that is mixed into the hash of the log
@@ -35,6 +36,7 @@ mod planned;
 mod look_ahead;
 mod messages;
 
+mod expiry;
 mod jobs;
 mod parked;
 mod trim;
@@ -62,6 +64,7 @@ use crate::types::{BoardName, Sequence, ShardId, Timestamp};
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::boards::ChangedBoards;
 use crate::writer::plan::changes::NetChange;
+use crate::writer::plan::expiry::DueEntries;
 use crate::writer::plan::hashed::BatchHash;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
 use crate::writer::plan::windows::{DueDrops, EnteredInstances};
@@ -113,6 +116,8 @@ struct Batch<'a> {
     entered: EnteredInstances,
     /// When instances are dropped that this batch has created.
     drops: DueDrops,
+    /// Which entries expire next.
+    expiring: DueEntries,
     /// The boards of the trees that this batch creates.
     new_trees: BTreeMap<TreeId, BoardName>,
     /// How many boards there are.
@@ -178,6 +183,7 @@ impl Planner<'_> {
             boards: BTreeMap::new(),
             entered: EnteredInstances::default(),
             drops: DueDrops::default(),
+            expiring: DueEntries::default(),
             new_trees: BTreeMap::new(),
             board_count,
             dropped: None,

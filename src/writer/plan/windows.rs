@@ -177,6 +177,7 @@ impl Batch<'_> {
             None => BoardSource::OnNode { definition, incarnation },
         };
         let before = source.entry(self, on.handle);
+        let found = self.unless_expired(&on.definition, &name, before);
         let request = Request {
             op: on.op,
             score: on.score,
@@ -185,7 +186,7 @@ impl Batch<'_> {
             member: &on.job.member,
             metadata: on.job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
         };
-        let decision = decide(&on.definition, before.as_ref(), &request);
+        let decision = decide(&on.definition, found.as_ref(), &request);
         let decision = decision.map_err(|reject| with_board(on.job, &name, reject))?;
         Ok(BoardDecision { name: Cow::Owned(name), source, before, decision, shown: Shown::Not })
     }

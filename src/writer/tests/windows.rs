@@ -222,6 +222,7 @@ impl Run {
 
     fn tell_model(&mut self, said: &Said, now: i64) -> Vec<Result<(), RejectCode>> {
         let mut told = Vec::new();
+        self.expire(now);
         match said {
             Said::Jobs(jobs) | Said::Ask(jobs) => {
                 for job in jobs {
@@ -236,6 +237,7 @@ impl Run {
             Said::Drop(name) => drop(self.model.remove(*name)),
             Said::Tick => {}
         }
+        self.expire(now);
         for board in self.model.values_mut() {
             let ModelBoard { definition, instances, .. } = board;
             instances.retain(|_, instance| {
@@ -243,6 +245,19 @@ impl Run {
             });
         }
         told
+    }
+
+    /// Entries that were not updated for long leave, but not from an instance that closes before.
+    fn expire(&mut self, now: i64) {
+        for ModelBoard { definition, instances, .. } in self.model.values_mut() {
+            let Some(ttl) = definition.entry_ttl_micros else { continue };
+            for instance in instances.values_mut() {
+                let closes = instance.slice.map_or(i64::MAX, |(_, _, end)| end + definition.grace_micros);
+                instance
+                    .entries
+                    .retain(|_, entry| now < entry.updated + ttl || closes <= entry.updated + ttl);
+            }
+        }
     }
 
     fn tell_job(&mut self, job: &Job, now: i64) -> Result<(), RejectCode> {
@@ -305,6 +320,28 @@ impl Run {
                 answer: answer.map(Into::into),
             });
         }
+        let mut rest = messages;
+        while !rest.is_empty() {
+            while self.shard.read(Purpose::Read).has_expiry_to_note() {
+                self.shard.write(Purpose::Apply).note_expiring(2);
+            }
+            let ends = rest.iter().position(|message| message.payload.has_entry_ttl());
+            let later = ends.map_or_else(Vec::new, |end| rest.split_off(end + 1));
+            self.part(rest);
+            rest = later;
+        }
+        for (mut answered, expected) in asked {
+            let outcome = answered.try_recv().expect("it was answered").expect("it was committed");
+            let told = outcome.jobs.into_iter().map(|job| match job {
+                JobOutcome::Rejected(reject) => Err(reject.code),
+                JobOutcome::Applied(_) | JobOutcome::Parked(_) => Ok(()),
+            });
+            assert_eq!(told.collect::<Vec<_>>(), expected);
+        }
+        assert_eq!(self.shard.read(Purpose::Read).time, at(effective));
+    }
+
+    fn part(&mut self, messages: Vec<Message>) {
         let planner = Planner {
             shard: &self.shard,
             id: ShardId(0),
@@ -329,15 +366,6 @@ impl Run {
         self.time = plan.time;
         let answers: Vec<_> = plan.steps.into_iter().map(|step| apply(&self.shard, step).1).collect();
         answers.into_iter().for_each(crate::writer::apply::Answers::send);
-        for (mut answered, expected) in asked {
-            let outcome = answered.try_recv().expect("it was answered").expect("it was committed");
-            let told = outcome.jobs.into_iter().map(|job| match job {
-                JobOutcome::Rejected(reject) => Err(reject.code),
-                JobOutcome::Applied(_) | JobOutcome::Parked(_) => Ok(()),
-            });
-            assert_eq!(told.collect::<Vec<_>>(), expected);
-        }
-        assert_eq!(self.shard.read(Purpose::Read).time, at(effective));
     }
 
     fn checkpoint(&mut self) {
@@ -418,10 +446,18 @@ fn definitions(random: &mut StdRng) -> [(&'static str, Definition); 3] {
                 keep: random.random_range(0..4),
                 grace_micros: [0, 5 * MINUTE, 30 * HOUR][random.random_range(0..3)],
                 policy: [Policy::Set, Policy::Best, Policy::Incr][random.random_range(0..3)],
+                entry_ttl_micros: [None, Some(HOUR), Some(3 * DAY)][random.random_range(0..3)],
                 ..all
             },
         ),
-        ("hours", Definition { keep: random.random_range(0..2), ..windowed(&[Window::Hour]) }),
+        (
+            "hours",
+            Definition {
+                keep: random.random_range(0..2),
+                entry_ttl_micros: Some(10 * MINUTE),
+                ..windowed(&[Window::Hour])
+            },
+        ),
         (
             "seasons",
             Definition {
@@ -476,7 +512,9 @@ fn jobs_in_windows_equal_a_model_whatever_the_batches_and_after_crashes() {
                     7 => {
                         let (name, definition) = &defined[random.random_range(0..2)];
                         let keep = random.random_range(0..4);
-                        Said::Define(name, Definition { keep, ..definition.clone() })
+                        let ttls = [definition.entry_ttl_micros, None, Some(30 * MINUTE), Some(5 * DAY)];
+                        let entry_ttl_micros = ttls[random.random_range(0..4)];
+                        Said::Define(name, Definition { keep, entry_ttl_micros, ..definition.clone() })
                     }
                     8 if random.random_range(0..3) == 0 => {
                         batch.push((now, Said::Drop(defined[0].0)));

@@ -1,0 +1,196 @@
+//! Plans which entries expire at a message: on boards with an `entry_ttl`, those that were not updated for
+//! that long.
+//!
+//! Knows: the order in which entries expire, which is the same on all replicas, however they cut the log into
+//! batches. Must not know: how the shard keeps that order.
+//!
+//! A message expires a bounded number of entries, and later messages the rest. A job takes an entry that has
+//! expired as gone, whether or not a message has removed it yet.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::sync::Arc;
+
+use crate::board::Definition;
+use crate::job::Op;
+use crate::state::{Applied, Entry, EntryState, Expiring, TreeId};
+use crate::tree::Handle;
+use crate::types::{BoardName, MemberId, Timestamp, fnv1a_32};
+use crate::window::Instance;
+use crate::writer::decide::{Request, decide};
+use crate::writer::plan::Batch;
+
+/// Entries that one message removes because they have expired: some 200 µs under the lock.
+const EXPIRED_PER_MESSAGE: usize = if cfg!(test) { 3 } else { 256 };
+/// Entries that are planned before the lock is yielded.
+const ENTRIES_PER_YIELD: usize = 16;
+
+type ExpiringInTree = (Expiring, TreeId);
+
+/// Which entries expire next, as the batch sees it.
+#[derive(Default)]
+pub(super) struct DueEntries {
+    /// The shard's: the next of each tree that was looked at.
+    heads: BinaryHeap<Reverse<ExpiringInTree>>,
+    /// The last tree that was looked at, with the time at which its first entry expires.
+    last_tree: Option<(Timestamp, TreeId)>,
+    /// Entries that the batch changed, and those that were too many for a message, with their members.
+    changed: BTreeMap<ExpiringInTree, MemberId>,
+}
+
+/// An entry that has expired.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Expired {
+    at: Timestamp,
+    hash: u32,
+    /// The board or instance.
+    name: BoardName,
+    member: MemberId,
+    tree: TreeId,
+    handle: Handle,
+}
+
+impl Expired {
+    fn key(&self) -> ExpiringInTree {
+        (Expiring { at: self.at, hash: self.hash, handle: self.handle }, self.tree)
+    }
+}
+
+impl Batch<'_> {
+    /// An entry as a job finds it: none, or only its version, if it has expired.
+    pub(super) fn unless_expired(
+        &self,
+        definition: &Definition,
+        board: &BoardName,
+        entry: Option<Entry>,
+    ) -> Option<Entry> {
+        let found = entry?;
+        if definition.entry_ttl_micros.is_none() || found.state == EntryState::Removed {
+            return entry;
+        }
+        let has_expired = expires_at(definition, board, &found).is_some_and(|at| at <= self.time);
+        if !has_expired {
+            return entry;
+        }
+        found.version.map(|_| Entry { state: EntryState::Removed, has_metadata: false, ..found })
+    }
+
+    /// Notes when an entry expires that the batch changed.
+    pub(super) fn note_expiring(
+        &mut self,
+        definition: &Definition,
+        board: &BoardName,
+        (tree, handle): (TreeId, Handle),
+        member: &MemberId,
+        entry: Option<&Entry>,
+    ) {
+        let entry = entry.filter(|entry| entry.state != EntryState::Removed);
+        if let Some(at) = entry.and_then(|entry| expires_at(definition, board, entry)) {
+            let expiring = Expiring { at, hash: fnv1a_32(member.as_bytes()), handle };
+            self.expiring.changed.insert((expiring, tree), member.clone());
+        }
+    }
+
+    /// Removes entries that have expired, a bounded number per message.
+    pub(super) fn expire_due_entries(&mut self, applied: Applied) {
+        let is_due = |at: Timestamp| at <= self.time;
+        let first_changed = self.expiring.changed.first_key_value().map(|((expiring, _), _)| expiring.at);
+        if !self.shard.expiry().next().is_some_and(is_due) && !first_changed.is_some_and(is_due) {
+            return;
+        }
+        for (index, expired) in self.due_entries().iter().enumerate() {
+            if index % ENTRIES_PER_YIELD == 0 {
+                self.shard.yield_if_due();
+            }
+            self.expire(expired, applied);
+        }
+    }
+
+    fn expire(&mut self, Expired { name, member, tree, handle, .. }: &Expired, applied: Applied) {
+        let Some(board) = self.board(name) else { return };
+        let (definition, incarnation) = (Arc::clone(board.definition), board.incarnation);
+        let before = self.entry(*tree, *handle);
+        let request =
+            Request { op: Op::Remove, score: None, version: None, at: self.time, member, metadata: None };
+        let Ok(decision) = decide(&definition, before.as_ref(), &request) else { return };
+        self.hash_entry((name, incarnation), member, (before.as_ref(), decision.after.as_ref()));
+        self.change(*tree, *handle, before, decision.after);
+        self.plan_metadata((member, None), *tree, *handle, before.as_ref(), &decision, applied.sequence);
+    }
+
+    /// The entries to expire at this message, the earliest first. Those that expire at the same time are in
+    /// an order that replicas share: by the hash of the member's id, the board and the id.
+    fn due_entries(&mut self) -> Vec<Expired> {
+        let mut due: Vec<Expired> = Vec::new();
+        while let Some(next) = self.next_due_entry() {
+            let is_alike = due.last().is_some_and(|last| (last.at, last.hash) == (next.at, next.hash));
+            if due.len() >= EXPIRED_PER_MESSAGE && !is_alike {
+                self.expiring.changed.insert(next.key(), next.member);
+                break;
+            }
+            due.push(next);
+        }
+        due.sort_unstable();
+        // An entry may have been found as the shard's and as one that the batch changed.
+        due.dedup();
+        for surplus in due.drain(EXPIRED_PER_MESSAGE.min(due.len())..) {
+            self.expiring.changed.insert(surplus.key(), surplus.member);
+        }
+        due
+    }
+
+    /// Takes the entry that expires next, if its time has come.
+    fn next_due_entry(&mut self) -> Option<Expired> {
+        let now = self.time;
+        loop {
+            let DueEntries { heads, last_tree, changed } = &mut self.expiring;
+            let expiry = self.shard.expiry();
+            // Trees come in the order of their first entries.
+            while let Some((at, tree)) = expiry.tree_after(*last_tree)
+                && at <= now
+                && heads.peek().is_none_or(|Reverse((head, _))| at <= head.at)
+            {
+                *last_tree = Some((at, tree));
+                heads.extend(expiry.entry_after(tree, None).map(|first| Reverse((first, tree))));
+            }
+            let is_due = |(expiring, _): &ExpiringInTree| expiring.at <= now;
+            let of_shard = heads.peek().map(|Reverse(head)| *head).filter(is_due);
+            let of_batch = changed.first_key_value().map(|(key, _)| *key).filter(is_due);
+            let next = match (of_shard, of_batch) {
+                (Some(of_shard), Some(of_batch)) => of_shard.min(of_batch),
+                (of_shard, of_batch) => of_shard.or(of_batch)?,
+            };
+            let (expiring @ Expiring { at, hash, handle }, tree) = next;
+            let member = if of_shard == Some(next) {
+                heads.pop();
+                heads.extend(expiry.entry_after(tree, Some(expiring)).map(|later| Reverse((later, tree))));
+                let id = std::str::from_utf8(self.shard.members.id(handle));
+                id.ok().and_then(|id| MemberId::new(id).ok())
+            } else {
+                changed.remove(&next)
+            };
+            if let Some(member) = member
+                && let Some(name) = self.name_if_expiring(next)
+            {
+                return Some(Expired { at, hash, name, member, tree, handle });
+            }
+        }
+    }
+
+    /// The name of an entry's board or instance, unless the entry has changed since.
+    fn name_if_expiring(&self, (expiring, tree): ExpiringInTree) -> Option<BoardName> {
+        let known = self.shard.tree(tree).map(|window| &window.board);
+        let name = known.or_else(|| self.new_trees.get(&tree))?;
+        let board = self.board(name).filter(|board| board.tree == tree)?;
+        // An instance has the definition that its board has now.
+        let definition = self.board(&name.board()).map_or(board.definition, |board| board.definition);
+        let instance = name.split().1.map_or(Some(Instance::ALL), Instance::of_name)?;
+        let entry = self.entry(tree, expiring.handle).filter(|entry| entry.state != EntryState::Removed)?;
+        (definition.expires_at(instance, entry.updated_at) == Some(expiring.at)).then(|| name.clone())
+    }
+}
+
+fn expires_at(definition: &Definition, board: &BoardName, entry: &Entry) -> Option<Timestamp> {
+    let instance = board.split().1.map_or(Some(Instance::ALL), Instance::of_name)?;
+    definition.expires_at(instance, entry.updated_at)
+}
