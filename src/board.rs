@@ -166,7 +166,7 @@ pub enum InvalidDefinition {
     #[error(
         "grace may keep {OPEN_INSTANCES_MAX} instances of a window open, which are {} for the window {window}; \
          got {}. Send a shorter one, or leave that window out",
-        length_text(*most), length_text(*grace)
+        length_text(*.most), length_text(*.grace)
     )]
     GraceOfWindow { window: &'static str, most: i64, grace: i64 },
     #[error("entry_ttl must be 1s to 36500d; got {}", length_text(*.0))]

@@ -13,6 +13,7 @@
 //! - [`regular_file`]: reads small files that an operator names
 //! - [`tree`]: the counted B+ tree
 //! - [`access`]: tokens, and what each allows
+//! - [`window`]: when instances of a board's windows begin and end, and what they are called
 //! - [`board`], [`job`]: definitions of boards, and jobs
 //! - [`wire`]: a job as JSON
 //! - [`state`]: a shard in memory

@@ -63,7 +63,14 @@ impl BoardLine {
         IMMUTABLE_FIELDS
             .iter()
             .all(|name| definition.get(name).is_some_and(|field| found.get(name) == Some(field)))
+            && season_starts(&definition) == season_starts(found)
     }
+}
+
+/// When the seasons of a definition start, or that they are manual. How long they are may change.
+fn season_starts(definition: &Value) -> Option<&Value> {
+    let season = definition.get("season").filter(|season| !season.is_null())?;
+    season.get("starts").or(Some(season))
 }
 
 /// The definition in what `GET /v1/boards/{board}` answers, or `None` where that is no object.
@@ -83,6 +90,8 @@ mod tests {
     use super::*;
     use crate::board::{Definition, Key, Order, Ties};
     use crate::http::definition_json;
+    use crate::types::Timestamp;
+    use crate::window::{Seasons, Window};
 
     fn line(definition: &Definition) -> BoardLine {
         BoardLine {
@@ -109,6 +118,21 @@ mod tests {
         assert!(is_met(&definition) && is_met(&Definition { keep: 4, ..definition.clone() }));
         assert!(!is_met(&Definition { ties: Ties::First, ..definition.clone() }));
         assert!(!is_met(&Definition::default()));
+        let seasonal = |seasons| Definition {
+            windows: vec![Window::Season],
+            seasons: Some(seasons),
+            ..Definition::default()
+        };
+        let begin = |micros| Timestamp::from_micros(micros).expect("in range");
+        let of_weeks = seasonal(Seasons::regular(begin(0), 7 * 86_400_000_000));
+        for (other, expect) in [
+            (Seasons::regular(begin(0), 86_400_000_000), true),
+            (Seasons::regular(begin(1), 7 * 86_400_000_000), false),
+            (Seasons::Manual(Vec::new()), false),
+        ] {
+            let found = serde_json::from_str(&definition_json(&seasonal(other))).expect("JSON");
+            assert_eq!(line(&of_weeks).is_met_by(&found), expect, "{found}");
+        }
         for bad in [
             "",
             "{}",

@@ -16,11 +16,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::board::{Definition, Order, Policy, Ties};
+use crate::board::{DEFAULT_GRACE_MICROS, Definition, Order, Policy, Ties};
 use crate::state::entry::{Entry, EntryState};
 use crate::state::shard::Applied;
 use crate::tree::Words;
 use crate::types::{Sequence, count};
+use crate::window::Seasons;
 
 /// The version of the function: raised when the same log would give another hash. Hashes of different
 /// versions are not compared.
@@ -39,6 +40,13 @@ const _: () = assert!(SEGMENT_MESSAGES.is_multiple_of(POINT_MESSAGES));
 const SEED: u64 = 0x2d35_8dcc_aa6c_78a5;
 const SECRET: u64 = 0x8bb8_4b93_962e_acc9;
 const LENGTH_FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// What announces a part of a definition that plain boards do not have. No other word is likely to be one.
+const WINDOWS: u64 = u64::from_be_bytes(*b"windows\0");
+const REGULAR_SEASONS: u64 = u64::from_be_bytes(*b"regular\0");
+const MANUAL_SEASONS: u64 = u64::from_be_bytes(*b"manual\0\0");
+const GRACE: u64 = u64::from_be_bytes(*b"grace\0\0\0");
+const ENTRY_TTL: u64 = u64::from_be_bytes(*b"entryttl");
 
 /// The hash of the current segment at one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -160,6 +168,8 @@ impl LogHash {
     /// Mixes a board's definition in.
     pub fn definition(&mut self, definition: &Definition) {
         let Definition { keys, policy, ties, utc_offset_minutes, keep, .. } = definition;
+        // Later fields are mixed in only where they are set, so that plain boards hash as they always did.
+        let Definition { windows, seasons, grace_micros, entry_ttl_micros, .. } = definition;
         let policy = match policy {
             Policy::Set => 0,
             Policy::Best => 1,
@@ -180,6 +190,34 @@ impl LogHash {
             self.bytes(key.name.as_bytes());
             self.words(order, 0);
             self.words(key.min.cast_unsigned(), key.max.cast_unsigned());
+        }
+        if !definition.has_only_all() {
+            self.words(WINDOWS, count(windows.len()));
+            for window in windows {
+                self.words(u64::from(window.number()), 0);
+            }
+        }
+        match seasons {
+            None => {}
+            Some(Seasons::Regular(all)) => {
+                self.words(REGULAR_SEASONS, count(all.len()));
+                for series in all {
+                    self.words(u64::from(series.first), series.begin.as_micros().cast_unsigned());
+                    self.words(series.every.cast_unsigned(), 0);
+                }
+            }
+            Some(Seasons::Manual(begins)) => {
+                self.words(MANUAL_SEASONS, count(begins.len()));
+                for begin in begins {
+                    self.words(begin.as_micros().cast_unsigned(), 0);
+                }
+            }
+        }
+        if *grace_micros != DEFAULT_GRACE_MICROS {
+            self.words(GRACE, grace_micros.cast_unsigned());
+        }
+        if let Some(ttl) = entry_ttl_micros {
+            self.words(ENTRY_TTL, ttl.cast_unsigned());
         }
     }
 }
@@ -279,6 +317,7 @@ mod tests {
     use super::*;
     use crate::tree::Words;
     use crate::types::Timestamp;
+    use crate::window::Window;
 
     fn message(sequence: u64) -> Applied {
         let timestamp = Timestamp::from_micros(1_000).expect("in range");
@@ -290,6 +329,10 @@ mod tests {
         hash.begin_message(message(1));
         mix(&mut hash);
         hash.point().expect("it is known from the first message on").hash
+    }
+
+    fn seasonal(seasons: Option<Seasons>) -> Definition {
+        Definition { windows: vec![Window::All, Window::Season], seasons, ..Definition::default() }
     }
 
     fn entry() -> Entry {
@@ -370,6 +413,15 @@ mod tests {
             hash_of(|hash| hash.definition(&Definition::default())),
             hash_of(|hash| hash.definition(&Definition { keep: 1, ..Definition::default() })),
             hash_of(|hash| hash.definition(&Definition { ties: Ties::Member, ..Definition::default() })),
+            hash_of(|hash| hash.definition(&Definition { grace_micros: 1, ..Definition::default() })),
+            hash_of(|hash| {
+                hash.definition(&Definition { entry_ttl_micros: Some(1), ..Definition::default() })
+            }),
+            hash_of(|hash| hash.definition(&seasonal(None))),
+            hash_of(|hash| hash.definition(&seasonal(Some(Seasons::Manual(Vec::new()))))),
+            hash_of(|hash| hash.definition(&seasonal(Some(Seasons::Manual(vec![Timestamp::default()]))))),
+            hash_of(|hash| hash.definition(&seasonal(Some(Seasons::regular(Timestamp::default(), 1))))),
+            hash_of(|hash| hash.definition(&seasonal(Some(Seasons::regular(Timestamp::default(), 2))))),
         ];
         let all = hashes.len();
         hashes.sort_unstable();

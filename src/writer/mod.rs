@@ -7,7 +7,7 @@
 //!   goes on from a copy of another node's data
 //! - `apply`: steps of a plan, put into the state in memory
 //! - `outcome`: what came of a job, for the client that waits
-//! - `registry`: which boards there are; `parking`, `order`, `wanted`, `long_wait`: jobs whose board is
+//! - `registry`: which boards there are; `board_change`: what a definition may become; `parking`, `order`, `wanted`, `long_wait`: jobs whose board is
 //!   unknown yet; `parked_places`: where they are, for readers
 
 mod source;
@@ -23,6 +23,7 @@ mod parked_places;
 mod parking;
 mod wanted;
 
+mod board_change;
 mod checkpoint_gate;
 mod checkpointer;
 mod gauges;
@@ -37,6 +38,7 @@ mod reopen;
 mod writer_loop;
 
 pub use apply::apply;
+pub use board_change::{BoardChange, DefineRefused, MAX_BOARDS, next_season};
 pub use checkpoint_gate::CheckpointGate;
 pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
@@ -48,7 +50,7 @@ pub use parked_places::{ParkedChange, ParkedPlaces};
 pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
 pub use queue_room::{QueueFault, QueueLevel, QueueRoom, RetainedBy, RetainedMessages};
-pub use registry::{BoardLookup, DefineRefused, Defined, MAX_BOARDS, RegisteredBoard, Registry};
+pub use registry::{BoardLookup, Defined, RegisteredBoard, Registry};
 pub use reject_log::RejectLog;
 pub use reject_retention::RejectRetention;
 pub use source::{

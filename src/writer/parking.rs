@@ -22,11 +22,11 @@ use tokio::sync::oneshot;
 
 use crate::job::{Job, JobPlace};
 use crate::types::{BoardName, MemberId, Timestamp, fnv1a_32};
+use crate::writer::board_change::MAX_BOARDS;
 use crate::writer::long_wait::LongWait;
 use crate::writer::order::LineOrder;
 use crate::writer::outcome::UnparkedOutcome;
 use crate::writer::parked_places::ParkedChange;
-use crate::writer::registry::MAX_BOARDS;
 use crate::writer::wanted::{WantedBoards, WantedReporter};
 
 /// Once this many lines are in use, further members share lines. A line in use takes some hundred bytes. The

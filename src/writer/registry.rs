@@ -14,10 +14,8 @@ use parking_lot::Mutex;
 
 use crate::board::Definition;
 use crate::state::{Definitions, Incarnation, RecordNumber, Shard};
-use crate::types::BoardName;
-
-/// Boards per node; definitions are small, but every board costs each shard a tree.
-pub const MAX_BOARDS: usize = 100_000;
+use crate::types::{BoardName, Timestamp};
+use crate::writer::board_change::{BoardChange, DefineRefused, MAX_BOARDS};
 
 /// A board as the node knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,26 +43,6 @@ pub enum Defined {
     Changed(RegisteredBoard),
     /// It exists unchanged. Some shards may lack it if a crash interrupted its creation.
     Same(RegisteredBoard),
-}
-
-/// Why a definition is refused.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum DefineRefused {
-    #[error(
-        "the board exists already, with another definition: {0}. Only keep and the min and max of keys \
-         can change; to change more, drop the board first"
-    )]
-    Conflict(String),
-    #[error("this node holds {MAX_BOARDS} boards, which is its limit; drop boards that are not needed")]
-    TooMany,
-}
-
-impl DefineRefused {
-    /// The refusal of a definition that differs from the existing board's.
-    #[must_use]
-    pub fn conflict(is: &Definition, asked: &Definition) -> Self {
-        Self::Conflict(is.differences(asked).join("; "))
-    }
 }
 
 struct RegistryEntry {
@@ -212,25 +190,37 @@ impl Registry {
         Incarnation(self.state.lock().last_incarnation)
     }
 
-    /// Decides a definition. A board whose drop has not finished begins its next incarnation.
+    /// Decides what a board is. A board whose drop has not finished begins its next incarnation.
+    ///
+    /// # Arguments
+    /// `now`: regular seasons that have begun by then stay as they are.
     ///
     /// # Errors
-    /// When the board exists with a different definition, or the node is at its board limit.
-    pub fn define(&self, name: &BoardName, definition: Definition) -> Result<Defined, DefineRefused> {
+    /// When the board cannot become what is asked, or the node is at its board limit.
+    pub fn change(
+        &self,
+        name: &BoardName,
+        change: &BoardChange,
+        now: Timestamp,
+    ) -> Result<Defined, DefineRefused> {
         let mut state = self.state.lock();
         if let Some(registered) = state.by_name.get_mut(name).filter(|registered| !registered.being_dropped) {
-            if !registered.known.definition.agrees_with(&definition) {
-                return Err(DefineRefused::conflict(&registered.known.definition, &definition));
-            }
+            let definition = change.applied_to(Some(&registered.known.definition), now)?;
             if *registered.known.definition == definition {
                 return Ok(Defined::Same(registered.known.clone()));
             }
             registered.known.definition = Arc::new(definition);
             return Ok(Defined::Changed(registered.known.clone()));
         }
-        let created = state.create(name, definition).map(Defined::Created);
+        let created = state.create(name, change.applied_to(None, now)?).map(Defined::Created);
         self.note_next_incarnation(&state);
         created
+    }
+
+    /// Decides a definition at a time before all seasons.
+    #[cfg(test)]
+    pub fn define(&self, name: &BoardName, definition: Definition) -> Result<Defined, DefineRefused> {
+        self.change(name, &BoardChange::Define(definition), Timestamp::default())
     }
 
     /// Whether a job may create this board by naming it. The answer may be outdated when the job is planned,

@@ -46,6 +46,16 @@ def test_a_write_is_read_back(client: Ranktree) -> None:
     assert (error.value.status, error.value.code) == (404, "unknown_member")
 
 
+def test_a_manual_season_is_opened(client: Ranktree) -> None:
+    client.define("league", {"windows": ["all", "season"], "season": "manual"})
+    begin = datetime(2100, 1, 1, tzinfo=timezone.utc)
+    opened = client.open_season("league", begin)
+    assert (opened["season"], opened["begin"]) == ("s1", "2100-01-01T00:00:00Z")
+    with pytest.raises(RejectedError) as error:
+        client.open_season("league")
+    assert (error.value.status, error.value.code) == (409, "season_conflict")
+
+
 def test_ids_of_members_survive_the_path(client: Ranktree) -> None:
     members = ["a/b", "..", ".", "日本", "with space", "%2F", "?a=b&c", "#", "a+b", ":lookup", "é\\\"'"]
     for number, member in enumerate(members):

@@ -92,6 +92,14 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind("unsupported", &[422], "the request uses a part of the API that is not supported yet"),
     kind("invalid_definition", &[422], "a board's definition is not valid; `detail` says why"),
     kind("unknown_shard", &[422], "the token names a shard that this service does not have"),
+    kind("no_manual_seasons", &[409], "the board has no manual seasons, so that none can be opened"),
+    kind(
+        "season_conflict",
+        &[409],
+        "another request has opened the season at the same time, or the last season begins at that time or \
+         later",
+    ),
+    kind("too_many_seasons", &[409], "the board has as many manual seasons as it can"),
     kind("board_differs", &[409], "the board exists with other values of settings that cannot change"),
     kind(
         "too_many_boards",

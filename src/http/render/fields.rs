@@ -10,10 +10,7 @@ use crate::query::{
     Answer, EntryChange, Listed, ListedMetadata, MemberEntry, PageCursor, ShardStanding, Standing,
 };
 use crate::types::{AsOf, BoardName, Score};
-use crate::window::{Instance, Window};
-
-/// The only window there is yet.
-pub const WINDOW: &str = "all";
+use crate::window::{Instance, Seasons, Window, length_text};
 
 /// A plain integer for one key, an array for more.
 pub fn score(out: &mut Vec<u8>, score: &Score) {
@@ -175,11 +172,32 @@ pub fn definition(object: &mut Object<'_>, definition: &Definition) {
     });
     object.text("policy", definition.policy.name());
     object.text("ties", definition.ties.name());
-    object.array("windows", [WINDOW], json::text);
+    object.array("windows", &definition.windows, |out, window| json::text(out, window.name()));
+    season(object, definition.seasons.as_ref());
     object.text("utc_offset", &offset(definition.utc_offset_minutes));
     object.count("keep", u64::from(definition.keep));
-    object.null("entry_ttl");
+    object.text("grace", &length_text(definition.grace_micros));
+    match definition.entry_ttl_micros {
+        Some(ttl) => object.text("entry_ttl", &length_text(ttl)),
+        None => object.null("entry_ttl"),
+    }
     object.null("capacity");
+}
+
+/// When regular seasons start and how long the latest ones are, or that there are manual ones.
+fn season(object: &mut Object<'_>, seasons: Option<&Seasons>) {
+    match seasons {
+        Some(Seasons::Manual(_)) => object.text("season", "manual"),
+        Some(Seasons::Regular(series)) => {
+            let mut season = object.object("season");
+            if let (Some(first), Some(last)) = (series.first(), series.last()) {
+                season.plain("starts", &first.begin);
+                season.text("every", &length_text(last.every));
+            }
+            season.end();
+        }
+        None => object.null("season"),
+    }
 }
 
 fn key(object: &mut Object<'_>, key: &Key) {

@@ -22,9 +22,6 @@ use crate::writer::DefineRefused;
 /// The code of what a token's board prefixes rule out, also within a list of jobs.
 pub const FORBIDDEN_BOARD: &str = "forbidden_board";
 
-/// The code of a definition that a board cannot change to.
-pub const BOARD_DIFFERS: &str = "board_differs";
-
 const OVERLOADED: &str = "overloaded";
 
 /// An error answer.
@@ -413,8 +410,13 @@ impl From<InvalidDefinition> for Problem {
 impl From<DefineRefused> for Problem {
     fn from(why: DefineRefused) -> Self {
         let code = match why {
-            DefineRefused::Conflict(_) => BOARD_DIFFERS,
+            DefineRefused::Conflict(_) => "board_differs",
             DefineRefused::TooMany => return Self::too_many_boards(why.to_string()),
+            DefineRefused::Invalid(why) => return why.into(),
+            DefineRefused::Unknown => return Self::unknown_board(),
+            DefineRefused::NoManualSeasons => "no_manual_seasons",
+            DefineRefused::SeasonOpened(_) | DefineRefused::SeasonOrder(_) => "season_conflict",
+            DefineRefused::TooManySeasons(_) => "too_many_seasons",
         };
         Self::new(StatusCode::CONFLICT, code, why.to_string())
     }

@@ -7,15 +7,17 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::board::{Definition, Key, Order, Policy, Ties};
-use crate::http::render::fields::{self, WINDOW};
+use crate::http::render::fields;
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
-use crate::types::{quoted, shown};
+use crate::types::{Timestamp, quoted, shown};
+use crate::window::{Seasons, Window, length};
 use crate::wire::lenient::{JsonFields, parse_integer};
 
-const FIELDS: [&str; 8] =
-    ["keys", "policy", "ties", "windows", "utc_offset", "keep", "entry_ttl", "capacity"];
+const FIELDS: [&str; 10] =
+    ["keys", "policy", "ties", "windows", "season", "utc_offset", "keep", "grace", "entry_ttl", "capacity"];
 const KEY_FIELDS: [&str; 4] = ["name", "order", "min", "max"];
+const SEASON_FIELDS: [&str; 2] = ["starts", "every"];
 
 const KEYS: &str = r#"keys must be an array of objects such as {"name": "points", "order": "desc"}"#;
 
@@ -46,7 +48,10 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
         definition.ties = named(ties, all, Ties::name, "ties must be first, last or member")?;
     }
     if let Some(windows) = given(fields, "windows") {
-        check_windows(windows)?;
+        definition.windows = self::windows(windows)?;
+    }
+    if let Some(season) = given(fields, "season") {
+        definition.seasons = Some(seasons(season)?);
     }
     if let Some(offset) = given(fields, "utc_offset") {
         let minutes = offset.as_str().and_then(offset_minutes);
@@ -58,8 +63,11 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
         let count = keep.as_u64().and_then(|keep| u32::try_from(keep).ok());
         definition.keep = count.ok_or_else(|| wrong("keep must be a whole number from 0 to 1000", keep))?;
     }
-    if given(fields, "entry_ttl").is_some() {
-        return Err(Problem::unsupported("entry_ttl is not supported yet; leave it out, or send null"));
+    if let Some(grace) = given(fields, "grace") {
+        definition.grace_micros = micros("grace", grace)?;
+    }
+    if let Some(ttl) = given(fields, "entry_ttl") {
+        definition.entry_ttl_micros = Some(micros("entry_ttl", ttl)?);
     }
     if given(fields, "capacity").is_some() {
         return Err(Problem::unsupported("capacity is not supported yet; leave it out, or send null"));
@@ -106,6 +114,10 @@ fn check_repeated(body: &[u8]) -> Result<(), Problem> {
     let unreadable = |error: serde_json::Error| Problem::not_json(body, &error);
     let JsonFields(fields) = serde_json::from_slice(body).map_err(unreadable)?;
     check_once(&fields, "a board")?;
+    let season = fields.iter().find(|(name, _)| name == "season");
+    if let Some(Ok(JsonFields(fields))) = season.map(|(_, season)| serde_json::from_str(season.get())) {
+        check_once(&fields, "season")?;
+    }
     // That keys are a list of objects is checked where they are read.
     let keys = fields.iter().find(|(name, _)| name == "keys");
     let keys: Vec<&RawValue> =
@@ -172,23 +184,44 @@ fn bound(value: &Value) -> Result<i64, Problem> {
     })
 }
 
-fn check_windows(value: &Value) -> Result<(), Problem> {
-    let wrong = || {
-        wrong("windows must be an array of one or more of all, day, week and month, each at most once", value)
-    };
-    let windows = value.as_array().ok_or_else(wrong)?;
-    let names: Vec<&str> = windows.iter().map(Value::as_str).collect::<Option<_>>().ok_or_else(wrong)?;
-    let known = names.iter().all(|name| [WINDOW, "day", "week", "month"].contains(name));
-    let repeated =
-        names.iter().enumerate().any(|(index, name)| names.iter().take(index).any(|other| other == name));
-    if names.is_empty() || !known || repeated {
+fn windows(value: &Value) -> Result<Vec<Window>, Problem> {
+    let rule = "windows must be an array of one or more of all, hour, day, week, month and season, each at \
+                most once";
+    let wrong = || wrong(rule, value);
+    let named = |name: &Value| name.as_str().and_then(Window::of_name);
+    let windows = value.as_array().ok_or_else(wrong)?.iter().map(named);
+    let windows: Vec<Window> = windows.collect::<Option<_>>().ok_or_else(wrong)?;
+    let is_repeated = |(at, window): (usize, &Window)| windows.iter().take(at).any(|other| other == window);
+    if windows.is_empty() || windows.iter().enumerate().any(is_repeated) {
         return Err(wrong());
     }
-    if names != [WINDOW] {
-        let detail = "only the window all is supported yet; day, week and month are not";
-        return Err(Problem::unsupported(detail));
+    Ok(windows)
+}
+
+fn seasons(value: &Value) -> Result<Seasons, Problem> {
+    if value.as_str() == Some("manual") {
+        return Ok(Seasons::Manual(Vec::new()));
     }
-    Ok(())
+    let rule =
+        r#"season must be an object such as {"starts":"2026-11-02T00:00:00Z","every":"14d"}, or "manual""#;
+    let fields = value.as_object().ok_or_else(|| wrong(rule, value))?;
+    check_fields(fields, &SEASON_FIELDS, "season")?;
+    let (Some(starts), Some(every)) = (given(fields, "starts"), given(fields, "every")) else {
+        return Err(wrong(rule, value));
+    };
+    let begin = starts.as_str().and_then(|starts| Timestamp::parse(starts).ok()).ok_or_else(|| {
+        wrong("starts of season must be a time such as 2026-11-02T00:00:00Z, from 1970 to 2262", starts)
+    })?;
+    Ok(Seasons::regular(begin, micros("every of season", every)?))
+}
+
+/// A length of time, in microseconds.
+fn micros(name: &str, value: &Value) -> Result<i64, Problem> {
+    value.as_str().and_then(length).ok_or_else(|| {
+        let rule =
+            "must be a string of a whole number and one of s, m, h, d and w, such as \"5m\" or \"30d\"";
+        wrong(&format!("{name} {rule}"), value)
+    })
 }
 
 /// `+09:00`, `-03:30`, `Z` in minutes.
@@ -218,9 +251,31 @@ mod tests {
     #[test]
     fn a_definition_reads_as_it_is_written() {
         let text = br#"{"keys":[{"name":"points","order":"desc","min":0,"max":"9223372036854775806"},
-            {"name":"time_ms","order":"asc"}],"policy":"best","ties":"last","windows":["all"],
-            "utc_offset":"-03:30","keep":3,"entry_ttl":null,"capacity":null}"#;
+            {"name":"time_ms","order":"asc"}],"policy":"best","ties":"last","windows":["day","all","season"],
+            "season":{"starts":"2026-11-02T09:00:00+09:00","every":"336h"},
+            "utc_offset":"-03:30","keep":3,"grace":"90m","entry_ttl":"30d","capacity":null}"#;
         let definition = parse(text).expect("all of it is supported");
+        assert_eq!(definition.windows, [Window::Day, Window::All, Window::Season]);
+        let begin = Timestamp::parse("2026-11-02T00:00:00Z").expect("a time");
+        assert_eq!(definition.seasons, Some(Seasons::regular(begin, 14 * 86_400_000_000)));
+        assert_eq!(
+            (definition.grace_micros, definition.entry_ttl_micros),
+            (5_400_000_000, Some(2_592_000_000_000))
+        );
+        let written = json(&definition);
+        for part in [
+            r#""windows":["day","all","season"],"season":{"starts":"2026-11-02T00:00:00Z","every":"2w"},"#,
+            r#""keep":3,"grace":"90m","entry_ttl":"30d","capacity":null}"#,
+        ] {
+            assert!(written.contains(part), "{written}");
+        }
+        let manual = parse(br#"{"windows":["season"],"season":"manual"}"#).expect("manual seasons");
+        assert_eq!(manual.seasons, Some(Seasons::Manual(Vec::new())));
+        assert!(json(&manual).contains(r#""season":"manual""#));
+        assert_eq!(parse(json(&manual).as_bytes()).expect("what we write, we read"), manual);
+        let plain = json(&Definition::default());
+        let told = r#""windows":["all"],"season":null,"utc_offset":"+00:00","keep":12,"grace":"5m","entry_ttl":null,"#;
+        assert!(plain.contains(told), "{plain}");
         assert_eq!(definition.utc_offset_minutes, -210);
         assert_eq!(definition.keys.iter().map(|key| key.max).collect::<Vec<_>>(), [i64::MAX - 1, i64::MAX]);
         assert_eq!(parse(json(&definition).as_bytes()).expect("what we write, we read"), definition);
@@ -250,14 +305,49 @@ mod tests {
             (r#"{"windows":[]}"#, "invalid_definition"),
             (r#"{"windows":["year"]}"#, "invalid_definition"),
             (r#"{"windows":["all","all"]}"#, "invalid_definition"),
-            (r#"{"windows":["all","day"]}"#, "unsupported"),
-            (r#"{"windows":["day"]}"#, "unsupported"),
+            (r#"{"windows":["all",1]}"#, "invalid_definition"),
+            (r#"{"windows":"day"}"#, "invalid_definition"),
+            (r#"{"windows":["all","day"]}"#, "ok"),
+            (r#"{"windows":["month","week","hour"]}"#, "ok"),
+            (r#"{"windows":["season"]}"#, "invalid_definition"),
+            (r#"{"season":"manual"}"#, "invalid_definition"),
+            (r#"{"windows":["season"],"season":"manual"}"#, "ok"),
+            (r#"{"windows":["season"],"season":"yearly"}"#, "invalid_definition"),
+            (r#"{"windows":["season"],"season":{"starts":"2026-11-02T00:00:00Z"}}"#, "invalid_definition"),
+            (
+                r#"{"windows":["season"],"season":{"starts":"2026-11-02","every":"14d"}}"#,
+                "invalid_definition",
+            ),
+            (
+                r#"{"windows":["season"],"season":{"starts":"2026-11-02T00:00:00Z","every":"59s"}}"#,
+                "invalid_definition",
+            ),
+            (
+                r#"{"windows":["season"],"season":{"starts":"2026-11-02T00:00:00Z","every":14}}"#,
+                "invalid_definition",
+            ),
+            (
+                r#"{"windows":["season"],"season":{"starts":"2026-11-02T00:00:00Z","every":"60s","ends":1}}"#,
+                "invalid_definition",
+            ),
+            (
+                r#"{"windows":["season"],"season":{"every":"1d","starts":"2026-11-02T00:00:00Z","every":"60s"}}"#,
+                "invalid_definition",
+            ),
+            (r#"{"grace":300}"#, "invalid_definition"),
+            (r#"{"grace":"-5m"}"#, "invalid_definition"),
+            (r#"{"grace":"0s"}"#, "ok"),
+            (r#"{"grace":"36501d"}"#, "invalid_definition"),
+            (r#"{"windows":["hour"],"grace":"416d"}"#, "ok"),
+            (r#"{"windows":["hour"],"grace":"417d"}"#, "invalid_definition"),
+            (r#"{"entry_ttl":"0s"}"#, "invalid_definition"),
+            (r#"{"entry_ttl":"1.5h"}"#, "invalid_definition"),
             (r#"{"utc_offset":"+19:00"}"#, "invalid_definition"),
             (r#"{"utc_offset":"+9:00"}"#, "invalid_definition"),
             (r#"{"utc_offset":"é9:00"}"#, "invalid_definition"),
             (r#"{"keep":-1}"#, "invalid_definition"),
             (r#"{"keep":1001}"#, "invalid_definition"),
-            (r#"{"entry_ttl":"30d"}"#, "unsupported"),
+            (r#"{"entry_ttl":"30d"}"#, "ok"),
             (r#"{"capacity":10}"#, "unsupported"),
         ] {
             let found = parse(text.as_bytes()).map_or_else(|problem| problem.code(), |_| "ok");
@@ -269,6 +359,13 @@ mod tests {
             (r#"{"keys":[{"name":"a","min":2,"max":1}]}"#, "; a has min 2 and max 1"),
             (r#"{"keep":1001}"#, "keep must be 0 to 1000; got 1001"),
             (r#"{"windows":["year"]}"#, "each at most once; got [\"year\"]"),
+            (
+                r#"{"grace":"5 minutes"}"#,
+                "grace must be a string of a whole number and one of s, m, h, d and w",
+            ),
+            (r#"{"windows":["hour"],"grace":"417d"}"#, "10000 instances of a window open, which are 10000h"),
+            (r#"{"windows":["season"],"season":"none"}"#, r#""every":"14d"}, or "manual"; got "none""#),
+            (r#"{"windows":["season"]}"#, "the window season needs the field season"),
             (r#"{"key":[]}"#, "a board has no field \"key\"; the fields are keys"),
             ("{", "the body is not JSON: it ends too early"),
         ] {

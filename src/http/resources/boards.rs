@@ -17,7 +17,7 @@ use crate::http::request::call::Call;
 use crate::http::request::definition;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{Params, board_name};
-use crate::http::writes::boards::{define, drop_board};
+use crate::http::writes::boards::{ChangedBoard, change_board, drop_board};
 use crate::http::writes::options::read_wait;
 use crate::query::{
     Answer, InstanceAsked, InstancesOfWindow, ListInstances, NoBoard, OfBoard, ReadError, ReadOptions,
@@ -25,6 +25,7 @@ use crate::query::{
 };
 use crate::types::{AsOf, BoardName, ShardId};
 use crate::window::{Instance, Window};
+use crate::writer::BoardChange;
 
 /// Instances of each window when the request does not say, and at most.
 pub const INSTANCES: u64 = 100;
@@ -179,7 +180,9 @@ async fn define_within_limit(
     if let Some(grant) = &grant {
         check_board_limit(&api.registry, grant, std::slice::from_ref(&name))?;
     }
-    let (created, token) = define(&api, &name, definition.clone(), grant.as_deref()).await?;
+    let change = BoardChange::Define(definition);
+    let ChangedBoard { created, definition, token } =
+        change_board(&api, &name, &change, grant.as_deref()).await?;
     // The lock keeps this node from beginning a drop: one that waits for its turn must not make this answer
     // "unknown board".
     let instance = InstanceAsked { choice: WindowChoice::Default, now: api.now() };
@@ -201,7 +204,7 @@ async fn define_within_limit(
     };
     let (definition, total) = answer.unwrap_or_else(|| {
         let current = instance.of(&definition).ok();
-        (Arc::new(definition), current.map(|current| (current, 0)))
+        (definition, current.map(|current| (current, 0)))
     });
     // A board that is new has no entries anywhere.
     let missing = if created { Vec::new() } else { missing };

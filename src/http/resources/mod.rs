@@ -9,5 +9,6 @@ pub mod probes;
 pub mod ranks;
 pub mod rejects;
 pub mod removals;
+pub mod seasons;
 pub mod snapshots;
 pub mod status;

@@ -12,7 +12,7 @@ use crate::http::guard::authorize::Needs::{self, Nothing, Token};
 use crate::http::openapi::operation::Operation;
 use crate::http::openapi::{document, operations as docs, served};
 use crate::http::resources::{
-    boards, jobs, lists, members, probes, ranks, rejects, removals, snapshots, status,
+    boards, jobs, lists, members, probes, ranks, rejects, removals, seasons, snapshots, status,
 };
 use crate::http::routing::endpoint::Work::{Inline, Offloaded};
 use crate::http::routing::router_builder::{RouterBuilder, delete, get, post, put};
@@ -62,6 +62,10 @@ fn routes() -> RouterBuilder {
         .add(
             post("/v1/boards/{board}:trim", "trim_board"),
             Token(Admin, InPath), Offloaded(removals::trim), docs::trim_board(),
+        )
+        .add(
+            post("/v1/boards/{board}/seasons", "open_season"),
+            Token(Admin, InPath), Inline(seasons::open), docs::open_season(),
         );
     routes
         .add(put(ENTRY, "put_member"), Token(Write, InPath), Inline(members::put), docs::put_member())

@@ -45,6 +45,7 @@ mod offload;
 mod reads;
 mod refusals;
 mod rejects;
+mod seasons;
 mod tokens;
 mod windows;
 mod writes;

@@ -1,6 +1,7 @@
 //! Definitions, clears and drops of boards: decided once, and brought to every shard.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::access::Grant;
 use crate::board::Definition;
@@ -8,11 +9,14 @@ use crate::http::api::Api;
 use crate::http::render::problem::Problem;
 use crate::http::writes::publish::{check_every_shard, publish_to};
 use crate::query::{CountAll, InstanceAsked, NoBoard, OfBoard, ReadOptions, ShardHandle, WindowChoice, read};
-use crate::queue::nats::BoardLimit;
+use crate::queue::nats::{BoardLimit, Decided};
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
-use crate::types::{AsOf, BoardName, ShardId};
-use crate::writer::{Defined, Payload, RegisteredBoard};
+use crate::types::{AsOf, BoardName, ShardId, Timestamp};
+use crate::writer::{BoardChange, Defined, Payload, RegisteredBoard, next_season};
+
+/// How far ahead a manual season begins at least: it has reached every shard by then.
+const SEASON_AHEAD: Duration = Duration::from_secs(1);
 
 /// Entries that a clear or a trim removed, and the token of the last removal.
 pub struct Removed {
@@ -20,29 +24,48 @@ pub struct Removed {
     pub token: AsOf,
 }
 
-/// Decides a definition and brings it to every shard that lacks it. The caller holds the lock on changes of
-/// boards. Returns whether the board is new.
+/// A board as it was decided.
+pub struct ChangedBoard {
+    /// Whether it is new.
+    pub created: bool,
+    pub definition: Arc<Definition>,
+    /// Names every shard, with a sequence from which on the definition is in force there.
+    pub token: AsOf,
+}
+
+/// The time by which windows are judged: this node's, or that of its shards' messages if that is ahead.
+pub fn now(api: &Api) -> Timestamp {
+    let clock = Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default();
+    let messages =
+        api.node.shards.iter().map(|shard| shard.state.read(Purpose::Boards).applied.timestamp).max();
+    clock.max(messages.unwrap_or_default())
+}
+
+/// Decides what a board is, and brings that to every shard that lacks it. The caller holds the lock on changes
+/// of boards.
 ///
 /// # Arguments
 /// `grant`: the client's token, if there is a limit to its boards. Without NATS the caller has counted them.
 ///
 /// # Errors
-/// When the definition is refused, or a shard does not take it.
-pub async fn define(
+/// When the board cannot become what is asked, or a shard does not take it.
+pub async fn change_board(
     api: &Api,
     name: &BoardName,
-    definition: Definition,
+    change: &BoardChange,
     grant: Option<&Grant>,
-) -> Result<(bool, AsOf), Problem> {
+) -> Result<ChangedBoard, Problem> {
     check_every_shard(api)?;
+    let now = now(api);
     if let Some(boards) = &api.boards_stream {
         let most = grant.and_then(|grant| grant.max_boards).and_then(|most| usize::try_from(most).ok());
         let prefixes = grant.and_then(|grant| grant.board_prefixes.clone());
         let limit = most.map(|most| BoardLimit { prefixes, most });
-        let (created, token) = boards.define(name, &definition, limit.as_ref()).await?;
-        return Ok((created, AsOf(token)));
+        let decided = boards.change(name, change, now, limit.as_ref()).await?;
+        let Decided { created, definition, in_force } = decided;
+        return Ok(ChangedBoard { created, definition, token: AsOf(in_force) });
     }
-    let (created, known) = match api.registry.define(name, definition)? {
+    let (created, known) = match api.registry.change(name, change, now)? {
         Defined::Created(known) => (true, known),
         Defined::Changed(known) | Defined::Same(known) => (false, known),
     };
@@ -67,7 +90,49 @@ pub async fn define(
     // Completes a clear that failed halfway.
     api.registry.finish_next_incarnation(name, incarnation);
     token.sort_by_key(|(shard, _)| *shard);
-    Ok((created, AsOf(token)))
+    Ok(ChangedBoard { created, definition, token: AsOf(token) })
+}
+
+/// A manual season that was opened.
+pub struct OpenedSeason {
+    pub number: usize,
+    pub begin: Timestamp,
+    pub token: AsOf,
+}
+
+/// Opens the next manual season of a board. Of two requests at once, one opens it and the other is refused:
+/// both have looked at the same season before.
+///
+/// # Arguments
+/// `at`: when it begins. `None`: as soon as possible.
+///
+/// # Errors
+/// When there is no such board, or it has no manual seasons; when the season was opened meanwhile, or would
+/// begin too early; when a shard does not take it.
+pub async fn open_season(
+    api: Arc<Api>,
+    name: BoardName,
+    at: Option<Timestamp>,
+) -> Result<OpenedSeason, Problem> {
+    let definition = match &api.boards_stream {
+        Some(boards) => boards.definition(&name).await?,
+        None => api.registry.get(name.as_str()).map(|known| known.definition),
+    };
+    let definition = definition.ok_or_else(|| api.unknown_board())?;
+    let number = next_season(&definition)?;
+    let _in_order = api.board_changes.lock().await;
+    // Jobs that come before every shard knows of the season must not be of it.
+    let earliest = now(&api).plus(SEASON_AHEAD);
+    let begin = at.unwrap_or(earliest);
+    if begin < earliest {
+        return Err(Problem::bad_parameter(format!(
+            "at must be at least a second ahead, {earliest} or later; got {begin}. Leave it out to have the \
+             season begin as soon as possible"
+        )));
+    }
+    let change = BoardChange::OpenSeason { number, begin };
+    let ChangedBoard { token, .. } = change_board(&api, &name, &change, None).await?;
+    Ok(OpenedSeason { number, begin, token })
 }
 
 /// Clears a board on every shard. If that fails halfway, readers find the board empty already, and the next

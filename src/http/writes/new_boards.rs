@@ -8,14 +8,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::access::Grant;
-use crate::board::Definition;
 use crate::http::api::Api;
 use crate::http::guard::board_limit::check_board_limit;
-use crate::http::render::problem::{BOARD_DIFFERS, Problem};
+use crate::http::render::problem::Problem;
 use crate::http::request::call::Call;
-use crate::http::writes::boards::define;
+use crate::http::writes::boards::change_board;
 use crate::job::{Job, Targets};
 use crate::types::BoardName;
+use crate::writer::BoardChange;
 
 /// Creates the boards that jobs name and that do not exist, if there is a limit on the boards of the
 /// request's token.
@@ -45,13 +45,8 @@ async fn create(api: Arc<Api>, grant: Arc<Grant>, named: Vec<BoardName>) -> Resu
     let _in_order = api.board_changes.lock().await;
     // Some may have been created while this waited for the lock.
     for board in check_board_limit(&api.registry, &grant, &named)? {
-        match define(&api, board, Definition::default(), Some(&grant)).await {
-            // Another node has created it, and not with the defaults: it exists, and the jobs can be
-            // published.
-            Err(problem) if problem.code() == BOARD_DIFFERS => {}
-            Err(problem) => return Err(problem),
-            Ok(_) => {}
-        }
+        // Another node may have created it, and not with the defaults: the jobs can be published then, too.
+        change_board(&api, board, &BoardChange::Create, Some(&grant)).await?;
     }
     Ok(())
 }

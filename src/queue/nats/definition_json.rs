@@ -1,8 +1,14 @@
 //! A board's definition as JSON, in commands and in records of the boards' stream.
+//!
+//! A plain board has the fields that every version of ranktree knows. What it has beyond them is written only
+//! where it differs from the default, so that older nodes read plain boards. What carries a definition that
+//! they cannot read says so by its format ([`format_of`]).
 
 use serde::{Deserialize, Serialize};
 
-use crate::board::{Definition, Key, Order, Policy, Ties};
+use crate::board::{DEFAULT_GRACE_MICROS, Definition, Key, Order, Policy, Ties};
+use crate::types::Timestamp;
+use crate::window::{Seasons, Series, Window};
 
 /// A board's definition as the queue carries it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +19,49 @@ pub struct DefinitionJson {
     ties: String,
     utc_offset_minutes: i16,
     keep: u32,
+    /// Absent: only `all`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    windows: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    season: Option<SeasonsJson>,
+    /// Absent: five minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    grace_micros: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entry_ttl_micros: Option<i64>,
+}
+
+/// Times are microseconds since 1970.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum SeasonsJson {
+    Regular(Vec<SeriesJson>),
+    /// When each season begins.
+    Manual(Vec<i64>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeriesJson {
+    /// The number of the first season.
+    first: u32,
+    begin: i64,
+    every: i64,
+}
+
+/// The formats of definitions, and so of the commands and records that carry them. Of format 2 are those of
+/// boards that are not plain, which versions of ranktree before windows cannot read.
+pub const DEFINITION_FORMAT_MAX: u32 = 2;
+
+/// The format of a definition: the first version of the format that has all of it.
+#[must_use]
+pub fn format_of(definition: &Definition) -> u32 {
+    let Definition { seasons, grace_micros, entry_ttl_micros, .. } = definition;
+    let is_plain = definition.has_only_all()
+        && seasons.is_none()
+        && *grace_micros == DEFAULT_GRACE_MICROS
+        && entry_ttl_micros.is_none();
+    if is_plain { 1 } else { DEFINITION_FORMAT_MAX }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,7 +100,39 @@ impl From<&Definition> for DefinitionJson {
             ties: name_of(&definition.ties, &TIES),
             utc_offset_minutes: definition.utc_offset_minutes,
             keep: definition.keep,
+            windows: (!definition.has_only_all())
+                .then(|| definition.windows.iter().map(|window| window.name().to_owned()).collect()),
+            season: definition.seasons.as_ref().map(SeasonsJson::from),
+            grace_micros: Some(definition.grace_micros).filter(|grace| *grace != DEFAULT_GRACE_MICROS),
+            entry_ttl_micros: definition.entry_ttl_micros,
         }
+    }
+}
+
+impl From<&Seasons> for SeasonsJson {
+    fn from(seasons: &Seasons) -> Self {
+        let series = |series: &Series| SeriesJson {
+            first: series.first,
+            begin: series.begin.as_micros(),
+            every: series.every,
+        };
+        match seasons {
+            Seasons::Regular(all) => Self::Regular(all.iter().map(series).collect()),
+            Seasons::Manual(begins) => Self::Manual(begins.iter().map(|begin| begin.as_micros()).collect()),
+        }
+    }
+}
+
+impl SeasonsJson {
+    fn read(self) -> Option<Seasons> {
+        let series = |SeriesJson { first, begin, every }| {
+            Some(Series { first, begin: Timestamp::from_micros(begin).ok()?, every })
+        };
+        let begin = |micros| Timestamp::from_micros(micros).ok();
+        Some(match self {
+            Self::Regular(all) => Seasons::Regular(all.into_iter().map(series).collect::<Option<_>>()?),
+            Self::Manual(begins) => Seasons::Manual(begins.into_iter().map(begin).collect::<Option<_>>()?),
+        })
     }
 }
 
@@ -61,15 +142,97 @@ impl DefinitionJson {
         let key = |key: KeyJson| {
             Some(Key { name: key.name, order: named(&key.order, &ORDERS)?, min: key.min, max: key.max })
         };
+        let windows = match self.windows {
+            Some(windows) => windows.iter().map(|name| Window::of_name(name)).collect::<Option<_>>()?,
+            None => vec![Window::All],
+        };
+        let seasons = match self.season {
+            Some(seasons) => Some(seasons.read()?),
+            None => None,
+        };
         let definition = Definition {
             keys: self.keys.into_iter().map(key).collect::<Option<_>>()?,
             policy: named(&self.policy, &POLICIES)?,
             ties: named(&self.ties, &TIES)?,
             utc_offset_minutes: self.utc_offset_minutes,
             keep: self.keep,
-            ..Definition::default()
+            windows,
+            seasons,
+            grace_micros: self.grace_micros.unwrap_or(DEFAULT_GRACE_MICROS),
+            entry_ttl_micros: self.entry_ttl_micros,
         };
         definition.validate().ok()?;
         Some(definition)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(micros).expect("in range")
+    }
+
+    fn check(definition: &Definition, format: u32, json: &str) {
+        definition.validate().expect("a good definition");
+        let written = serde_json::to_string(&DefinitionJson::from(definition)).expect("it has no maps");
+        let plain = r#"{"keys":[{"name":"score","order":"desc","min":-9223372036854775808,"max":9223372036854775807}],"policy":"set","ties":"first","utc_offset_minutes":0,"keep":12"#;
+        assert_eq!(written, format!("{plain}{json}}}"));
+        assert_eq!(format_of(definition), format);
+        let read: DefinitionJson = serde_json::from_str(&written).expect("its own JSON");
+        assert_eq!(read.read().as_ref(), Some(definition));
+    }
+
+    #[test]
+    fn only_what_differs_from_the_default_is_written() {
+        let plain = Definition::default();
+        check(&plain, 1, "");
+        check(&Definition { grace_micros: 0, ..plain.clone() }, 2, r#","grace_micros":0"#);
+        let ttl = Some(86_400_000_000);
+        check(
+            &Definition { entry_ttl_micros: ttl, ..plain.clone() },
+            2,
+            r#","entry_ttl_micros":86400000000"#,
+        );
+        let windows = vec![Window::Day, Window::All];
+        check(&Definition { windows, ..plain.clone() }, 2, r#","windows":["day","all"]"#);
+        let seasonal =
+            |seasons| Definition { windows: vec![Window::Season], seasons: Some(seasons), ..plain.clone() };
+        check(
+            &seasonal(Seasons::Manual(vec![at(5), at(6)])),
+            2,
+            r#","windows":["season"],"season":{"manual":[5,6]}"#,
+        );
+        let regular = Seasons::regular(at(7), 120_000_000).with_length(60_000_000, at(8));
+        check(
+            &seasonal(regular.expect("a good length")),
+            2,
+            r#","windows":["season"],"season":{"regular":[{"first":1,"begin":7,"every":120000000},{"first":2,"begin":120000007,"every":60000000}]}"#,
+        );
+    }
+
+    #[test]
+    fn a_definition_with_anything_unknown_is_none() {
+        let plain = r#""keys":[{"name":"a","order":"asc","min":0,"max":1}],"policy":"set","ties":"first","utc_offset_minutes":0,"keep":12"#;
+        let reads = |more: &str| {
+            let read = serde_json::from_str::<DefinitionJson>(&format!("{{{plain}{more}}}"));
+            read.ok().and_then(DefinitionJson::read).is_some()
+        };
+        assert!(reads("") && reads(r#","windows":["day"]"#));
+        for more in [
+            r#","windows":["year"]"#,
+            r#","windows":[]"#,
+            r#","windows":["season"]"#,
+            r#","windows":["season"],"season":{"manual":[-1]}"#,
+            r#","windows":["season"],"season":{"manual":[5,5]}"#,
+            r#","windows":["season"],"season":{"regular":[]}"#,
+            r#","windows":["season"],"season":{"lunar":[]}"#,
+            r#","windows":["season"],"season":{"manual":[],"regular":[]}"#,
+            r#","grace_micros":-1"#,
+            r#","later":1"#,
+        ] {
+            assert!(!reads(more), "{more}");
+        }
     }
 }

@@ -11,7 +11,7 @@ use async_nats::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
 
 use crate::job::{MAX_JOBS_PER_MESSAGE, Reject, RejectCode};
-use crate::queue::nats::definition_json::DefinitionJson;
+use crate::queue::nats::definition_json::{DefinitionJson, format_of};
 use crate::state::{Incarnation, RecordNumber, TrimPoint};
 use crate::tree::{MAX_WORDS, Words};
 use crate::types::{BoardName, MemberId};
@@ -23,8 +23,9 @@ pub const COMMAND_HEADER: &str = "Ranktree-Command";
 /// The header with the format of a command. Absent: 1. A node that does not know the format stops, as it does
 /// at a command that it does not know.
 pub const FORMAT_HEADER: &str = "Ranktree-Format";
-/// The format of the commands that this version writes, and the only one that it reads.
-pub const COMMAND_FORMAT: &str = "1";
+/// The formats of commands that this version reads, from the first one. A command that defines a board has the
+/// format of the definition, and every other one the first.
+const COMMAND_FORMATS: [&str; 2] = ["1", "2"];
 const DEFINE: &str = "define";
 const DROP: &str = "drop";
 const TRIM: &str = "trim";
@@ -74,6 +75,15 @@ struct TrimJson<'a> {
     members: Vec<Cow<'a, str>>,
 }
 
+/// The value of [`FORMAT_HEADER`] for a command.
+pub fn command_format(payload: &Payload) -> &'static str {
+    let [first, second] = COMMAND_FORMATS;
+    match payload {
+        Payload::Define { definition, .. } if format_of(definition) > 1 => second,
+        _ => first,
+    }
+}
+
 /// A command as a message: header and body.
 pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
     let (command, board, incarnation, number, definition) = match payload {
@@ -121,10 +131,10 @@ pub enum Control {
 /// What a message of the control subject asks for.
 pub fn decode_control(headers: Option<&HeaderMap>, bytes: &[u8]) -> Control {
     let header = |name| headers.and_then(|headers| headers.get(name)).map(HeaderValue::as_str);
-    let (command, format) = (header(COMMAND_HEADER), header(FORMAT_HEADER).unwrap_or(COMMAND_FORMAT));
+    let (command, format) = (header(COMMAND_HEADER), header(FORMAT_HEADER).unwrap_or("1"));
     match command {
         Some(command) if !COMMANDS.contains(&command) => Control::Unknown(command.to_owned()),
-        Some(command) if format != COMMAND_FORMAT => {
+        Some(command) if !COMMAND_FORMATS.contains(&format) => {
             Control::Unknown(format!("{command} of format {format}"))
         }
         Some(command) => {
@@ -218,6 +228,7 @@ fn bad_job(bytes: &[u8], reject: Reject) -> BadJob {
 mod tests {
     use super::*;
     use crate::board::{Definition, Policy};
+    use crate::window::Window;
 
     #[test]
     fn commands_read_back_as_they_were() {
@@ -275,6 +286,30 @@ mod tests {
         }
     }
 
+    /// A node from before windows stops at the command, and does not go on without the board.
+    #[test]
+    fn a_definition_that_older_nodes_cannot_read_has_a_format_of_its_own() {
+        let plain = Definition { keep: 3, ..Definition::default() };
+        let windowed = Definition { windows: vec![Window::All, Window::Day], ..Definition::default() };
+        for (definition, format) in [(plain, "1"), (windowed, "2")] {
+            let (board, incarnation) = (BoardName::new("a").expect("a good name"), Incarnation(7));
+            let define =
+                Payload::Define { board, incarnation, number: None, definition: Arc::new(definition) };
+            assert_eq!(command_format(&define), format);
+            let (command, bytes) = encode(&define).expect("a command");
+            let mut headers = HeaderMap::new();
+            headers.insert(COMMAND_HEADER, command);
+            headers.insert(FORMAT_HEADER, format);
+            let Control::Command(Payload::Define { definition: read, .. }) =
+                decode_control(Some(&headers), &bytes)
+            else {
+                panic!("{}", String::from_utf8_lossy(&bytes));
+            };
+            let Payload::Define { definition, .. } = define else { unreachable!("made above") };
+            assert_eq!(read, definition);
+        }
+    }
+
     #[test]
     fn a_trim_reads_back_as_it_was() {
         let members: Vec<MemberId> =
@@ -326,7 +361,7 @@ mod tests {
         }
         headers.insert(COMMAND_HEADER, DROP);
         let drop = br#"{"board":"a","incarnation":7}"#;
-        for (format, is_known) in [("1", true), ("2", false), ("", false)] {
+        for (format, is_known) in [("1", true), ("2", true), ("3", false), ("", false)] {
             headers.insert(FORMAT_HEADER, format);
             match decode_control(Some(&headers), drop) {
                 Control::Command(Payload::Drop { .. }) => assert!(is_known, "{format}"),

@@ -28,7 +28,7 @@ mod boards;
 mod peers;
 mod retention;
 
-pub use boards::{BoardLimit, BoardRefused, BoardsStream};
+pub use boards::{BoardLimit, BoardRefused, BoardsStream, Decided};
 pub use connect::access::{NatsAccess, NatsAccessError};
 pub(crate) use connect::connection::Connection;
 pub use connect::credentials::{Login, NatsCredentials, NatsCredentialsError, Secret, SecretFrom, Tls};

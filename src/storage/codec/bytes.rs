@@ -11,7 +11,7 @@ pub(super) const CONFIG: Configuration = standard();
 
 /// A damaged length must not reserve memory without a bound. Decoding takes at most this many bytes of memory
 /// for each byte of the record, even if the record then ends too early. The worst record, a dropped board
-/// whose name is one letter, takes 18.
+/// whose name is one letter, takes 26.
 const MEMORY_PER_BYTE: usize = 32;
 
 /// Bytes that are not a valid value of their kind.

@@ -11,10 +11,8 @@ use crate::board::Definition;
 use crate::state::{Applied, DroppedName, Incarnation, RecordNumber, TreeId};
 use crate::storage::codec::FORMAT_VERSION;
 use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, from_slice, to_vec, undecodable};
-use crate::storage::codec::parts::{
-    AppliedWire, DefinitionWire, applied_from_wire, applied_to_wire, board_name, definition_from_wire,
-    definition_to_wire,
-};
+use crate::storage::codec::definition::{DefinitionWire, definition_from_wire, definition_to_wire};
+use crate::storage::codec::parts::{AppliedWire, applied_from_wire, applied_to_wire, board_name};
 use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, Sequence};
 

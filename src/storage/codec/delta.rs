@@ -9,9 +9,9 @@ use bincode::{Decode, Encode};
 
 use crate::state::{Applied, BoardEvent, Entry, Incarnation, RecordNumber, TreeId};
 use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, to_vec, undecodable};
+use crate::storage::codec::definition::{DefinitionWire, definition_from_wire, definition_to_wire};
 use crate::storage::codec::parts::{
-    AppliedWire, DefinitionWire, EntryStateWire, applied_from_wire, applied_to_wire, board_name,
-    definition_from_wire, definition_to_wire,
+    AppliedWire, EntryStateWire, applied_from_wire, applied_to_wire, board_name,
 };
 use crate::types::{MemberId, Sequence, Timestamp};
 

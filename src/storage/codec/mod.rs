@@ -11,6 +11,7 @@
 //! take one or three bytes. In pages each column is stored by its distance from its least word.
 
 mod bytes;
+mod definition;
 mod parts;
 
 mod checkpoint;

@@ -14,6 +14,7 @@ use crate::state::{
 };
 use crate::tree::{Handle, Words};
 use crate::types::{BoardName, MAX_KEYS, NodeName, Score, Sequence, Timestamp};
+use crate::window::{Seasons, Series, Window};
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
@@ -24,7 +25,7 @@ fn time(micros: i64) -> Timestamp {
 }
 
 fn name(text: &str) -> BoardName {
-    BoardName::new(text).expect("well-formed")
+    BoardName::of_shard(text).expect("well-formed")
 }
 
 fn words(keys: &[u64]) -> Words {
@@ -45,6 +46,62 @@ fn definition() -> Arc<Definition> {
         keep: 12,
         ..Definition::default()
     })
+}
+
+/// With windows and lengths of its own.
+fn windowed() -> Arc<Definition> {
+    let series = |first, begin, every| Series { first, begin: time(begin), every };
+    Arc::new(Definition {
+        windows: vec![Window::Season, Window::All, Window::Hour],
+        seasons: Some(Seasons::Regular(vec![
+            series(1, 1_000_000, 120_000_000),
+            series(4, 361_000_000, 60_000_000),
+        ])),
+        grace_micros: 0,
+        entry_ttl_micros: Some(86_400_000_000),
+        ..Definition::default()
+    })
+}
+
+fn with_manual_seasons() -> Arc<Definition> {
+    Arc::new(Definition {
+        windows: vec![Window::Season],
+        seasons: Some(Seasons::Manual(vec![time(1_000_000), time(2_000_000)])),
+        ..Definition::default()
+    })
+}
+
+/// A batch that defines a board and an instance of it, and drops one.
+fn windowed_delta() -> Delta {
+    let define = |board, definition| BoardEvent::Define {
+        board: name(board),
+        incarnation: Incarnation(3),
+        number: Some(RecordNumber(4)),
+        definition,
+    };
+    Delta {
+        events: vec![
+            define("arena", windowed()),
+            define("arena#2026-11-20T09", windowed()),
+            define("b", with_manual_seasons()),
+            BoardEvent::Drop { board: name("arena#s7"), incarnation: Incarnation(2), number: None },
+        ],
+        changes: Vec::new(),
+        ..delta()
+    }
+}
+
+fn windowed_manifest() -> Manifest {
+    let board =
+        |board, definition| ManifestBoard { name: name(board), definition, ..manifest().boards.remove(0) };
+    Manifest {
+        boards: vec![
+            board("arena", windowed()),
+            board("arena#2026-W47", windowed()),
+            board("b", with_manual_seasons()),
+        ],
+        ..manifest()
+    }
 }
 
 fn meta() -> Meta {
@@ -207,6 +264,8 @@ fn golden_bytes_of_every_value() {
     check(encode_copied_from(&divergence().node), "036e2d62");
     check(encode_delta(&delta()), GOLDEN_DELTA);
     check(encode_manifest(&manifest()), GOLDEN_MANIFEST);
+    check(encode_delta(&windowed_delta()), GOLDEN_WINDOWED_DELTA);
+    check(encode_manifest(&windowed_manifest()), GOLDEN_WINDOWED_MANIFEST);
 }
 
 const GOLDEN_DELTA: &str = "\
@@ -219,6 +278,9 @@ const GOLDEN_MANIFEST: &str = "\
     02fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
     feffffffffffffff0774696d655f6d730000fdfeffffffffffffff0101b30c01fca086010001036f6c640207fb2d0101\
     01fb2c01";
+
+const GOLDEN_WINDOWED_DELTA: &str = "";
+const GOLDEN_WINDOWED_MANIFEST: &str = "";
 
 #[test]
 fn every_value_is_read_back() {
@@ -257,6 +319,8 @@ fn every_value_is_read_back() {
     assert_eq!(decode_copied_from(&encode_copied_from(&node)), Ok(node));
     assert_eq!(decode_delta(&encode_delta(&delta())), Ok(delta()));
     assert_eq!(decode_manifest(&encode_manifest(&manifest())), Ok(manifest()));
+    assert_eq!(decode_delta(&encode_delta(&windowed_delta())), Ok(windowed_delta()));
+    assert_eq!(decode_manifest(&encode_manifest(&windowed_manifest())), Ok(windowed_manifest()));
     assert_eq!(
         dictionary(&encode_dictionary([(Handle(3), &b"p42"[..])].into_iter())),
         Ok(vec![(3, b"p42".to_vec())])
@@ -323,6 +387,10 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
         ("name of a node", encode_copied_from(&divergence().node), |bytes| decode_copied_from(bytes).is_ok()),
         ("delta", encode_delta(&delta()), |bytes| decode_delta(bytes).is_ok()),
         ("manifest", encode_manifest(&manifest()), |bytes| decode_manifest(bytes).is_ok()),
+        ("delta of windows", encode_delta(&windowed_delta()), |bytes| decode_delta(bytes).is_ok()),
+        ("manifest of windows", encode_manifest(&windowed_manifest()), |bytes| {
+            decode_manifest(bytes).is_ok()
+        }),
     ]
 }
 
@@ -478,7 +546,15 @@ proptest! {
     fn any_definition_is_read_back(
         keys in prop::collection::vec((any::<bool>(), any::<i64>(), any::<i64>()), 1..=MAX_KEYS),
         (policy, ties, offset, keep) in (0_usize..3, 0_usize..3, -1_080_i16..=1_080, 0_u32..=1_000),
+        windows in prop::sample::subsequence(Window::ALL.to_vec(), 1..=6).prop_shuffle(),
+        (begin, every) in (0_i64..=1 << 52, 60_000_000_i64..=1 << 40),
+        manual in prop::option::of(prop::collection::btree_set(0_i64..=1 << 52, 0..9)),
+        (grace, ttl) in (0_i64..=600_000_000_000, prop::option::of(1_000_000_i64..=1 << 50)),
     ) {
+        let seasons = windows.contains(&Window::Season).then(|| match manual {
+            Some(begins) => Seasons::Manual(begins.into_iter().map(time).collect()),
+            None => Seasons::regular(time(begin), every),
+        });
         let keys = keys.into_iter().enumerate().map(|(index, (ascending, a, b))| Key {
             name: format!("k{index}"),
             order: if ascending { Order::Ascending } else { Order::Descending },
@@ -491,7 +567,10 @@ proptest! {
             ties: [Ties::First, Ties::Last, Ties::Member][ties],
             utc_offset_minutes: offset,
             keep,
-            ..Definition::default()
+            windows,
+            seasons,
+            grace_micros: grace,
+            entry_ttl_micros: ttl,
         };
         let board = ManifestBoard { definition: Arc::new(definition), ..manifest().boards.remove(0) };
         let manifest = Manifest { boards: vec![board], ..manifest() };

@@ -64,7 +64,7 @@ fn answers_have_the_names_and_shapes_of_the_contract(place: Place) {
     let (service, client) = start(place);
     let race = json!({"keys": [{"name": "points", "order": "desc", "min": 0, "max": 1_000_000},
         {"name": "time_ms", "order": "asc"}], "policy": "best", "ties": "first", "windows": ["all"],
-        "utc_offset": "+09:00", "keep": 12, "entry_ttl": null, "capacity": null});
+        "season": null, "utc_offset": "+09:00", "keep": 12, "grace": "5m", "entry_ttl": null, "capacity": null});
     assert_eq!(client.put("/v1/boards/race", &race).0, 201);
     assert_eq!(client.put("/v1/boards/race", &race).0, 200);
     let (status, problem) = client.put("/v1/boards/race", &json!({"policy": "incr"}));

@@ -20,6 +20,7 @@
 //! - [`boards_lost`]: the shards' boards and entries survive the loss of the boards' stream
 //! - [`boards_many`]: thousands of boards need no round trip each, and late definitions do not create dropped
 //!   boards again
+//! - [`seasons`]: one request opens a season, and lengths change, through any node
 //! - [`write_service`]: jobs by NATS request, answered with what came of each
 //! - [`http`]: HTTP writes are published, share messages, and get the results of their own jobs
 //!
@@ -56,4 +57,5 @@ mod permissions;
 mod protocol;
 mod reject_lease;
 mod retention;
+mod seasons;
 mod write_service;

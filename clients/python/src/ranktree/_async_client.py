@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime
 from types import TracebackType
 from typing import Any, AsyncIterator, Dict, List, Mapping, Optional, Sequence, Type, Union, cast
 
@@ -79,6 +80,16 @@ class AsyncRanktree:
     async def board(self, board: str, **options: Unpack[types.BoardQuery]) -> types.Board:
         """A board's definition, and how many entries it has."""
         return cast(types.Board, await self._send("GET", path("boards", board), options))
+
+    async def open_season(
+        self,
+        board: str,
+        at: Optional[Union[str, datetime]] = None,
+    ) -> types.OpenedSeason:
+        """Opens the next manual season of a board, at a time or as soon as possible. It is sent once."""
+        body = {} if at is None else {"at": at}
+        answer = await self._send("POST", path("boards", board) + "/seasons", body=body)
+        return cast(types.OpenedSeason, answer)
 
     async def drop(self, board: str) -> types.DroppedBoard:
         """Drops a board with all its entries."""

@@ -50,22 +50,41 @@ pub fn board() -> Doc {
 pub fn put_board() -> Doc {
     write(TAG, "Define a board")
         .describe(
-            "Creates the board, or confirms that it exists. Idempotent. `keep` and the `min` and `max` of \
-             keys may change later, and an absent one is reset to its default. Everything else is fixed \
-             when the board is created, and a definition that differs in it is refused with \
-             `board_differs`. New bounds apply to the jobs that follow; existing entries stay as they \
-             are. An empty body is the default definition: one key `score`, descending, `set`, and the \
+            "Creates the board, or confirms that it exists. Idempotent. `keep`, `grace`, `entry_ttl`, the \
+             `every` of `season` and the `min` and `max` of keys may change later, and an absent one is \
+             reset to its default. Everything else is fixed when the board is created, and a definition \
+             that differs in it is refused with `board_differs`. New bounds apply to the jobs that follow; \
+             existing entries stay as they are. Another length of seasons holds from the next season on. \
+             Manual seasons that were opened stay. An empty body is the default definition: one key `score`, descending, `set`, and the \
              first to reach a score leads its ties.\n\nA job for a board that does not exist creates it \
              with the defaults, unless the node was started with `--no-auto-create`.",
         )
         .body("DefinitionInput", false, "The definition.")
         .answer(201, "DefinedBoard", "The board was created.")
-        .answer(200, "DefinedBoard", "The board existed already, or only its `keep` or bounds changed.")
+        .answer(200, "DefinedBoard", "The board existed already, or only what may change was changed.")
         .problem(409, "board_differs")
         .problem(422, "invalid_definition")
         .problem(422, "too_many_boards")
         .problem(422, "unsupported")
         .problem(404, "unknown_board")
+        .problem(504, "not_yet_applied")
+}
+
+pub fn open_season() -> Doc {
+    write(TAG, "Open a season")
+        .describe(
+            "Opens the next manual season of a board that was defined with the window `season` and \
+             `\"season\":\"manual\"`: `s1`, `s2`, and so on. The season before it ends at that moment, which \
+             is the same on every shard. Before the first one the board has no season. Of two requests at \
+             the same time one opens the season; the other is refused with `season_conflict`. A request \
+             whose answer was lost may have opened the season: `GET /v1/boards/{board}` shows whether it did.",
+        )
+        .body("SeasonInput", false, "When it begins.")
+        .answer(201, "OpenedSeason", "The season is opened, and begins at the time of the answer.")
+        .problem(404, "unknown_board")
+        .problem(409, "no_manual_seasons")
+        .problem(409, "season_conflict")
+        .problem(409, "too_many_seasons")
         .problem(504, "not_yet_applied")
 }
 

@@ -8,6 +8,7 @@ use crate::http::openapi::schemas::parts::{
     AS_OF_PATTERN, array, as_of, by_window, count, missing, object, object_with, or_null, stale,
 };
 use crate::types::MAX_KEYS;
+use crate::window::Window;
 
 pub fn schemas() -> Value {
     let key = json!({
@@ -25,7 +26,7 @@ pub fn schemas() -> Value {
     });
     let definition = json!({
         "type": "object",
-        "description": "The definition of a board. Absent and `null` are the default. Only `keep` and the `min` and `max` of keys can change later.",
+        "description": "The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`, the `every` of `season` and the `min` and `max` of keys can change later.",
         "additionalProperties": false,
         "properties": {
             "keys": {"type": ["array", "null"], "minItems": 1, "maxItems": MAX_KEYS, "items": component("KeyInput"),
@@ -37,13 +38,20 @@ pub fn schemas() -> Value {
                                      member to reach it, or with `member` that of the smallest id, \
                                      compared byte by byte. The id also decides if the times are equal. \
                                      Equal scores share their rank regardless."},
-            "windows": {"type": ["array", "null"], "items": {"enum": ["all"]}, "minItems": 1, "maxItems": 1,
-                        "description": "Only `all` is supported yet; `day`, `week` and `month` are refused with `unsupported`."},
+            "windows": {"type": ["array", "null"], "items": {"enum": windows()}, "minItems": 1,
+                        "maxItems": Window::ALL.len(), "uniqueItems": true,
+                        "description": "The kinds of time slices that the board has a ranking of, `[\"all\"]` if absent. \
+                                        Each has instances: `all`, `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11`, \
+                                        `s7`. Weeks are those of ISO 8601. A read that names no window is of `all`, or of \
+                                        the first one of the list."},
+            "season": season("When seasons begin. Given if, and only if, `season` is one of the windows."),
             "utc_offset": {"type": ["string", "null"], "pattern": "^(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9]|[+-]18:00)$",
-                           "description": "Where days begin, `+09:00`, from `-18:00` to `+18:00`. Default: `+00:00`."},
+                           "description": "Where hours, days, weeks and months begin, `+09:00`, from `-18:00` to `+18:00`. Default: `+00:00`."},
             "keep": {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_KEEP, "default": 12,
                      "description": "Closed instances kept per kind of window."},
-            "entry_ttl": {"type": "null", "description": "Not supported yet: anything but `null` is refused with `unsupported`."},
+            "grace": length_input("How long an instance stays open after its end, up to `36500d`. It may keep at most \
+                                   10,000 instances of a window open: with the window `hour` it is at most `10000h`.", "5m"),
+            "entry_ttl": length_input("How long an entry stays that is not updated, `1s` to `36500d`. Default: forever.", "30d"),
             "capacity": {"type": "null", "description": "Not supported yet: anything but `null` is refused with `unsupported`."}
         }
     });
@@ -53,10 +61,12 @@ pub fn schemas() -> Value {
             "keys": {"type": "array", "minItems": 1, "maxItems": MAX_KEYS, "items": component("Key")},
             "policy": {"enum": policies(false)},
             "ties": {"enum": ties(false)},
-            "windows": array(json!({"enum": ["all"]})),
+            "windows": array(json!({"enum": windows()})),
+            "season": season("When seasons begin: `null` if there are none."),
             "utc_offset": {"type": "string", "pattern": "^[+-][0-9]{2}:[0-9]{2}$"},
             "keep": count("Closed instances kept per kind of window."),
-            "entry_ttl": {"type": "null"},
+            "grace": length("How long an instance stays open after its end, in the longest unit that divides it."),
+            "entry_ttl": or_null(length("How long an entry stays that is not updated.")),
             "capacity": {"type": "null"},
             "totals": by_window(
                 "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
@@ -129,6 +139,24 @@ pub fn schemas() -> Value {
         "DroppedBoard": object(
             "The outcome of dropping a board.",
             json!({"board": {"type": "string"}, "dropped": {"const": true}, "token": component("Token")})
+        ),
+        "SeasonInput": {
+            "type": "object", "additionalProperties": false,
+            "description": "The next manual season.",
+            "properties": {
+                "at": {"anyOf": [component("Time"), {"type": "null"}],
+                       "description": "When it begins, at least a second ahead and after the last one. Absent: a second from now."}
+            }
+        },
+        "OpenedSeason": object(
+            "A manual season that was opened. When it begins, the season before it ends.",
+            json!({
+                "board": {"type": "string"},
+                "season": {"type": "string", "pattern": "^s[1-9][0-9]*$", "description": "Its name."},
+                "begin": component("Time"),
+                "token": {"type": "string", "pattern": AS_OF_PATTERN,
+                          "description": "Names every shard, with a sequence from which on the season is known there."}
+            })
         )
     })
 }
@@ -166,6 +194,39 @@ pub fn removals() -> Value {
             &["board", "removed", "token"]
         )
     })
+}
+
+const LENGTH_PATTERN: &str = "^[0-9]+[smhdw]$";
+
+/// A length of time.
+fn length(description: &str) -> Value {
+    json!({"type": "string", "pattern": LENGTH_PATTERN, "description": description})
+}
+
+fn length_input(description: &str, example: &str) -> Value {
+    let forms = "A whole number and one of `s`, `m`, `h`, `d` and `w`.";
+    json!({"type": ["string", "null"], "pattern": LENGTH_PATTERN, "examples": [example],
+           "description": format!("{description} {forms}")})
+}
+
+/// When seasons begin.
+fn season(description: &str) -> Value {
+    let forms = [
+        json!({
+            "type": "object", "additionalProperties": false, "required": ["starts", "every"],
+            "properties": {
+                "starts": component("Time"),
+                "every": length("How long each season is, a minute at least. Another length holds from the next season on.")
+            }
+        }),
+        json!({"const": "manual", "description": "Each season is opened by `POST /v1/boards/{board}/seasons`."}),
+        json!({"type": "null"}),
+    ];
+    json!({"description": description, "anyOf": forms})
+}
+
+fn windows() -> Vec<Value> {
+    Window::ALL.iter().map(|window| Value::from(window.name())).collect()
 }
 
 fn bound_input(description: &str) -> Value {

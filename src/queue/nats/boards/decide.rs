@@ -15,33 +15,56 @@ use crate::queue::nats::boards::limit::{BoardLimit, NEAR_THE_LIMIT};
 use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::state_lock::Purpose;
-use crate::types::{BoardName, Sequence, ShardId};
-use crate::writer::{DefineRefused, MAX_BOARDS};
+use crate::types::{BoardName, Sequence, ShardId, Timestamp};
+use crate::writer::{BoardChange, MAX_BOARDS};
 
 /// How long a definition, drop or clear waits until the stream is reconciled with the shards.
 const RECONCILE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Boards that are decided at once if they have a record already, which has to be read first.
 const DECIDED_AT_ONCE: usize = 64;
 
+/// A board as it was decided.
+#[derive(Debug, Clone)]
+pub struct Decided {
+    /// Whether the board is new.
+    pub created: bool,
+    pub definition: Arc<Definition>,
+    /// For every shard a sequence from which on the definition is in force there.
+    pub in_force: Vec<(ShardId, Sequence)>,
+}
+
 impl BoardsStream {
-    /// Decides a definition, and waits until all of this node's shards have it. Returns whether the board is
-    /// new, and for every shard a sequence from which on it holds.
+    /// Decides what a board is, and waits until all of this node's shards have it.
     ///
     /// # Arguments
-    /// `limit`: of the client's token, if it has one.
+    /// - `limit`: of the client's token, if it has one.
+    /// - `now`: regular seasons that have begun by then stay as they are.
     ///
     /// # Errors
-    /// When the board has another definition, or the decision could not be made or has not arrived.
-    pub async fn define(
+    /// When the board cannot become what is asked, or the decision could not be made or has not arrived.
+    pub async fn change(
         &self,
         name: &BoardName,
-        definition: &Definition,
+        change: &BoardChange,
+        now: Timestamp,
         limit: Option<&BoardLimit>,
-    ) -> Result<(bool, Vec<(ShardId, Sequence)>), BoardRefused> {
+    ) -> Result<Decided, BoardRefused> {
         self.wait_until_reconciled().await?;
-        let (created, recorded) = self.decide(name, definition, limit).await?;
+        let (created, recorded) = self.decide(name, change, now, limit).await?;
         let delivered = self.deliver_one(name, &recorded).await?;
-        Ok((created, self.wait_until_in_force(name, &recorded, &delivered).await?))
+        let in_force = self.wait_until_in_force(name, &recorded, &delivered).await?;
+        let definition = recorded.decision.definition.ok_or(BoardRefused::Unknown)?;
+        Ok(Decided { created, definition, in_force })
+    }
+
+    /// A board's definition as it was last decided, by whichever node. `None`: there is no such board.
+    ///
+    /// # Errors
+    /// When the stream cannot be read.
+    pub async fn definition(&self, name: &BoardName) -> Result<Option<Arc<Definition>>, BoardRefused> {
+        self.wait_until_reconciled().await?;
+        let said = self.last(name).await?.map(|last| last.decision);
+        Ok(Decision::later(said, self.held(name)).and_then(|decision| decision.definition))
     }
 
     /// Drops a board, and waits until none of this node's shards has it. Returns for every shard a sequence
@@ -130,11 +153,12 @@ impl BoardsStream {
         Err(BoardRefused::Unavailable(why))
     }
 
-    /// Decides a definition. The first one wins; a later one must agree with it.
+    /// Decides what a board is. The first definition wins; a later one must agree with it.
     pub(super) async fn decide(
         &self,
         name: &BoardName,
-        definition: &Definition,
+        change: &BoardChange,
+        now: Timestamp,
         limit: Option<&BoardLimit>,
     ) -> Result<(bool, Record), BoardRefused> {
         // A board that this node does not know mostly has no record. If it has one, the server refuses
@@ -144,14 +168,12 @@ impl BoardsStream {
             let after = last.as_ref().map_or(0, |last| last.sequence);
             let said = last.as_ref().map(|last| last.decision.clone());
             let begun = Decision::later(said, self.held(name)).and_then(|held| held.known());
+            let definition = change.applied_to(begun.as_ref().map(|known| &*known.definition), now)?;
             let record = match &begun {
                 Some(known) => {
-                    if !known.definition.agrees_with(definition) {
-                        return Err(DefineRefused::conflict(&known.definition, definition).into());
-                    }
                     let decision = Decision::from(known);
                     let is_said = |last: &Record| {
-                        *known.definition == *definition
+                        *known.definition == definition
                             && last.decision == decision
                             && !self.is_too_late(name, last)
                     };
@@ -161,10 +183,10 @@ impl BoardsStream {
                     }
                     // The definition changes, or the stream has lost what a shard holds, or a shard needs a
                     // later number.
-                    let definition = Some(Arc::new(definition.clone()));
+                    let definition = Some(Arc::new(definition));
                     RecordJson::of(&Decision { definition, ..decision }, self.next_number())
                 }
-                None => RecordJson::first(self.next_number(), definition),
+                None => RecordJson::first(self.next_number(), &definition),
             };
             let new = NewRecord { name: name.clone(), record, after };
             let stored = match &begun {
@@ -225,32 +247,15 @@ impl BoardsStream {
                 Err(error) => decided.push((name, Err(error))),
             }
         }
-        let others = others.into_iter().map(|name| async {
-            let outcome = self.decide_default(&name).await;
-            (name, outcome)
+        // A board that there is meanwhile stays as it is. No season of it changes, whatever the time is.
+        let now = Timestamp::default();
+        let others = others.into_iter().map(|name| async move {
+            let outcome = self.decide(&name, &BoardChange::Create, now, None).await;
+            (name, outcome.map(|(_, recorded)| recorded))
         });
         let others: Vec<_> =
             futures_util::stream::iter(others).buffer_unordered(DECIDED_AT_ONCE).collect().await;
         decided.extend(others);
         decided
-    }
-
-    async fn decide_default(&self, name: &BoardName) -> Result<Record, BoardRefused> {
-        loop {
-            match self.decide(name, &Definition::default(), None).await {
-                Ok((_, recorded)) => return Ok(recorded),
-                // Another definition is as good as the default one, unless the board was dropped meanwhile.
-                Err(BoardRefused::Refused(conflict @ DefineRefused::Conflict(_))) => {
-                    let Some(recorded) = self.last(name).await? else {
-                        return Err(conflict.into());
-                    };
-                    if recorded.is_alive() {
-                        self.note(name, &recorded, true);
-                        return Ok(recorded);
-                    }
-                }
-                Err(other) => return Err(other),
-            }
-        }
     }
 }

@@ -55,4 +55,5 @@ mod delete_tombstones;
 mod tombstones;
 
 pub use boards_stream::{BoardRefused, BoardsStream};
+pub use decide::Decided;
 pub use limit::BoardLimit;

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::board::Definition;
 use crate::queue::nats::boards::decision::{Decision, Record};
-use crate::queue::nats::definition_json::DefinitionJson;
+use crate::queue::nats::definition_json::{DEFINITION_FORMAT_MAX, DefinitionJson, format_of};
 use crate::state::{Incarnation, RecordNumber};
 
 /// Above every number that nodes reach: a number is at most as high as its record's sequence, or one above
 /// the highest before it. A higher one would leave none for the records after it.
 const NUMBER_MAX: u64 = 1 << 53;
-/// The highest format that this version reads.
-const FORMAT: u32 = 1;
+/// The highest format that this version reads. A record has the format of its definition.
+const FORMAT: u32 = DEFINITION_FORMAT_MAX;
 
 /// A record as JSON.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,12 @@ impl RecordJson {
     /// # Arguments
     /// `number`: above that of every record of the name before it.
     pub fn first(number: RecordNumber, definition: &Definition) -> Self {
-        Self { format: None, incarnation: None, number: Some(number.0), definition: Some(definition.into()) }
+        Self {
+            format: stated_format(Some(definition)),
+            incarnation: None,
+            number: Some(number.0),
+            definition: Some(definition.into()),
+        }
     }
 
     /// A later record of a life.
@@ -48,7 +53,7 @@ impl RecordJson {
     /// `number`: above that of every record of the name before it.
     pub fn of(decision: &Decision, number: RecordNumber) -> Self {
         Self {
-            format: None,
+            format: stated_format(decision.definition.as_deref()),
             incarnation: Some(decision.incarnation.0),
             number: Some(number.0),
             definition: decision.definition.as_deref().map(Into::into),
@@ -80,6 +85,11 @@ impl RecordJson {
     }
 }
 
+/// The format that a record states: none for the first one.
+fn stated_format(definition: Option<&Definition>) -> Option<u32> {
+    definition.map(format_of).filter(|format| *format > 1)
+}
+
 /// Whether no node wrote this message: every record has an incarnation or a definition, and its numbers are
 /// numbers that nodes reach. A server sends an acknowledgement to any subject that a publisher names, whether
 /// that publisher may publish there or not. So a stranger can have an acknowledgement stored here, and it
@@ -99,6 +109,7 @@ pub fn is_foreign(body: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::window::Window;
 
     #[test]
     fn records_read_back_as_they_were() {
@@ -122,10 +133,19 @@ mod tests {
         let older = RecordJson::read(18, br#"{"incarnation":7}"#).expect("readable");
         assert_eq!((older.number, older.decision), (RecordNumber(18), Decision::dropped(Incarnation(7))));
         // Of a later version: which of them can be read, the record says itself.
-        for (format, is_readable) in [(1, true), (2, false)] {
+        for (format, is_readable) in [(1, true), (2, true), (3, false)] {
             let later = format!(r#"{{"format":{format},"incarnation":7,"more":1}}"#);
             assert_eq!(RecordJson::read(18, later.as_bytes()).is_some(), is_readable, "{later}");
             assert!(!is_foreign(later.as_bytes()));
+        }
+        // What older versions cannot read says so.
+        let windowed = Definition { windows: vec![Window::Day], ..definition.clone() };
+        for (definition, format) in [(&definition, None), (&windowed, Some(2))] {
+            let first = RecordJson::first(RecordNumber(1), definition);
+            let decision = read(&first, 17).decision;
+            assert_eq!(decision.definition.as_deref(), Some(definition));
+            let later = RecordJson::of(&decision, RecordNumber(31));
+            assert_eq!((first.format, later.format), (format, format));
         }
         assert!(is_foreign(br#"{"stream":"S","seq":3}"#) && is_foreign(b"x"));
         for forged in [

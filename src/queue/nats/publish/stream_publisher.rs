@@ -243,7 +243,7 @@ fn command_message(stream: &str, payload: &Payload) -> Result<PublishMessage, No
     };
     let message = PublishMessage::build()
         .header(message::COMMAND_HEADER, name)
-        .header(message::FORMAT_HEADER, message::COMMAND_FORMAT);
+        .header(message::FORMAT_HEADER, message::command_format(payload));
     Ok(message.expected_stream(stream).payload(body.into()))
 }
 

@@ -1,0 +1,144 @@
+//! Windows and seasons in definitions, and manual seasons that are opened.
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+
+use crate::http::tests::{SHARDS, start};
+use crate::state_lock::Purpose;
+use crate::types::Timestamp;
+use crate::window::Seasons;
+
+fn ahead(seconds: i64) -> String {
+    let now = jiff::Timestamp::now().as_microsecond();
+    Timestamp::from_micros(now + seconds * 1_000_000).expect("in range").to_string()
+}
+
+fn micros(time: &Value) -> i64 {
+    Timestamp::parse(time.as_str().expect("a time")).expect("a time").as_micros()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lengths_of_a_board_change_and_its_windows_do_not() {
+    for shards in SHARDS {
+        let service = start(shards);
+        let path = "/v1/boards/arena";
+        let body = |every: &str, more: &str| {
+            format!(
+                r#"{{"windows":["all","week","season"],"utc_offset":"-03:30",
+                    "season":{{"starts":"2020-01-01T00:00:00Z","every":"{every}"}}{more}}}"#
+            )
+        };
+        for expected in [StatusCode::CREATED, StatusCode::OK, StatusCode::OK] {
+            let (status, board) = service.send("PUT", path, &body("14d", "")).await;
+            assert_eq!(status, expected, "{board}");
+            assert_eq!(board["windows"], json!(["all", "week", "season"]));
+            assert_eq!(board["season"], json!({"starts": "2020-01-01T00:00:00Z", "every": "2w"}));
+            assert_eq!((&board["grace"], &board["entry_ttl"]), (&json!("5m"), &Value::Null));
+        }
+        let more = r#","grace":"1h","entry_ttl":"30d","keep":3"#;
+        // A change, and then the same again, which must not change the seasons once more.
+        for _ in 0..2 {
+            let (status, board) = service.send("PUT", path, &body("7d", more)).await;
+            assert_eq!(status, StatusCode::OK, "{board}");
+            assert_eq!(board["season"], json!({"starts": "2020-01-01T00:00:00Z", "every": "1w"}));
+            let told = (&board["grace"], &board["entry_ttl"], &board["keep"]);
+            assert_eq!(told, (&json!("1h"), &json!("30d"), &json!(3)));
+            for shard in &service.api.node.shards {
+                let state = shard.state.read(Purpose::Read);
+                let definition = &state.board("arena").expect("it is there").definition;
+                let Some(Seasons::Regular(series)) = &definition.seasons else { panic!("{definition:?}") };
+                let [first, next] = &series[..] else { panic!("{series:?}") };
+                assert_eq!((first.every, next.every), (14 * 86_400_000_000, 7 * 86_400_000_000));
+                // From the next season on.
+                assert!(next.begin.to_string() > ahead(0) && next.begin.to_string() < ahead(14 * 86_400));
+            }
+        }
+        service
+            .check_refusals(&[
+                ("PUT", path, r#"{"windows":["all","week"],"utc_offset":"-03:30"}"#, 409, "board_differs"),
+                ("PUT", path, &body("14d", r#","season":"manual""#), 422, "invalid_definition"),
+                ("PUT", path, &body("30s", ""), 422, "invalid_definition"),
+                ("PUT", path, &body("1m", r#","grace":"8d""#), 422, "invalid_definition"),
+                ("POST", "/v1/boards/arena/seasons", "", 409, "no_manual_seasons"),
+            ])
+            .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn manual_seasons_are_opened_one_after_the_other() {
+    for shards in SHARDS {
+        let service = start(shards);
+        let (board, path) = ("/v1/boards/league", "/v1/boards/league/seasons");
+        let definition = r#"{"windows":["all","season"],"season":"manual"}"#;
+        service.check_refusals(&[("POST", path, "", 404, "unknown_board")]).await;
+        service.put(board, definition).await;
+        let (too_early, later) = (format!(r#"{{"at":"{}"}}"#, ahead(0)), ahead(3_600));
+        let opening = format!(r#"{{"at":"{later}"}}"#);
+        service
+            .check_refusals(&[
+                ("POST", path, &too_early, 422, "bad_parameter"),
+                ("POST", path, r#"{"at":"1969-12-31T00:00:00Z"}"#, 422, "bad_parameter"),
+                ("POST", path, r#"{"at":"tomorrow"}"#, 422, "bad_parameter"),
+                ("POST", path, r#"{"at":5}"#, 422, "bad_parameter"),
+                ("POST", path, r#"{"begin":"2100-01-01T00:00:00Z"}"#, 422, "bad_parameter"),
+                ("POST", path, r#"["2100-01-01T00:00:00Z"]"#, 422, "bad_parameter"),
+                ("POST", path, "{", 400, "malformed"),
+                ("POST", "/v1/boards/a%20b/seasons", "", 422, "malformed"),
+                ("GET", path, "", 405, "method_not_allowed"),
+            ])
+            .await;
+        let before = micros(&json!(ahead(0)));
+        let (status, first) = service.send("POST", path, "").await;
+        assert_eq!(
+            (status, &first["season"], &first["board"]),
+            (StatusCode::CREATED, &json!("s1"), &json!("league"))
+        );
+        assert!(micros(&first["begin"]) >= before + 1_000_000, "{first}");
+        let (status, second) = service.send("POST", path, &opening).await;
+        assert_eq!((status, &second["season"]), (StatusCode::CREATED, &json!("s2")));
+        assert_eq!(micros(&second["begin"]), micros(&json!(later)));
+        // The third would begin before the second, or with it.
+        let refusals =
+            [("POST", path, "{}", 409, "season_conflict"), ("POST", path, &opening, 409, "season_conflict")];
+        service.check_refusals(&refusals).await;
+        // The same definition again is the same board, with its seasons; it is changed with them, too.
+        for keep in [12, 3] {
+            let same = format!(r#"{{"windows":["all","season"],"season":"manual","keep":{keep}}}"#);
+            let (status, answer) = service.send("PUT", board, &same).await;
+            assert_eq!((status, &answer["season"]), (StatusCode::OK, &json!("manual")));
+            for shard in &service.api.node.shards {
+                let state = shard.state.read(Purpose::Read);
+                let definition = &state.board("league").expect("it is there").definition;
+                let Some(Seasons::Manual(begins)) = &definition.seasons else { panic!("{definition:?}") };
+                let begins: Vec<i64> = begins.iter().map(|begin| begin.as_micros()).collect();
+                assert_eq!(begins, [micros(&first["begin"]), micros(&second["begin"])]);
+            }
+        }
+        // A board without them, made by a job.
+        service.put("/v1/boards/plain/members/m", r#"{"score":1}"#).await;
+        service.check_refusals(&[("POST", "/v1/boards/plain/seasons", "", 409, "no_manual_seasons")]).await;
+    }
+}
+
+/// Requests that have looked at the same season: each number is given once, in the order of the times.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn each_season_is_opened_by_one_request() {
+    let service = start(3);
+    service.put("/v1/boards/league", r#"{"windows":["season"],"season":"manual"}"#).await;
+    let bodies: Vec<String> = (0..20).map(|n| format!(r#"{{"at":"{}"}}"#, ahead(3_600 + n))).collect();
+    let requests = bodies.iter().map(|body| service.send("POST", "/v1/boards/league/seasons", body));
+    let answers = futures_util::future::join_all(requests).await;
+    let mut opened = Vec::new();
+    for (status, answer) in answers {
+        match status.as_u16() {
+            201 => opened.push((answer["season"].clone(), micros(&answer["begin"]))),
+            _ => assert_eq!((status.as_u16(), &answer["code"]), (409, &json!("season_conflict")), "{answer}"),
+        }
+    }
+    opened.sort_by_key(|(_, begin)| *begin);
+    let names: Vec<Value> = opened.iter().map(|(name, _)| name.clone()).collect();
+    let expected: Vec<Value> = (1..=names.len()).map(|number| json!(format!("s{number}"))).collect();
+    assert!(!names.is_empty());
+    assert_eq!(names, expected);
+}
