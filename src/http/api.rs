@@ -96,8 +96,9 @@ impl Api {
         }
     }
 
-    /// The time that decides which instances of a board there are: what the clock says, but no earlier than the
-    /// time of a shard in memory. A read over shards in memory holds them, and looks at their times itself.
+    /// The time that decides which instances of a board there are: what the clock says, but no earlier than
+    /// the time of a shard in memory. A read over shards in memory holds them, and looks at their times
+    /// itself.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         let clock = Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default();

@@ -185,8 +185,8 @@ impl BoardRead for HistogramOver {
     }
 }
 
-/// The totals of boards, each of one instance, in their order, and the sequences that they are exact at. `None`
-/// where a board has no such instance.
+/// The totals of boards, each of one instance, in their order, and the sequences that they are exact at.
+/// `None` where a board has no such instance.
 pub struct TotalsOf<'a> {
     pub boards: &'a [(BoardName, RegisteredBoard)],
     pub instance: InstanceAsked,

@@ -67,8 +67,8 @@ impl PageCursor {
         text
     }
 
-    /// Reads what [`PageCursor::encode`] wrote for the same board, whose entries have `columns` words, and the
-    /// instance that it is of; `None` for anything else.
+    /// Reads what [`PageCursor::encode`] wrote for the same board, whose entries have `columns` words, and
+    /// the instance that it is of; `None` for anything else.
     #[must_use]
     pub fn decode(text: &str, board: &str, columns: usize) -> Option<(Self, Instance)> {
         let most = HEAD_BYTES + INSTANCE_BYTES + 8 * MAX_WORDS + MAX_MEMBER_BYTES;

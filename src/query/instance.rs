@@ -1,8 +1,8 @@
 //! Which instance of a board a reader asks for, and whether there is one.
 //!
-//! Knows: that an instance exists from its beginning until it is dropped, whether or not a job has entered it.
-//! So which one is current follows from the board's definition and the time alone. Must not know: what the
-//! time is, or which instances have entries.
+//! Knows: that an instance exists from its beginning until it is dropped, whether or not a job has entered
+//! it. So which one is current follows from the board's definition and the time alone. Must not know: what
+//! the time is, or which instances have entries.
 
 use std::fmt;
 

@@ -44,8 +44,8 @@ pub struct ListedInstance {
     pub total: u64,
 }
 
-/// Lists a board's instances: of each window, or of the one that is asked for, from the current one back to the
-/// oldest one that has entries and is not dropped yet.
+/// Lists a board's instances: of each window, or of the one that is asked for, from the current one back to
+/// the oldest one that has entries and is not dropped yet.
 pub struct ListInstances {
     pub board: BoardName,
     pub asked: InstanceAsked,
@@ -85,7 +85,7 @@ impl ListInstances {
         let calendar = definition.calendar();
         let is_one = newest.window == Window::All || matches!(self.asked.choice, WindowChoice::Named(_));
         let numbers = (0..).map(|back: i64| newest.later(-back)).take(if is_one { 1 } else { usize::MAX });
-        // All after the first one that was dropped, or that is before 1970 or the first season, are not there.
+        // None is there behind one that was dropped, or that is before 1970 or the first season.
         let kept = numbers.map_while(|instance| {
             let is_dropped = definition.drops_at(instance).is_some_and(|drops| drops <= now);
             let span = calendar.span(instance).filter(|_| !is_dropped)?;

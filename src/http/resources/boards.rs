@@ -198,7 +198,8 @@ async fn define_within_limit(
         Err(ReadError::Unavailable(shards)) => {
             unread(shards.into_iter().map(|shard| shard.shard).collect(), token.clone())
         }
-        // No season has begun. Or another node has dropped the board since: the answer is of the moment before.
+        // No season has begun. Or another node has dropped the board since: the answer is of the moment
+        // before.
         Ok(ReadReply { answer: Err(_), .. })
         | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new(), token.clone()),
     };

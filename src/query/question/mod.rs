@@ -25,8 +25,8 @@ pub(super) use limits::ENTRIES_MAX;
 pub use limits::{InvalidQuestion, check};
 pub use widths::check_widths;
 
-/// A board as one of its lives, so that no count mixes two of them; or an instance of one of its windows, under
-/// the name by which shards keep it.
+/// A board as one of its lives, so that no count mixes two of them; or an instance of one of its windows,
+/// under the name by which shards keep it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardLife {
     pub board: BoardName,

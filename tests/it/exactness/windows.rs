@@ -1,5 +1,5 @@
-//! Reads of windows after real jobs, compared with a model that sorts what each instance holds: at a node that
-//! owns every shard and at one that owns none.
+//! Reads of windows after real jobs, compared with a model that sorts what each instance holds: at a node
+//! that owns every shard and at one that owns none.
 //!
 //! Seasons begin so and so long before the test, so that it does not depend on the day.
 
