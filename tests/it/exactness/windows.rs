@@ -128,7 +128,8 @@ fn each_instance_has_the_ranks_of_its_own_jobs(place: Place) {
         send(&client, &mut random, None, [&mut all, &mut second]);
         send(&client, &mut random, Some(&before), [&mut all, &mut first]);
         let check_all = |first: &Model, all: &Model| {
-            check(&client, "arena", "", "all", all);
+            let top = ok(client.get("/v1/boards/arena/top"));
+            assert_eq!((&top["window"], count_of(&top["total"])), (&json!("all"), all.len()));
             check(&client, "arena", "all", "all", all);
             check(&client, "arena", "season", "s2", &second);
             check(&client, "arena", "s2", "s2", &second);

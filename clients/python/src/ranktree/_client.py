@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Iterator, Dict, List, Mapping, Optional, Sequence, Type, Union, cast
 
@@ -79,6 +80,16 @@ class Ranktree:
     def board(self, board: str, **options: Unpack[types.BoardQuery]) -> types.Board:
         """A board's definition, and how many entries it has."""
         return cast(types.Board, self._send("GET", path("boards", board), options))
+
+    def open_season(
+        self,
+        board: str,
+        at: Optional[Union[str, datetime]] = None,
+    ) -> types.OpenedSeason:
+        """Opens the next manual season of a board, at a time or as soon as possible. It is sent once."""
+        body = {} if at is None else {"at": at}
+        answer = self._send("POST", path("boards", board) + "/seasons", body=body)
+        return cast(types.OpenedSeason, answer)
 
     def drop(self, board: str) -> types.DroppedBoard:
         """Drops a board with all its entries."""

@@ -8,6 +8,7 @@ from typing import Any, Dict, FrozenSet, List, Literal, Sequence, Union
 from typing_extensions import NotRequired, TypedDict
 
 BoardName = str
+InstanceName = str
 MemberId = str
 ScoreInput = Union[int, Sequence[int]]
 Score = Union[int, List[int]]
@@ -36,9 +37,26 @@ class Key(TypedDict):
     max: NotRequired[int]
 
 
+class Instance(TypedDict):
+    """An instance of a window. It exists from its beginning on, whether or not it has entries."""
+    name: InstanceName
+    begin: Union[str, None]
+    end: Union[str, None]
+    open: bool
+    """Whether jobs can still enter it: until its end and the board's `grace`."""
+    total: int
+    """Entries of the instance."""
+
+
+class DefinitionInputSeason(TypedDict):
+    starts: Union[str, datetime]
+    every: str
+    """How long each season is, a minute at least. Another length holds from the next season on."""
+
+
 class DefinitionInput(TypedDict):
-    """The definition of a board. Absent and `null` are the default. Only `keep` and the `min` and `max` of
-    keys can change later.
+    """The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`, the
+    `every` of `season` and the `min` and `max` of keys can change later.
     """
     keys: NotRequired[Union[Sequence[KeyInput], None]]
     """The components of a score, compared in this order. Default: one key, `score`, descending."""
@@ -49,22 +67,52 @@ class DefinitionInput(TypedDict):
     `member` that of the smallest id, compared byte by byte. The id also decides if the times are equal.
     Equal scores share their rank regardless.
     """
-    windows: NotRequired[Union[Sequence[Literal['all']], None]]
-    """Only `all` is supported yet; `day`, `week` and `month` are refused with `unsupported`."""
+    windows: NotRequired[Union[Sequence[Literal['all', 'hour', 'day', 'week', 'month', 'season']], None]]
+    """The kinds of time slices that the board has a ranking of, `["all"]` if absent. Each has instances:
+    `all`, `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11`, `s7`. Weeks are those of ISO 8601. A read
+    that names no window is of `all`, or of the first one of the list.
+    """
+    season: NotRequired[Union[Literal['manual'], DefinitionInputSeason, None]]
+    """When seasons begin. Given if, and only if, `season` is one of the windows."""
     utc_offset: NotRequired[Union[str, None]]
-    """Where days begin, `+09:00`, from `-18:00` to `+18:00`. Default: `+00:00`."""
+    """Where hours, days, weeks and months begin, `+09:00`, from `-18:00` to `+18:00`. Default: `+00:00`."""
     keep: NotRequired[Union[int, None]]
     """Closed instances kept per kind of window."""
-    entry_ttl: NotRequired[None]
-    """Not supported yet: anything but `null` is refused with `unsupported`."""
+    grace: NotRequired[Union[str, None]]
+    """How long an instance stays open after its end, up to `36500d`. It may keep at most 10,000 instances of
+    a window open: with the window `hour` it is at most `10000h`. A whole number and one of `s`, `m`, `h`,
+    `d` and `w`.
+    """
+    entry_ttl: NotRequired[Union[str, None]]
+    """How long an entry stays that is not updated, `1s` to `36500d`. Default: forever. A whole number and one
+    of `s`, `m`, `h`, `d` and `w`.
+    """
     capacity: NotRequired[None]
     """Not supported yet: anything but `null` is refused with `unsupported`."""
 
 
+class ListedBoardSeason(TypedDict):
+    starts: str
+    every: str
+    """How long each season is, a minute at least. Another length holds from the next season on."""
+
+
 class ListedBoardTotals(TypedDict):
-    """Entries per window."""
-    all: int
-    """Entries of all time."""
+    """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
+    its first window. With the parameter `window`: of that one. Empty if there is no such instance.
+    """
+    all: NotRequired[int]
+    """Entries of the instance."""
+    hour: NotRequired[int]
+    """Entries of the instance."""
+    day: NotRequired[int]
+    """Entries of the instance."""
+    week: NotRequired[int]
+    """Entries of the instance."""
+    month: NotRequired[int]
+    """Entries of the instance."""
+    season: NotRequired[int]
+    """Entries of the instance."""
 
 
 class ListedBoard(TypedDict):
@@ -73,20 +121,66 @@ class ListedBoard(TypedDict):
     keys: List[Key]
     policy: Literal['set', 'best', 'incr']
     ties: Literal['first', 'last', 'member']
-    windows: List[Literal['all']]
+    windows: List[Literal['all', 'hour', 'day', 'week', 'month', 'season']]
+    season: Union[Literal['manual'], ListedBoardSeason, None]
+    """When seasons begin: `null` if there are none."""
     utc_offset: str
     keep: int
     """Closed instances kept per kind of window."""
-    entry_ttl: None
+    grace: str
+    """How long an instance stays open after its end, in the longest unit that divides it."""
+    entry_ttl: Union[str, None]
     capacity: None
     totals: ListedBoardTotals
-    """Entries per window."""
+    """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
+    its first window. With the parameter `window`: of that one. Empty if there is no such instance.
+    """
+
+
+class BoardSeason(TypedDict):
+    starts: str
+    every: str
+    """How long each season is, a minute at least. Another length holds from the next season on."""
 
 
 class BoardTotals(TypedDict):
-    """Entries per window."""
-    all: int
-    """Entries of all time."""
+    """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
+    its first window. With the parameter `window`: of that one. Empty if there is no such instance.
+    """
+    all: NotRequired[int]
+    """Entries of the instance."""
+    hour: NotRequired[int]
+    """Entries of the instance."""
+    day: NotRequired[int]
+    """Entries of the instance."""
+    week: NotRequired[int]
+    """Entries of the instance."""
+    month: NotRequired[int]
+    """Entries of the instance."""
+    season: NotRequired[int]
+    """Entries of the instance."""
+
+
+class BoardInstances(TypedDict):
+    """The instances that can be read, by window, newest first: from the current one to the oldest one that
+    has entries and is not dropped.
+    """
+    all: NotRequired[List[Instance]]
+    hour: NotRequired[List[Instance]]
+    day: NotRequired[List[Instance]]
+    week: NotRequired[List[Instance]]
+    month: NotRequired[List[Instance]]
+    season: NotRequired[List[Instance]]
+
+
+class BoardNextCursors(TypedDict):
+    """For windows with older instances than those listed: the `cursor` that lists them."""
+    all: NotRequired[InstanceName]
+    hour: NotRequired[InstanceName]
+    day: NotRequired[InstanceName]
+    week: NotRequired[InstanceName]
+    month: NotRequired[InstanceName]
+    season: NotRequired[InstanceName]
 
 
 class Board(TypedDict):
@@ -95,14 +189,26 @@ class Board(TypedDict):
     keys: List[Key]
     policy: Literal['set', 'best', 'incr']
     ties: Literal['first', 'last', 'member']
-    windows: List[Literal['all']]
+    windows: List[Literal['all', 'hour', 'day', 'week', 'month', 'season']]
+    season: Union[Literal['manual'], BoardSeason, None]
+    """When seasons begin: `null` if there are none."""
     utc_offset: str
     keep: int
     """Closed instances kept per kind of window."""
-    entry_ttl: None
+    grace: str
+    """How long an instance stays open after its end, in the longest unit that divides it."""
+    entry_ttl: Union[str, None]
     capacity: None
     totals: BoardTotals
-    """Entries per window."""
+    """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
+    its first window. With the parameter `window`: of that one. Empty if there is no such instance.
+    """
+    instances: BoardInstances
+    """The instances that can be read, by window, newest first: from the current one to the oldest one that
+    has entries and is not dropped.
+    """
+    next_cursors: BoardNextCursors
+    """For windows with older instances than those listed: the `cursor` that lists them."""
     as_of: AsOf
     stale: NotRequired[Literal[True]]
     """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
@@ -114,10 +220,28 @@ class Board(TypedDict):
     """
 
 
+class DefinedBoardSeason(TypedDict):
+    starts: str
+    every: str
+    """How long each season is, a minute at least. Another length holds from the next season on."""
+
+
 class DefinedBoardTotals(TypedDict):
-    """Entries per window."""
-    all: int
-    """Entries of all time."""
+    """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
+    its first window. With the parameter `window`: of that one. Empty if there is no such instance.
+    """
+    all: NotRequired[int]
+    """Entries of the instance."""
+    hour: NotRequired[int]
+    """Entries of the instance."""
+    day: NotRequired[int]
+    """Entries of the instance."""
+    week: NotRequired[int]
+    """Entries of the instance."""
+    month: NotRequired[int]
+    """Entries of the instance."""
+    season: NotRequired[int]
+    """Entries of the instance."""
 
 
 class DefinedBoard(TypedDict):
@@ -126,14 +250,20 @@ class DefinedBoard(TypedDict):
     keys: List[Key]
     policy: Literal['set', 'best', 'incr']
     ties: Literal['first', 'last', 'member']
-    windows: List[Literal['all']]
+    windows: List[Literal['all', 'hour', 'day', 'week', 'month', 'season']]
+    season: Union[Literal['manual'], DefinedBoardSeason, None]
+    """When seasons begin: `null` if there are none."""
     utc_offset: str
     keep: int
     """Closed instances kept per kind of window."""
-    entry_ttl: None
+    grace: str
+    """How long an instance stays open after its end, in the longest unit that divides it."""
+    entry_ttl: Union[str, None]
     capacity: None
     totals: DefinedBoardTotals
-    """Entries per window."""
+    """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
+    its first window. With the parameter `window`: of that one. Empty if there is no such instance.
+    """
     token: str
     """Names every shard, with a sequence from which on the definition is in force there."""
     as_of: AsOf
@@ -169,6 +299,22 @@ class DroppedBoard(TypedDict):
     token: Token
 
 
+class SeasonInput(TypedDict):
+    """The next manual season."""
+    at: NotRequired[Union[str, datetime, None]]
+    """When it begins, at least a second ahead and after the last one. Absent: a second from now."""
+
+
+class OpenedSeason(TypedDict):
+    """A manual season that was opened. When it begins, the season before it ends."""
+    board: str
+    season: str
+    """Its name."""
+    begin: str
+    token: str
+    """Names every shard, with a sequence from which on the season is known there."""
+
+
 class TrimInput(TypedDict):
     """Which entries are removed: give exactly one of the two."""
     positions_beyond: NotRequired[Union[int, str]]
@@ -180,11 +326,12 @@ class TrimInput(TypedDict):
 
 
 class RemovedEntries(TypedDict):
-    """The outcome of a removal of many entries."""
+    """The outcome of a removal of many entries. `window` is the instance that was trimmed."""
     board: str
+    window: NotRequired[InstanceName]
     removed: int
-    """The number of removed entries, hidden ones included. Of a cleared board: those that it held when the
-    clear began.
+    """The number of removed entries, hidden ones included. Of a cleared board: those that `all`, or the
+    current instance of its first window, held when the clear began.
     """
     token: str
     """Names every shard, with a sequence from which on the entries are removed there."""
@@ -337,7 +484,7 @@ class JobsWritten(TypedDict):
 class Entry(TypedDict):
     """A member's entry on a board. `meta` is `{}` if there is none, and `null` if it could not be read."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     member: MemberId
     score: Score
     rank: int
@@ -351,7 +498,7 @@ class Entry(TypedDict):
     worse: int
     """Entries with a worse score."""
     total: int
-    """Entries of the board: better + tied + worse."""
+    """Entries of the instance: better + tied + worse."""
     percentile: float
     """100 × worse / total: the share of entries with a worse score. Entries of equal score have the same
     percentile, and are not worse than each other.
@@ -387,9 +534,9 @@ class ListedEntry(TypedDict):
 class Page(TypedDict):
     """Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     entries: List[ListedEntry]
     next_cursor: Union[str, None]
     as_of: AsOf
@@ -406,9 +553,9 @@ class Page(TypedDict):
 class Neighbours(TypedDict):
     """The member and its neighbours, best first."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     entries: List[ListedEntry]
     as_of: AsOf
     stale: NotRequired[Literal[True]]
@@ -443,9 +590,9 @@ class GroupEntry(TypedDict):
 class Group(TypedDict):
     """Those of the members who are on the board, best first, and those who are not."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     entries: List[GroupEntry]
     not_found: List[MemberId]
     as_of: AsOf
@@ -464,7 +611,10 @@ class MemberBoards(TypedDict):
     the end.
     """
     member: MemberId
-    window: Literal['all']
+    window: str
+    """What was asked for: the parameter `window`, or `all`. `window` of an entry names the instance that it
+    is of.
+    """
     entries: List[Entry]
     not_found: List[BoardName]
     next_cursor: Union[str, None]
@@ -494,7 +644,7 @@ class RankShard(TypedDict):
 class Rank(TypedDict):
     """The rank of a score, whether a member has it or not."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     score: Score
     rank: int
     """The rank that this score has, or would have."""
@@ -505,7 +655,7 @@ class Rank(TypedDict):
     worse: int
     """Entries with a worse score."""
     total: int
-    """Entries of the board: better + tied + worse."""
+    """Entries of the instance: better + tied + worse."""
     shards: List[RankShard]
     as_of: AsOf
     stale: NotRequired[Literal[True]]
@@ -546,16 +696,16 @@ class RanksRank(TypedDict):
     worse: int
     """Entries with a worse score."""
     total: int
-    """Entries of the board: better + tied + worse."""
+    """Entries of the instance: better + tied + worse."""
     shards: List[RanksRankShard]
 
 
 class Ranks(TypedDict):
     """The ranks of the scores, in their order."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     ranks: List[RanksRank]
     as_of: AsOf
     stale: NotRequired[Literal[True]]
@@ -571,7 +721,7 @@ class Ranks(TypedDict):
 class Place(TypedDict):
     """The score at that place, and how many entries have it."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     score: Score
     rank: int
     """Its rank."""
@@ -582,7 +732,7 @@ class Place(TypedDict):
     worse: int
     """Entries with a worse score."""
     total: int
-    """Entries of the board: better + tied + worse."""
+    """Entries of the instance: better + tied + worse."""
     percentile: float
     """100 × worse / total: the share of entries with a worse score. Entries of equal score have the same
     percentile, and are not worse than each other.
@@ -601,9 +751,9 @@ class Place(TypedDict):
 class Count(TypedDict):
     """How many entries lie between the bounds, both inclusive. A bound that was not sent is `null`."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     min: Union[int, None]
     max: Union[int, None]
     count: int
@@ -630,9 +780,9 @@ class HistogramBucket(TypedDict):
 class Histogram(TypedDict):
     """Entries by their first key. Buckets include both of their bounds."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     buckets: List[HistogramBucket]
     below: int
     """Entries below the first bucket."""
@@ -661,7 +811,7 @@ class PercentilesPercentile(TypedDict):
     worse: NotRequired[int]
     """Entries with a worse score."""
     total: NotRequired[int]
-    """Entries of the board: better + tied + worse."""
+    """Entries of the instance: better + tied + worse."""
     percentile: NotRequired[float]
     """100 × worse / total: the share of entries with a worse score. Entries of equal score have the same
     percentile, and are not worse than each other.
@@ -673,9 +823,9 @@ class Percentiles(TypedDict):
     alone.
     """
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     percentiles: List[PercentilesPercentile]
     as_of: AsOf
     stale: NotRequired[Literal[True]]
@@ -989,11 +1139,12 @@ class Problem(TypedDict):
     code: Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
         'stale_version', 'closed_window', 'future_time', 'wrong_shard', 'too_large', 'unauthorized',
         'invalid_token', 'insufficient_scope', 'forbidden_board', 'foreign_origin', 'unknown_route',
-        'method_not_allowed', 'unknown_member', 'unknown_position', 'bad_parameter', 'bad_cursor',
-        'unsupported_window', 'unsupported', 'invalid_definition', 'unknown_shard', 'board_differs',
-        'too_many_boards', 'body_too_slow', 'unsupported_coding', 'internal', 'overloaded',
-        'shard_unavailable', 'shard_damaged', 'queue_full', 'commit_unknown', 'commit_failed',
-        'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed', 'not_ready', 'not_yet_applied']
+        'method_not_allowed', 'unknown_member', 'unknown_window', 'unknown_position', 'bad_parameter',
+        'bad_cursor', 'unsupported', 'invalid_definition', 'unknown_shard', 'no_manual_seasons',
+        'season_conflict', 'too_many_seasons', 'board_differs', 'too_many_boards', 'body_too_slow',
+        'unsupported_coding', 'internal', 'overloaded', 'shard_unavailable', 'shard_damaged', 'queue_full',
+        'commit_unknown', 'commit_failed', 'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed',
+        'not_ready', 'not_yet_applied']
     detail: str
     errors: NotRequired[List[ProblemError]]
     """For `POST /v1/jobs`: which jobs are invalid. No job of the request was applied."""
@@ -1010,9 +1161,13 @@ class Problem(TypedDict):
 
 class Reading(TypedDict, total=False):
     """What every read may be asked with."""
-    window: Union[Literal['all'], None]
-    """The window to read. Only `all` is supported yet; `day`, `week`, `month` and names of instances such as
-    `2026-W47` are refused with `unsupported_window`.
+    window: Union[str, None]
+    """What to read: a window's name, `all`, `hour`, `day`, `week`, `month` or `season`, for its current
+    instance; or the name of an instance, such as `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11` or
+    `s7`. Without it `all` is read, or the board's first window if it does not have `all`. The answer's
+    `window` names the instance that was read. An instance can be read from its beginning on, also while it
+    has no entries, until it is dropped; others, and windows that the board does not have, are
+    `unknown_window`.
     """
     after: Union[Token, None]
     """Waits until the writes that the token names are visible. The token is the `token` of a write, or the
@@ -1050,6 +1205,14 @@ class PutBoardQuery(TypedDict, total=False):
 
 class BoardQuery(Reading, total=False):
     """What `board` may be asked with."""
+    limit: Union[int, None]
+    """How many instances of a window are listed at most. An answer lists 1,000 in all: where several windows
+    are listed, each has its share.
+    """
+    cursor: Union[str, None]
+    """One of the `next_cursors` of the page before: only instances of its window are listed, older ones.
+    Empty means the first page.
+    """
 
 
 class DeleteBoardQuery(TypedDict, total=False):
@@ -1072,6 +1235,23 @@ class ClearBoardQuery(TypedDict, total=False):
 
 class TrimBoardQuery(TypedDict, total=False):
     """What `trim_board` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
+    window: Union[str, None]
+    """What to read: a window's name, `all`, `hour`, `day`, `week`, `month` or `season`, for its current
+    instance; or the name of an instance, such as `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11` or
+    `s7`. Without it `all` is read, or the board's first window if it does not have `all`. The answer's
+    `window` names the instance that was read. An instance can be read from its beginning on, also while it
+    has no entries, until it is dropped; others, and windows that the board does not have, are
+    `unknown_window`.
+    """
+
+
+class OpenSeasonQuery(TypedDict, total=False):
+    """What `open_season` may be asked with."""
     wait: Union[Literal['applied'], None]
     """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
