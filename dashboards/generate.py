@@ -296,6 +296,13 @@ SHARDS = dashboard(
             series("Boards", "Every board is on every shard.", [(f"ranktree_boards{{{SHARD}}}", "{{instance}} shard {{shard}}")], "locale", 8),
             series("Memory of trees and index", "What the shard needs in memory to answer.", [(f"ranktree_tree_bytes{{{SHARD}}}", "{{instance}} shard {{shard}}")], "bytes", 8),
         ]),
+        ("Windows", [
+            series("Instances", "Hours, days, weeks, months and seasons of boards that jobs have entered and that are kept.", [(f"ranktree_instances{{{SHARD}}}", "{{instance}} shard {{shard}}")], "locale", 8),
+            series("Instances dropped", "Because as many newer ones as `keep` says had closed.", [(rate("ranktree_instances_dropped_total", SHARD), "{{instance}} shard {{shard}}")], "suffix:/s", 8),
+            series("Ticks", "Messages that tell a quiet shard the time, when something is due there.", [(rate("ranktree_ticks_total", SHARD), "{{instance}} shard {{shard}}")], "suffix:/s", 8),
+            series("Entries that will expire", "On boards with an entry_ttl, unless they are updated.", [(f"ranktree_entries_expiring{{{SHARD}}}", "{{instance}} shard {{shard}}")], "locale", 12),
+            series("Entries expired", "A message removes a bounded number; the others follow with the next.", [(rate("ranktree_entries_expired_total", SHARD), "{{instance}} shard {{shard}}")], "suffix:/s", 12),
+        ]),
     ],
     ["job", "instance", "shard"],
 )

@@ -134,6 +134,16 @@ pub const STATE_LOCK_WAIT_SECONDS: &str = "ranktree_state_lock_wait_seconds";
 pub const BUILD_INFO: &str = "ranktree_build_info";
 /// Gauge, boards, by shard.
 pub const BOARDS: &str = "ranktree_boards";
+/// Gauge, by shard: instances of windows that jobs have entered, apart from `all`.
+pub const INSTANCES: &str = "ranktree_instances";
+/// Counter, by shard: instances that were dropped because `keep` newer ones had closed.
+pub const INSTANCES_DROPPED_TOTAL: &str = "ranktree_instances_dropped_total";
+/// Gauge, by shard: entries that will expire unless they are updated.
+pub const ENTRIES_EXPIRING: &str = "ranktree_entries_expiring";
+/// Counter, by shard: entries that have expired.
+pub const ENTRIES_EXPIRED_TOTAL: &str = "ranktree_entries_expired_total";
+/// Counter, by shard: messages that this node published to tell a quiet shard the time.
+pub const TICKS_TOTAL: &str = "ranktree_ticks_total";
 /// Gauge, jobs, by shard: those that wait for the definition of their board.
 pub const JOBS_PARKED: &str = "ranktree_jobs_parked";
 /// Counter, by shard.
@@ -263,6 +273,15 @@ pub fn describe_writers() {
     describe_gauge!(SHARD_STATE, Unit::Count, "0 halted, 1 catching up, 2 live");
     describe_gauge!(BUILD_INFO, Unit::Count, "Always 1; the label says which version runs");
     describe_gauge!(BOARDS, Unit::Count, "Boards");
+    describe_gauge!(INSTANCES, Unit::Count, "Instances of windows that jobs have entered, apart from all");
+    describe_counter!(
+        INSTANCES_DROPPED_TOTAL,
+        Unit::Count,
+        "Instances dropped because keep newer ones had closed"
+    );
+    describe_gauge!(ENTRIES_EXPIRING, Unit::Count, "Entries that will expire unless they are updated");
+    describe_counter!(ENTRIES_EXPIRED_TOTAL, Unit::Count, "Entries that have expired");
+    describe_counter!(TICKS_TOTAL, Unit::Count, "Messages published to tell a quiet shard the time");
     describe_gauge!(JOBS_PARKED, Unit::Count, "Jobs that wait for the definition of their board");
     describe_gauge!(
         STORAGE_DAMAGED,

@@ -8,7 +8,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use metrics::counter;
 
+use crate::metrics as names;
 use crate::query::{Node, ShardHandle};
 use crate::queue::{NotPublished, Publishers};
 use crate::state_lock::Purpose;
@@ -43,6 +45,7 @@ async fn publish_tick(shard: &ShardHandle, publishers: &Publishers) {
     let publish = async {
         for _ in 0..TICKS_AT_ONCE {
             publishers.of(shard.id).apply_command(Payload::Tick, 0).await?;
+            counter!(names::TICKS_TOTAL, "shard" => shard.id.to_string()).increment(1);
             if !is_due(shard) {
                 break;
             }

@@ -51,6 +51,10 @@ const BLOCK_CACHE: [(Property, &str); 2] = [
 pub struct Committed {
     pub sequence: Sequence,
     pub jobs: u64,
+    /// Entries that expired.
+    pub expired: u64,
+    /// Instances that were dropped because their time was over.
+    pub instances_dropped: u64,
     pub rejects: Vec<RejectCode>,
 }
 
@@ -103,6 +107,7 @@ pub struct Gauges {
     tree_bytes: Gauge,
     state: Gauge,
     boards: Gauge,
+    windows: WindowGauges,
     parked: Gauge,
     commit_failures: Counter,
     damaged: Gauge,
@@ -110,6 +115,26 @@ pub struct Gauges {
     checkpoints: CheckpointGauges,
     rocksdb: Vec<(Property, Gauge)>,
     state_updated_at: Option<Instant>,
+}
+
+/// What comes and goes with time.
+struct WindowGauges {
+    instances: Gauge,
+    expiring: Gauge,
+    expired_total: Counter,
+    dropped_total: Counter,
+}
+
+impl WindowGauges {
+    fn new(shard: &str) -> Self {
+        let shard = shard.to_owned();
+        Self {
+            instances: gauge!(names::INSTANCES, "shard" => shard.clone()),
+            expiring: gauge!(names::ENTRIES_EXPIRING, "shard" => shard.clone()),
+            expired_total: counter!(names::ENTRIES_EXPIRED_TOTAL, "shard" => shard.clone()),
+            dropped_total: counter!(names::INSTANCES_DROPPED_TOTAL, "shard" => shard),
+        }
+    }
 }
 
 impl Gauges {
@@ -139,6 +164,7 @@ impl Gauges {
             tree_bytes: gauge!(names::TREE_BYTES, "shard" => shard.clone()),
             state: gauge!(names::SHARD_STATE, "shard" => shard.clone()),
             boards: gauge!(names::BOARDS, "shard" => shard.clone()),
+            windows: WindowGauges::new(&shard),
             parked: gauge!(names::JOBS_PARKED, "shard" => shard.clone()),
             commit_failures: counter!(names::COMMIT_FAILURES_TOTAL, "shard" => shard.clone()),
             damaged: gauge!(names::STORAGE_DAMAGED, "shard" => shard.clone()),
@@ -169,6 +195,8 @@ impl Gauges {
         self.commit.record(committed_at.duration_since(planned));
         self.apply.record(committed_at.elapsed());
         self.applied_total.increment(committed.jobs - count(committed.rejects.len()));
+        self.windows.expired_total.increment(committed.expired);
+        self.windows.dropped_total.increment(committed.instances_dropped);
         for code in &committed.rejects {
             if let Some((_, counter)) = self.rejected_total.iter().find(|(counted, _)| counted == code) {
                 counter.increment(1);
@@ -219,11 +247,15 @@ impl Gauges {
             return;
         }
         self.state_updated_at = Some(Instant::now());
-        let (applied, members, boards, bytes) = {
+        let (applied, members, boards, instances, expiring, bytes) = {
             let shard = shard.read(Purpose::Gauges);
             let bytes = shard.tree_bytes() + shard.members.bytes() + checkpointer.bytes();
-            (shard.applied.sequence.0, shard.members.len(), shard.board_count(), bytes)
+            let (instances, expiring) = (shard.instance_count(), shard.expiry().len());
+            let applied = shard.applied.sequence.0;
+            (applied, shard.members.len(), shard.board_count(), instances, expiring, bytes)
         };
+        self.windows.instances.set(figure(count(instances)));
+        self.windows.expiring.set(figure(count(expiring)));
         self.applied_sequence.set(figure(applied));
         self.lag.set(figure(health.last_sequence().saturating_sub(applied)));
         self.members.set(figure(count(members)));

@@ -337,6 +337,8 @@ impl<S: JobSource> Writer<S> {
         let committed = Committed {
             sequence: plan.applied.sequence,
             jobs: count(plan.jobs),
+            expired: count(plan.expired),
+            instances_dropped: count(plan.instances_dropped),
             rejects: plan.rejects.iter().map(|reject| reject.code).collect(),
         };
         plan.rejects.iter().for_each(|reject| self.rejects_kept.note((reject.sequence, reject.index)));

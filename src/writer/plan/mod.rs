@@ -149,6 +149,8 @@ struct Batch<'a> {
     /// own line.
     replaying_parked: bool,
     jobs: usize,
+    expired: usize,
+    instances_dropped: usize,
 }
 
 impl Planner<'_> {
@@ -205,6 +207,8 @@ impl Planner<'_> {
             unreadable: None,
             replaying_parked: false,
             jobs: 0,
+            expired: 0,
+            instances_dropped: 0,
         };
         let mut messages = messages.into_iter();
         for turn in (0..LOOK_AHEAD).cycle() {
@@ -259,6 +263,8 @@ impl Batch<'_> {
             time: self.time,
             jobs: self.jobs,
             changes: net_changes.len(),
+            expired: self.expired,
+            instances_dropped: self.instances_dropped,
             delta: encoder.finish(),
             steps: self.steps,
             rejects: self.rejects,

@@ -91,6 +91,10 @@ pub struct Plan {
     pub time: Timestamp,
     pub jobs: usize,
     pub changes: usize,
+    /// Entries that expired.
+    pub expired: usize,
+    /// Instances that were dropped because their time was over.
+    pub instances_dropped: usize,
     pub steps: Vec<PlannedStep>,
     pub rejects: Vec<RejectRecord>,
     /// The hash of the log after the batch, and those within the batch that are kept.

@@ -249,6 +249,7 @@ impl Batch<'_> {
         for name in due {
             let Some(incarnation) = self.board(&name).map(|instance| instance.incarnation) else { continue };
             self.drop_board(name, incarnation, None);
+            self.instances_dropped += 1;
         }
     }
 
