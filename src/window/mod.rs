@@ -172,6 +172,9 @@ impl Calendar<'_> {
         let offset = i64::from(self.utc_offset_minutes) * MINUTE;
         let begin = begin.checked_sub(offset)?;
         let end = Timestamp::from_micros(end.checked_sub(offset)?).ok()?;
+        if end == Timestamp::default() {
+            return None;
+        }
         Some(Span { begin: Timestamp::from_micros(begin.max(0)).ok()?, end: Some(end) })
     }
 }

@@ -94,6 +94,12 @@ fn validate(document: &Value, schema: &Value, value: &Value) -> Result<(), Strin
                 let count = count.and_then(|count| u64::try_from(count).ok());
                 count.is_none_or(|count| if keyword == "minItems" { count >= limit } else { count <= limit })
             }
+            "uniqueItems" => {
+                let is_repeated = |(at, item): (usize, &Value)| {
+                    value.as_array().into_iter().flatten().take(at).any(|other| other == item)
+                };
+                !value.as_array().into_iter().flatten().enumerate().any(is_repeated)
+            }
             "minProperties" | "maxProperties" => {
                 let (count, limit) =
                     (value.as_object().map(serde_json::Map::len), rule.as_u64().expect("a number"));
