@@ -29,8 +29,8 @@ use ranktree::cluster::questions::{
     ServiceLimits, ShardEnd, StreamEnds, Trimming,
 };
 use ranktree::query::{
-    AnsweringShard, Around, AroundMember, BoardRead, End, MemberOf, Node, OfBoard, RanksOf, ReadOptions,
-    ShardHandle, Start, Top, read_in_memory, read_remote,
+    AnsweringShard, Around, AroundMember, BoardRead, End, InstanceAsked, MemberOf, Node, OfBoard, RanksOf,
+    ReadOptions, ShardHandle, Start, Top, read_in_memory, read_remote,
 };
 use ranktree::state::{Applied, BoardEvent, Change, Entry, EntryState, Incarnation, Shard, Step, TreeId};
 use ranktree::state_lock::StateLock;
@@ -191,9 +191,10 @@ impl Bench<'_> {
         let (mut local, mut remote) = (Vec::new(), Vec::new());
         self.runtime.block_on(async {
             for read in reads {
-                let read = OfBoard { board: board(), read };
+                let read = OfBoard { board: board(), instance: InstanceAsked::default(), read };
                 let started = Instant::now();
-                black_box(read_in_memory(self.node, self.registry, &read).expect("it is in memory"));
+                let answer = read_in_memory(self.node, self.registry, &read).expect("it is in memory");
+                black_box(answer.expect("the board is there"));
                 local.push(started.elapsed());
                 // The services need a moment to subscribe at first.
                 while read_remote(&self.cluster.asking, self.registry, &read, &options).await.is_err() {

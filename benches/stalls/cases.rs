@@ -8,7 +8,8 @@ use rand::{Rng as _, SeedableRng as _};
 use ranktree::board::{Definition, Ties};
 use ranktree::job::{Job, Op, Targets};
 use ranktree::query::{
-    BoardSelection, FindTrimPoint, MemberOnBoards, OfBoard, TotalOnly, TrimFrom, TrimScan, read_in_memory,
+    BoardSelection, FindTrimPoint, InstanceAsked, MemberOnBoards, OfBoard, TotalOnly, TrimFrom, TrimScan,
+    read_in_memory,
 };
 use ranktree::types::{BoardName, MemberId, Score};
 
@@ -297,7 +298,7 @@ fn look_up(running: &mut Running, sizes: &Sizes) -> Option<String> {
     for number in 0..LOOKED_UP {
         let id = MemberId::new(member(number * sizes.members / LOOKED_UP)).expect("well-formed");
         let boards = BoardSelection::All { after: None, limit: BOARDS_MAX, prefixes: None };
-        let all = MemberOnBoards { member: id, boards };
+        let all = MemberOnBoards { member: id, boards, instance: InstanceAsked::default() };
         let asked = Instant::now();
         let answer = read_in_memory(&running.node, &running.registry, &all).expect("shards in memory answer");
         longest = longest.max(asked.elapsed());
@@ -370,12 +371,13 @@ fn define_wanted(running: &mut Running, sizes: &Sizes) -> Option<String> {
 fn trim(running: &mut Running, _: &Sizes) -> Option<String> {
     let arena = board(ARENA);
     let read_total = |running: &Running| {
-        let read = OfBoard { board: arena.clone(), read: TotalOnly };
+        let read = OfBoard { board: arena.clone(), instance: InstanceAsked::default(), read: TotalOnly };
         let answer = read_in_memory(&running.node, &running.registry, &read);
         answer.expect("shards in memory answer").expect("the board is there").total
     };
     let left = read_total(running) / 10 * 9;
-    let read = OfBoard { board: arena.clone(), read: FindTrimPoint(TrimFrom::Position(left)) };
+    let read = FindTrimPoint(TrimFrom::Position(left));
+    let read = OfBoard { board: arena.clone(), instance: InstanceAsked::default(), read };
     let found = read_in_memory(&running.node, &running.registry, &read).expect("shards in memory answer");
     let (incarnation, point) = found.expect("the board is there").body;
     let point = point.expect("a position").expect("somebody is there");

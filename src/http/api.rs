@@ -10,10 +10,12 @@ use crate::http::guard::limits::Limits;
 use crate::http::guard::refusal_log::RefusalLog;
 use crate::http::offload::Offload;
 use crate::http::render::problem::Problem;
-use crate::query::Node;
+use crate::query::{NoBoard, Node};
 use crate::queue::nats::{BoardsStream, Peers};
 use crate::queue::{Publishers, RemoteWriter, ThisNode};
 use crate::snapshot::Snapshots;
+use crate::state_lock::Purpose;
+use crate::types::Timestamp;
 use crate::writer::Registry;
 
 /// What all handlers share.
@@ -91,6 +93,27 @@ impl Api {
                 "this node has not read yet which boards there are; try again in a moment".to_owned(),
             ),
             _ => Problem::unknown_board(),
+        }
+    }
+
+    /// The time that decides which instances of a board there are: what the clock says, but no earlier than
+    /// the time of a shard in memory. A read over shards in memory holds them, and looks at their times
+    /// itself.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        let clock = Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default();
+        if self.node.remote.is_none() {
+            return clock;
+        }
+        let times = self.node.shards.iter().map(|shard| shard.state.read(Purpose::Read).time);
+        times.max().map_or(clock, |time| time.max(clock))
+    }
+
+    /// The answer where there is nothing to read.
+    pub fn no_board(&self, why: NoBoard) -> Problem {
+        match why {
+            NoBoard::Unknown => self.unknown_board(),
+            NoBoard::Window(why) => Problem::unknown_window(&why),
         }
     }
 

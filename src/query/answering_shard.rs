@@ -121,7 +121,7 @@ impl AnsweringShard {
     /// question.
     #[must_use]
     pub fn has_applied(&self, question: Option<&Question<'_>>, sequence: Sequence) -> bool {
-        let is_parked = |board| self.health.parked_places.holds(board, sequence);
+        let is_parked = |board| self.health.parked_places.holds(&board, sequence);
         // Most questions ask for nothing.
         sequence.0 == 0
             || (*self.applied.borrow() >= sequence
@@ -151,7 +151,7 @@ impl AnsweringShard {
             Err(_) => return Err(late()),
         }
         for board in question.iter().flat_map(|question| question.boards()) {
-            if !self.health.parked_places.wait_until_free(board, terms.least, until).await {
+            if !self.health.parked_places.wait_until_free(&board, terms.least, until).await {
                 return Err(late());
             }
         }

@@ -2,6 +2,7 @@
 
 use crate::board::{Order, decode, encode};
 use crate::query::board_view::BoardView;
+use crate::query::instance::{InstanceAsked, name_on_shards};
 use crate::query::question::{BoardLife, Mark, SplittersQuestion};
 use crate::query::read::BoardRead;
 use crate::query::read::ShardsRead;
@@ -9,6 +10,7 @@ use crate::query::read_shards::ReadShards;
 use crate::query::remote_shards::ReadError;
 use crate::tree::Words;
 use crate::types::{AsOf, BoardName, MAX_KEYS};
+use crate::window::Instance;
 use crate::writer::{RegisteredBoard, Registry};
 
 /// Entries with a first key of `min..=max`.
@@ -183,21 +185,31 @@ impl BoardRead for HistogramOver {
     }
 }
 
-/// The totals of boards, in their order, and the sequences that they are exact at.
-pub struct TotalsOf<'a>(pub &'a [(BoardName, RegisteredBoard)]);
+/// The totals of boards, each of one instance, in their order, and the sequences that they are exact at.
+/// `None` where a board has no such instance.
+pub struct TotalsOf<'a> {
+    pub boards: &'a [(BoardName, RegisteredBoard)],
+    pub instance: InstanceAsked,
+}
 
 impl ShardsRead for TotalsOf<'_> {
-    type Answer = (Vec<u64>, AsOf);
+    type Answer = (Vec<Option<(Instance, u64)>>, AsOf);
 
     async fn read<'r>(&'r self, shards: ReadShards<'r>, _: &'r Registry) -> Result<Self::Answer, ReadError> {
-        let life = |(board, known): &(BoardName, RegisteredBoard)| BoardLife {
-            board: board.clone(),
-            incarnation: known.incarnation,
-        };
-        let boards = self.0.iter().map(|board| (life(board), Vec::new())).collect();
-        let mut totals = vec![0; self.0.len()];
-        for (_, counts) in shards.counts(boards, None).await? {
-            for (total, counts) in totals.iter_mut().zip(&counts) {
+        let asked = self.instance.not_before(shards.time());
+        let instance = |(_, known): &(BoardName, RegisteredBoard)| asked.of(&known.definition).ok();
+        let mut totals: Vec<Option<(Instance, u64)>> =
+            self.boards.iter().map(|board| Some((instance(board)?, 0))).collect();
+        let found = self.boards.iter().zip(&totals).filter_map(|((board, known), total)| {
+            let (instance, _) = (*total)?;
+            Some((board, instance, known))
+        });
+        let boards = found.map(|(board, instance, known)| {
+            let board = name_on_shards(board, instance);
+            (BoardLife { board, incarnation: known.incarnation }, Vec::new())
+        });
+        for (_, counts) in shards.counts(boards.collect(), None).await? {
+            for ((_, total), counts) in totals.iter_mut().flatten().zip(&counts) {
                 *total += counts.total;
             }
         }

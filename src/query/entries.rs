@@ -48,9 +48,9 @@ impl VisitEntries for Page {
     }
 }
 
-impl<A: ConsistentAnswer> ConsistentAnswer for Option<A> {
+impl<A: ConsistentAnswer, E> ConsistentAnswer for Result<A, E> {
     fn each_entry_as_of(&mut self, visit: &mut dyn FnMut(&mut Listed, &AsOf)) {
-        if let Some(answer) = self {
+        if let Ok(answer) = self {
             answer.each_entry_as_of(visit);
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::query::answer::{Listed, MemberEntry, Standing};
 use crate::query::entries::ConsistentAnswer;
+use crate::query::instance::{InstanceAsked, name_on_shards};
 use crate::query::merge::{EntrySource, MergedEntry};
 use crate::query::question::{BoardLife, FoundMember, Mark};
 use crate::query::read::ShardsRead;
@@ -16,8 +17,9 @@ use crate::writer::{RegisteredBoard, Registry};
 #[derive(Debug, Clone)]
 pub struct EntriesOfMember {
     pub as_of: AsOf,
+    /// By the names of the instances read.
     pub entries: Vec<(BoardName, MemberEntry)>,
-    /// Boards that were asked for and do not exist, or do not list the member.
+    /// Boards that were asked for and do not exist, do not have the instance, or do not list the member.
     pub not_found: Vec<BoardName>,
     /// Where the other boards of the member begin, if all were asked for and these are not all.
     pub next: Option<TreeId>,
@@ -57,23 +59,26 @@ pub async fn entries_of_member(
     registry: &Registry,
     id: &MemberId,
     selection: &BoardSelection,
+    instance: InstanceAsked,
 ) -> Result<EntriesOfMember, ReadError> {
+    let instance = instance.not_before(shards.time());
     let (mut missing, mut next): (Vec<(usize, BoardName)>, _) = (Vec::new(), None);
     let mut found: Vec<(RegisteredBoard, BoardLife, FoundMember)> = Vec::new();
     match selection {
         BoardSelection::Named(boards) => {
             let mut known = Vec::with_capacity(boards.len());
+            let mut lives = Vec::with_capacity(boards.len());
             for (nth, name) in boards.iter().enumerate() {
-                match registry.get(name.as_str()) {
-                    Some(registered) => known.push((nth, name, registered)),
-                    None => missing.push((nth, name.clone())),
-                }
+                let registered = registry.get(name.as_str());
+                let found = registered.and_then(|known| Some((instance.of(&known.definition).ok()?, known)));
+                let Some((instance, registered)) = found else {
+                    missing.push((nth, name.clone()));
+                    continue;
+                };
+                let board = name_on_shards(name, instance);
+                lives.push(BoardLife { board, incarnation: registered.incarnation });
+                known.push((nth, name, registered));
             }
-            let life = |(_, name, known): &(usize, &BoardName, RegisteredBoard)| BoardLife {
-                board: (*name).clone(),
-                incarnation: known.incarnation,
-            };
-            let lives: Vec<BoardLife> = known.iter().map(life).collect();
             let members = shards.member_on_boards(id, lives.clone()).await?;
             for (((nth, name, registered), life), member) in known.into_iter().zip(lives).zip(members) {
                 match member {
@@ -85,11 +90,11 @@ pub async fn entries_of_member(
         }
         BoardSelection::All { after, limit, prefixes } => {
             let limit = u32::try_from(*limit).unwrap_or(u32::MAX);
-            let page =
-                shards.boards_of_member(id, after.map(|tree| tree.0), limit, prefixes.as_deref()).await?;
+            let (after, prefixes) = (after.map(|tree| tree.0), prefixes.as_deref());
+            let page = shards.boards_of_member(id, after, limit, prefixes, instance).await?;
             next = page.next.map(TreeId);
             for (life, member) in page.boards {
-                let known = registry.get(life.board.as_str());
+                let known = registry.get(life.board.split().0);
                 let known = known.filter(|known| known.incarnation == life.incarnation);
                 found.extend(known.map(|known| (known, life, member)));
             }
@@ -139,6 +144,7 @@ async fn sum(
 pub struct MemberOnBoards {
     pub member: MemberId,
     pub boards: BoardSelection,
+    pub instance: InstanceAsked,
 }
 
 impl ShardsRead for MemberOnBoards {
@@ -149,6 +155,6 @@ impl ShardsRead for MemberOnBoards {
         shards: ReadShards<'r>,
         registry: &'r Registry,
     ) -> Result<Self::Answer, ReadError> {
-        entries_of_member(shards, registry, &self.member, &self.boards).await
+        entries_of_member(shards, registry, &self.member, &self.boards, self.instance).await
     }
 }

@@ -5,6 +5,8 @@
 //! which are asked questions ([`question`]). Over shards in memory nothing waits, and the disk is read
 //! (metadata) only after their locks were released.
 
+mod instance;
+mod instances_of_board;
 mod local_shards;
 mod node;
 
@@ -61,6 +63,8 @@ pub use count::{
 pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};
 pub use entries_of_member::{BoardSelection, EntriesOfMember, MemberOnBoards, entries_of_member};
+pub use instance::{InstanceAsked, UnknownWindow, WindowChoice, name_on_shards};
+pub use instances_of_board::{InstancesOfBoard, InstancesOfWindow, ListInstances, ListedInstance};
 pub use local_shards::LocalShards;
 pub use lookup::{Lookup, LookupMembers, lookup};
 pub use member::{MemberOf, member};
@@ -71,7 +75,7 @@ pub use position::{FromPosition, from_position};
 pub use range::{Range, range};
 pub use rank::{RanksOf, ScoreRank, ranks_of_scores};
 pub use read::{
-    Answer, BoardRead, OfBoard, ReadReply, ShardsRead, TotalOnly, read, read_in_memory, read_remote,
+    Answer, BoardRead, NoBoard, OfBoard, ReadReply, ShardsRead, TotalOnly, read, read_in_memory, read_remote,
 };
 pub use read_options::ReadOptions;
 pub use read_shards::ReadShards;

@@ -12,11 +12,13 @@ use crate::board::Definition;
 use crate::query::answer::Listed;
 use crate::query::board_view::{BoardView, run_in_memory};
 use crate::query::entries::{ConsistentAnswer, VisitEntries};
+use crate::query::instance::{InstanceAsked, UnknownWindow};
 use crate::query::node::Node;
 use crate::query::read_options::ReadOptions;
 use crate::query::read_shards::ReadShards;
 use crate::query::remote_shards::{ReadError, RemoteShards, ShardClient};
 use crate::types::{AsOf, BoardName, ShardId};
+use crate::window::Instance;
 use crate::writer::Registry;
 
 /// How often a read is repeated because a board is over on some shard and the registry still has it, and the
@@ -64,7 +66,9 @@ pub trait BoardRead: Send + Sync {
 pub struct Answer<A> {
     pub as_of: AsOf,
     pub definition: Arc<Definition>,
-    /// All entries of the board; 0 if the answer does not show it.
+    /// Which of the board's instances was read.
+    pub instance: Instance,
+    /// All entries of the instance; 0 if the answer does not show it.
     pub total: u64,
     pub body: A,
 }
@@ -73,8 +77,8 @@ impl<A> Answer<A> {
     /// What was found, apart from what it was exact at.
     #[must_use]
     pub fn split(self) -> (Answer<()>, A) {
-        let Self { as_of, definition, total, body } = self;
-        (Answer { as_of, definition, total, body: () }, body)
+        let Self { as_of, definition, instance, total, body } = self;
+        (Answer { as_of, definition, instance, total, body: () }, body)
     }
 }
 
@@ -85,14 +89,29 @@ impl<A: VisitEntries> ConsistentAnswer for Answer<A> {
     }
 }
 
-/// A read of the board of this name; `None` if there is none.
+/// A read of an instance of the board of this name.
 pub struct OfBoard<R> {
     pub board: BoardName,
+    pub instance: InstanceAsked,
     pub read: R,
 }
 
+/// Why there is nothing to read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NoBoard {
+    Unknown,
+    /// The board has no such instance.
+    Window(UnknownWindow),
+}
+
+impl From<UnknownWindow> for NoBoard {
+    fn from(why: UnknownWindow) -> Self {
+        Self::Window(why)
+    }
+}
+
 impl<R: BoardRead> ShardsRead for OfBoard<R> {
-    type Answer = Option<Answer<R::Answer>>;
+    type Answer = Result<Answer<R::Answer>, NoBoard>;
 
     async fn read<'r>(
         &'r self,
@@ -101,11 +120,16 @@ impl<R: BoardRead> ShardsRead for OfBoard<R> {
     ) -> Result<Self::Answer, ReadError> {
         // After shards in memory are locked: a board whose drop had begun before is unknown, so that no
         // answer counts some shards before the drop and others after it.
-        let Some(known) = registry.get(self.board.as_str()) else { return Ok(None) };
-        let board = shards.board(&self.board, &known);
+        let Some(known) = registry.get(self.board.as_str()) else { return Ok(Err(NoBoard::Unknown)) };
+        let instance = match self.instance.not_before(shards.time()).of(&known.definition) {
+            Ok(instance) => instance,
+            Err(why) => return Ok(Err(why.into())),
+        };
+        let board = shards.board(&self.board, instance, &known);
         let body = self.read.read(&board).await?;
         let total = if R::shows_total(&body) { board.total().await? } else { 0 };
-        Ok(Some(Answer { as_of: board.as_of(), total, definition: Arc::clone(&known.definition), body }))
+        let definition = Arc::clone(&known.definition);
+        Ok(Ok(Answer { as_of: board.as_of(), definition, instance, total, body }))
     }
 }
 

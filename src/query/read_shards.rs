@@ -4,13 +4,15 @@
 //! know: a board's sums (`board_view`).
 
 use crate::query::board_view::BoardView;
+use crate::query::instance::{InstanceAsked, name_on_shards};
 use crate::query::node::View;
 use crate::query::question::{
     self, BoardCounts, BoardLife, BoardsOfMember, FoundMember, Mark, Question, Reply,
 };
 use crate::query::remote_shards::{ReadError, RemoteShards, unexpected};
 use crate::query::shard_board::ShardBoard;
-use crate::types::{AsOf, BoardName, MemberId, ShardId, shard_of};
+use crate::types::{AsOf, BoardName, MemberId, ShardId, Timestamp, shard_of};
+use crate::window::Instance;
 use crate::writer::RegisteredBoard;
 
 /// All shards, for one read.
@@ -26,10 +28,21 @@ pub type CountsOfBoards = (ShardId, Vec<BoardCounts>);
 
 impl<'v> ReadShards<'v> {
     #[must_use]
-    pub fn board(self, name: &BoardName, known: &RegisteredBoard) -> BoardView<'v> {
+    pub fn board(self, name: &BoardName, instance: Instance, known: &RegisteredBoard) -> BoardView<'v> {
+        let name = name_on_shards(name, instance);
         match self {
             Self::InMemory(view) => BoardView::new(view, name.as_str(), known),
-            Self::Remote(shards) => BoardView::remote(shards, name.clone(), known),
+            Self::Remote(shards) => BoardView::remote(shards, name, known),
+        }
+    }
+
+    /// The latest time of the shards in memory. By the time of its messages a shard may be in an instance
+    /// that has not begun by this node's clock.
+    #[must_use]
+    pub fn time(self) -> Timestamp {
+        match self {
+            Self::InMemory(view) => view.shards.iter().map(|shard| shard.time).max().unwrap_or_default(),
+            Self::Remote(_) => Timestamp::default(),
         }
     }
 
@@ -129,6 +142,7 @@ impl<'v> ReadShards<'v> {
         after: Option<u32>,
         limit: u32,
         prefixes: Option<&[String]>,
+        instance: InstanceAsked,
     ) -> Result<BoardsOfMember, ReadError> {
         let home = self.home_of(member);
         let prefixes: Option<Vec<&str>> =
@@ -137,12 +151,14 @@ impl<'v> ReadShards<'v> {
             Self::InMemory(view) => {
                 let shard = view.shards.get(home.index());
                 let boards = |shard| {
-                    question::boards_of_member(shard, member.as_str(), after, limit, prefixes.as_deref())
+                    let prefixes = prefixes.as_deref();
+                    question::boards_of_member(shard, member.as_str(), after, limit, prefixes, instance)
                 };
                 Ok(shard.map(|shard| boards(shard)).unwrap_or_default())
             }
             Self::Remote(shards) => {
-                let question = Question::BoardsOfMember { member: member.as_str(), after, limit, prefixes };
+                let question =
+                    Question::BoardsOfMember { member: member.as_str(), after, limit, prefixes, instance };
                 match shards.ask_one(home, &question).await? {
                     Reply::BoardsOfMember(boards) => Ok(boards),
                     _ => Err(unexpected(home)),

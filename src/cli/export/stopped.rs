@@ -11,6 +11,7 @@ use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, Vi
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Store, TreesFrom, recover};
 use crate::types::{AsOf, BoardName, Score};
+use crate::window::Instance;
 use crate::writer::{RegisteredBoard, Registry};
 
 const PAGE_ENTRIES: usize = 1_000;
@@ -95,8 +96,10 @@ impl Stopped {
         let start = match cursor {
             None => Start::End(End::Top),
             Some(text) => {
-                let cursor = PageCursor::decode(text, name, known.definition.columns());
-                Start::After(cursor.ok_or("the export's own cursor could not be decoded, which is a bug")?)
+                let decoded = PageCursor::decode(text, name, known.definition.columns());
+                let (cursor, _) =
+                    decoded.ok_or("the export's own cursor could not be decoded, which is a bug")?;
+                Start::After(cursor)
             }
         };
         let page = run_in_memory(top(&board, &start, PAGE_ENTRIES))?;
@@ -105,7 +108,7 @@ impl Stopped {
         Ok(Page {
             total: run_in_memory(board.total())?,
             entries,
-            next_cursor: page.next.map(|cursor| cursor.encode(name)),
+            next_cursor: page.next.map(|cursor| cursor.encode(name, Instance::ALL)),
             as_of: as_of.to_string(),
             stale: false,
         })

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::http::openapi::reference::{component, shared};
+use crate::http::openapi::schemas::parts::WINDOW_PATTERN;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{TIMEOUT_MS, TIMEOUT_MS_MAX};
 use crate::http::resources::lists::{PAGE, PAGE_MAX};
@@ -103,9 +104,13 @@ pub fn components() -> Value {
         },
         "window": query(
             "window",
-            &json!({"type": "string", "enum": ["all"], "default": "all"}),
-            "The window to read. Only `all` is supported yet; `day`, `week`, `month` and names of \
-             instances such as `2026-W47` are refused with `unsupported_window`."
+            &json!({"type": "string", "pattern": WINDOW_PATTERN, "examples": ["day", "2026-W47"]}),
+            "What to read: a window's name, `all`, `hour`, `day`, `week`, `month` or `season`, for its \
+             current instance; or the name of an instance, such as `2026-11-20T09`, `2026-11-20`, \
+             `2026-W47`, `2026-11` or `s7`. Without it `all` is read, or the board's first window if it \
+             does not have `all`. The answer's `window` names the instance that was read. An instance can \
+             be read from its beginning on, also while it has no entries, until it is dropped; \
+             others, and windows that the board does not have, are `unknown_window`."
         ),
         "after": query(
             "after",

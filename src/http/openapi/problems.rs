@@ -40,7 +40,11 @@ pub const PROBLEMS: &[ProblemKind] = &[
         &[409],
         "the job's `version` is not greater than the stored one: the job was applied before, or a later one was",
     ),
-    kind("closed_window", &[409], "the time of the job falls in a window that is closed"),
+    kind(
+        "closed_window",
+        &[409],
+        "the time of the job falls in a window that is closed, or the instance to be trimmed is closed",
+    ),
     kind(
         "future_time",
         &[409],
@@ -73,14 +77,18 @@ pub const PROBLEMS: &[ProblemKind] = &[
         "the path does not support this method; `Allow` lists those that it supports",
     ),
     kind("unknown_member", &[404], "the member has no entry on this board"),
+    kind(
+        "unknown_window",
+        &[404],
+        "the board does not have the window, or the instance has not begun, or was dropped; `detail` says which",
+    ),
     kind("unknown_position", &[404], "the board has fewer entries than that"),
     kind("bad_parameter", &[422], "a query parameter, or a field of the body, is unknown or not valid"),
     kind(
         "bad_cursor",
         &[422],
-        "the cursor was not returned for this board and direction, or for these filters of rejects",
+        "the cursor was not returned for this board, window and direction, or for these filters of rejects",
     ),
-    kind("unsupported_window", &[422], "the window is not supported yet; only `all` is"),
     kind("unsupported", &[422], "the request uses a part of the API that is not supported yet"),
     kind("invalid_definition", &[422], "a board's definition is not valid; `detail` says why"),
     kind("unknown_shard", &[422], "the token names a shard that this service does not have"),
@@ -172,7 +180,6 @@ pub const READ: &[(u16, &str)] = &[
     (422, "too_large"),
     (422, "unknown_shard"),
     (422, "unsupported"),
-    (422, "unsupported_window"),
     (503, "shard_unavailable"),
     (504, "not_yet_applied"),
 ];

@@ -2,16 +2,15 @@
 //!
 //! Knows: the names and shapes of the public API. Must not know: where the numbers come from.
 
+use std::fmt::Display;
+
 use crate::board::{Definition, Key, offset};
 use crate::http::render::json::{self, Object};
 use crate::query::{
     Answer, EntryChange, Listed, ListedMetadata, MemberEntry, PageCursor, ShardStanding, Standing,
 };
 use crate::types::{AsOf, BoardName, Score};
-use crate::window::{Seasons, length_text};
-
-/// The only window there is yet.
-pub const WINDOW: &str = "all";
+use crate::window::{Instance, Seasons, Window, length_text};
 
 /// A plain integer for one key, an array for more.
 pub fn score(out: &mut Vec<u8>, score: &Score) {
@@ -39,10 +38,13 @@ pub fn counts(object: &mut Object<'_>, standing: &Standing) {
 }
 
 /// An entry with all its fields.
-pub fn entry(object: &mut Object<'_>, board: &str, entry: &MemberEntry, as_of: &AsOf) {
+///
+/// # Arguments
+/// `window`: the name of the instance.
+pub fn entry(object: &mut Object<'_>, board: &str, window: &impl Display, entry: &MemberEntry, as_of: &AsOf) {
     let listed = &entry.listed;
     object.text("board", board);
-    object.text("window", WINDOW);
+    object.plain("window", window);
     object.text("member", &listed.member);
     score(object.name("score"), &listed.score);
     object.count("rank", listed.rank());
@@ -67,7 +69,7 @@ pub fn listed(object: &mut Object<'_>, listed: &Listed) {
 /// The beginning of answers about a board, unless they have the total among other counts.
 pub fn write_answer_start<A>(object: &mut Object<'_>, board: &str, answer: &Answer<A>) {
     object.text("board", board);
-    object.text("window", WINDOW);
+    object.plain("window", &answer.instance);
     object.count("total", answer.total);
 }
 
@@ -92,10 +94,10 @@ pub fn entries_with_reached(object: &mut Object<'_>, entries: &[Listed]) {
     });
 }
 
-pub fn next_cursor(object: &mut Object<'_>, board: &str, next: Option<&PageCursor>) {
+pub fn next_cursor(object: &mut Object<'_>, board: &str, instance: Instance, next: Option<&PageCursor>) {
     match next {
         // Hexadecimal digits.
-        Some(cursor) => object.plain("next_cursor", &cursor.encode(board)),
+        Some(cursor) => object.plain("next_cursor", &cursor.encode(board, instance)),
         None => object.null("next_cursor"),
     }
 }
@@ -121,7 +123,8 @@ pub fn change(object: &mut Object<'_>, change: &EntryChange) {
     match &change.entry {
         Some(found) => {
             let mut inner = object.object("entry");
-            entry(&mut inner, change.board.as_str(), found, &change.as_of);
+            let (board, instance) = change.board.split();
+            entry(&mut inner, board, &instance.unwrap_or(Window::All.name()), found, &change.as_of);
             inner.end();
         }
         None => object.null("entry"),
@@ -142,7 +145,7 @@ pub fn change(object: &mut Object<'_>, change: &EntryChange) {
 pub fn changes_by_board(object: &mut Object<'_>, changes: &[EntryChange]) {
     let mut boards = object.object("boards");
     for one in changes {
-        let mut board = boards.object(one.board.as_str());
+        let mut board = boards.object(one.board.split().0);
         change(&mut board, one);
         board.end();
     }
@@ -153,7 +156,7 @@ pub fn changes_by_board(object: &mut Object<'_>, changes: &[EntryChange]) {
 pub fn changed_by_board(object: &mut Object<'_>, boards: &[(BoardName, bool)]) {
     let mut by_board = object.object("boards");
     for (name, changed) in boards {
-        let mut board = by_board.object(name.as_str());
+        let mut board = by_board.object(name.split().0);
         board.bool("changed", *changed);
         board.end();
     }

@@ -10,11 +10,12 @@ use crate::board::InvalidDefinition;
 use crate::http::render::json::{self, Object};
 use crate::http::render::reply::{PROBLEM_JSON, body_response};
 use crate::job::{Reject, RejectCode};
-use crate::query::ReadError;
+use crate::query::{ReadError, UnknownWindow};
 use crate::queue::NotPublished;
 use crate::queue::nats::BoardRefused;
 use crate::snapshot::SnapshotError;
-use crate::types::{Malformed, ShardId, quoted};
+use crate::types::{Malformed, ShardId};
+use crate::window::Instance;
 use crate::wire::json_words;
 use crate::writer::DefineRefused;
 
@@ -121,6 +122,19 @@ impl Problem {
         )
     }
 
+    /// The board has no such window, or the instance has not begun or was dropped.
+    pub fn unknown_window(why: &UnknownWindow) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "unknown_window", why.to_string())
+    }
+
+    /// The instance is final.
+    pub fn closed_window(instance: Instance) -> Self {
+        let detail = format!(
+            "{instance} is closed: its entries are final; an instance can be trimmed until its end and the board's grace after it"
+        );
+        Self::new(StatusCode::CONFLICT, "closed_window", detail)
+    }
+
     pub fn unknown_position() -> Self {
         Self::new(
             StatusCode::NOT_FOUND,
@@ -143,7 +157,7 @@ impl Problem {
     }
 
     pub fn bad_cursor() -> Self {
-        let detail = "the cursor was not returned for this board and this direction; send next_cursor unchanged, or begin without a cursor";
+        let detail = "the cursor was not returned for this board, this window and this direction; send next_cursor unchanged, with the same window, or begin without a cursor";
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_cursor", detail)
     }
 
@@ -154,11 +168,6 @@ impl Problem {
 
     pub fn bad_score(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "bad_score", detail)
-    }
-
-    pub fn unsupported_window(asked: &str) -> Self {
-        let detail = format!("the window {} is not supported; only the window all is", quoted(asked));
-        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "unsupported_window", detail)
     }
 
     pub fn unsupported(detail: impl Into<Cow<'static, str>>) -> Self {

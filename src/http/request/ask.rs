@@ -16,8 +16,9 @@ use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::job::MAX_METADATA_BYTES;
 use crate::query::{
-    Answer, BoardRead, ConsistentAnswer, EntryChange, OfBoard, ReadOptions, ShardHandle, ShardsRead,
-    VisitEntries, fill_metadata, fill_unchanged_metadata, missing_metadata, read, with_metadata,
+    Answer, BoardRead, ConsistentAnswer, EntryChange, InstanceAsked, OfBoard, ReadOptions, ShardHandle,
+    ShardsRead, VisitEntries, WindowChoice, fill_metadata, fill_unchanged_metadata, missing_metadata, read,
+    with_metadata,
 };
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
@@ -38,6 +39,7 @@ impl Call {
     pub async fn read_params(&self, known: &[&str]) -> Result<Params<'_>, Problem> {
         let params = Params::parse_read(self.query(), known)?;
         let (after, partial) = (params.after()?, params.flag("partial")?);
+        self.read_window(&params)?;
         if after.is_some() || partial {
             let (after, deadline) = match after {
                 Some((token, timeout)) => {
@@ -47,10 +49,20 @@ impl Call {
                 }
                 None => (AsOf::default(), None),
             };
-            // A handler reads its parameters once.
+            // As above.
             let _ = self.read_options.set(ReadOptions { partial, after, deadline });
         }
         Ok(params)
+    }
+
+    /// Reads which instance of a board the request asks for.
+    ///
+    /// # Errors
+    /// When it is neither a window's name nor an instance's.
+    pub fn read_window(&self, params: &Params<'_>) -> Result<(), Problem> {
+        // A handler reads its parameters once.
+        let _ = self.window.set(params.window()?);
+        Ok(())
     }
 
     /// Waits for the shards that this node owns. The reads wait for the others.
@@ -197,9 +209,9 @@ impl Call {
     /// When there is no such board, or some shard does not reply.
     pub async fn ask<R: BoardRead>(&self, asked: R) -> Result<Answer<R::Answer>, Problem> {
         let started = Instant::now();
-        let answer = self.ask_shards(&self.of_board(asked).await?).await?;
+        let answer = self.ask_shards(&self.of_board(self.window(), asked).await?).await?;
         self.record_read(started);
-        answer.ok_or_else(|| self.api.unknown_board())
+        answer.map_err(|why| self.api.no_board(why))
     }
 
     /// Asks the board of the path for entries, with their metadata.
@@ -211,15 +223,40 @@ impl Call {
     where
         R: BoardRead<Answer: VisitEntries> + 'static,
     {
-        let answer = self.ask_with_metadata(self.of_board(asked).await?).await?;
-        answer.ok_or_else(|| self.api.unknown_board())
+        self.ask_entries_of(self.window(), asked).await
+    }
+
+    /// As [`Call::ask_entries`], of an instance that is not the one of the parameter `window`.
+    ///
+    /// # Errors
+    /// As [`Call::ask_entries`].
+    pub async fn ask_entries_of<R>(
+        &self,
+        window: WindowChoice,
+        asked: R,
+    ) -> Result<Answer<R::Answer>, Problem>
+    where
+        R: BoardRead<Answer: VisitEntries> + 'static,
+    {
+        let answer = self.ask_with_metadata(self.of_board(window, asked).await?).await?;
+        answer.map_err(|why| self.api.no_board(why))
     }
 
     /// A read of the board of the path.
-    async fn of_board<R>(&self, asked: R) -> Result<OfBoard<R>, Problem> {
+    async fn of_board<R>(&self, choice: WindowChoice, asked: R) -> Result<OfBoard<R>, Problem> {
+        let board = self.wait_for_board_of_path().await?;
+        let instance = InstanceAsked { choice, ..self.instance_asked() };
+        Ok(OfBoard { board, instance, read: asked })
+    }
+
+    /// Waits until the board of the path is known, if the read asks for what may have created it.
+    ///
+    /// # Errors
+    /// When the request has to wait and is not admitted again.
+    pub async fn wait_for_board_of_path(&self) -> Result<BoardName, Problem> {
         let board = self.board_name()?;
         self.wait_for_board(&board).await?;
-        Ok(OfBoard { board, read: asked })
+        Ok(board)
     }
 
     /// Asks for entries, with their metadata. It is asked again if much metadata is to be read.

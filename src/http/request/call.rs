@@ -14,7 +14,7 @@ use crate::http::render::problem::Problem;
 use crate::http::request::body;
 use crate::http::request::head::Head;
 use crate::http::request::metrics::RouteMetrics;
-use crate::query::ReadOptions;
+use crate::query::{InstanceAsked, ReadOptions, WindowChoice};
 use crate::types::{BoardName, MemberId, ShardId};
 
 /// A request, all of it read.
@@ -31,6 +31,8 @@ pub struct Call {
     pub metrics: Arc<RouteMetrics>,
     /// How the request's reads treat shards that do not reply; not set: the defaults.
     pub(super) read_options: OnceLock<ReadOptions>,
+    /// Which instance of a board the request reads; not set: the default.
+    pub(super) window: OnceLock<WindowChoice>,
     /// What the request's reads have seen of the shards.
     pub(super) seen: Mutex<SeenShards>,
 }
@@ -69,6 +71,7 @@ impl Call {
             in_progress,
             metrics,
             read_options: OnceLock::new(),
+            window: OnceLock::new(),
             seen: Mutex::default(),
         })
     }
@@ -98,6 +101,16 @@ impl Call {
     pub fn member(&self) -> Result<MemberId, Problem> {
         let id = self.segment("member");
         MemberId::new(id).map_err(|why| Problem::malformed_text(&why, id))
+    }
+
+    /// Which instance of a board the request asks for.
+    pub fn window(&self) -> WindowChoice {
+        self.window.get().copied().unwrap_or_default()
+    }
+
+    /// The instance that the request asks for, at this node's time.
+    pub fn instance_asked(&self) -> InstanceAsked {
+        InstanceAsked { choice: self.window(), now: self.api.now() }
     }
 
     pub fn query(&self) -> Option<&str> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use crate::http::render::problem::Problem;
+use crate::query::WindowChoice;
 use crate::types::{AsOf, BoardName, quoted};
 use crate::wire::lenient::parse_integer;
 
@@ -16,6 +17,8 @@ pub const TIMEOUT_MS: u64 = 5_000;
 pub const TIMEOUT_MS_MAX: u64 = 60_000;
 /// The parameters that every read takes.
 const READS: [&str; 5] = ["window", "after", "timeout_ms", "partial", "profile"];
+const WINDOW_RULE: &str = "window must be all, hour, day, week, month or season, or the name of an instance such as \
+                           2026-11-20T09, 2026-11-20, 2026-W47, 2026-11 or s7";
 /// More parameters than any route has.
 const PARAMETERS_MAX: usize = 16;
 
@@ -50,7 +53,7 @@ impl<'a> Params<'a> {
     /// `profile`. These are checked here; the caller waits for `after` and minds `partial`.
     ///
     /// # Errors
-    /// As [`Params::parse`]; for another window than `all`; for profiles, which are not there yet.
+    /// As [`Params::parse`]; for profiles, which are not there yet.
     pub fn parse_read(query: Option<&'a str>, known: &[&str]) -> Result<Self, Problem> {
         // Most reads have no query: they need no list of known parameters.
         if query.is_none_or(str::is_empty) {
@@ -58,9 +61,7 @@ impl<'a> Params<'a> {
         }
         let all: Vec<&str> = known.iter().chain(&READS).copied().collect();
         let params = Self::parse(query, &all)?;
-        if let Some(window) = params.get("window").filter(|window| *window != "all") {
-            return Err(Problem::unsupported_window(window));
-        }
+        params.window()?;
         // As above: the caller does what it says.
         params.flag("partial")?;
         if params.flag("profile")? {
@@ -119,6 +120,15 @@ impl<'a> Params<'a> {
             return Err(Problem::bad_parameter(format!("{name} must be at least {least}; got {value}")));
         }
         Ok(value)
+    }
+
+    /// Which instance of a board is asked for.
+    ///
+    /// # Errors
+    /// When it is neither a window's name nor an instance's.
+    pub fn window(&self) -> Result<WindowChoice, Problem> {
+        let Some(text) = self.get("window") else { return Ok(WindowChoice::Default) };
+        WindowChoice::of_name(text).ok_or_else(|| invalid_value(WINDOW_RULE, text))
     }
 
     /// The token of `after`, and how long to wait for it.

@@ -1,6 +1,7 @@
 //! Boards: define, look at, drop.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::http::StatusCode;
 
@@ -18,32 +19,91 @@ use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{Params, board_name};
 use crate::http::writes::boards::{ChangedBoard, change_board, drop_board};
 use crate::http::writes::options::read_wait;
-use crate::query::{Answer, OfBoard, ReadError, ReadOptions, ReadReply, TotalOnly, TotalsOf, read};
+use crate::query::{
+    Answer, InstanceAsked, InstancesOfWindow, ListInstances, NoBoard, OfBoard, ReadError, ReadOptions,
+    ReadReply, TotalOnly, TotalsOf, WindowChoice, read,
+};
 use crate::types::{AsOf, BoardName, ShardId};
+use crate::window::{Instance, Window};
 use crate::writer::BoardChange;
+
+/// Instances of each window when the request does not say, and at most.
+pub const INSTANCES: u64 = 100;
+pub const INSTANCES_MAX: u64 = 1_000;
 
 /// What a POST may have behind a board's name. Names may end so, too.
 const VERBS: [&str; 2] = [":clear", ":trim"];
 
-fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, total: u64) {
+/// # Arguments
+/// `total`: the entries of an instance; `None` if the board has no such one.
+fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, total: Option<(Instance, u64)>) {
     object.text("board", name);
     fields::definition(object, definition);
     let mut totals = object.object("totals");
-    totals.count(fields::WINDOW, total);
+    if let Some((instance, total)) = total {
+        totals.count(instance.window.name(), total);
+    }
     totals.end();
 }
 
 pub async fn get(call: Call) -> Result<Reply, Problem> {
-    call.read_params(&[]).await?;
+    let params = call.read_params(&["limit", "cursor"]).await?;
+    let limit = params.bounded("limit", INSTANCES, 1, INSTANCES_MAX)?;
+    // The cursor is the name of the last instance before.
+    let before = params.given("cursor").map(|text| Instance::of_name(text).ok_or_else(Problem::bad_cursor));
+    let before = before.transpose()?;
+    let (board, started) = (call.wait_for_board_of_path().await?, Instant::now());
+    let asked = call.instance_asked();
+    if let (Some(before), Some(known)) = (before, call.api.registry.get(board.as_str())) {
+        let is_of_window =
+            asked.choice == WindowChoice::Default || asked.choice == WindowChoice::Current(before.window);
+        if !is_of_window || !known.definition.windows.contains(&before.window) {
+            return Err(Problem::bad_cursor());
+        }
+    }
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let answer = call.ask_shards(&ListInstances { board, asked, before, limit }).await?;
+    call.record_read(started);
     let is_verb = VERBS.iter().any(|verb| call.board().ends_with(verb));
-    let answer = call.ask(TotalOnly).await.map_err(|problem| match problem.code() {
-        "unknown_board" if is_verb => Problem::unknown_board_or_verb(),
-        _ => problem,
+    let answer = answer.map_err(|why| match why {
+        NoBoard::Unknown if is_verb => Problem::unknown_board_or_verb(),
+        why => call.api.no_board(why),
     })?;
-    Ok(Reply::object(|object| {
+    let instances: usize = answer.windows.iter().map(|window| window.instances.len()).sum();
+    Ok(Reply::sized(600 + 140 * instances, |object| {
         write_board(object, call.board(), &answer.definition, answer.total);
+        write_instances(object, &answer.windows);
         call.write_answer_end(object, &answer.as_of);
     }))
+}
+
+fn write_instances(object: &mut Object<'_>, windows: &[InstancesOfWindow]) {
+    let mut by_window = object.object("instances");
+    for window in windows {
+        by_window.array(window.window.name(), &window.instances, |out, listed| {
+            let mut object = Object::begin(out);
+            object.plain("name", &listed.instance);
+            match listed.instance.window {
+                Window::All => object.null("begin"),
+                _ => object.plain("begin", &listed.span.begin),
+            }
+            match &listed.span.end {
+                Some(end) => object.plain("end", end),
+                None => object.null("end"),
+            }
+            object.bool("open", listed.is_open);
+            object.count("total", listed.total);
+            object.end();
+        });
+    }
+    by_window.end();
+    let mut cursors = object.object("next_cursors");
+    for window in windows {
+        if let Some(next) = &window.next {
+            cursors.plain(window.window.name(), next);
+        }
+    }
+    cursors.end();
 }
 
 pub async fn list(call: Call) -> Result<Reply, Problem> {
@@ -57,7 +117,8 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     let mut boards = call.api.registry.page_after(cursor.as_ref(), limit + 1, allowed);
     let next = boards.get(limit).and_then(|_| boards.get(limit - 1)).map(|(name, _)| name.clone());
     boards.truncate(limit);
-    let (totals, as_of) = call.ask_shards(&TotalsOf(&boards)).await?;
+    let instance = call.instance_asked();
+    let (totals, as_of) = call.ask_shards(&TotalsOf { boards: &boards, instance }).await?;
     Ok(Reply::sized(boards.len() * 240 + 200, |object| {
         object.array("boards", boards.iter().zip(&totals), |out, ((name, known), total)| {
             let mut object = Object::begin(out);
@@ -99,8 +160,8 @@ struct DefinedBoard {
     created: bool,
     token: AsOf,
     definition: Arc<Definition>,
-    /// Entries on the shards that told, in which `missing` have no part.
-    total: u64,
+    /// Entries of the default window on the shards that told, in which `missing` have no part.
+    total: Option<(Instance, u64)>,
     as_of: AsOf,
     missing: Vec<ShardId>,
 }
@@ -124,23 +185,28 @@ async fn define_within_limit(
         change_board(&api, &name, &change, grant.as_deref()).await?;
     // The lock keeps this node from beginning a drop: one that waits for its turn must not make this answer
     // "unknown board".
-    let asked = OfBoard { board: name.clone(), read: TotalOnly };
+    let instance = InstanceAsked { choice: WindowChoice::Default, now: api.now() };
+    let asked = OfBoard { board: name.clone(), instance, read: TotalOnly };
     // The board is defined, whether or not all shards can tell how many entries it has.
     let options = ReadOptions { partial: true, ..ReadOptions::default() };
     let unread = |missing, as_of: AsOf| (None, missing, as_of);
     let (answer, missing, as_of) = match read(&api.node, &api.registry, &asked, &options).await {
-        Ok(ReadReply { answer: Some(answer), missing, .. }) => {
-            let Answer { as_of, definition, total, .. } = answer;
-            (Some((definition, total)), missing, as_of)
+        Ok(ReadReply { answer: Ok(answer), missing, .. }) => {
+            let Answer { as_of, definition, instance, total, .. } = answer;
+            (Some((definition, Some((instance, total)))), missing, as_of)
         }
         Err(ReadError::Unavailable(shards)) => {
             unread(shards.into_iter().map(|shard| shard.shard).collect(), token.clone())
         }
-        // Another node has dropped the board since: the answer is of the moment before.
-        Ok(ReadReply { answer: None, .. })
+        // No season has begun. Or another node has dropped the board since: the answer is of the moment
+        // before.
+        Ok(ReadReply { answer: Err(_), .. })
         | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new(), token.clone()),
     };
-    let (definition, total) = answer.unwrap_or((definition, 0));
+    let (definition, total) = answer.unwrap_or_else(|| {
+        let current = instance.of(&definition).ok();
+        (definition, current.map(|current| (current, 0)))
+    });
     // A board that is new has no entries anywhere.
     let missing = if created { Vec::new() } else { missing };
     Ok(DefinedBoard { created, token, definition, total, as_of, missing })

@@ -6,7 +6,8 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{invalid_value, number};
-use crate::query::{Answer, End, FromPosition, Page, PageCursor, Range, Start, Top};
+use crate::query::{Answer, End, FromPosition, Page, PageCursor, Range, Start, Top, WindowChoice};
+use crate::window::Instance;
 
 /// The most entries of a page.
 pub const PAGE_MAX: u64 = 1_000;
@@ -22,18 +23,19 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
         Some("bottom") => Some(End::Bottom),
         Some(other) => return Err(invalid_value("from must be top or bottom", other)),
     };
-    let start = match params.get("cursor").filter(|text| !text.is_empty()) {
-        None => Start::End(from.unwrap_or(End::Top)),
+    let (start, window) = match params.given("cursor") {
+        None => (Start::End(from.unwrap_or(End::Top)), call.window()),
         Some(text) => {
-            let known = call.api.registry.get(call.board()).ok_or_else(|| call.api.unknown_board())?;
-            let cursor = PageCursor::decode(text, call.board(), known.definition.columns());
-            let cursor = cursor.filter(|cursor| from.is_none_or(|from| from == cursor.from));
-            Start::After(cursor.ok_or_else(Problem::bad_cursor)?)
+            let (cursor, instance) = read_cursor(&call, text)?;
+            if from.is_some_and(|from| from != cursor.from) {
+                return Err(Problem::bad_cursor());
+            }
+            (Start::After(cursor), WindowChoice::Named(instance))
         }
     };
     let with_reached = params.flag("reached_at")?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer = call.ask_entries(Top { start, limit }).await?;
+    let answer = call.ask_entries_of(window, Top { start, limit }).await?;
     Ok(page(&call, &answer, with_reached))
 }
 
@@ -44,18 +46,28 @@ pub async fn range(call: Call) -> Result<Reply, Problem> {
     if min > max {
         return Err(Problem::bad_parameter(format!("min ({min}) is above max ({max}); exchange them")));
     }
-    let cursor = match params.get("cursor").filter(|text| !text.is_empty()) {
-        None => None,
+    let (after, window) = match params.given("cursor") {
+        None => (None, call.window()),
         Some(text) => {
-            let known = call.api.registry.get(call.board()).ok_or_else(|| call.api.unknown_board())?;
-            let cursor = PageCursor::decode(text, call.board(), known.definition.columns());
-            let cursor = cursor.filter(|cursor| cursor.from == End::Top);
-            Some(cursor.ok_or_else(Problem::bad_cursor)?)
+            let (cursor, instance) = read_cursor(&call, text)?;
+            if cursor.from != End::Top {
+                return Err(Problem::bad_cursor());
+            }
+            (Some(cursor), WindowChoice::Named(instance))
         }
     };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer = call.ask_entries(Range { min, max, after: cursor, limit }).await?;
+    let answer = call.ask_entries_of(window, Range { min, max, after, limit }).await?;
     Ok(page(&call, &answer, false))
+}
+
+/// A cursor of the board of the path, and the instance that it is of. Pages go on in that instance, also if
+/// the window has another current one since.
+fn read_cursor(call: &Call, text: &str) -> Result<(PageCursor, Instance), Problem> {
+    let known = call.api.registry.get(call.board()).ok_or_else(|| call.api.unknown_board())?;
+    let read = PageCursor::decode(text, call.board(), known.definition.columns());
+    let read = read.filter(|(_, instance)| call.window().may_be(&known.definition, *instance));
+    read.ok_or_else(Problem::bad_cursor)
 }
 
 pub async fn positions(call: Call) -> Result<Reply, Problem> {
@@ -78,7 +90,7 @@ fn page(call: &Call, answer: &Answer<Page>, with_reached: bool) -> Reply {
         } else {
             fields::entries(object, &answer.body.entries);
         }
-        fields::next_cursor(object, call.board(), answer.body.next.as_ref());
+        fields::next_cursor(object, call.board(), answer.instance, answer.body.next.as_ref());
         call.write_answer_end(object, &answer.as_of);
     })
 }

@@ -13,9 +13,12 @@ use crate::http::writes::results::JobResult;
 use crate::http::writes::results_json::{accepted, write_result};
 use crate::http::writes::scatter::write;
 use crate::job::{Job, Op, Targets};
-use crate::query::{Around, AroundMember, BoardSelection, LookupMembers, MemberOf, MemberOnBoards};
+use crate::query::{
+    Around, AroundMember, BoardSelection, LookupMembers, MemberOf, MemberOnBoards, WindowChoice,
+};
 use crate::state::TreeId;
 use crate::types::{Malformed, MemberId};
+use crate::window::Window;
 use crate::wire;
 use crate::wire::lenient::text_of;
 
@@ -31,7 +34,7 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
     call.check_home_replied(&member)?;
     let entry = answer.body.ok_or_else(Problem::unknown_member)?;
     Ok(Reply::object(|object| {
-        fields::entry(object, call.board(), &entry, &answer.as_of);
+        fields::entry(object, call.board(), &answer.instance, &entry, &answer.as_of);
         call.write_freshness(object);
     }))
 }
@@ -176,14 +179,20 @@ pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
         let prefixes = grant.and_then(|grant| grant.board_prefixes);
         BoardSelection::All { after, limit: BATCH_MAX, prefixes }
     };
-    let answer = call.ask_with_metadata(MemberOnBoards { member: id, boards }).await?;
+    let answer = call
+        .ask_with_metadata(MemberOnBoards { member: id, boards, instance: call.instance_asked() })
+        .await?;
     call.check_home_replied(&member)?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
         object.text("member", member.as_str());
-        object.text("window", fields::WINDOW);
+        match call.window() {
+            WindowChoice::Default => object.text("window", Window::All.name()),
+            asked => object.plain("window", &asked),
+        }
         object.array("entries", &answer.entries, |out, (board, entry)| {
             let mut object = Object::begin(out);
-            fields::entry(&mut object, board.as_str(), entry, &answer.as_of);
+            let (board, instance) = board.split();
+            fields::entry(&mut object, board, &instance.unwrap_or(Window::All.name()), entry, &answer.as_of);
             object.end();
         });
         object.array("not_found", &answer.not_found, |out, board| json::text(out, board.as_str()));

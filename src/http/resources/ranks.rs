@@ -34,7 +34,7 @@ pub async fn of_score(call: Call) -> Result<Reply, Problem> {
     let ranked = ranks.first().ok_or_else(Problem::internal)?;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
-        object.text("window", fields::WINDOW);
+        object.plain("window", &answer.instance);
         fields::rank(object, &score, &ranked.standing, &ranked.shards);
         call.write_answer_end(object, &answer.as_of);
     }))
@@ -81,7 +81,7 @@ pub async fn score_at(call: Call) -> Result<Reply, Problem> {
     let (score, standing) = found.into_iter().next().flatten().ok_or_else(Problem::unknown_position)?;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
-        object.text("window", fields::WINDOW);
+        object.plain("window", &answer.instance);
         place(object, &score, &standing);
         call.write_answer_end(object, &answer.as_of);
     }))

@@ -18,8 +18,9 @@ use crate::http::writes::boards::{Removed, clear_board};
 use crate::http::writes::options::read_wait;
 use crate::http::writes::publish::check_live;
 use crate::http::writes::trim::trim_board;
-use crate::query::{FindTrimPoint, TrimFrom};
+use crate::query::{FindTrimPoint, TrimFrom, name_on_shards};
 use crate::types::BoardName;
+use crate::window::Instance;
 use crate::wire::lenient::{score_of, unsigned_of};
 
 /// The most characters that are shown of a value that is refused.
@@ -27,11 +28,16 @@ const SHOWN_CHARS: usize = 40;
 
 const TRIM_FORMS: &str = "send exactly one of the two: {\"positions_beyond\":1000} or {\"worse_than\":100}";
 
-fn reply(call: &Call, board: &BoardName, removed: &Removed) -> Reply {
+/// # Arguments
+/// `instance`: the one that was trimmed.
+fn reply(call: &Call, board: &BoardName, instance: Option<Instance>, removed: &Removed) -> Reply {
     tracing::debug!(board = %board, entries = removed.entries, "entries of a board were removed");
     call.log_change("entries of a board were removed");
     Reply::object(|object| {
         object.text("board", board.as_str());
+        if let Some(instance) = &instance {
+            object.plain("window", instance);
+        }
         object.count("removed", removed.entries);
         object.plain("token", &removed.token);
     })
@@ -47,7 +53,7 @@ pub async fn clear(call: Call) -> Result<Reply, Problem> {
     // In a task of its own: a client that leaves must not leave the board cleared on some shards only.
     let clear = clear_board(Arc::clone(&call.api), name.clone());
     let removed = tokio::spawn(clear).await.map_err(|_| Problem::internal())??;
-    Ok(reply(&call, &name, &removed))
+    Ok(reply(&call, &name, None, &removed))
 }
 
 #[derive(Deserialize)]
@@ -103,7 +109,9 @@ fn too_many_keys((given, keys): (usize, usize)) -> Problem {
 }
 
 pub async fn trim(call: Call) -> Result<Reply, Problem> {
-    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
+    let params = Params::parse(call.query(), &["wait", "window"])?;
+    read_wait(&call.api, &params)?;
+    call.read_window(&params)?;
     let (api, name) = (&call.api, call.board_name()?);
     let start = parse_trim_start(&call.body)?;
     check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
@@ -112,12 +120,17 @@ pub async fn trim(call: Call) -> Result<Reply, Problem> {
         boards.wait_for_drops(due).await?;
     }
     let (found, (incarnation, point)) = call.ask(FindTrimPoint(start)).await?.split();
+    let instance = found.instance;
+    // The current instance of a window is open.
+    if !found.definition.is_open(instance, api.now()) {
+        return Err(Problem::closed_window(instance));
+    }
     let removed = match point.map_err(too_many_keys)? {
         Some(point) => {
-            let order = TrimOrder { board: name.clone(), incarnation, point };
+            let order = TrimOrder { board: name_on_shards(&name, instance), incarnation, point };
             trim_board(api, &order, &found.as_of).await?
         }
         None => Removed { entries: 0, token: found.as_of },
     };
-    Ok(reply(&call, &name, &removed))
+    Ok(reply(&call, &name, Some(instance), &removed))
 }

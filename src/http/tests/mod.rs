@@ -47,6 +47,7 @@ mod refusals;
 mod rejects;
 mod seasons;
 mod tokens;
+mod windows;
 mod writes;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| document(&operations()));

@@ -8,7 +8,7 @@ use crate::board::Definition;
 use crate::http::api::Api;
 use crate::http::render::problem::Problem;
 use crate::http::writes::publish::{check_every_shard, publish_to};
-use crate::query::{CountAll, OfBoard, ReadOptions, ShardHandle, read};
+use crate::query::{CountAll, InstanceAsked, NoBoard, OfBoard, ReadOptions, ShardHandle, WindowChoice, read};
 use crate::queue::nats::{BoardLimit, Decided};
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
@@ -144,9 +144,15 @@ pub async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Prob
     let _in_order = api.board_changes.lock().await;
     let shards: Vec<ShardId> = api.node.shards.iter().map(|shard| shard.id).collect();
     check_every_shard(&api)?;
-    let asked = OfBoard { board: name.clone(), read: CountAll };
+    let instance = InstanceAsked { choice: WindowChoice::Default, now: api.now() };
+    let asked = OfBoard { board: name.clone(), instance, read: CountAll };
     let entries = read(&api.node, &api.registry, &asked, &ReadOptions::default()).await?;
-    let entries = entries.answer.ok_or_else(|| api.unknown_board())?.body;
+    let entries = match entries.answer {
+        Ok(answer) => answer.body,
+        // No season has begun.
+        Err(NoBoard::Window(_)) => 0,
+        Err(NoBoard::Unknown) => return Err(api.unknown_board()),
+    };
     let token = if let Some(boards) = &api.boards_stream {
         AsOf(boards.clear_board(&name).await?)
     } else {

@@ -4,6 +4,7 @@
 //! as being there.
 
 use crate::board::Definition;
+use crate::query::instance::InstanceAsked;
 use crate::query::question::{
     BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, LifeOnShard, Mark, Question,
     RejectsReply, Reply, RunQuestion, RunReply, ShardEntry, Splitter, SplittersQuestion, SplittersReply,
@@ -12,7 +13,7 @@ use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
 use crate::state::{Shard, TreeId, WindowTree};
 use crate::tree::Handle;
-use crate::types::BoardName;
+use crate::window::Instance;
 
 /// Boards that are looked at for one reply: many of them may be dropped ones.
 const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
@@ -56,20 +57,21 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
                 .map(|board| found_member(&ShardBoard::of_life(shard, board), member.as_bytes()))
                 .collect(),
         ),
-        Question::BoardsOfMember { member, after, limit, prefixes } => {
-            Reply::BoardsOfMember(boards_of_member(shard, member, *after, *limit, prefixes.as_deref()))
+        Question::BoardsOfMember { member, after, limit, prefixes, instance } => {
+            let prefixes = prefixes.as_deref();
+            Reply::BoardsOfMember(boards_of_member(shard, member, *after, *limit, prefixes, *instance))
         }
         // None of them is in memory: `AnsweringShard` reads them from the disk.
         Question::Rejects(_) => Reply::Rejects(RejectsReply::default()),
     }
 }
 
-/// Whether the life is on the shard.
+/// Whether the life is on the shard. Instances are over when their board is. One that no job has entered, or
+/// that was dropped because enough newer ones have closed, counts as empty.
 fn life_of(shard: &Shard, life: &BoardLife) -> LifeOnShard {
-    let name = life.board.as_str();
-    if shard.board(name).is_some_and(|board| board.incarnation == life.incarnation) {
+    if shard.board(life.board.as_str()).is_some_and(|board| board.incarnation == life.incarnation) {
         LifeOnShard::Here
-    } else if shard.has_ended(name, life.incarnation) {
+    } else if shard.has_ended(life.board.split().0, life.incarnation) {
         LifeOnShard::Over
     } else {
         LifeOnShard::NotYet
@@ -232,7 +234,7 @@ fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// The boards that list a member, in the order in which boards came.
+/// The boards that list a member, in the order in which boards came, each by one of its instances.
 #[must_use]
 pub fn boards_of_member(
     shard: &Shard,
@@ -240,9 +242,15 @@ pub fn boards_of_member(
     after: Option<u32>,
     limit: u32,
     prefixes: Option<&[&str]>,
+    instance: InstanceAsked,
 ) -> BoardsOfMember {
-    let is_wanted = |board: &BoardName| {
-        prefixes.is_none_or(|prefixes| prefixes.iter().any(|prefix| board.as_str().starts_with(prefix)))
+    let is_wanted = |tree: &&WindowTree| {
+        let (board, named) = tree.board.split();
+        prefixes.is_none_or(|prefixes| prefixes.iter().any(|prefix| board.starts_with(prefix)))
+            && shard.board(board).is_some_and(|board| {
+                let found = named.map_or(Some(Instance::ALL), Instance::of_name);
+                found.is_some() && instance.of(&board.definition).ok() == found
+            })
     };
     let (mut boards, mut next) = (Vec::new(), None);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
@@ -256,7 +264,7 @@ pub fn boards_of_member(
             last = Some(tree.0);
             // Trees of dropped boards count as well: until they have released the member, there may be any
             // number.
-            let Some(window) = shard.tree(tree).filter(|window| is_wanted(&window.board)) else { continue };
+            let Some(window) = shard.tree(tree).filter(is_wanted) else { continue };
             let Some(board) = shard.board(window.board.as_str()).filter(|board| board.all == tree) else {
                 continue;
             };

@@ -13,6 +13,7 @@ mod limits;
 mod widths;
 
 use crate::job::{JobPlace, RejectCode};
+use crate::query::instance::InstanceAsked;
 use crate::state::Incarnation;
 use crate::storage::codec::RejectRecord;
 use crate::tree::Words;
@@ -24,7 +25,8 @@ pub(super) use limits::ENTRIES_MAX;
 pub use limits::{InvalidQuestion, check};
 pub use widths::check_widths;
 
-/// A board as one of its lives, so that no count mixes two of them.
+/// A board as one of its lives, so that no count mixes two of them; or an instance of one of its windows,
+/// under the name by which shards keep it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardLife {
     pub board: BoardName,
@@ -125,6 +127,8 @@ pub enum Question<'a> {
         limit: u32,
         /// Only boards whose names begin with one of these; `None`: all.
         prefixes: Option<Vec<&'a str>>,
+        /// Which instance of each board; boards that have none such are left out.
+        instance: InstanceAsked,
     },
     /// Jobs that the shard has rejected, newest first. They are on its disk.
     Rejects(RejectsQuestion<'a>),
@@ -157,8 +161,8 @@ pub struct RejectsReply {
 }
 
 impl Question<'_> {
-    /// The boards that it names.
-    pub fn boards(&self) -> impl Iterator<Item = &BoardName> {
+    /// The boards that it names, or of which it names instances.
+    pub fn boards(&self) -> impl Iterator<Item = BoardName> {
         let (one, several, counted): (_, &[BoardLife], &[(BoardLife, Vec<Mark<'_>>)]) = match self {
             Self::Counts(boards) => (None, &[], boards),
             Self::Runs(board, _) | Self::Splitters(board, _) | Self::Lookup { board, .. } => {
@@ -168,7 +172,7 @@ impl Question<'_> {
             Self::BoardsOfMember { .. } | Self::Rejects(_) => (None, &[], &[]),
         };
         let lives = one.into_iter().chain(several).chain(counted.iter().map(|(board, _)| board));
-        lives.map(|life| &life.board)
+        lives.map(|life| life.board.board())
     }
 }
 

@@ -10,8 +10,9 @@ use crate::board::Definition;
 use crate::query::model::Model;
 use crate::query::question::{Question, ShardReply, answer};
 use crate::query::{
-    Around, AroundMember, AskTerms, CountAll, FromPosition, LookupMembers, MemberOf, NoReply, OfBoard,
-    RanksOf, ReadError, ReadOptions, ScoreTarget, ScoresAt, ShardClient, Start, Top, read_remote,
+    Around, AroundMember, AskTerms, CountAll, FromPosition, InstanceAsked, LookupMembers, MemberOf, NoBoard,
+    NoReply, OfBoard, RanksOf, ReadError, ReadOptions, ScoreTarget, ScoresAt, ShardClient, Start, Top,
+    read_remote,
 };
 use crate::query::{BoardRead, End, ReadReply};
 use crate::state::{Applied, BoardEvent, Incarnation, Step};
@@ -90,9 +91,15 @@ async fn ask<R: BoardRead>(
     registry: &Registry,
     read: R,
     partial: bool,
-) -> Result<ReadReply<Option<crate::query::Answer<R::Answer>>>, ReadError> {
+) -> Result<ReadReply<Result<crate::query::Answer<R::Answer>, NoBoard>>, ReadError> {
     let options = ReadOptions { partial, ..ReadOptions::default() };
-    read_remote(shards, registry, &OfBoard { board: board(), read }, &options).await
+    read_remote(
+        shards,
+        registry,
+        &OfBoard { board: board(), instance: InstanceAsked::default(), read },
+        &options,
+    )
+    .await
 }
 
 #[tokio::test]
@@ -170,7 +177,7 @@ async fn an_answer_lacks_no_shard_unless_it_may_and_never_all() {
 async fn an_answer_is_of_what_it_should_be_after() {
     let (shards, registry, _) = lacking(&[]);
     let applied = shards.shards[2].read(Purpose::Read).applied.sequence;
-    let read = OfBoard { board: board(), read: CountAll };
+    let read = OfBoard { board: board(), instance: InstanceAsked::default(), read: CountAll };
     for (sequence, is_there) in [(applied, true), (applied.next(), false)] {
         let after = AsOf(vec![(ShardId(2), sequence)]);
         let options = ReadOptions { partial: true, after, ..ReadOptions::default() };
@@ -200,11 +207,11 @@ async fn an_answer_never_has_shards_from_before_and_after_a_drop() {
         });
         for _ in 0..3 {
             let reply = ask(&shards, &registry, CountAll, false).await.expect("all reply").answer;
-            if let Some(answer) = reply {
+            if let Ok(answer) = reply {
                 assert_eq!(answer.body, model.entries.len() as u64, "it is from before the drop");
             }
         }
         let reply = ask(&shards, &registry, CountAll, false).await.expect("all reply").answer;
-        assert!(reply.is_none() || drops_at > 8, "it is dropped");
+        assert!(reply.is_err() || drops_at > 8, "it is dropped");
     }
 }

@@ -8,8 +8,8 @@ use crate::query::model::{Model, ModelEntry};
 use crate::query::question::{BoardLife, FoundMember, found_member};
 use crate::query::shard_board::ShardBoard;
 use crate::query::{
-    BoardSelection, FoundOutcome, ReadShards, ScoreTarget, add_other_shards, entries_of_member, range,
-    run_in_memory, scores_at, trim_point_of_position,
+    BoardSelection, FoundOutcome, InstanceAsked, ReadShards, ScoreTarget, add_other_shards,
+    entries_of_member, range, run_in_memory, scores_at, trim_point_of_position,
 };
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
@@ -109,7 +109,8 @@ fn a_members_boards_are_of_the_sequences_named() {
         } else {
             BoardSelection::All { after: None, limit: 10, prefixes: None }
         };
-        let found = ok(entries_of_member(ReadShards::Remote(remote), &registry, &member, &selection));
+        let (shards, instance) = (ReadShards::Remote(remote), InstanceAsked::default());
+        let found = ok(entries_of_member(shards, &registry, &member, &selection, instance));
         let model = moving.model(&found.as_of);
         let index = model.index_of(member.as_str());
         assert_eq!(found.entries.len(), usize::from(index.is_some()));

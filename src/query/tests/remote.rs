@@ -1,5 +1,7 @@
 //! Shards of the test's own memory that are asked as remote shards are.
 
+use std::borrow::Borrow;
+
 use futures_util::future::BoxFuture;
 
 use crate::query::question::{Question, ShardReply, answer, check};
@@ -7,9 +9,9 @@ use crate::query::{AskTerms, NoReply, ShardClient};
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::ShardId;
 
-pub struct AnsweringShards<'a>(pub &'a [StateLock]);
+pub struct AnsweringShards<'a, S = StateLock>(pub &'a [S]);
 
-impl ShardClient for AnsweringShards<'_> {
+impl<S: Borrow<StateLock> + Send + Sync> ShardClient for AnsweringShards<'_, S> {
     fn shard_count(&self) -> u16 {
         u16::try_from(self.0.len()).expect("a few")
     }
@@ -23,7 +25,8 @@ impl ShardClient for AnsweringShards<'_> {
         let reply = check(question).map_err(|why| NoReply::unavailable(shard, why.to_string()));
         Box::pin(async move {
             reply?;
-            let state = self.0[shard.index()].read(Purpose::Read);
+            let state: &StateLock = self.0[shard.index()].borrow();
+            let state = state.read(Purpose::Read);
             let reply = answer(&state, question);
             Ok(ShardReply { sequence: state.applied.sequence, is_live: true, reply })
         })

@@ -8,6 +8,7 @@
 //! - [`rejects`]: rejected jobs are listed newest first, to those who may see them, and counted in the log
 //! - [`nats_rejects`]: two nodes publish each rejection once
 //! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
+//! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 
 mod board_tokens;
@@ -18,3 +19,4 @@ mod nats_removals;
 mod real_data;
 mod rejects;
 mod removals;
+mod windows;

@@ -8,6 +8,7 @@ from typing import Any, Dict, FrozenSet, List, Literal, Sequence, Union
 from typing_extensions import NotRequired, TypedDict
 
 BoardName = str
+InstanceName = str
 MemberId = str
 ScoreInput = Union[int, Sequence[int]]
 Score = Union[int, List[int]]
@@ -34,6 +35,17 @@ class Key(TypedDict):
     order: Literal['asc', 'desc']
     min: NotRequired[int]
     max: NotRequired[int]
+
+
+class Instance(TypedDict):
+    """An instance of a window. It exists from its beginning on, whether or not it has entries."""
+    name: InstanceName
+    begin: Union[str, None]
+    end: Union[str, None]
+    open: bool
+    """Whether jobs can still enter it: until its end and the board's `grace`."""
+    total: int
+    """Entries of the instance."""
 
 
 class DefinitionInputSeason(TypedDict):
@@ -86,9 +98,21 @@ class ListedBoardSeason(TypedDict):
 
 
 class ListedBoardTotals(TypedDict):
-    """Entries per window."""
-    all: int
-    """Entries of all time."""
+    """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
+    its first window. With the parameter `window`: of that one. Empty if there is no such instance.
+    """
+    all: NotRequired[int]
+    """Entries of the instance."""
+    hour: NotRequired[int]
+    """Entries of the instance."""
+    day: NotRequired[int]
+    """Entries of the instance."""
+    week: NotRequired[int]
+    """Entries of the instance."""
+    month: NotRequired[int]
+    """Entries of the instance."""
+    season: NotRequired[int]
+    """Entries of the instance."""
 
 
 class ListedBoard(TypedDict):
@@ -108,7 +132,9 @@ class ListedBoard(TypedDict):
     entry_ttl: Union[str, None]
     capacity: None
     totals: ListedBoardTotals
-    """Entries per window."""
+    """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
+    its first window. With the parameter `window`: of that one. Empty if there is no such instance.
+    """
 
 
 class BoardSeason(TypedDict):
@@ -118,9 +144,43 @@ class BoardSeason(TypedDict):
 
 
 class BoardTotals(TypedDict):
-    """Entries per window."""
-    all: int
-    """Entries of all time."""
+    """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
+    its first window. With the parameter `window`: of that one. Empty if there is no such instance.
+    """
+    all: NotRequired[int]
+    """Entries of the instance."""
+    hour: NotRequired[int]
+    """Entries of the instance."""
+    day: NotRequired[int]
+    """Entries of the instance."""
+    week: NotRequired[int]
+    """Entries of the instance."""
+    month: NotRequired[int]
+    """Entries of the instance."""
+    season: NotRequired[int]
+    """Entries of the instance."""
+
+
+class BoardInstances(TypedDict):
+    """The instances that can be read, by window, newest first: from the current one to the oldest one that
+    has entries and is not dropped.
+    """
+    all: NotRequired[List[Instance]]
+    hour: NotRequired[List[Instance]]
+    day: NotRequired[List[Instance]]
+    week: NotRequired[List[Instance]]
+    month: NotRequired[List[Instance]]
+    season: NotRequired[List[Instance]]
+
+
+class BoardNextCursors(TypedDict):
+    """For windows with older instances than those listed: the `cursor` that lists them."""
+    all: NotRequired[InstanceName]
+    hour: NotRequired[InstanceName]
+    day: NotRequired[InstanceName]
+    week: NotRequired[InstanceName]
+    month: NotRequired[InstanceName]
+    season: NotRequired[InstanceName]
 
 
 class Board(TypedDict):
@@ -140,7 +200,15 @@ class Board(TypedDict):
     entry_ttl: Union[str, None]
     capacity: None
     totals: BoardTotals
-    """Entries per window."""
+    """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
+    its first window. With the parameter `window`: of that one. Empty if there is no such instance.
+    """
+    instances: BoardInstances
+    """The instances that can be read, by window, newest first: from the current one to the oldest one that
+    has entries and is not dropped.
+    """
+    next_cursors: BoardNextCursors
+    """For windows with older instances than those listed: the `cursor` that lists them."""
     as_of: AsOf
     stale: NotRequired[Literal[True]]
     """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
@@ -159,9 +227,21 @@ class DefinedBoardSeason(TypedDict):
 
 
 class DefinedBoardTotals(TypedDict):
-    """Entries per window."""
-    all: int
-    """Entries of all time."""
+    """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
+    its first window. With the parameter `window`: of that one. Empty if there is no such instance.
+    """
+    all: NotRequired[int]
+    """Entries of the instance."""
+    hour: NotRequired[int]
+    """Entries of the instance."""
+    day: NotRequired[int]
+    """Entries of the instance."""
+    week: NotRequired[int]
+    """Entries of the instance."""
+    month: NotRequired[int]
+    """Entries of the instance."""
+    season: NotRequired[int]
+    """Entries of the instance."""
 
 
 class DefinedBoard(TypedDict):
@@ -181,7 +261,9 @@ class DefinedBoard(TypedDict):
     entry_ttl: Union[str, None]
     capacity: None
     totals: DefinedBoardTotals
-    """Entries per window."""
+    """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
+    its first window. With the parameter `window`: of that one. Empty if there is no such instance.
+    """
     token: str
     """Names every shard, with a sequence from which on the definition is in force there."""
     as_of: AsOf
@@ -244,11 +326,12 @@ class TrimInput(TypedDict):
 
 
 class RemovedEntries(TypedDict):
-    """The outcome of a removal of many entries."""
+    """The outcome of a removal of many entries. `window` is the instance that was trimmed."""
     board: str
+    window: NotRequired[InstanceName]
     removed: int
-    """The number of removed entries, hidden ones included. Of a cleared board: those that it held when the
-    clear began.
+    """The number of removed entries, hidden ones included. Of a cleared board: those that `all`, or the
+    current instance of its first window, held when the clear began.
     """
     token: str
     """Names every shard, with a sequence from which on the entries are removed there."""
@@ -401,7 +484,7 @@ class JobsWritten(TypedDict):
 class Entry(TypedDict):
     """A member's entry on a board. `meta` is `{}` if there is none, and `null` if it could not be read."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     member: MemberId
     score: Score
     rank: int
@@ -415,7 +498,7 @@ class Entry(TypedDict):
     worse: int
     """Entries with a worse score."""
     total: int
-    """Entries of the board: better + tied + worse."""
+    """Entries of the instance: better + tied + worse."""
     percentile: float
     """100 × worse / total: the share of entries with a worse score. Entries of equal score have the same
     percentile, and are not worse than each other.
@@ -451,9 +534,9 @@ class ListedEntry(TypedDict):
 class Page(TypedDict):
     """Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     entries: List[ListedEntry]
     next_cursor: Union[str, None]
     as_of: AsOf
@@ -470,9 +553,9 @@ class Page(TypedDict):
 class Neighbours(TypedDict):
     """The member and its neighbours, best first."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     entries: List[ListedEntry]
     as_of: AsOf
     stale: NotRequired[Literal[True]]
@@ -507,9 +590,9 @@ class GroupEntry(TypedDict):
 class Group(TypedDict):
     """Those of the members who are on the board, best first, and those who are not."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     entries: List[GroupEntry]
     not_found: List[MemberId]
     as_of: AsOf
@@ -528,7 +611,10 @@ class MemberBoards(TypedDict):
     the end.
     """
     member: MemberId
-    window: Literal['all']
+    window: str
+    """What was asked for: the parameter `window`, or `all`. `window` of an entry names the instance that it
+    is of.
+    """
     entries: List[Entry]
     not_found: List[BoardName]
     next_cursor: Union[str, None]
@@ -558,7 +644,7 @@ class RankShard(TypedDict):
 class Rank(TypedDict):
     """The rank of a score, whether a member has it or not."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     score: Score
     rank: int
     """The rank that this score has, or would have."""
@@ -569,7 +655,7 @@ class Rank(TypedDict):
     worse: int
     """Entries with a worse score."""
     total: int
-    """Entries of the board: better + tied + worse."""
+    """Entries of the instance: better + tied + worse."""
     shards: List[RankShard]
     as_of: AsOf
     stale: NotRequired[Literal[True]]
@@ -610,16 +696,16 @@ class RanksRank(TypedDict):
     worse: int
     """Entries with a worse score."""
     total: int
-    """Entries of the board: better + tied + worse."""
+    """Entries of the instance: better + tied + worse."""
     shards: List[RanksRankShard]
 
 
 class Ranks(TypedDict):
     """The ranks of the scores, in their order."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     ranks: List[RanksRank]
     as_of: AsOf
     stale: NotRequired[Literal[True]]
@@ -635,7 +721,7 @@ class Ranks(TypedDict):
 class Place(TypedDict):
     """The score at that place, and how many entries have it."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     score: Score
     rank: int
     """Its rank."""
@@ -646,7 +732,7 @@ class Place(TypedDict):
     worse: int
     """Entries with a worse score."""
     total: int
-    """Entries of the board: better + tied + worse."""
+    """Entries of the instance: better + tied + worse."""
     percentile: float
     """100 × worse / total: the share of entries with a worse score. Entries of equal score have the same
     percentile, and are not worse than each other.
@@ -665,9 +751,9 @@ class Place(TypedDict):
 class Count(TypedDict):
     """How many entries lie between the bounds, both inclusive. A bound that was not sent is `null`."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     min: Union[int, None]
     max: Union[int, None]
     count: int
@@ -694,9 +780,9 @@ class HistogramBucket(TypedDict):
 class Histogram(TypedDict):
     """Entries by their first key. Buckets include both of their bounds."""
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     buckets: List[HistogramBucket]
     below: int
     """Entries below the first bucket."""
@@ -725,7 +811,7 @@ class PercentilesPercentile(TypedDict):
     worse: NotRequired[int]
     """Entries with a worse score."""
     total: NotRequired[int]
-    """Entries of the board: better + tied + worse."""
+    """Entries of the instance: better + tied + worse."""
     percentile: NotRequired[float]
     """100 × worse / total: the share of entries with a worse score. Entries of equal score have the same
     percentile, and are not worse than each other.
@@ -737,9 +823,9 @@ class Percentiles(TypedDict):
     alone.
     """
     board: BoardName
-    window: Literal['all']
+    window: InstanceName
     total: int
-    """Entries of the board."""
+    """Entries of the instance."""
     percentiles: List[PercentilesPercentile]
     as_of: AsOf
     stale: NotRequired[Literal[True]]
@@ -1053,8 +1139,8 @@ class Problem(TypedDict):
     code: Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
         'stale_version', 'closed_window', 'future_time', 'wrong_shard', 'too_large', 'unauthorized',
         'invalid_token', 'insufficient_scope', 'forbidden_board', 'foreign_origin', 'unknown_route',
-        'method_not_allowed', 'unknown_member', 'unknown_position', 'bad_parameter', 'bad_cursor',
-        'unsupported_window', 'unsupported', 'invalid_definition', 'unknown_shard', 'no_manual_seasons',
+        'method_not_allowed', 'unknown_member', 'unknown_window', 'unknown_position', 'bad_parameter',
+        'bad_cursor', 'unsupported', 'invalid_definition', 'unknown_shard', 'no_manual_seasons',
         'season_conflict', 'too_many_seasons', 'board_differs', 'too_many_boards', 'body_too_slow',
         'unsupported_coding', 'internal', 'overloaded', 'shard_unavailable', 'shard_damaged', 'queue_full',
         'commit_unknown', 'commit_failed', 'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed',
@@ -1075,9 +1161,13 @@ class Problem(TypedDict):
 
 class Reading(TypedDict, total=False):
     """What every read may be asked with."""
-    window: Union[Literal['all'], None]
-    """The window to read. Only `all` is supported yet; `day`, `week`, `month` and names of instances such as
-    `2026-W47` are refused with `unsupported_window`.
+    window: Union[str, None]
+    """What to read: a window's name, `all`, `hour`, `day`, `week`, `month` or `season`, for its current
+    instance; or the name of an instance, such as `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11` or
+    `s7`. Without it `all` is read, or the board's first window if it does not have `all`. The answer's
+    `window` names the instance that was read. An instance can be read from its beginning on, also while it
+    has no entries, until it is dropped; others, and windows that the board does not have, are
+    `unknown_window`.
     """
     after: Union[Token, None]
     """Waits until the writes that the token names are visible. The token is the `token` of a write, or the
@@ -1115,6 +1205,14 @@ class PutBoardQuery(TypedDict, total=False):
 
 class BoardQuery(Reading, total=False):
     """What `board` may be asked with."""
+    limit: Union[int, None]
+    """How many instances of a window are listed at most. An answer lists 1,000 in all: where several windows
+    are listed, each has its share.
+    """
+    cursor: Union[str, None]
+    """One of the `next_cursors` of the page before: only instances of its window are listed, older ones.
+    Empty means the first page.
+    """
 
 
 class DeleteBoardQuery(TypedDict, total=False):
@@ -1141,6 +1239,14 @@ class TrimBoardQuery(TypedDict, total=False):
     """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
     write waits.
+    """
+    window: Union[str, None]
+    """What to read: a window's name, `all`, `hour`, `day`, `week`, `month` or `season`, for its current
+    instance; or the name of an instance, such as `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11` or
+    `s7`. Without it `all` is read, or the board's first window if it does not have `all`. The answer's
+    `window` names the instance that was read. An instance can be read from its beginning on, also while it
+    has no entries, until it is dropped; others, and windows that the board does not have, are
+    `unknown_window`.
     """
 
 

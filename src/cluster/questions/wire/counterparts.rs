@@ -23,7 +23,7 @@ impl<'a> LifeWire<'a> {
     }
 
     pub fn read(&self) -> Result<BoardLife, Undecodable> {
-        let board = BoardName::new(self.board).map_err(undecodable)?;
+        let board = BoardName::of_shard(self.board).map_err(undecodable)?;
         Ok(BoardLife { board, incarnation: Incarnation(self.incarnation) })
     }
 }

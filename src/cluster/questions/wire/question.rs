@@ -8,7 +8,9 @@ use crate::cluster::questions::wire::{
 };
 use crate::job::{JobPlace, RejectCode};
 use crate::query::question::{Question, RejectsQuestion, RunQuestion, RunStart, SplittersQuestion};
-use crate::types::Sequence;
+use crate::query::{InstanceAsked, WindowChoice};
+use crate::types::{Sequence, Timestamp};
+use crate::window::Window;
 
 /// A question as it travels.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,10 +61,33 @@ enum QuestionWire<'a> {
     Counts(Vec<(LifeWire<'a>, Vec<MarkWire<'a>>)>),
     Runs(LifeWire<'a>, Vec<RunWire<'a>>),
     Splitters(LifeWire<'a>, Vec<SplittersWire<'a>>),
-    Lookup { board: LifeWire<'a>, members: Vec<&'a str>, keys: Vec<KeyWire<'a>>, metadata: bool },
-    MemberOnBoards { member: &'a str, boards: Vec<LifeWire<'a>> },
-    BoardsOfMember { member: &'a str, after: Option<u32>, limit: u32, prefixes: Option<Vec<&'a str>> },
+    Lookup {
+        board: LifeWire<'a>,
+        members: Vec<&'a str>,
+        keys: Vec<KeyWire<'a>>,
+        metadata: bool,
+    },
+    MemberOnBoards {
+        member: &'a str,
+        boards: Vec<LifeWire<'a>>,
+    },
+    /// As nodes asked that knew no window but `all`.
+    AllOfMember {
+        member: &'a str,
+        after: Option<u32>,
+        limit: u32,
+        prefixes: Option<Vec<&'a str>>,
+    },
     Rejects(RejectsWire<'a>),
+    BoardsOfMember {
+        member: &'a str,
+        after: Option<u32>,
+        limit: u32,
+        prefixes: Option<Vec<&'a str>>,
+        /// Empty for each board's default window.
+        window: String,
+        now_micros: i64,
+    },
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -127,9 +152,14 @@ impl<'a> QuestionWire<'a> {
             Question::MemberOnBoards { member, boards } => {
                 Self::MemberOnBoards { member, boards: boards.iter().map(LifeWire::of).collect() }
             }
-            Question::BoardsOfMember { member, after, limit, prefixes } => {
-                Self::BoardsOfMember { member, after: *after, limit: *limit, prefixes: prefixes.clone() }
-            }
+            Question::BoardsOfMember { member, after, limit, prefixes, instance } => Self::BoardsOfMember {
+                member,
+                after: *after,
+                limit: *limit,
+                prefixes: prefixes.clone(),
+                window: instance.choice.to_string(),
+                now_micros: instance.now.as_micros(),
+            },
             Question::Rejects(question) => Self::Rejects(RejectsWire::of(question)),
         }
     }
@@ -158,8 +188,19 @@ impl<'a> QuestionWire<'a> {
                 member,
                 boards: boards.iter().map(LifeWire::read).collect::<Result<_, _>>()?,
             },
-            Self::BoardsOfMember { member, after, limit, prefixes } => {
-                Question::BoardsOfMember { member, after, limit, prefixes }
+            Self::AllOfMember { member, after, limit, prefixes } => {
+                let choice = WindowChoice::Current(Window::All);
+                let instance = InstanceAsked { choice, now: Timestamp::default() };
+                Question::BoardsOfMember { member, after, limit, prefixes, instance }
+            }
+            Self::BoardsOfMember { member, after, limit, prefixes, window, now_micros } => {
+                let choice = match window.as_str() {
+                    "" => WindowChoice::Default,
+                    name => WindowChoice::of_name(name).ok_or_else(|| undecodable("it names no window"))?,
+                };
+                let now = Timestamp::from_micros(now_micros).map_err(undecodable)?;
+                let instance = InstanceAsked { choice, now };
+                Question::BoardsOfMember { member, after, limit, prefixes, instance }
             }
             Self::Rejects(question) => Question::Rejects(question.read()?),
         })

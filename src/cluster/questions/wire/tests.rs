@@ -10,13 +10,18 @@ use crate::query::question::{
     Mark, Question, RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply, RunStart, ShardEntry,
     ShardReply, SortKey, Splitter, SplittersQuestion, SplittersReply,
 };
+use crate::query::{InstanceAsked, WindowChoice};
 use crate::state::Incarnation;
 use crate::storage::codec::RejectRecord;
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
+use crate::window::Window;
 
 fn life(name: &str, incarnation: u64) -> BoardLife {
-    BoardLife { board: BoardName::new(name).expect("a good name"), incarnation: Incarnation(incarnation) }
+    BoardLife {
+        board: BoardName::of_shard(name).expect("a good name"),
+        incarnation: Incarnation(incarnation),
+    }
 }
 
 fn asked(question: Question<'_>) -> AskedQuestion<'_> {
@@ -77,7 +82,6 @@ fn questions() -> Vec<Question<'static>> {
             metadata: true,
         },
         Question::MemberOnBoards { member: "m7", boards: vec![life("a", 7), life("b", 8)] },
-        Question::BoardsOfMember { member: "m7", after: Some(3), limit: 10, prefixes: Some(vec!["a", "b"]) },
         Question::Rejects(RejectsQuestion {
             before: Some((Sequence(300), 2)),
             reason: Some(RejectCode::BadScore),
@@ -86,7 +90,42 @@ fn questions() -> Vec<Question<'static>> {
             read: 1_100,
             bytes: 1 << 20,
         }),
+        Question::Counts(vec![(life("a#2026-W47", 7), vec![])]),
+        boards_of_member(InstanceAsked::default()),
+        boards_of_member(InstanceAsked {
+            choice: WindowChoice::of_name("2026-11-20").expect("an instance"),
+            now: Timestamp::from_micros(1_000_000).expect("in range"),
+        }),
     ]
+}
+
+fn boards_of_member(instance: InstanceAsked) -> Question<'static> {
+    let prefixes = Some(vec!["a", "b"]);
+    Question::BoardsOfMember { member: "m7", after: Some(3), limit: 10, prefixes, instance }
+}
+
+/// As nodes asked that knew no window but `all`.
+#[test]
+fn an_older_question_about_a_members_boards_is_about_all_time() {
+    let bytes: Vec<u8> = "01fb2c01fbf4010005026d3701030a010201610162"
+        .as_bytes()
+        .chunks(2)
+        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).expect("digits"), 16).expect("digits"))
+        .collect();
+    let all = InstanceAsked { choice: WindowChoice::Current(Window::All), ..InstanceAsked::default() };
+    assert_eq!(decode_question(&bytes), Ok(asked(boards_of_member(all))));
+}
+
+#[test]
+fn a_window_that_is_none_is_refused() {
+    let question = asked(boards_of_member(InstanceAsked {
+        choice: WindowChoice::Current(Window::Season),
+        ..InstanceAsked::default()
+    }));
+    let bytes = encode_question(&question).expect("it is small");
+    let broken: Vec<u8> = bytes.iter().map(|byte| if *byte == b's' { b'S' } else { *byte }).collect();
+    assert_eq!(decode_question(&bytes), Ok(question));
+    assert!(decode_question(&broken).is_err());
 }
 
 fn replies() -> Vec<Reply> {
@@ -158,8 +197,10 @@ fn the_bytes_of_questions_are_fixed() {
         "01fb2c01fbf40100020161070101020b01016d000801fc20a1070001",
         "01fb2c01fbf401000301610702026d3706e697a5e69cac01020b01016d01",
         "01fb2c01fbf4010004026d3702016107016208",
-        "01fb2c01fbf4010005026d3701030a010201610162",
         concat!("01fb2c01fbf401000601fb2c010201096261645f73636f726501010161", "64fb4c04fc00001000"),
+        "01fb2c01fbf4010000010a6123323032362d5734370700",
+        "01fb2c01fbf4010007026d3701030a0102016101620000",
+        "01fb2c01fbf4010007026d3701030a0102016101620a323032362d31312d3230fc80841e00",
     ];
     let bytes: Vec<String> = questions()
         .into_iter()

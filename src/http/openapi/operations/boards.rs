@@ -5,7 +5,10 @@ use serde_json::json;
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::kinds::{read, read_board, write};
 use crate::http::openapi::parameters::query;
+use crate::http::openapi::reference::shared;
+use crate::http::openapi::schemas::parts::INSTANCE_PATTERN;
 use crate::http::request::json_body::BATCH_MAX;
+use crate::http::resources::boards::{INSTANCES, INSTANCES_MAX};
 
 const TAG: &str = "Boards";
 
@@ -13,18 +16,35 @@ pub fn boards() -> Doc {
     let limit = json!({"type": "integer", "minimum": 1, "maximum": BATCH_MAX, "default": BATCH_MAX});
     let cursor = json!({"type": "string", "pattern": "^([A-Za-z0-9][A-Za-z0-9_.:-]{0,63})?$"});
     read(TAG, "All boards")
-        .describe("Boards in the order of their names, with their definitions and totals. The cursor is the name of the last board of the page before.")
+        .describe("Boards in the order of their names, with their definitions and totals. With `window`, totals are those of that window; they are empty for boards that do not have it. The cursor is the name of the last board of the page before.")
         .query(query("limit", &limit, "How many boards the page has at most."))
         .query(query("cursor", &cursor, "The `next_cursor` of the page before; empty means the first page."))
         .answer(200, "BoardList", "A page of boards.")
 }
 
 pub fn board() -> Doc {
-    read_board(TAG, "A board").describe("The definition of a board, and how many entries it has.").answer(
-        200,
-        "Board",
-        "The board.",
-    )
+    let limit = json!({"type": "integer", "minimum": 1, "maximum": INSTANCES_MAX, "default": INSTANCES});
+    read_board(TAG, "A board")
+        .describe(
+            "The definition of a board, how many entries it has, and the instances of its windows, newest \
+             first. Which instances there are follows from the definition and the time: a window has its \
+             current instance from the first instant on, before any job has come. With `window`, only \
+             that window's instances are listed, or that instance.",
+        )
+        .query(query(
+            "limit",
+            &limit,
+            "How many instances of a window are listed at most. An answer lists 1,000 in all: where several \
+             windows are listed, each has its share.",
+        ))
+        .query(query(
+            "cursor",
+            &json!({"type": "string", "pattern": format!("^$|{INSTANCE_PATTERN}")}),
+            "One of the `next_cursors` of the page before: only instances of its window are listed, older \
+             ones. Empty means the first page.",
+        ))
+        .answer(200, "Board", "The board.")
+        .problem(422, "bad_cursor")
 }
 
 pub fn put_board() -> Doc {
@@ -84,7 +104,7 @@ pub fn delete_board() -> Doc {
 pub fn clear_board() -> Doc {
     write(TAG, "Clear a board")
         .describe(
-            "Removes every entry of the board, including hidden entries and remembered removals; the \
+            "Removes every entry of the board, of all its windows, including hidden entries and remembered removals; the \
              definition stays. Versions of the removed entries are forgotten, so that a late retry of an \
              older write is applied like a new one. In a shard's queue, the clear removes the effects of \
              jobs before it, and keeps those of jobs after it. It takes the same time however many \
@@ -104,13 +124,18 @@ pub fn trim_board() -> Doc {
              removed if it is behind that place at that time, and still is when the removal reaches its \
              shard's queue; an entry that has improved in the meantime stays. Hidden entries with a score \
              behind the place are removed, too. A removal by a trim has no version of its own; if the \
-             entry had a version, it is remembered.\n\nA large trim is many messages, and takes some \
+             entry had a version, it is remembered.\n\nOne instance is trimmed: that of `window`, or \
+             `all`, or if the board does not have it the current instance of its first window. A closed \
+             instance is final, and refused with `closed_window`.\n\nA large trim is many messages, and takes some \
              seconds per million entries. It stops if its client disconnects: entries that were removed \
              stay removed, and the same request removes the rest.",
         )
         .body("TrimInput", true, "Which entries are removed.")
+        .query(shared("window"))
         .answer(200, "RemovedEntries", "The entries are removed.")
         .problem(404, "unknown_board")
+        .problem(404, "unknown_window")
+        .problem(409, "closed_window")
         .problem(422, "bad_score")
         .problem(422, "too_large")
         .problem(504, "not_yet_applied")

@@ -57,8 +57,9 @@ pub fn member_boards() -> Doc {
     );
     read(ENTRIES, "A member on several boards")
         .describe(
-            "The member's entries, by board. Boards that do not exist, or that the member is not on, are \
-             in `not_found`. If all boards are asked for and there are more, `next_cursor` is the \
+            "The member's entries, by board. Each board is read by the instance that `window` asks for, or \
+             by that of its default window; `window` of the entry names it. Boards that do not exist, \
+             that do not have the instance, or that the member is not on, are in `not_found`. If all boards are asked for and there are more, `next_cursor` is the \
              beginning of the next page: pages follow the order in which boards were created, and within \
              a page boards are sorted by name. A page may have few entries and still not be the last one.",
         )
@@ -77,8 +78,10 @@ pub fn top() -> Doc {
         .describe(
             "Entries best first, or worst first with `from=bottom`, a page at a time. The cursor holds \
              the full sort key of the last entry, so that an entry whose score does not change is neither \
-             skipped nor repeated while other scores change. It is valid for its board and direction \
-             only, and refused with `bad_cursor` for others.",
+             skipped nor repeated while other scores change. It is valid for its board, window \
+             and direction only, and refused with `bad_cursor` for others. Pages go on in the instance that \
+             the first page was of: a cursor of `window=day` goes on with that day after midnight, as \
+             `window` of the answer says.",
         )
         .query(limit())
         .query(query(

@@ -13,7 +13,7 @@ pub fn read(tag: &'static str, summary: &'static str) -> Doc {
 
 /// A read of a board.
 pub fn read_board(tag: &'static str, summary: &'static str) -> Doc {
-    read(tag, summary).problem(404, "unknown_board")
+    read(tag, summary).problem(404, "unknown_board").problem(404, "unknown_window")
 }
 
 /// A write, which can wait.

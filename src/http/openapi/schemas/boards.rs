@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::board::{MAX_KEEP, Order, Policy, Ties};
 use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::parts::{
-    AS_OF_PATTERN, array, as_of, count, missing, object, object_with, or_null, stale,
+    AS_OF_PATTERN, array, as_of, by_window, count, missing, object, object_with, or_null, stale,
 };
 use crate::types::MAX_KEYS;
 use crate::window::Window;
@@ -68,12 +68,17 @@ pub fn schemas() -> Value {
             "grace": length("How long an instance stays open after its end, in the longest unit that divides it."),
             "entry_ttl": or_null(length("How long an entry stays that is not updated.")),
             "capacity": {"type": "null"},
-            "totals": object("Entries per window.", json!({"all": count("Entries of all time.")}))
+            "totals": by_window(
+                "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
+                &count("Entries of the instance.")
+            )
         });
         let mut required: Vec<String> =
             fields.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
         if let (Some(fields), Value::Object(more)) = (fields.as_object_mut(), more) {
-            let always = ["as_of", "token"].into_iter().filter(|name| more.contains_key(*name));
+            let always = ["instances", "next_cursors", "as_of", "token"]
+                .into_iter()
+                .filter(|name| more.contains_key(*name));
             required.extend(always.map(str::to_owned));
             fields.extend(more);
         }
@@ -91,9 +96,28 @@ pub fn schemas() -> Value {
             }),
             &["name", "order"]
         ),
+        "Instance": object(
+            "An instance of a window. It exists from its beginning on, whether or not it has entries.",
+            json!({
+                "name": component("InstanceName"),
+                "begin": or_null(component("Time")),
+                "end": or_null(component("Time")),
+                "open": {"type": "boolean", "description": "Whether jobs can still enter it: until its end and the board's `grace`."},
+                "total": count("Entries of the instance.")
+            })
+        ),
         "DefinitionInput": definition,
         "ListedBoard": board(json!({})),
-        "Board": board(json!({"as_of": as_of(), "stale": stale(), "missing": missing()})),
+        "Board": board(json!({
+            "instances": by_window(
+                "The instances that can be read, by window, newest first: from the current one to the oldest one that has entries and is not dropped.",
+                &array(component("Instance"))
+            ),
+            "next_cursors": by_window(
+                "For windows with older instances than those listed: the `cursor` that lists them.",
+                &component("InstanceName")
+            ),
+            "as_of": as_of(), "stale": stale(), "missing": missing()})),
         "DefinedBoard": board(json!({
             "token": {"type": "string", "pattern": AS_OF_PATTERN,
                       "description": "Names every shard, with a sequence from which on the definition is in force there."},
@@ -158,14 +182,16 @@ pub fn removals() -> Value {
                 }
             }
         },
-        "RemovedEntries": object(
-            "The outcome of a removal of many entries.",
+        "RemovedEntries": object_with(
+            "The outcome of a removal of many entries. `window` is the instance that was trimmed.",
             json!({
                 "board": {"type": "string"},
-                "removed": count("The number of removed entries, hidden ones included. Of a cleared board: those that it held when the clear began."),
+                "window": component("InstanceName"),
+                "removed": count("The number of removed entries, hidden ones included. Of a cleared board: those that `all`, or the current instance of its first window, held when the clear began."),
                 "token": {"type": "string", "pattern": AS_OF_PATTERN,
                           "description": "Names every shard, with a sequence from which on the entries are removed there."}
-            })
+            }),
+            &["board", "removed", "token"]
         )
     })
 }

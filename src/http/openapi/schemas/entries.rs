@@ -86,7 +86,13 @@ pub fn schemas() -> Value {
         ),
         "MemberBoards": read_answer(
             "A member's entries, by board. `next_cursor` is the cursor for entries on further boards, and `null` at the end.",
-            json!({"member": component("MemberId"), "window": {"const": "all"}}),
+            json!({
+                "member": component("MemberId"),
+                "window": {
+                    "type": "string",
+                    "description": "What was asked for: the parameter `window`, or `all`. `window` of an entry names the instance that it is of."
+                }
+            }),
             json!({
                 "entries": array(component("Entry")),
                 "not_found": array(component("BoardName")),
@@ -156,6 +162,6 @@ fn counts() -> Value {
         "better": count("Entries with a better score."),
         "tied": count("Entries with this score, including the entry itself."),
         "worse": count("Entries with a worse score."),
-        "total": count("Entries of the board: better + tied + worse.")
+        "total": count("Entries of the instance: better + tied + worse.")
     })
 }

@@ -10,7 +10,7 @@ mod boards;
 pub mod components;
 mod entries;
 pub mod jobs;
-mod parts;
+pub mod parts;
 mod service;
 mod snapshots;
 mod values;

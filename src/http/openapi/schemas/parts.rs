@@ -3,8 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::http::openapi::reference::component;
+use crate::window::Window;
 
 pub const BOARD_PATTERN: &str = "^[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}$";
+/// The name of an instance of a window.
+pub const INSTANCE_PATTERN: &str =
+    "^(all|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2})?|[0-9]{4}-W[0-9]{2}|[0-9]{4}-[0-9]{2}|s[1-9][0-9]*)$";
+/// The name of a window or of an instance.
+pub const WINDOW_PATTERN: &str = "^(all|hour|day|week|month|season|[0-9]{4}-[0-9]{2}-[0-9]{2}(T[0-9]{2})?|[0-9]{4}-W[0-9]{2}|[0-9]{4}-[0-9]{2}|s[1-9][0-9]*)$";
 pub const AS_OF_PATTERN: &str = "^(0|[1-9][0-9]*):(0|[1-9][0-9]*)(,(0|[1-9][0-9]*):(0|[1-9][0-9]*))*$";
 
 /// An object whose listed fields are all there.
@@ -72,12 +78,18 @@ pub fn with<const N: usize>(first: Value, more: [Value; N]) -> Value {
     fields
 }
 
+/// Something for each of a board's windows, or for some of them.
+pub fn by_window(description: &str, value: &Value) -> Value {
+    let fields = Window::ALL.into_iter().map(|window| (window.name().to_owned(), value.clone()));
+    object_with(description, Value::Object(fields.collect()), &[""; 0])
+}
+
 pub fn head() -> Value {
-    json!({"board": component("BoardName"), "window": {"const": "all"}})
+    json!({"board": component("BoardName"), "window": component("InstanceName")})
 }
 
 pub fn total() -> Value {
-    json!({"total": count("Entries of the board.")})
+    json!({"total": count("Entries of the instance.")})
 }
 
 /// An answer about a board, ending with what it was exact at.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::http::openapi::reference::component;
-use crate::http::openapi::schemas::parts::{AS_OF_PATTERN, BOARD_PATTERN};
+use crate::http::openapi::schemas::parts::{AS_OF_PATTERN, BOARD_PATTERN, INSTANCE_PATTERN};
 use crate::job::MAX_METADATA_BYTES;
 use crate::types::{MAX_BOARD_BYTES, MAX_KEYS, MAX_MEMBER_BYTES};
 
@@ -16,6 +16,11 @@ pub fn schemas() -> Value {
         "BoardName": {
             "type": "string", "pattern": BOARD_PATTERN, "minLength": 1, "maxLength": MAX_BOARD_BYTES,
             "description": "A board's name.", "examples": ["arena"]
+        },
+        "InstanceName": {
+            "type": "string", "pattern": INSTANCE_PATTERN,
+            "description": "An instance of a window: `all`, an hour `2026-11-20T09`, a day `2026-11-20`, an ISO week `2026-W47`, a month `2026-11` or a season `s7`.",
+            "examples": ["all", "2026-W47"]
         },
         "MemberId": {
             "type": "string", "pattern": MEMBER_PATTERN, "minLength": 1, "maxLength": MAX_MEMBER_BYTES,

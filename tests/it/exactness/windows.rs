@@ -1,0 +1,273 @@
+//! Reads of windows after real jobs, compared with a model that sorts what each instance holds: at a node
+//! that owns every shard and at one that owns none.
+//!
+//! Seasons begin so and so long before the test, so that it does not depend on the day.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use crate::support::client::{Client, count_of, entry_path};
+use crate::support::nats::wait_until;
+use crate::support::place::{Place, at_each_place};
+use crate::support::random::Random;
+
+at_each_place![
+    each_instance_has_the_ranks_of_its_own_jobs,
+    a_board_without_all_time_is_read_and_written_by_its_current_instance,
+    a_new_instance_is_there_and_empty_before_any_job_has_come,
+];
+
+const MEMBERS: u64 = 60;
+
+fn days(count: i64) -> SignedDuration {
+    SignedDuration::from_hours(24 * count)
+}
+
+fn ago(duration: SignedDuration) -> Timestamp {
+    Timestamp::now().checked_sub(duration).expect("a time")
+}
+
+fn ok((status, answer): (u16, Value)) -> Value {
+    assert!((200..300).contains(&status), "{status}: {answer}");
+    answer
+}
+
+/// The score of each member of an instance.
+type Model = BTreeMap<String, i64>;
+
+/// Best first; of equal scores, the smaller id.
+fn sorted(model: &Model) -> Vec<(String, i64)> {
+    let mut entries: Vec<_> = model.iter().map(|(member, score)| (member.clone(), *score)).collect();
+    entries.sort_by(|(a, one), (b, other)| other.cmp(one).then_with(|| a.cmp(b)));
+    entries
+}
+
+/// Compares every read of an instance with the model.
+fn check(client: &Client, board: &str, window: &str, instance: &str, model: &Model) {
+    let expected = sorted(model);
+    let path = |rest: &str| format!("/v1/boards/{board}/{rest}");
+    let (mut found, mut cursor) = (Vec::new(), String::new());
+    loop {
+        let page = ok(client.get(&path(&format!("top?limit=17&window={window}&cursor={cursor}"))));
+        assert_eq!((&page["window"], count_of(&page["total"])), (&json!(instance), expected.len()), "{page}");
+        let entry = |entry: &Value| {
+            (entry["member"].as_str().expect("an id").to_owned(), entry["score"].as_i64().expect("a score"))
+        };
+        found.extend(page["entries"].as_array().expect("a list").iter().map(entry));
+        match page["next_cursor"].as_str() {
+            Some(next) => next.clone_into(&mut cursor),
+            None => break,
+        }
+    }
+    assert_eq!(found, expected, "{board} {window}");
+    for (index, (member, score)) in expected.iter().enumerate().step_by(7) {
+        let entry = ok(client.get(&format!("{}?window={window}", entry_path(board, member))));
+        let better = expected.iter().filter(|(_, other)| other > score).count();
+        assert_eq!(entry["window"], json!(instance));
+        assert_eq!(
+            (count_of(&entry["position"]), count_of(&entry["better"])),
+            (index + 1, better),
+            "{entry}"
+        );
+        let rank = ok(client.get(&path(&format!("rank?score={score}&window={window}"))));
+        assert_eq!((count_of(&rank["rank"]), count_of(&rank["total"])), (better + 1, expected.len()));
+        let at = ok(client.get(&path(&format!("score?position={}&window={window}", index + 1))));
+        assert_eq!(at["score"], json!(score), "{at}");
+        let page = ok(client.get(&path(&format!("positions/{}?limit=1&window={window}", index + 1))));
+        assert_eq!(page["entries"][0]["member"], json!(member));
+    }
+    let count = ok(client.get(&path(&format!("count?min=50&window={window}"))));
+    assert_eq!(count_of(&count["count"]), expected.iter().filter(|(_, score)| *score >= 50).count());
+    let some: Vec<&str> = expected.iter().map(|(member, _)| member.as_str()).take(5).collect();
+    let group = ok(client.post(&path(&format!("members:lookup?window={window}")), &json!({"members": some})));
+    assert_eq!(
+        (group["entries"].as_array().map(Vec::len), &group["window"]),
+        (Some(some.len()), &json!(instance))
+    );
+}
+
+/// Adds to the scores of random members, in the instance that `at` falls in and over all time.
+fn send(client: &Client, random: &mut Random, at: Option<&str>, models: [&mut Model; 2]) {
+    let mut jobs = Vec::new();
+    let [all, instance] = models;
+    for _ in 0..300 {
+        let (member, score) = (format!("m{}", random.below(MEMBERS)), random.below(40));
+        let score = i64::try_from(score).expect("it is small");
+        for model in [&mut *all, &mut *instance] {
+            *model.entry(member.clone()).or_default() += score;
+        }
+        let mut job = json!({"board": "arena", "member": member, "score": score});
+        if let Some(at) = at {
+            job["at"] = json!(at);
+        }
+        jobs.push(job);
+    }
+    let answer = ok(client.post("/v1/jobs", &jobs.into()));
+    let rejected =
+        answer["results"].as_array().expect("a list").iter().find(|result| result["rejected"].is_string());
+    assert_eq!(rejected, None);
+}
+
+fn each_instance_has_the_ranks_of_its_own_jobs(place: Place) {
+    for shards in [1, 3, 16] {
+        let service = place.start(shards);
+        let client = service.client();
+        let starts = ago(days(100)).to_string();
+        let definition = |grace: &str| {
+            json!({"policy": "incr", "ties": "member", "windows": ["all", "season"],
+                   "season": {"starts": starts, "every": "60d"}, "grace": grace})
+        };
+        // History comes while the season before is open.
+        ok(client.put("/v1/boards/arena", &definition("300d")));
+        let mut random = Random::new(u64::from(shards));
+        let (mut all, mut first, mut second) = (Model::new(), Model::new(), Model::new());
+        let before = ago(days(70)).to_string();
+        send(&client, &mut random, Some(&before), [&mut all, &mut first]);
+        send(&client, &mut random, None, [&mut all, &mut second]);
+        send(&client, &mut random, Some(&before), [&mut all, &mut first]);
+        let check_all = |first: &Model, all: &Model| {
+            let top = ok(client.get("/v1/boards/arena/top"));
+            assert_eq!((&top["window"], count_of(&top["total"])), (&json!("all"), all.len()));
+            check(&client, "arena", "all", "all", all);
+            check(&client, "arena", "season", "s2", &second);
+            check(&client, "arena", "s2", "s2", &second);
+            check(&client, "arena", "s1", "s1", first);
+        };
+        check_all(&first, &all);
+        let board = ok(client.get("/v1/boards/arena"));
+        let told = |instance: &Value| {
+            (instance["name"].clone(), instance["open"].clone(), count_of(&instance["total"]))
+        };
+        let seasons = |board: &Value| {
+            board["instances"]["season"].as_array().expect("a list").iter().map(told).collect::<Vec<_>>()
+        };
+        let expected = [(json!("s2"), json!(true), second.len()), (json!("s1"), json!(true), first.len())];
+        assert_eq!(seasons(&board), expected);
+        assert_eq!(board["instances"]["season"][1]["begin"], json!(starts));
+
+        // A trim acts on one instance.
+        let trim = json!({"positions_beyond": 10});
+        let trimmed = ok(client.post("/v1/boards/arena:trim?window=s1", &trim));
+        assert_eq!((&trimmed["window"], count_of(&trimmed["removed"])), (&json!("s1"), first.len() - 10));
+        first = sorted(&first).into_iter().take(10).collect();
+        check_all(&first, &all);
+
+        // With a short grace it is closed, and final: late jobs count over all time only.
+        ok(client.put("/v1/boards/arena", &definition("1h")));
+        let mut nothing = Model::new();
+        send(&client, &mut random, Some(&before), [&mut all, &mut nothing]);
+        check_all(&first, &all);
+        let (status, problem) = client.post("/v1/boards/arena:trim?window=s1", &trim);
+        assert_eq!((status, &problem["code"]), (409, &json!("closed_window")), "{problem}");
+        let open = seasons(&ok(client.get("/v1/boards/arena?window=season")));
+        assert_eq!(
+            open.iter().map(|(_, open, _)| open.clone()).collect::<Vec<_>>(),
+            [json!(true), json!(false)]
+        );
+
+        let (status, problem) = client.get("/v1/boards/arena/top?window=s3");
+        assert_eq!((status, &problem["code"]), (404, &json!("unknown_window")), "{problem}");
+        // All instances go with the board's entries.
+        ok(client.post("/v1/boards/arena:clear", &json!({})));
+        for (window, instance) in [("all", "all"), ("s2", "s2"), ("s1", "s1")] {
+            check(&client, "arena", window, instance, &Model::new());
+        }
+        service.end();
+    }
+}
+
+fn a_board_without_all_time_is_read_and_written_by_its_current_instance(place: Place) {
+    let service = place.start(3);
+    let client = service.client();
+    let starts = ago(days(100)).to_string();
+    ok(client.put(
+        "/v1/boards/league",
+        &json!({"windows": ["season"], "season": {"starts": starts, "every": "60d"}, "grace": "300d"}),
+    ));
+    ok(client.put("/v1/boards/arena", &json!({})));
+    let before = ago(days(70)).to_string();
+    for member in ["a", "b", "c", "d", "e"] {
+        ok(client.put(&entry_path("league", member), &json!({"score": 5, "at": before})));
+        ok(client.put(&entry_path("league", member), &json!({"score": 7})));
+        ok(client.put(&entry_path("arena", member), &json!({"score": 9})));
+    }
+    let answer = ok(client.put(&entry_path("league", "c"), &json!({"score": 8, "meta": {"car": "mx5"}})));
+    let (entry, previous) = (&answer["entry"], &answer["previous"]);
+    assert_eq!((&entry["board"], &entry["window"]), (&json!("league"), &json!("s2")), "{answer}");
+    assert_eq!((&entry["score"], &entry["position"], &entry["total"]), (&json!(8), &json!(1), &json!(5)));
+    assert_eq!((&entry["meta"], &previous["score"]), (&json!({"car": "mx5"}), &json!(7)), "{answer}");
+    let read = ok(client.get(&entry_path("league", "c")));
+    assert_eq!(
+        (&read["window"], &read["score"], &read["meta"]),
+        (&json!("s2"), &json!(8), &json!({"car": "mx5"}))
+    );
+    let jobs = json!([{"member": "c", "scores": {"league": 6, "arena": 3}}]);
+    let answer = ok(client.post("/v1/jobs", &jobs));
+    let boards = &answer["results"][0]["boards"];
+    assert_eq!(
+        (&boards["league"]["entry"]["window"], &boards["arena"]["entry"]["window"]),
+        (&json!("s2"), &json!("all")),
+        "{answer}"
+    );
+
+    let entries = |query: &str| {
+        let answer = ok(client.get(&format!("/v1/members/c?{query}")));
+        let told = |entry: &Value| {
+            format!("{} {} {}", entry["board"], entry["window"], entry["score"]).replace('"', "")
+        };
+        let mut told: Vec<String> = answer["entries"].as_array().expect("a list").iter().map(told).collect();
+        told.sort_unstable();
+        (told.join(", "), answer["not_found"].clone())
+    };
+    assert_eq!(entries(""), ("arena all 3, league s2 6".to_owned(), json!([])));
+    assert_eq!(entries("window=season"), ("league s2 6".to_owned(), json!([])));
+    assert_eq!(entries("boards=league,arena&window=s1"), ("league s1 5".to_owned(), json!(["arena"])));
+    let board = ok(client.get("/v1/boards/league"));
+    assert_eq!(board["totals"], json!({"season": 5}));
+    let (status, problem) = client.get("/v1/boards/league/top?window=all");
+    assert_eq!((status, &problem["code"]), (404, &json!("unknown_window")), "{problem}");
+    let (_, list) = client.get("/v1/boards");
+    let names: Vec<&Value> =
+        list["boards"].as_array().expect("a list").iter().map(|board| &board["board"]).collect();
+    assert_eq!(names, [&json!("arena"), &json!("league")], "instances are no boards");
+    ok(client.send(ureq::http::Method::DELETE, "/v1/boards/league", None).expect("it is there"));
+    assert_eq!(entries("").0, "arena all 3");
+    service.end();
+}
+
+fn a_new_instance_is_there_and_empty_before_any_job_has_come(place: Place) {
+    let service = place.start(3);
+    let client = service.client();
+    // The first season ends in a moment.
+    let starts = ago(days(60)).checked_add(SignedDuration::from_secs(4)).expect("a time").to_string();
+    ok(client.put(
+        "/v1/boards/arena",
+        &json!({"windows": ["all", "season"], "season": {"starts": starts, "every": "60d"}, "grace": "1d"}),
+    ));
+    let at = ago(SignedDuration::from_hours(1)).to_string();
+    for member in ["a", "b", "c"] {
+        ok(client.put(&entry_path("arena", member), &json!({"score": 5, "at": at})));
+    }
+    wait_until("the next season has begun", || {
+        client.get("/v1/boards/arena/top?window=season").1["window"] == json!("s2")
+    });
+    let top = ok(client.get("/v1/boards/arena/top?window=season"));
+    assert_eq!((&top["entries"], &top["total"]), (&json!([]), &json!(0)));
+    let (status, problem) = client.get(&format!("{}?window=season", entry_path("arena", "a")));
+    assert_eq!((status, &problem["code"]), (404, &json!("unknown_member")), "{problem}");
+    assert_eq!(ok(client.get("/v1/boards/arena/rank?score=1&window=season"))["rank"], json!(1));
+    assert_eq!(ok(client.get("/v1/boards/arena/count?window=s2"))["count"], json!(0));
+    assert_eq!(ok(client.get("/v1/boards/arena/top?window=s1"))["total"], json!(3));
+    let seasons = ok(client.get("/v1/boards/arena"))["instances"]["season"].clone();
+    assert_eq!((&seasons[0]["name"], &seasons[0]["total"]), (&json!("s2"), &json!(0)), "{seasons}");
+    assert_eq!((&seasons[1]["name"], &seasons[1]["total"]), (&json!("s1"), &json!(3)), "{seasons}");
+    // A late job still enters the one before, and one of now the new one.
+    ok(client.put(&entry_path("arena", "d"), &json!({"score": 5, "at": at})));
+    ok(client.put(&entry_path("arena", "a"), &json!({"score": 6})));
+    assert_eq!(ok(client.get("/v1/boards/arena/top?window=s1"))["total"], json!(4));
+    let top = ok(client.get("/v1/boards/arena/top?window=season"));
+    assert_eq!((&top["entries"][0]["score"], &top["total"]), (&json!(6), &json!(1)), "{top}");
+    service.end();
+}
