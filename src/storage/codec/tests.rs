@@ -174,6 +174,11 @@ fn golden_bytes_of_every_value() {
     check(encode_reject(&RejectRecord { time: None, ..reject() }), "06036f6c64027b7d");
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
     check(encode_metadata(&metadata), "fb2c01077b2261223a317d");
+    let json = Some(r#"{"a":1}"#.to_owned());
+    let profile = ProfileRecord { sequence: 300, version: Some(7), json };
+    check(encode_profile(&profile), "fb2c01010701077b2261223a317d");
+    check(encode_profile(&ProfileRecord { version: None, json: None, ..profile }), "fb2c010000");
+    check(encode_profile_removed(Sequence(300)), "fb2c01");
     check(
         encode_dictionary([(Handle(3), &b"p42"[..]), (Handle(300), b"x")].into_iter()),
         "020303703432fb2c010178",
@@ -240,6 +245,12 @@ fn every_value_is_read_back() {
     assert_eq!(decode_place(&encode_place(Sequence(u64::MAX), 999)), Ok((Sequence(u64::MAX), 999)));
     let metadata = MetadataRecord { sequence: u64::MAX, json: "{}".to_owned() };
     assert_eq!(decode_metadata(&encode_metadata(&metadata)), Ok(metadata));
+    for (version, json) in [(None, Some("{}".to_owned())), (Some(u64::MAX), None)] {
+        let profile = ProfileRecord { sequence: u64::MAX, version, json };
+        assert_eq!(decode_profile(&encode_profile(&profile)), Ok(profile));
+    }
+    let removed = Sequence(u64::MAX);
+    assert_eq!(decode_profile_removed(&encode_profile_removed(removed)), Ok(removed));
     assert_eq!(decode_extra(&encode_extra(&extra())), Ok(extra()));
     let at = Sequence(300);
     assert_eq!(decode_log_hash(&encode_log_hash(&log_hash(), at), at), Ok(log_hash()));
@@ -294,6 +305,7 @@ type Reader = fn(&[u8]) -> bool;
 /// Every kind: bytes of one, and whether bytes can be read as one.
 fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
+    let profile = ProfileRecord { sequence: 300, version: Some(7), json: Some("{}".to_owned()) };
     vec![
         ("meta", encode_meta(&meta()), |bytes| decode_meta(bytes).is_ok()),
         ("reject", encode_reject(&reject()), |bytes| decode_reject(Sequence(5), 3, bytes).is_ok()),
@@ -302,6 +314,7 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
         }),
         ("parked job", encode_parked(&parked()), |bytes| decode_parked(Sequence(5), 3, bytes).is_ok()),
         ("metadata", encode_metadata(&metadata), |bytes| decode_metadata(bytes).is_ok()),
+        ("profile", encode_profile(&profile), |bytes| decode_profile(bytes).is_ok()),
         ("dictionary", encode_dictionary([(Handle(3), &b"p42"[..])].into_iter()), |bytes| {
             dictionary(bytes).is_ok()
         }),
