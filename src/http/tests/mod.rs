@@ -142,6 +142,11 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
         Payload::Jobs(jobs) => {
             for job in jobs {
                 let job = job.expect("requests are decoded before they are published");
+                if let Targets::Profile(profile) = &job.targets {
+                    let changed = profile.json().is_some();
+                    outcomes.push(JobOutcome::WithProfile { boards: Vec::new(), changed });
+                    continue;
+                }
                 let Targets::Boards(boards) = &job.targets else {
                     outcomes.push(JobOutcome::Applied(Vec::new()));
                     continue;

@@ -8,6 +8,7 @@
 //! - [`rejects`]: rejected jobs are listed newest first, to those who may see them, and counted in the log
 //! - [`nats_rejects`]: two nodes publish each rejection once
 //! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
+//! - [`profiles`]: profiles of members, joined into answers of the same moment
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 
 mod board_tokens;
@@ -15,6 +16,7 @@ mod future_time;
 mod nats_real_data;
 mod nats_rejects;
 mod nats_removals;
+mod profiles;
 mod real_data;
 mod rejects;
 mod removals;
