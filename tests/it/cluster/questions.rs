@@ -339,7 +339,8 @@ fn a_reply_that_does_not_fit_the_question_is_followed_by_another_owner() {
         for _ in 0..20 {
             // Each with its own memory of who failed.
             let asking = scene.asking(told(&[("bad", true), ("good", true)])).await;
-            let terms = AskTerms { least: Sequence(6), until: Some(Instant::now() + PATIENCE) };
+            let terms =
+                AskTerms { least: Sequence(6), until: Some(Instant::now() + PATIENCE), profiles: false };
             assert_eq!(asking.ask(SHARD, &top(3), terms).await, Ok(owner.direct(&top(3))));
         }
     });
@@ -407,10 +408,15 @@ fn a_question_waits_for_its_sequence_until_its_deadline() {
         let asking = scene.asking(told(&[("a", true)])).await;
         ask_until_answered(&asking, &top(1)).await;
         let until = |wait| Some(Instant::now() + wait);
-        let terms = AskTerms { least: Sequence(6), until: until(Duration::from_millis(700)) };
+        let terms =
+            AskTerms { least: Sequence(6), until: until(Duration::from_millis(700)), profiles: false };
         assert_eq!(asking.ask(SHARD, &top(1), terms).await, Err(NoReply::NotYetApplied(SHARD)));
         let question = top(1);
-        let waiting = asking.ask(SHARD, &question, AskTerms { least: Sequence(6), until: until(PATIENCE) });
+        let waiting = asking.ask(
+            SHARD,
+            &question,
+            AskTerms { least: Sequence(6), until: until(PATIENCE), profiles: false },
+        );
         let applying = async {
             // Longer than an owner waits at once.
             tokio::time::sleep(Duration::from_millis(1_200)).await;
@@ -505,7 +511,8 @@ fn a_question_waits_only_where_there_is_room_to_wait() {
         let _full = scene.serve("full", &owner, ServiceLimits { at_once: 9, waiting: 0 }).await;
         let asking = scene.asking(told(&[("full", true)])).await;
         ask_until_answered(&asking, &top(1)).await;
-        let refused = asking.ask(SHARD, &top(1), AskTerms { least: Sequence(6), until: None }).await;
+        let refused =
+            asking.ask(SHARD, &top(1), AskTerms { least: Sequence(6), until: None, profiles: false }).await;
         let refused = refused.expect_err("it is full").to_string();
         assert!(refused.contains("too many questions wait"), "{refused}");
     });
