@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::tree::Words;
 use crate::types::{MAX_KEYS, Score, Timestamp, quoted};
-use crate::window::{Calendar, Instance, InvalidSeasons, Seasons, Window};
+use crate::window::{Calendar, Instance, InvalidSeasons, Seasons, Window, length_text};
 
 /// The most closed window instances a board may keep per kind.
 pub const MAX_KEEP: u32 = 1_000;
@@ -19,6 +19,9 @@ pub const DEFAULT_GRACE_MICROS: i64 = 5 * 60 * 1_000_000;
 pub const MAX_DURATION_MICROS: i64 = 100 * 365 * 24 * 60 * 60 * 1_000_000;
 /// The shortest `entry_ttl`, in microseconds: a second.
 pub const MIN_TTL_MICROS: i64 = 1_000_000;
+/// The most instances of a window that may have ended and be open. Each of them may be changed by the next
+/// job, so that each is kept in memory.
+pub const OPEN_INSTANCES_MAX: i64 = 10_000;
 
 /// Which of two values of a key is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -151,14 +154,23 @@ pub enum InvalidDefinition {
     Offset(i16),
     #[error("windows must be one or more of all, hour, day, week, month and season, each at most once")]
     Windows,
-    #[error("a board has a season if, and only if, season is one of its windows")]
+    #[error(
+        "the window season needs the field season, and the field season that window: add the one, or leave \
+         the other out"
+    )]
     SeasonWindow,
     #[error(transparent)]
     Seasons(#[from] InvalidSeasons),
-    #[error("grace must be 0s to 36500d")]
-    Grace,
-    #[error("entry_ttl must be 1s to 36500d")]
-    EntryTtl,
+    #[error("grace must be 0s to 36500d; got {}", length_text(*.0))]
+    Grace(i64),
+    #[error(
+        "grace may keep {OPEN_INSTANCES_MAX} instances of a window open, which are {} for the window {window}; \
+         got {}. Send a shorter one, or leave that window out",
+        length_text(*most), length_text(*grace)
+    )]
+    GraceOfWindow { window: &'static str, most: i64, grace: i64 },
+    #[error("entry_ttl must be 1s to 36500d; got {}", length_text(*.0))]
+    EntryTtl(i64),
 }
 
 /// Why a score does not belong on a board.
@@ -206,11 +218,31 @@ impl Definition {
         if let Some(seasons) = &self.seasons {
             seasons.validate()?;
         }
-        if !(0..=MAX_DURATION_MICROS).contains(&self.grace_micros) {
-            return Err(InvalidDefinition::Grace);
+        self.validate_grace()?;
+        match self.entry_ttl_micros {
+            Some(ttl) if !(MIN_TTL_MICROS..=MAX_DURATION_MICROS).contains(&ttl) => {
+                Err(InvalidDefinition::EntryTtl(ttl))
+            }
+            _ => Ok(()),
         }
-        if self.entry_ttl_micros.is_some_and(|ttl| !(MIN_TTL_MICROS..=MAX_DURATION_MICROS).contains(&ttl)) {
-            return Err(InvalidDefinition::EntryTtl);
+    }
+
+    /// Whether the grace is within its range, and keeps few enough instances of each window open.
+    fn validate_grace(&self) -> Result<(), InvalidDefinition> {
+        let grace = self.grace_micros;
+        if !(0..=MAX_DURATION_MICROS).contains(&grace) {
+            return Err(InvalidDefinition::Grace(grace));
+        }
+        for window in &self.windows {
+            let shortest = match window {
+                Window::Season => self.seasons.as_ref().and_then(Seasons::shortest),
+                other => other.shortest(),
+            };
+            // No length is beyond 64 bits: what is longer is longer than every grace.
+            let most = shortest.map(|length| length.saturating_mul(OPEN_INSTANCES_MAX));
+            if let Some(most) = most.filter(|most| grace > *most) {
+                return Err(InvalidDefinition::GraceOfWindow { window: window.name(), most, grace });
+            }
         }
         Ok(())
     }
@@ -261,12 +293,13 @@ impl Definition {
         has_begun && self.closes_at(instance).is_none_or(|closes| now < closes)
     }
 
-    /// The definition that this one becomes if a client asks for another: what can never change stays, and
-    /// seasons become longer or shorter from the next one on.
+    /// The definition that this one becomes if a client asks for another, which agrees with it: seasons
+    /// become longer or shorter from the next one on, and manual ones stay as they were opened.
     ///
     /// # Errors
-    /// When seasons would be too short, or have changed too often.
-    pub fn changed_to(&self, asked: &Self, now: Timestamp) -> Result<Self, InvalidSeasons> {
+    /// When it is none: when seasons would be too short, or have changed too often, or the grace is too long
+    /// for the shortest of them.
+    pub fn changed_to(&self, asked: &Self, now: Timestamp) -> Result<Self, InvalidDefinition> {
         let seasons = match (&self.seasons, &asked.seasons) {
             (Some(known), Some(Seasons::Regular(series))) => match series.last() {
                 Some(last) => Some(known.with_length(last.every, now)?),
@@ -274,7 +307,9 @@ impl Definition {
             },
             (known, _) => known.clone(),
         };
-        Ok(Self { seasons, ..asked.clone() })
+        let changed = Self { seasons, ..asked.clone() };
+        changed.validate()?;
+        Ok(changed)
     }
 
     /// Whether `other` could replace this definition: all that can never change is the same. Bounds judge
@@ -501,6 +536,12 @@ pub fn decode(word: u64, order: Order) -> i64 {
 mod tests {
     use super::*;
 
+    const DAY: i64 = 24 * 60 * 60 * 1_000_000;
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(micros).expect("in range")
+    }
+
     const EXTREMES: [i64; 7] = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
 
     #[test]
@@ -536,6 +577,100 @@ mod tests {
         assert!(!board.agrees_with(&keys(Key { name: "points".to_owned(), ..Key::score() })));
         assert!(!board.agrees_with(&Definition { ties: Ties::Last, ..board.clone() }));
         assert!(!board.agrees_with(&Definition { policy: Policy::Best, ..board.clone() }));
+    }
+
+    #[test]
+    fn the_lengths_of_a_definition_may_change_and_its_windows_may_not() {
+        let seasons = |begin, every| Some(Seasons::regular(at(begin), every));
+        let board = Definition {
+            windows: vec![Window::All, Window::Season],
+            seasons: seasons(7, 14 * DAY),
+            ..Definition::default()
+        };
+        assert!(board.agrees_with(&Definition {
+            grace_micros: 0,
+            entry_ttl_micros: Some(DAY),
+            ..board.clone()
+        }));
+        assert!(board.agrees_with(&Definition { seasons: seasons(7, DAY), ..board.clone() }));
+        assert!(!board.agrees_with(&Definition { seasons: seasons(8, 14 * DAY), ..board.clone() }));
+        let manual = |begins: &[i64]| Definition {
+            seasons: Some(Seasons::Manual(begins.iter().map(|begin| at(*begin)).collect())),
+            ..board.clone()
+        };
+        assert!(!board.agrees_with(&manual(&[])));
+        assert!(manual(&[1, 2]).agrees_with(&manual(&[])));
+        assert!(!board.agrees_with(&Definition { windows: vec![Window::Season], ..board.clone() }));
+        assert_eq!(
+            board.differences(&manual(&[])),
+            ["season is from 1970-01-01T00:00:00.000007Z on, not manual"]
+        );
+        assert_eq!(
+            board.differences(&Definition { seasons: None, windows: vec![Window::All], ..board.clone() }),
+            [
+                "the list of windows is all, season, not all",
+                "season is from 1970-01-01T00:00:00.000007Z on, not none"
+            ]
+        );
+        // What was opened stays, whatever a client sends.
+        let changed = manual(&[1, 2]).changed_to(&Definition { keep: 3, ..manual(&[]) }, at(5));
+        assert_eq!(changed, Ok(Definition { keep: 3, ..manual(&[1, 2]) }));
+        // The same again is no change.
+        assert_eq!(board.changed_to(&board, at(5)), Ok(board.clone()));
+    }
+
+    #[test]
+    fn a_grace_that_keeps_too_many_instances_open_is_refused() {
+        let with = |windows: &[Window], grace_micros| {
+            let seasons = windows.contains(&Window::Season).then(|| Seasons::regular(at(0), 60_000_000));
+            Definition { windows: windows.to_vec(), seasons, grace_micros, ..Definition::default() }
+                .validate()
+        };
+        let hour = DAY / 24;
+        assert_eq!(with(&[Window::All, Window::Hour], 10_000 * hour), Ok(()));
+        let refused = with(&[Window::All, Window::Hour], 10_001 * hour).expect_err("too long");
+        assert_eq!(
+            refused.to_string(),
+            "grace may keep 10000 instances of a window open, which are 10000h for the window hour; got \
+             10001h. Send a shorter one, or leave that window out"
+        );
+        assert_eq!(with(&[Window::All, Window::Day, Window::Week, Window::Month], 10_000 * DAY), Ok(()));
+        assert!(with(&[Window::Day], 10_001 * DAY).is_err());
+        assert!(with(&[Window::Season], 10_001 * 60_000_000).is_err());
+        assert_eq!(with(&[Window::All], MAX_DURATION_MICROS), Ok(()));
+        assert_eq!(with(&[Window::All], -1), Err(InvalidDefinition::Grace(-1)));
+        assert!(with(&[Window::All], MAX_DURATION_MICROS + 1).is_err());
+        assert_eq!(with(&[], 0), Err(InvalidDefinition::Windows));
+        assert_eq!(with(&[Window::Day, Window::Day], 0), Err(InvalidDefinition::Windows));
+    }
+
+    #[test]
+    fn an_instance_is_open_through_its_grace_and_kept_until_enough_newer_ones_have_closed() {
+        let board = Definition {
+            windows: vec![Window::All, Window::Day],
+            grace_micros: 5,
+            keep: 2,
+            ..Definition::default()
+        };
+        let day = |number| Instance { window: Window::Day, number };
+        assert_eq!(board.closes_at(day(0)), Some(at(DAY + 5)));
+        assert_eq!(board.drops_at(day(0)), Some(at(3 * DAY + 5)));
+        assert!(board.is_open(day(0), at(DAY + 4)) && !board.is_open(day(0), at(DAY + 5)));
+        assert!(board.is_open(day(1), at(DAY)) && !board.is_open(day(1), at(DAY - 1)));
+        assert_eq!((board.closes_at(Instance::ALL), board.drops_at(Instance::ALL)), (None, None));
+        assert!(board.is_open(Instance::ALL, at(0)));
+        // The last manual season is open until it is known when it ends.
+        let manual = Definition {
+            windows: vec![Window::Season],
+            seasons: Some(Seasons::Manual(vec![at(10), at(20)])),
+            grace_micros: 5,
+            keep: 0,
+            ..Definition::default()
+        };
+        let season = |number| Instance { window: Window::Season, number };
+        assert_eq!((manual.closes_at(season(1)), manual.closes_at(season(2))), (Some(at(25)), None));
+        assert!(manual.is_open(season(2), at(DAY)) && !manual.is_open(season(3), at(DAY)));
+        assert_eq!(manual.drops_at(season(1)), Some(at(25)));
     }
 
     #[test]
@@ -577,7 +712,6 @@ mod tests {
     #[test]
     fn the_tie_break_follows_the_rule() {
         let score = Score::new(&[5]).expect("one key");
-        let at = |micros| Timestamp::from_micros(micros).expect("in range");
         let words = |ties, micros, id: &str| {
             Definition { ties, ..Definition::default() }.entry_words(&score, at(micros), id.as_bytes())
         };

@@ -5,14 +5,18 @@
 //!
 //! Times fall into instances by the board's fixed offset from UTC. There is no daylight saving time.
 
+mod length;
 mod name;
 mod seasons;
+#[cfg(test)]
+mod tests;
 
 use jiff::civil::Date;
 
 use crate::types::Timestamp;
 
-pub use seasons::{InvalidSeasons, SEASONS_MAX, Seasons};
+pub use length::{length, length_text};
+pub use seasons::{InvalidSeasons, SEASONS_MAX, Seasons, Series};
 
 /// A kind of time slice of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,7 +33,7 @@ pub enum Window {
 }
 
 impl Window {
-    /// In the order of their numbers on disk.
+    /// In the order of their numbers.
     pub const ALL: [Self; 6] = [Self::All, Self::Hour, Self::Day, Self::Week, Self::Month, Self::Season];
 
     #[must_use]
@@ -41,6 +45,37 @@ impl Window {
             Self::Week => "week",
             Self::Month => "month",
             Self::Season => "season",
+        }
+    }
+
+    /// Its number on disk and in hashes of the log, which never changes.
+    #[must_use]
+    pub fn number(self) -> u8 {
+        match self {
+            Self::All => 0,
+            Self::Hour => 1,
+            Self::Day => 2,
+            Self::Week => 3,
+            Self::Month => 4,
+            Self::Season => 5,
+        }
+    }
+
+    #[must_use]
+    pub fn of_number(number: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(number)).copied()
+    }
+
+    /// How long its shortest instance is, in microseconds. `None`: that follows from the board's seasons, or
+    /// it never ends.
+    #[must_use]
+    pub fn shortest(self) -> Option<i64> {
+        match self {
+            Self::Hour => Some(HOUR),
+            Self::Day => Some(DAY),
+            Self::Week => Some(7 * DAY),
+            Self::Month => Some(28 * DAY),
+            Self::All | Self::Season => None,
         }
     }
 

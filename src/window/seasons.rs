@@ -96,6 +96,16 @@ impl Seasons {
         }
     }
 
+    /// How long the shortest regular season is, in microseconds. There are few manual ones, however long each
+    /// is.
+    #[must_use]
+    pub fn shortest(&self) -> Option<i64> {
+        match self {
+            Self::Regular(series) => series.iter().map(|series| series.every).min(),
+            Self::Manual(_) => None,
+        }
+    }
+
     /// The number of the season that a time falls in. `None`: before the first.
     #[must_use]
     pub fn number_at(&self, time: Timestamp) -> Option<i64> {
@@ -141,7 +151,14 @@ impl Seasons {
         match series.last_mut() {
             Some(last) if last.every == every => {}
             // Its first season has not begun, so that there is none to be left as it is.
-            Some(last) if last.begin > now => last.every = every,
+            Some(last) if last.begin > now => {
+                last.every = every;
+                // Back to the length of the seasons before it, which it continues.
+                let before = series.len().checked_sub(2).and_then(|index| series.get(index));
+                if before.is_some_and(|before| before.every == every) {
+                    series.pop();
+                }
+            }
             Some(last) => {
                 let number = last.number_at(now).ok_or(InvalidSeasons::Order)?;
                 let first = number.checked_add(1).ok_or(InvalidSeasons::Order)?;

@@ -43,6 +43,7 @@ fn definition() -> Arc<Definition> {
         ties: Ties::Last,
         utc_offset_minutes: -90,
         keep: 12,
+        ..Definition::default()
     })
 }
 
@@ -503,6 +504,7 @@ proptest! {
             ties: [Ties::First, Ties::Last, Ties::Member][ties],
             utc_offset_minutes: offset,
             keep,
+            ..Definition::default()
         };
         let board = ManifestBoard { definition: Arc::new(definition), ..manifest().boards.remove(0) };
         let manifest = Manifest { boards: vec![board], ..manifest() };
