@@ -248,8 +248,8 @@ mod tests {
         assert_eq!(hash_point(Sequence(3)), [0x09, 0, 0, 0, 0, 0, 0, 0, 3]);
         assert_eq!(divergence(), [0x0a]);
         assert_eq!(profile(b"p42"), [0x0b, b'p', b'4', b'2']);
-        assert_eq!(profile_removed(b"p42"), [0x0c, 0]);
-        assert_eq!(profile_removed("日本".as_bytes()), [0x0c, 0]);
+        assert_eq!(profile_removed(b"p42"), [0x0c, 38]);
+        assert_eq!(profile_removed("日本".as_bytes()), [0x0c, 22]);
         assert_eq!(copied_from(), [0x0f]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);

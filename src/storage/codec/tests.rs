@@ -169,7 +169,8 @@ fn extra() -> Extra {
 #[test]
 fn golden_bytes_of_every_value() {
     let check = |bytes: Vec<u8>, golden: &str| assert_eq!(hex(&bytes), golden);
-    check(encode_meta(&meta()), "02020afb3207fc80841e0007fb2c010153fc00093d00");
+    check(encode_meta(&meta()), "03020afb3207fc80841e0007fb2c010153fc00093d00");
+    check(encode_meta(&Meta { format_version: 2, ..meta() }), "02020afb3207fc80841e0007fb2c010153fc00093d00");
     check(encode_meta(&Meta { format_version: 1, ..meta() }), "01020afb3207fc80841e0007fb2c010153");
     check(encode_reject(&reject()), "86036f6c64027b7dfc80841e00");
     check(encode_reject(&RejectRecord { time: None, ..reject() }), "06036f6c64027b7d");
@@ -221,7 +222,7 @@ const GOLDEN_DELTA: &str = "\
     ffffffff00010703703432010202fdfffffffffffffffffdfeffffffffffffff0101fdffffffffffffffff0001000101\
     fdffffffffffffffff010006e697a5e69cac01000101fdffffffffffffffff0100";
 const GOLDEN_MANIFEST: &str = "\
-    02fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
+    03fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
     feffffffffffffff0774696d655f6d730000fdfeffffffffffffff0101b30c01fca086010001036f6c640207fb2d0101\
     01fb2c01";
 
@@ -343,12 +344,15 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
 #[test]
 fn numbers_of_records_are_kept_and_what_was_written_without_them_is_read() {
     let of_format_1 = GOLDEN_MANIFEST.strip_suffix("07fb2d010101fb2c01").expect("they come last");
-    let of_format_1 = bytes(&format!("01{}", of_format_1.strip_prefix("02").expect("its format")));
+    let of_format_1 = bytes(&format!("01{}", of_format_1.strip_prefix("03").expect("its format")));
     let dropped = vec![DroppedName { name: name("old"), life: Incarnation(2), number: None }];
     let (forgotten, latest) = (RecordNumber(0), RecordNumber(0));
     let unnumbered = Manifest { dropped, forgotten, latest, ..manifest() };
     assert_eq!(decode_manifest(&of_format_1), Ok(unnumbered.clone()));
     assert_eq!(decode_manifest(&encode_manifest(&unnumbered)), Ok(unnumbered));
+    // Format 3 has the layout of format 2.
+    let of_format_2 = bytes(&format!("02{}", GOLDEN_MANIFEST.strip_prefix("03").expect("its format")));
+    assert_eq!(decode_manifest(&of_format_2), Ok(manifest()));
     let (incarnation, number) = (Incarnation(2), Some(RecordNumber(300)));
     let drop = BoardEvent::Drop { board: name("old"), incarnation, number };
     let define = BoardEvent::Define { board: name("b"), incarnation, number, definition: Arc::default() };
