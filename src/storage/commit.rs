@@ -69,14 +69,13 @@ impl Store {
         }
         for (member, record) in &commit.profiles {
             let key = keys::profile(member);
-            match record {
-                Some(record) => batch.put_cf(log, key, codec::encode_profile(record)),
-                None => {
-                    batch.delete_cf(log, key);
-                    // A reader that is not so far must not take it that the member never had one.
-                    let removed = codec::encode_profile_removed(commit.applied.sequence);
-                    batch.put_cf(log, keys::profile_removed(member), removed);
-                }
+            if let Some(record) = record {
+                batch.put_cf(log, key, codec::encode_profile(record));
+            } else {
+                batch.delete_cf(log, key);
+                // A reader that is not so far must not take it that the member never had one.
+                let removed = codec::encode_profile_removed(commit.applied.sequence);
+                batch.put_cf(log, keys::profile_removed(member), removed);
             }
         }
         for (line, parked) in &commit.parked {

@@ -61,6 +61,7 @@ Exit status: 0 complete, 2 failure. The file is written completely or not at all
 /// Writes a board's entries, best first, with ranks, to a file or standard output.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
     /// The board
     #[arg(long, value_parser = BoardName::new, required_unless_present = "all", conflicts_with = "all")]

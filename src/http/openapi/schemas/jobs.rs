@@ -72,16 +72,7 @@ pub fn inputs() -> Value {
                "op": {"enum": [Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at, "meta": absent}),
         &["board", "member", "op"],
     );
-    let profile = variant(
-        "A profile",
-        "Replaces the member's profile, which is kept once, whatever boards it is on; `{}` takes it away. \
-         A profile has a `version` of its own, apart from those of the member's entries. Removing the \
-         member from every board removes the profile as well.",
-        json!({"board": absent, "member": member, "score": absent, "scores": absent,
-               "op": {"const": Op::Profile.name()}, "version": version, "at": at, "meta": absent,
-               "profile": component("Profile")}),
-        &["member", "op", "profile"],
-    );
+    let profile = profile_input(&version, &at);
     let repeated = |what: &str| {
         json!({
             "type": ["string", "null"], "description": format!("If present, it must be the {what} of the path.")
@@ -119,6 +110,22 @@ pub fn inputs() -> Value {
             "anyOf": [put_score, put_other]
         }
     })
+}
+
+/// # Arguments
+/// `version`, `at`: what these fields are for every job.
+fn profile_input(version: &Value, at: &Value) -> Value {
+    let (absent, member) = (json!({"type": "null"}), component("MemberId"));
+    variant(
+        "A profile",
+        "Replaces the member's profile, which is kept once, whatever boards it is on; `{}` takes it away. \
+         A profile has a `version` of its own, apart from those of the member's entries. Removing the \
+         member from every board removes the profile as well.",
+        json!({"board": absent, "member": member, "score": absent, "scores": absent,
+               "op": {"const": Op::Profile.name()}, "version": version, "at": at, "meta": absent,
+               "profile": component("Profile")}),
+        &["member", "op", "profile"],
+    )
 }
 
 /// A shape of jobs, closed to other fields.
