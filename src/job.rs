@@ -17,6 +17,8 @@ pub const MAX_JOBS_PER_MESSAGE: usize = 1_000;
 pub const MAX_AHEAD_MICROS: i64 = 5 * 60 * 1_000_000;
 /// The longest metadata object, in bytes of compact JSON.
 pub const MAX_METADATA_BYTES: usize = 1_024;
+/// The longest profile, in bytes of compact JSON.
+pub const MAX_PROFILE_BYTES: usize = 4_096;
 /// The most boards that one job may change.
 pub const MAX_BOARDS_PER_JOB: usize = 64;
 /// The most boards that the jobs of one HTTP request may change, each counted once for every job that does:
@@ -38,10 +40,13 @@ pub enum Op {
     Hide,
     /// A hidden entry comes back.
     Show,
+    /// The member's profile is replaced. It names no board.
+    Profile,
 }
 
 impl Op {
-    pub const ALL: [Self; 6] = [Self::Set, Self::Best, Self::Incr, Self::Remove, Self::Hide, Self::Show];
+    pub const ALL: [Self; 7] =
+        [Self::Set, Self::Best, Self::Incr, Self::Remove, Self::Hide, Self::Show, Self::Profile];
 
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -52,6 +57,7 @@ impl Op {
             Self::Remove => "remove",
             Self::Hide => "hide",
             Self::Show => "show",
+            Self::Profile => "profile",
         }
     }
 
@@ -66,13 +72,28 @@ impl Op {
 pub enum Targets {
     /// Boards, each with the score the job brings; `None` for operations that take no score.
     Boards(Vec<(BoardName, Option<Score>)>),
-    /// Every board that the member is on. Only for [`Op::Remove`].
+    /// Every board that the member is on, and its profile. Only for [`Op::Remove`].
     EveryBoard,
+    /// No board: the member's profile. Only for [`Op::Profile`].
+    Profile(Profile),
 }
 
 /// A member's metadata: a compact JSON object of at most [`MAX_METADATA_BYTES`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata(pub Box<str>);
+
+/// What is kept of a member once, whatever boards it is on: a compact JSON object of at most
+/// [`MAX_PROFILE_BYTES`]. An empty one takes the profile away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Profile(pub Box<str>);
+
+impl Profile {
+    /// The object; `None` if it is empty.
+    #[must_use]
+    pub fn json(&self) -> Option<&str> {
+        Some(&*self.0).filter(|json| *json != "{}")
+    }
+}
 
 /// One requested change, well-formed; whether it applies is for the state to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,7 +102,7 @@ pub struct Job {
     pub targets: Targets,
     /// Absent: each board's policy decides.
     pub op: Option<Op>,
-    /// Applied only if greater than the stored one for that member and board.
+    /// Applied only if greater than the stored one for that member and board, or of its profile.
     pub version: Option<u64>,
     /// When it happened. Absent: the message's timestamp.
     pub at: Option<Timestamp>,
@@ -90,11 +111,11 @@ pub struct Job {
 }
 
 impl Job {
-    /// The boards that it names: none, if it is for every board that has the member.
+    /// The boards that it names: none, if it is for every board that has the member, or for its profile.
     pub fn boards(&self) -> impl Iterator<Item = &BoardName> {
         let named: &[_] = match &self.targets {
             Targets::Boards(boards) => boards,
-            Targets::EveryBoard => &[],
+            Targets::EveryBoard | Targets::Profile(_) => &[],
         };
         named.iter().map(|(board, _)| board)
     }

@@ -122,6 +122,7 @@ impl Engine {
                 time: self.shard.read(Purpose::Plan).applied.timestamp,
                 hash: self.hash,
                 read_parked: &|_, _, _, _| Ok(Vec::new()),
+                read_profile: &|_| Ok(None),
             };
             planner.plan(messages, None)
         };

@@ -1,10 +1,12 @@
 //! What answers consist of: entries, pages, and how a score stands. The whole, with its `as_of`, is `Answer`
 //! of `query::read`.
 
+use std::sync::Arc;
+
 use crate::board::Definition;
 use crate::query::cursor::PageCursor;
 use crate::query::merge::{EntrySource, MergedEntry};
-use crate::query::question::EntryMetadata;
+use crate::query::question::{EntryMetadata, EntryProfile};
 use crate::state::TreeId;
 use crate::types::{Score, ShardId, Timestamp};
 
@@ -62,6 +64,7 @@ pub struct Listed {
     /// When the score was reached, where that orders ties.
     pub reached_at: Option<Timestamp>,
     pub metadata: ListedMetadata,
+    pub profile: ListedProfile,
 }
 
 impl Listed {
@@ -80,6 +83,7 @@ impl Listed {
     ) -> Option<Self> {
         let words = found.key.words.as_slice();
         let reached_at = definition.reached_at(words);
+        let mut profile = ListedProfile::NotAsked;
         let (updated_at, metadata) = match found.source {
             EntrySource::InMemory(shard_board, handle) => {
                 let (tree, window) = shard_board.window?;
@@ -97,6 +101,13 @@ impl Listed {
                     EntryMetadata::Json(json) => ListedMetadata::Json(json.clone()),
                     EntryMetadata::NotAsked | EntryMetadata::Unreadable => ListedMetadata::Unreadable,
                 };
+                profile = match &entry.profile {
+                    EntryProfile::NotAsked => ListedProfile::NotAsked,
+                    EntryProfile::OnDisk => ListedProfile::OnDisk(found.shard),
+                    EntryProfile::None => ListedProfile::None,
+                    EntryProfile::Json(json) => ListedProfile::Json(Arc::clone(json)),
+                    EntryProfile::Unreadable => ListedProfile::Unreadable,
+                };
                 (entry.updated_at, metadata)
             }
         };
@@ -108,6 +119,7 @@ impl Listed {
             updated_at,
             reached_at,
             metadata,
+            profile,
         })
     }
 }
@@ -120,6 +132,19 @@ pub enum ListedMetadata {
     OnDisk(ShardId, TreeId),
     /// A compact JSON object.
     Json(Box<str>),
+    /// The shard's disk cannot be read at the moment.
+    Unreadable,
+}
+
+/// The profile of an entry's member, which is read from disk after the shards' locks were released.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ListedProfile {
+    NotAsked,
+    /// Still to be read, from this shard.
+    OnDisk(ShardId),
+    None,
+    /// A compact JSON object. The entries of one member share it.
+    Json(Arc<str>),
     /// The shard's disk cannot be read at the moment.
     Unreadable,
 }

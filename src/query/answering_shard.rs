@@ -1,7 +1,7 @@
 //! A shard of this node as it replies to questions: from memory, under one hold of its lock, with the
-//! metadata of the entries from its disk.
+//! metadata of the entries, and their members' profiles, from its disk.
 //!
-//! Knows: when a reply has to wait, and that metadata must be of the reply's sequence (`metadata` has the
+//! Knows: when a reply has to wait, and that both must be of the reply's sequence (`metadata` has the
 //! rules). Must not know: who asks, or how questions travel.
 
 use std::sync::{Arc, LazyLock};
@@ -11,7 +11,9 @@ use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::query::metadata::log_unreadable;
 use crate::query::node::ShardHandle;
-use crate::query::question::{self, EntryMetadata, InvalidQuestion, Question, Reply, ShardReply};
+use crate::query::question::{
+    self, EntryMetadata, EntryProfile, InvalidQuestion, Question, Reply, ShardEntry, ShardReply,
+};
 use crate::query::rejects_of_shard::read_rejects;
 use crate::query::remote_shards::AskTerms;
 use crate::state_lock::{Purpose, StateLock};
@@ -89,7 +91,7 @@ impl AnsweringShard {
             let reply = Reply::Rejects(rejects.map_err(NotAnswered::Unreadable)?);
             return Ok(ShardReply { sequence, is_live, reply });
         }
-        let mut reply = self.answer_from_memory(question)?;
+        let mut reply = self.answer_from_memory(question, terms)?;
         for attempt in 0..ATTEMPTS {
             let Some(ahead) = self.fill_metadata(&mut reply).await? else { break };
             if attempt + 1 == ATTEMPTS {
@@ -98,23 +100,35 @@ impl AnsweringShard {
             let mut applied = self.applied.clone();
             // It may have stopped; then the next attempt finds the same.
             let _ = tokio::time::timeout(DISK_AHEAD_WAIT, applied.wait_for(|now| *now >= ahead)).await;
-            reply = self.answer_from_memory(question)?;
+            reply = self.answer_from_memory(question, terms)?;
         }
         reply.reply.each_entry(&mut |entry| {
             if matches!(entry.metadata, EntryMetadata::OnDisk(_)) {
                 entry.metadata = EntryMetadata::Unreadable;
             }
+            if entry.profile == EntryProfile::OnDisk {
+                entry.profile = EntryProfile::Unreadable;
+            }
         });
         Ok(reply)
     }
 
-    fn answer_from_memory(&self, question: &Question<'_>) -> Result<ShardReply, NotAnswered> {
+    fn answer_from_memory(
+        &self,
+        question: &Question<'_>,
+        terms: AskTerms,
+    ) -> Result<ShardReply, NotAnswered> {
         // Before the state, so that a shard that stops in between is not called live.
         let is_live = self.health.is_live();
         let state = self.state.read(Purpose::Read);
         question::check_widths(&state, question)?;
-        let reply = question::answer(&state, question);
-        Ok(ShardReply { sequence: state.applied.sequence, is_live, reply })
+        let mut reply = question::answer(&state, question);
+        let sequence = state.applied.sequence;
+        drop(state);
+        if terms.profiles {
+            question::ask_for_profiles(question, &mut reply);
+        }
+        Ok(ShardReply { sequence, is_live, reply })
     }
 
     /// Whether the shard has applied this sequence, and no job from it or before is parked for a board of the
@@ -158,12 +172,12 @@ impl AnsweringShard {
         Ok(())
     }
 
-    /// Fills in the metadata that belongs to the reply's sequence. If the disk is ahead of it: by how much at
+    /// Fills in the metadata and the profiles that belong to the reply's sequence. If the disk is ahead of it: by how much at
     /// least.
     async fn fill_metadata(&self, reply: &mut ShardReply) -> Result<Option<Sequence>, NotAnswered> {
         let mut missing = 0;
         reply.reply.each_entry(&mut |entry| {
-            missing += usize::from(matches!(entry.metadata, EntryMetadata::OnDisk(_)));
+            missing += usize::from(is_on_disk(entry));
         });
         if missing <= INLINE_DISK_READS {
             return Ok(fill(self.id, &self.store, reply));
@@ -179,6 +193,10 @@ impl AnsweringShard {
     }
 }
 
+fn is_on_disk(entry: &ShardEntry) -> bool {
+    matches!(entry.metadata, EntryMetadata::OnDisk(_)) || entry.profile == EntryProfile::OnDisk
+}
+
 /// Waits for a turn to read much from the disk.
 async fn disk_turn() -> Result<SemaphorePermit<'static>, NotAnswered> {
     static DISK_READS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(DISK_READS_AT_ONCE));
@@ -188,29 +206,52 @@ async fn disk_turn() -> Result<SemaphorePermit<'static>, NotAnswered> {
 fn fill(shard: ShardId, store: &StoreSlot, reply: &mut ShardReply) -> Option<Sequence> {
     let sequence = reply.sequence;
     let mut ahead: Option<Sequence> = None;
+    let mut note_ahead = |newer: Sequence| ahead = Some(ahead.map_or(newer, |known| known.max(newer)));
     let store = store.get();
     // Of one moment, however long reading takes.
     let snapshot = store.as_ref().map(|store| store.snapshot());
+    // Of a member on many boards, it is read once.
+    let mut last: Option<(Box<[u8]>, EntryProfile)> = None;
     reply.reply.each_entry(&mut |entry| {
-        let EntryMetadata::OnDisk(tree) = entry.metadata else { return };
         let Ok(snapshot) = &snapshot else {
-            entry.metadata = EntryMetadata::Unreadable;
+            if matches!(entry.metadata, EntryMetadata::OnDisk(_)) {
+                entry.metadata = EntryMetadata::Unreadable;
+            }
+            if entry.profile == EntryProfile::OnDisk {
+                entry.profile = EntryProfile::Unreadable;
+            }
             return;
         };
-        let newer = match snapshot.metadata(tree, &entry.member) {
-            Ok(Some(record)) if record.sequence <= sequence.0 => {
-                entry.metadata = EntryMetadata::Json(record.json.into());
-                return;
+        if let EntryMetadata::OnDisk(tree) = entry.metadata {
+            match snapshot.metadata(tree, &entry.member) {
+                Ok(Some(record)) if record.sequence <= sequence.0 => {
+                    entry.metadata = EntryMetadata::Json(record.json.into());
+                }
+                Err(error) => {
+                    log_unreadable(shard, &error);
+                    entry.metadata = EntryMetadata::Unreadable;
+                }
+                Ok(Some(record)) => note_ahead(Sequence(record.sequence)),
+                Ok(None) => note_ahead(sequence.next()),
             }
+        }
+        if entry.profile != EntryProfile::OnDisk {
+            return;
+        }
+        if let Some((_, known)) = last.as_ref().filter(|(member, _)| *member == entry.member) {
+            entry.profile = known.clone();
+            return;
+        }
+        entry.profile = match snapshot.profile_at(&entry.member, sequence) {
+            Ok(Ok(Some(json))) => EntryProfile::Json(json.into()),
+            Ok(Ok(None)) => EntryProfile::None,
+            Ok(Err(newer)) => return note_ahead(newer),
             Err(error) => {
                 log_unreadable(shard, &error);
-                entry.metadata = EntryMetadata::Unreadable;
-                return;
+                EntryProfile::Unreadable
             }
-            Ok(Some(record)) => Sequence(record.sequence),
-            Ok(None) => sequence.next(),
         };
-        ahead = Some(ahead.map_or(newer, |known| known.max(newer)));
+        last = Some((entry.member.clone(), entry.profile.clone()));
     });
     ahead
 }

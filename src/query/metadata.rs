@@ -1,21 +1,23 @@
-//! The metadata of an answer's entries, read from disk after the shards were released.
+//! The metadata of an answer's entries, and their members' profiles, read from disk after the shards were
+//! released.
 //!
-//! The disk may be ahead of the answer. A record that is newer than the answer's `as_of`, or gone, says that
-//! the entry has changed since. Then the read is repeated ([`with_metadata`]).
+//! The disk may be ahead of the answer. Metadata that are newer than the answer's `as_of`, or gone, say that
+//! the entry has changed since; of a profile that is gone, the disk knows when one was removed last. Then the
+//! read is repeated ([`with_metadata`]).
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::query::answer::ListedMetadata;
+use crate::query::answer::{Listed, ListedMetadata, ListedProfile};
 use crate::query::entries::ConsistentAnswer;
 use crate::query::node::Node;
 use crate::query::read::{ShardsRead, read_in_memory};
 use crate::query::remote_shards::ReadError;
 use crate::state::TreeId;
-use crate::storage::StorageError;
 use crate::storage::codec::MetadataRecord;
-use crate::types::{AsOf, Sequence, ShardId};
+use crate::storage::{ProfileAt, StorageError};
+use crate::types::{AsOf, MemberId, Sequence, ShardId, shard_of};
 use crate::writer::Registry;
 
 /// The least time between two log lines about metadata that cannot be read.
@@ -29,16 +31,33 @@ const PAUSE: Duration = Duration::from_micros(50);
 /// Pauses after which a read stops waiting: the shard may have stopped.
 const PAUSES_MAX: u32 = 400;
 
-/// Entries whose metadata is still to be read.
+/// Entries of which something is still to be read: metadata, or profiles.
 pub fn missing_metadata(answer: &mut impl ConsistentAnswer) -> usize {
     let mut missing = 0;
-    answer.each_entry_as_of(&mut |listed, _| {
-        missing += usize::from(matches!(listed.metadata, ListedMetadata::OnDisk(..)));
-    });
+    answer.each_entry_as_of(&mut |listed, _| missing += usize::from(is_on_disk(listed)));
     missing
 }
 
+fn is_on_disk(listed: &Listed) -> bool {
+    matches!(listed.metadata, ListedMetadata::OnDisk(..))
+        || matches!(listed.profile, ListedProfile::OnDisk(_))
+}
+
+/// Marks the profiles of all entries as still to be read, from the members' home shards. On a node that has
+/// every shard in memory; other shards reply with profiles.
+pub fn ask_for_profiles(node: &Node, answer: &mut impl ConsistentAnswer) {
+    let shards = node.shard_count();
+    answer.each_entry_as_of(&mut |listed, _| {
+        if let Ok(member) = MemberId::new(&*listed.member) {
+            listed.profile = ListedProfile::OnDisk(shard_of(&member, shards));
+        }
+    });
+}
+
 /// Reads shards in memory, all of them, and metadata that belongs to the same moment. Blocks on the disk.
+///
+/// # Arguments
+/// `profiles`: whether the members' profiles are read as well.
 ///
 /// # Errors
 /// When the read gives up.
@@ -46,8 +65,15 @@ pub fn with_metadata<R: ShardsRead<Answer: ConsistentAnswer>>(
     node: &Node,
     registry: &Registry,
     read: &R,
+    profiles: bool,
 ) -> Result<R::Answer, ReadError> {
-    let ask = || read_in_memory(node, registry, read);
+    let ask = || {
+        let mut answer = read_in_memory(node, registry, read)?;
+        if profiles {
+            ask_for_profiles(node, &mut answer);
+        }
+        Ok(answer)
+    };
     let mut answer = ask()?;
     for _ in 0..ATTEMPTS {
         let ahead = fill_from_snapshots(node, &mut answer);
@@ -73,13 +99,16 @@ fn wait_for(node: &Node, ahead: &[(ShardId, Sequence)]) {
     }
 }
 
-/// Reads the missing metadata from the disk as it is now. False: some of it is newer than the answer, or
-/// gone, and is still missing.
+/// Reads the missing metadata and profiles from the disk as it is now. False: some of it is newer than the
+/// answer, or gone, and is still missing.
 pub fn fill_metadata(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
-    let read = |shard: ShardId, tree, member: &str| {
+    let metadata = |shard: ShardId, tree, member: &str| {
         node.owned(shard).map(|handle| handle.store.metadata(tree, member.as_bytes()))
     };
-    fill(answer, read).is_empty()
+    let profile = |shard: ShardId, member: &str, at| {
+        node.owned(shard).map(|handle| handle.store.get()?.profile_at(member.as_bytes(), at))
+    };
+    fill(answer, metadata, profile).is_empty()
 }
 
 /// As [`fill_metadata`], from snapshots of one moment, however long reading takes. Returns for each shard the
@@ -88,43 +117,69 @@ fn fill_from_snapshots(node: &Node, answer: &mut impl ConsistentAnswer) -> Vec<(
     let stores: Vec<_> = node.shards.iter().map(|shard| shard.store.get()).collect();
     let snapshots: Vec<_> =
         stores.iter().map(|store| store.as_ref().ok().map(|store| store.snapshot())).collect();
-    let read = |shard: ShardId, tree, member: &str| {
+    let metadata = |shard: ShardId, tree, member: &str| {
         snapshots.get(shard.index()).map(|snapshot| match snapshot {
             Some(snapshot) => snapshot.metadata(tree, member.as_bytes()),
             None => Err(StorageError::Closed),
         })
     };
-    fill(answer, read)
+    let profile = |shard: ShardId, member: &str, at| {
+        snapshots.get(shard.index()).map(|snapshot| match snapshot {
+            Some(snapshot) => snapshot.profile_at(member.as_bytes(), at),
+            None => Err(StorageError::Closed),
+        })
+    };
+    fill(answer, metadata, profile)
 }
 
-/// Fills in what `read` finds, and returns for each shard the newest sequence that was too new.
+/// Fills in what `metadata` and `profile` find, and returns for each shard the newest sequence that was too
+/// new.
 fn fill(
     answer: &mut impl ConsistentAnswer,
-    read: impl Fn(ShardId, TreeId, &str) -> Option<Result<Option<MetadataRecord>, StorageError>>,
+    metadata: impl Fn(ShardId, TreeId, &str) -> Option<Result<Option<MetadataRecord>, StorageError>>,
+    profile: impl Fn(ShardId, &str, Sequence) -> Option<Result<ProfileAt, StorageError>>,
 ) -> Vec<(ShardId, Sequence)> {
     let mut ahead: Vec<(ShardId, Sequence)> = Vec::new();
+    let mut note_ahead =
+        |shard: ShardId, newer: Sequence| match ahead.iter_mut().find(|(known, _)| *known == shard) {
+            Some((_, known)) => *known = newer.max(*known),
+            None => ahead.push((shard, newer)),
+        };
+    // Of a member on many boards, it is read once.
+    let mut last: Option<(Box<str>, ListedProfile)> = None;
     answer.each_entry_as_of(&mut |listed, as_of| {
-        if let ListedMetadata::OnDisk(shard, tree) = listed.metadata {
-            let Some(record) = read(shard, tree, &listed.member) else { return };
+        if let ListedMetadata::OnDisk(shard, tree) = listed.metadata
+            && let Some(record) = metadata(shard, tree, &listed.member)
+        {
             let told = sequence_of(as_of, shard);
-            let newer = match record {
+            match record {
                 Ok(Some(record)) if record.sequence <= told.0 => {
                     listed.metadata = ListedMetadata::Json(record.json.into());
-                    return;
                 }
                 Err(error) => {
                     log_unreadable(shard, &error);
                     listed.metadata = ListedMetadata::Unreadable;
-                    return;
                 }
-                Ok(Some(record)) => Sequence(record.sequence),
-                Ok(None) => told.next(),
-            };
-            match ahead.iter_mut().find(|(known, _)| *known == shard) {
-                Some((_, known)) => *known = newer.max(*known),
-                None => ahead.push((shard, newer)),
+                Ok(Some(record)) => note_ahead(shard, Sequence(record.sequence)),
+                Ok(None) => note_ahead(shard, told.next()),
             }
         }
+        let ListedProfile::OnDisk(shard) = listed.profile else { return };
+        if let Some((_, known)) = last.as_ref().filter(|(member, _)| *member == listed.member) {
+            listed.profile = known.clone();
+            return;
+        }
+        listed.profile = match profile(shard, &listed.member, sequence_of(as_of, shard)) {
+            None => return,
+            Some(Ok(Ok(Some(json)))) => ListedProfile::Json(json.into()),
+            Some(Ok(Ok(None))) => ListedProfile::None,
+            Some(Ok(Err(newer))) => return note_ahead(shard, newer),
+            Some(Err(error)) => {
+                log_unreadable(shard, &error);
+                ListedProfile::Unreadable
+            }
+        };
+        last = Some((listed.member.clone(), listed.profile.clone()));
     });
     ahead
 }
@@ -155,7 +210,7 @@ pub(super) fn log_unreadable(shard: ShardId, error: &StorageError) {
     let mut last = LAST_LINE.lock();
     if last.is_none_or(|at| at.elapsed() >= LINE_INTERVAL) {
         *last = Some(Instant::now());
-        tracing::error!(%shard, %error, "metadata cannot be read and is answered as null; ranktree verify tells what is damaged");
+        tracing::error!(%shard, %error, "metadata or profiles cannot be read and are answered as null; ranktree verify tells what is damaged");
     }
 }
 

@@ -52,7 +52,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Listed, ListedMetadata, MemberEntry, Page, Standing};
+pub use answer::{Listed, ListedMetadata, ListedProfile, MemberEntry, Page, Standing};
 pub use answering_shard::{AnsweringShard, NotAnswered};
 pub use around::{Around, AroundMember, around};
 pub use board_view::{BoardView, ShardStanding, run_in_memory};
@@ -68,7 +68,9 @@ pub use instances_of_board::{InstancesOfBoard, InstancesOfWindow, ListInstances,
 pub use local_shards::LocalShards;
 pub use lookup::{Lookup, LookupMembers, lookup};
 pub use member::{MemberOf, member};
-pub use metadata::{fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata};
+pub use metadata::{
+    ask_for_profiles, fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata,
+};
 pub use node::{Node, ShardHandle, View};
 pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other_shards};
 pub use position::{FromPosition, from_position};

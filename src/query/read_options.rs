@@ -9,6 +9,8 @@ use crate::types::AsOf;
 pub struct ReadOptions {
     /// Answer without the shards that do not reply, instead of not at all.
     pub partial: bool,
+    /// Whether entries are wanted with their members' profiles.
+    pub profiles: bool,
     /// What the answer must be of at least: a shard named here replies once it has applied this sequence. A
     /// read over shards in memory takes no notice of it: whoever asks has waited for them.
     pub after: AsOf,

@@ -9,7 +9,7 @@ use futures_util::future::{BoxFuture, join_all};
 use parking_lot::Mutex;
 use thiserror::Error;
 
-use crate::query::question::{EntryMetadata, Question, Reply, ShardReply, is_consistent};
+use crate::query::question::{EntryMetadata, EntryProfile, Question, Reply, ShardReply, is_consistent};
 use crate::query::read_options::ReadOptions;
 use crate::types::{AsOf, Sequence, ShardId};
 
@@ -34,6 +34,8 @@ pub struct AskTerms {
     pub least: Sequence,
     /// `None`: as long as any question is waited for.
     pub until: Option<Instant>,
+    /// Whether entries come with their members' profiles.
+    pub profiles: bool,
 }
 
 /// A shard that no node replies for.
@@ -264,6 +266,7 @@ impl<'v> RemoteShards<'v> {
         let terms = AskTerms {
             least: after.map_or(Sequence::default(), |(_, sequence)| *sequence),
             until: self.options.and_then(|options| options.deadline),
+            profiles: question.shows_entries() && self.options.is_some_and(|options| options.profiles),
         };
         let reply = self.shards.ask(shard, question, terms).await?;
         let ShardReply { sequence, is_live, mut reply } = reply;
@@ -274,6 +277,9 @@ impl<'v> RemoteShards<'v> {
         reply.each_entry(&mut |entry| {
             if matches!(entry.metadata, EntryMetadata::OnDisk(_)) {
                 entry.metadata = EntryMetadata::Unreadable;
+            }
+            if entry.profile == EntryProfile::OnDisk {
+                entry.profile = EntryProfile::Unreadable;
             }
         });
         let (has_ended_board, total) = (reply.has_ended_board(), reply.total());

@@ -165,6 +165,7 @@ fn job_bytes(job: &Job) -> usize {
     let boards = match &job.targets {
         Targets::Boards(boards) => boards.len() * size_of::<(BoardName, Option<Score>)>(),
         Targets::EveryBoard => 0,
+        Targets::Profile(profile) => profile.0.len(),
     };
     let metadata = job.meta.as_ref().map_or(0, |metadata| metadata.0.len());
     size_of::<Job>() + job.member.as_bytes().len() + boards + metadata

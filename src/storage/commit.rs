@@ -1,12 +1,14 @@
-//! Commits a drained batch in one RocksDB write batch: delta, rejects, metadata, parked jobs and the applied
-//! sequence.
+//! Commits a drained batch in one RocksDB write batch: delta, rejects, metadata, profiles, parked jobs and
+//! the applied sequence.
 //!
 //! Knows: what belongs to a commit. Must not know: how a batch is planned.
 
 use rocksdb::WriteBatch;
 
 use crate::state::{Applied, TreeId};
-use crate::storage::codec::{self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRecord, RejectRecord};
+use crate::storage::codec::{
+    self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord,
+};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::store::{HashCommit, Store};
@@ -25,6 +27,8 @@ pub struct Commit {
     pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
     /// Trees whose metadata is removed as a whole.
     pub dropped_trees: Vec<TreeId>,
+    /// New profiles, by member; `None` if nothing is left of one.
+    pub profiles: Vec<(Vec<u8>, Option<ProfileRecord>)>,
     /// Parked jobs, and the line of each.
     pub parked: Vec<(u32, ParkedRecord)>,
     /// Unparked jobs: line, sequence and index.
@@ -61,6 +65,17 @@ impl Store {
             match record {
                 Some(record) => batch.put_cf(log, key, codec::encode_metadata(record)),
                 None => batch.delete_cf(log, key),
+            }
+        }
+        for (member, record) in &commit.profiles {
+            let key = keys::profile(member);
+            if let Some(record) = record {
+                batch.put_cf(log, key, codec::encode_profile(record));
+            } else {
+                batch.delete_cf(log, key);
+                // A reader that is not so far must not take it that the member never had one.
+                let removed = codec::encode_profile_removed(commit.applied.sequence);
+                batch.put_cf(log, keys::profile_removed(member), removed);
             }
         }
         for (line, parked) in &commit.parked {

@@ -15,6 +15,8 @@
 //!   08                              the running hash of the log
 //!   09 sequence:u64                 a hash of the log that is kept
 //!   0a                              that another replica's hash differs
+//!   0b member:bytes                 profile
+//!   0c bucket:u8                    the last removal of a profile of so many members
 //!   0f                              whose data these are a copy of
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
@@ -40,6 +42,8 @@ pub const REJECTS_PUBLISHED: u8 = 0x07;
 pub const LOG_HASH: u8 = 0x08;
 pub const HASH_POINT: u8 = 0x09;
 pub const DIVERGENCE: u8 = 0x0a;
+pub const PROFILE: u8 = 0x0b;
+pub const PROFILE_REMOVED: u8 = 0x0c;
 pub const COPIED_FROM: u8 = 0x0f;
 pub const DICTIONARY_PAGE: u8 = 0x10;
 pub const MEMBER_PAGE: u8 = 0x11;
@@ -153,6 +157,25 @@ pub fn divergence() -> [u8; 1] {
 }
 
 #[must_use]
+pub fn profile(member: &[u8]) -> Vec<u8> {
+    [&[PROFILE], member].concat()
+}
+
+/// The member of a profile's key.
+#[must_use]
+pub fn member_of_profile(key: &[u8]) -> Option<&[u8]> {
+    key.get(1..)
+}
+
+/// Where the last removal of a profile is noted: one record for every 256th of the members.
+#[must_use]
+pub fn profile_removed(member: &[u8]) -> [u8; 2] {
+    // Not the hash that chooses a member's shard: of one shard's members, that has few values.
+    let mixed = member.iter().fold(0x9d_u8, |mixed, byte| mixed.rotate_left(3).wrapping_mul(31) ^ *byte);
+    [PROFILE_REMOVED, mixed]
+}
+
+#[must_use]
 pub fn copied_from() -> [u8; 1] {
     [COPIED_FROM]
 }
@@ -224,6 +247,9 @@ mod tests {
         assert_eq!(log_hash(), [0x08]);
         assert_eq!(hash_point(Sequence(3)), [0x09, 0, 0, 0, 0, 0, 0, 0, 3]);
         assert_eq!(divergence(), [0x0a]);
+        assert_eq!(profile(b"p42"), [0x0b, b'p', b'4', b'2']);
+        assert_eq!(profile_removed(b"p42"), [0x0c, 38]);
+        assert_eq!(profile_removed("日本".as_bytes()), [0x0c, 22]);
         assert_eq!(copied_from(), [0x0f]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);
@@ -246,6 +272,7 @@ mod tests {
         let key = metadata(TreeId(0x0102_0304), b"p42");
         assert_eq!(tree_and_member(&key), Some((TreeId(0x0102_0304), &b"p42"[..])));
         assert_eq!(tree_and_member(&key[..4]), None);
+        assert_eq!(member_of_profile(&profile(b"p42")), Some(&b"p42"[..]));
     }
 
     #[test]

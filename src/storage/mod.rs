@@ -49,6 +49,6 @@ pub use replay::{ExpectedCounts, replay};
 pub use shard_copy::{ShardCopy, copy_shard, make_private_directory};
 pub use slot::StoreSlot;
 pub use staged::CheckpointFigures;
-pub use store::{HashCommit, InspectedDirectory, ParkedLine, Reopened, Store, StoreSnapshot};
+pub use store::{HashCommit, InspectedDirectory, ParkedLine, ProfileAt, Reopened, Store, StoreSnapshot};
 pub use verify::{VerifyCounts, rebuild, verify};
 pub use verify_parked::{MemberLines, verify_parked};

@@ -16,7 +16,7 @@ use crate::storage::recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
 use crate::storage::staged::CheckpointFigures;
 use crate::storage::store::Store;
 use crate::tree::Handle;
-use crate::types::{BoardName, count};
+use crate::types::{BoardName, MemberId, count, shard_of};
 
 /// Counts of what was compared.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,7 +40,7 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
     if store.has_damaged_marker() {
         findings.push("the file RANKTREE is damaged; the next start writes it again".to_owned());
     }
-    // Reads the records that a start does not read, too: metadata and rejects. RocksDB checks their
+    // Reads the records that a start does not read, too: metadata, profiles and rejects. RocksDB checks their
     // checksums.
     store.read_all(progress)?;
     let mut by_pages = recover(store, TreesFrom::Pages, progress)?;
@@ -94,6 +94,7 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
         metadata.compare(name, board.all, tree, &mut findings);
         progress("comparing", verified.entries, 0);
     }
+    findings.extend(verify_profiles(store, progress)?);
     if metadata.of_no_board > 0 {
         findings.push(format!("{} records of metadata belong to no board", metadata.of_no_board));
     }
@@ -138,6 +139,32 @@ fn compare(
             "board {name}: its tree pages and its members give different hidden or removed entries"
         ));
     }
+}
+
+/// Descriptions of what is wrong with profiles. They belong to no entry, so all that can be said of one is
+/// whether it is a profile of a member of this shard.
+fn verify_profiles(store: &Store, progress: Progress<'_>) -> Result<Vec<String>, StorageError> {
+    let (mut records, mut of_no_member, mut broken) = (0_u64, 0_u64, 0_u64);
+    store.each_profile(|member, record| {
+        records += 1;
+        if records % 1_000 == 0 {
+            progress("reading profiles", records, 0);
+        }
+        let member = str::from_utf8(member).ok().and_then(|id| MemberId::new(id).ok());
+        let is_here = member.is_some_and(|id| shard_of(&id, store.shards()) == store.shard());
+        of_no_member += u64::from(!is_here);
+        let is_object = |json: &String| json.starts_with('{') && json.ends_with('}');
+        let is_kept = record.json.is_some() || record.version.is_some();
+        broken += u64::from(!is_kept || !record.json.as_ref().is_none_or(is_object));
+    })?;
+    let mut findings = Vec::new();
+    if of_no_member > 0 {
+        findings.push(format!("{of_no_member} profiles belong to no member of this shard"));
+    }
+    if broken > 0 {
+        findings.push(format!("{broken} profiles are no JSON objects"));
+    }
+    Ok(findings)
 }
 
 /// The metadata that the log holds, counted by tree.

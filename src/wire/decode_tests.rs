@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::job::{
-    MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, Metadata, Op, RejectCode, Targets,
+    MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, MAX_PROFILE_BYTES, Metadata, Op, Profile,
+    RejectCode, Targets,
 };
 use crate::types::{BoardName, MemberId, Score, Timestamp};
 use crate::wire::strict::decode_for;
@@ -88,6 +89,24 @@ fn good_jobs_say_what_they_mean() {
             r#"{"member":"p42","op":"remove","version":0}"#,
             Job { targets: Targets::EveryBoard, op: Some(Op::Remove), version: Some(0), ..plain.clone() },
         ),
+        (
+            r#"{"op":"profile","member":"p42","board":null,"meta":null,"profile": {"name": "Alice", "n": 1.10}}"#,
+            Job {
+                targets: Targets::Profile(Profile(r#"{"name":"Alice","n":1.10}"#.into())),
+                op: Some(Op::Profile),
+                ..plain.clone()
+            },
+        ),
+        (
+            r#"{"op":"profile","member":"p42","version":"7","at":"1970-01-01T00:00:00Z","profile":{ }}"#,
+            Job {
+                targets: Targets::Profile(Profile("{}".into())),
+                op: Some(Op::Profile),
+                version: Some(7),
+                at: Some(Timestamp::default()),
+                ..plain.clone()
+            },
+        ),
     ] {
         assert_eq!(decoded(text), Ok(job), "{text}");
     }
@@ -159,7 +178,8 @@ fn what_is_no_job_is_refused_with_its_code() {
         (r#"{"board":"a","member":"m","score":1,"op":"SET"}"#, "malformed"),
         (r#"{"board":"a","member":"m","score":1,"op":"add"}"#, "malformed"),
         (r#"{"board":"a","member":"m","score":1,"op":1}"#, "malformed"),
-        (r#"{"op":"profile","member":"p42","profile":{"name":"Alice"}}"#, "malformed"),
+        (r#"{"op":"profile","member":"","profile":{"name":"Alice"}}"#, "bad_member"),
+        (r#"{"op":"profile","member":"p42","profile":["Alice"]}"#, "malformed"),
         (r#"{"member":"m","scores":{}}"#, "malformed"),
         (r#"{"member":"m","scores":[]}"#, "malformed"),
         (r#"{"member":"m","scores":5}"#, "malformed"),
@@ -217,7 +237,26 @@ fn a_refusal_shows_the_value_that_was_refused() {
         (r#"{"board":"a","member":"m","score":"12 points"}"#, "\"12 points\" is not a decimal integer"),
         (r#"{"member":"m","scores":{"a":1,"b":0.5}}"#, "b: not a score: 0.5 has a fraction"),
         (r#"{"member":"m","scores":5}"#, "scores must be an object such as {\"arena\": 1200}; got 5"),
-        (r#"{"board":"a","member":"m","score":1,"op":"add"}"#, "remove, hide or show; got \"add\""),
+        (r#"{"board":"a","member":"m","score":1,"op":"add"}"#, "hide, show or profile; got \"add\""),
+        (r#"{"member":"m","op":"profile"}"#, "profile is missing"),
+        (r#"{"member":"m","op":"profile","profile":null}"#, "profile is missing"),
+        (
+            r#"{"member":"m","op":"profile","profile":7}"#,
+            "a JSON object such as {\"name\": \"Alice\"}; got 7",
+        ),
+        (r#"{"member":"m","op":"profile","profile":{"a":1e999}}"#, "profile: "),
+        (r#"{"member":"m","op":"profile","profile":{},"board":"b"}"#, "profile takes no board; got \"b\""),
+        (r#"{"member":"m","op":"profile","profile":{},"score":1}"#, "profile takes no score; got 1"),
+        (r#"{"member":"m","op":"profile","profile":{},"scores":{}}"#, "profile takes no scores; got {}"),
+        (r#"{"member":"m","op":"profile","profile":{},"meta":{}}"#, "profile takes no meta; got {}"),
+        (
+            r#"{"board":"a","member":"m","score":1,"profile":{}}"#,
+            "only the operation profile takes a profile; got {}",
+        ),
+        (
+            r#"{"member":"m","op":"remove","profile":{}}"#,
+            "only the operation profile takes a profile; got {}",
+        ),
         (r#"{"board":"a","member":"m","score":1,"op":"hide"}"#, "hide takes no score; got 1"),
         (
             r#"{"board":"a","member":"m","score":1,"version":18446744073709551616}"#,
@@ -245,6 +284,12 @@ fn sizes_are_bounded() {
     };
     assert_eq!(code(&with_meta(MAX_METADATA_BYTES)), "ok");
     assert_eq!(code(&with_meta(MAX_METADATA_BYTES + 1)), "too_large");
+    let with_profile = |bytes: usize| {
+        let text = "x".repeat(bytes - r#"{"x":""}"#.len());
+        format!(r#"{{"member":"m","op":"profile","profile":{{ "x" : "{text}" }}}}"#)
+    };
+    assert_eq!(code(&with_profile(MAX_PROFILE_BYTES)), "ok");
+    assert_eq!(code(&with_profile(MAX_PROFILE_BYTES + 1)), "too_large");
     let with_boards = |count: usize| {
         let scores: Vec<String> = (0..count).map(|index| format!(r#""b{index}":{index}"#)).collect();
         format!(r#"{{"member":"m","scores":{{{}}}}}"#, scores.join(","))

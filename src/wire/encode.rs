@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::job::{Job, Targets};
 use crate::types::Score;
 
-/// Encodes a job as compact JSON, which decodes to the same job. Metadata keeps its text.
+/// Encodes a job as compact JSON, which decodes to the same job. Metadata and profiles keep their text.
 #[must_use]
 pub fn encode(job: &Job) -> Vec<u8> {
     let mut out = b"{\"member\":".to_vec();
@@ -57,6 +57,10 @@ pub fn encode(job: &Job) -> Vec<u8> {
         // Well-formed and compact since the job was decoded.
         out.extend_from_slice(metadata.0.as_bytes());
     }
+    if let Targets::Profile(profile) = &job.targets {
+        out.extend_from_slice(b",\"profile\":");
+        out.extend_from_slice(profile.0.as_bytes());
+    }
     out.push(b'}');
     out
 }
@@ -92,6 +96,10 @@ mod tests {
         check(r#"{"member":"m","scores":{"z":1,"a":[2,3]},"version":18446744073709551615}"#);
         check(r#"{"member":"m","board":"b","op":"hide","at":"2026-11-20T09:59:58.000001Z"}"#);
         check(r#"{"member":"m","op":"remove"}"#);
+        check(r#"{"member":"m","op":"profile","profile":{}}"#);
+        check(
+            r#"{"member":"m","op":"profile","version":7,"at":"2026-11-20T09:59:58Z","profile":{"n":1.10,"n":"\u0041"}}"#,
+        );
     }
 
     #[test]

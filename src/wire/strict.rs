@@ -11,8 +11,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::job::{
-    Job, MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, Metadata, Op, Reject, RejectCode,
-    Targets,
+    Job, MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, MAX_PROFILE_BYTES, Metadata, Op,
+    Profile, Reject, RejectCode, Targets,
 };
 use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, quoted, shown};
 use crate::wire::board_names::BoardNames;
@@ -24,7 +24,7 @@ use crate::wire::lenient::{JsonFields, Name, given, score_of, text_of, unsigned_
 /// An example of a job, for error messages.
 const EXAMPLE: &str = r#"{"board":"arena","member":"p42","score":1200}"#;
 
-/// How deep metadata may be nested. Answers nest it some levels deeper, and many JSON parsers stop at 128.
+/// How deep metadata and profiles may be nested. Answers nest it some levels deeper, and many JSON parsers stop at 128.
 const METADATA_DEPTH_MAX: usize = 64;
 
 /// Decodes by asking each value what it is, so that every mistake can be explained.
@@ -87,6 +87,8 @@ struct Fields<'a> {
     at: Option<&'a RawValue>,
     /// The text as the client wrote it: numbers keep all their digits, and fields their order.
     meta: Option<&'a RawValue>,
+    /// The same.
+    profile: Option<&'a RawValue>,
     /// What is wrong with the first field that is unknown or is given twice.
     error: Option<String>,
 }
@@ -104,6 +106,7 @@ impl<'a> Fields<'a> {
                 "version" => &mut fields.version,
                 "at" => &mut fields.at,
                 "meta" => &mut fields.meta,
+                "profile" => &mut fields.profile,
                 other => {
                     map.next_value::<IgnoredAny>()?;
                     fields.error.get_or_insert_with(|| format!("a job has no field named {}", quoted(other)));
@@ -129,6 +132,14 @@ impl<'a> Fields<'a> {
         let member = read_member(given(self.member), member_from_path)?;
         let version = read_version(given(self.version))?;
         let at = read_at(given(self.at))?;
+        if op == Some(Op::Profile) {
+            let (targets, op) = (Targets::Profile(self.only_profile(board_from_path.as_ref())?), op);
+            return Ok(Job { member, targets, op, version, at, meta: None });
+        }
+        if let Some(profile) = given(self.profile) {
+            let detail = format!("only the operation profile takes a profile; got {}", shown(profile));
+            return Err(malformed(detail));
+        }
         let targets = if op.is_none_or(Op::takes_score) {
             scored_targets(names, given(self.board), self.score, given(self.scores), board_from_path)?
         } else {
@@ -147,6 +158,25 @@ impl<'a> Fields<'a> {
         };
         let meta = read_meta(given(self.meta))?;
         Ok(Job { member, targets, op, version, at, meta })
+    }
+
+    /// The profile of a job that has nothing else for its member.
+    fn only_profile(&self, board_from_path: Option<&BoardName>) -> Result<Profile, Reject> {
+        if let Some(board) = board_from_path {
+            return Err(malformed(format!(
+                "profile is of a member, not of its entry on {board}: send it to /v1/jobs"
+            )));
+        }
+        let others =
+            [("board", self.board), ("score", self.score), ("scores", self.scores), ("meta", self.meta)];
+        for (name, value) in others {
+            if let Some(value) = given(value) {
+                return Err(malformed(format!("profile takes no {name}; got {}", shown(value))));
+            }
+        }
+        let raw = given(self.profile).ok_or_else(|| malformed("profile is missing"))?;
+        let text = read_object("profile", r#"{"name": "Alice"}"#, raw, MAX_PROFILE_BYTES)?;
+        Ok(Profile(text.into()))
     }
 }
 
@@ -200,12 +230,11 @@ fn read_score(value: &RawValue) -> Result<Score, Reject> {
 fn read_op(value: Option<&str>) -> Result<Option<Op>, Reject> {
     let Some(value) = value else { return Ok(None) };
     let name = text_of(value);
-    if name.as_deref() == Some("profile") {
-        return Err(malformed("the operation profile is not supported yet"));
-    }
     let op = Op::ALL.into_iter().find(|op| Some(op.name()) == name.as_deref());
-    let known =
-        || malformed(format!("op must be set, best, incr, remove, hide or show; got {}", shown(value)));
+    let known = || {
+        let found = shown(value);
+        malformed(format!("op must be set, best, incr, remove, hide, show or profile; got {found}"))
+    };
     op.map(Some).ok_or_else(known)
 }
 
@@ -265,28 +294,31 @@ fn read_at(value: Option<&str>) -> Result<Option<Timestamp>, Reject> {
 
 fn read_meta(raw: Option<&str>) -> Result<Option<Metadata>, Reject> {
     let Some(raw) = raw else { return Ok(None) };
+    let text = read_object("meta", r#"{"car": "mx5"}"#, raw, MAX_METADATA_BYTES)?;
+    Ok(Some(Metadata(text.into())))
+}
+
+/// The compact form of a JSON object that is kept as text.
+fn read_object(name: &str, example: &str, raw: &str, limit: usize) -> Result<String, Reject> {
     if !raw.starts_with('{') {
-        return Err(malformed(format!(
-            "meta must be a JSON object such as {{\"car\": \"mx5\"}}; got {}",
-            shown(raw)
-        )));
+        let found = shown(raw);
+        return Err(malformed(format!("{name} must be a JSON object such as {example}; got {found}")));
     }
     // Raw text was only skipped over. A value that no client could read, such as 1e999, must not reach an
     // answer.
     serde_json::from_str::<Value>(raw)
-        .map_err(|error| malformed(format!("meta: {}", json_words(raw.as_bytes(), &error))))?;
+        .map_err(|error| malformed(format!("{name}: {}", json_words(raw.as_bytes(), &error))))?;
     let (text, depth) = compact(raw);
-    if text.len() > MAX_METADATA_BYTES {
-        let detail =
-            format!("meta has {} bytes as compact JSON; the limit is {MAX_METADATA_BYTES}", text.len());
+    if text.len() > limit {
+        let detail = format!("{name} has {} bytes as compact JSON; the limit is {limit}", text.len());
         return Err(Reject::new(RejectCode::TooLarge, detail));
     }
     if depth > METADATA_DEPTH_MAX {
         return Err(malformed(format!(
-            "meta is nested {depth} levels deep; the limit is {METADATA_DEPTH_MAX}"
+            "{name} is nested {depth} levels deep; the limit is {METADATA_DEPTH_MAX}"
         )));
     }
-    Ok(Some(Metadata(text.into())))
+    Ok(text)
 }
 
 /// A job's fields; for JSON that is no object, the kind of value found.

@@ -79,7 +79,13 @@ fn apply_planned(shard: &mut Shard, job: PlannedJob) -> JobOutcome {
     match job {
         PlannedJob::Rejected(reject) => JobOutcome::Rejected(reject),
         PlannedJob::Parked(outcome) => JobOutcome::Parked(outcome),
-        PlannedJob::Applied { step, boards } => apply_job(shard, &step, boards),
+        PlannedJob::Applied { step, boards, profile } => {
+            let boards = apply_job(shard, &step, boards);
+            match profile {
+                None => JobOutcome::Applied(boards),
+                Some(changed) => JobOutcome::WithProfile { boards, changed },
+            }
+        }
     }
 }
 
@@ -124,7 +130,7 @@ pub struct Answer {
     pub to: OutcomeSender,
 }
 
-fn apply_job(shard: &mut Shard, step: &Step, boards: Vec<PlannedBoard>) -> JobOutcome {
+fn apply_job(shard: &mut Shard, step: &Step, boards: Vec<PlannedBoard>) -> Vec<BoardOutcome> {
     let rankings = |shard: &Shard| -> Vec<Option<ShardRanking>> {
         boards
             .iter()
@@ -138,7 +144,7 @@ fn apply_job(shard: &mut Shard, step: &Step, boards: Vec<PlannedBoard>) -> JobOu
         let PlannedBoard { board, definition, incarnation, changed, .. } = board;
         BoardOutcome { board, definition, incarnation, changed, before, after }
     });
-    JobOutcome::Applied(outcomes.collect())
+    outcomes.collect()
 }
 
 /// A member's rank counts within its shard; `None` if it is not listed.

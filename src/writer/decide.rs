@@ -102,6 +102,8 @@ pub fn decide(
             // A remembered version keeps a late retry from bringing the entry back.
             Ok(Decision { after: remembered(), changed, takes_metadata: false })
         }
+        // It is no entry's.
+        Op::Profile => Ok(unchanged()),
         Op::Hide => Ok(match before.map(|entry| (entry, entry.state)) {
             Some((entry, EntryState::Listed(words))) => {
                 let after = Entry { state: EntryState::Hidden(words), version, ..*entry };

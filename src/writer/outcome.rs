@@ -28,6 +28,12 @@ pub enum JobOutcome {
     /// One per board that the job named, in its order; for a removal from every board, one per board it was
     /// on.
     Applied(Vec<BoardOutcome>),
+    /// The same, of a job that was about the member's profile, too, or about nothing else.
+    WithProfile {
+        boards: Vec<BoardOutcome>,
+        /// Whether the profile is another one than before.
+        changed: bool,
+    },
     /// It is stored and waits for the definition of a board.
     Parked(ParkedOutcome),
 }

@@ -13,7 +13,7 @@ use crate::state::{Applied, Expiring, LogHashes, Retired};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{Meta, ParkedRecord};
 use crate::storage::{Commit, HashCommit, ParkedLine, Reopened, StorageError, Store, StoreSlot};
-use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
+use crate::types::{BoardName, MemberId, Sequence, ShardId, Timestamp, count};
 use crate::wire;
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
@@ -314,6 +314,10 @@ impl<S: JobSource> Writer<S> {
             let store = self.store.get().map_err(|error| error.to_string())?;
             read_line(&store, line, from, limit, read_on)
         };
+        let read_profile = |member: &MemberId| {
+            let store = self.store.get().map_err(|error| error.to_string())?;
+            store.profile(member.as_bytes()).map_err(|error| error.to_string())
+        };
         let planner = Planner {
             shard: &self.shard,
             id: self.id,
@@ -322,6 +326,7 @@ impl<S: JobSource> Writer<S> {
             time: self.time,
             hash: parking.as_ref().map(|_| self.hashes.running),
             read_parked: &read_parked,
+            read_profile: &read_profile,
         };
         planner.plan(messages, parking)
     }
@@ -351,6 +356,7 @@ impl<S: JobSource> Writer<S> {
             rejects_kept_from: self.rejects_kept.prune(published),
             rejects: plan.rejects,
             metadata: plan.metadata,
+            profiles: plan.profiles,
             dropped_trees: plan.dropped_trees,
             parked: plan.parked,
             unparked: plan.unparked,

@@ -45,6 +45,9 @@ refuses a board that is defined differently, so that ranks come out equal. The o
 order of at, the time at which the score was reached, and then of ids. On boards where only ids order ties, at is the time of \
 the entry's last change. An import takes at as updated_at, too. Versions are not exported, and hidden entries are left out.
 
+With --profiles, the profile of each member on the board is a job of its own before the member's first row, which an import \
+applies. Members that are on no board are left out.
+
 Cells of a CSV are written unchanged, so that an import can read them back. A spreadsheet takes a cell that begins with =, +, - \
 or @ for a formula, and players choose the names of members. So import the columns member and meta into a spreadsheet as text, \
 instead of opening the file.
@@ -58,6 +61,7 @@ Exit status: 0 complete, 2 failure. The file is written completely or not at all
 /// Writes a board's entries, best first, with ranks, to a file or standard output.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
     /// The board
     #[arg(long, value_parser = BoardName::new, required_unless_present = "all", conflicts_with = "all")]
@@ -80,6 +84,9 @@ pub struct Args {
     /// The file to write; standard output if absent
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Writes the profiles of the members, too: a line each, before the member's first row. NDJSON only
+    #[arg(long)]
+    profiles: bool,
     /// Leaves out the first line, which has the board's definition
     #[arg(long)]
     rows_only: bool,
@@ -119,14 +126,14 @@ enum Source {
 impl Source {
     fn open(args: &Args) -> Result<Self, Failure> {
         let Some(data_dir) = &args.data_dir else {
-            return Ok(Self::Remote(Remote::new(&args.url, &args.client, &args.window)?));
+            return Ok(Self::Remote(Remote::new(&args.url, &args.client, &args.window, args.profiles)?));
         };
         if args.window != "all" {
             return Err(
                 format!("a data directory holds only the window all; got {}", quoted(&args.window)).into()
             );
         }
-        Ok(Self::Stopped(Stopped::open(&Offline::at(data_dir.clone()))?))
+        Ok(Self::Stopped(Stopped::open(&Offline::at(data_dir.clone()), args.profiles)?))
     }
 
     fn boards(&self) -> Result<Vec<BoardName>, Failure> {
@@ -177,6 +184,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let format = args.format();
     if args.all && format == Format::Csv {
         return Err("a CSV file can hold one board only, because the first line describes it; give --board, or --format ndjson".into());
+    }
+    if args.profiles && format == Format::Csv {
+        return Err(
+            "profiles are lines of their own, which a CSV file cannot have; give --format ndjson".into()
+        );
     }
     let source = Source::open(args)?;
     let boards = match &args.board {

@@ -1,6 +1,7 @@
 //! The output of an export: a file, which appears when it is complete; or standard output, a pipe or a
 //! device.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub struct Output {
     sink: Sink,
     /// The finished file, and the one that is written until then.
     place: Option<(PathBuf, PathBuf)>,
+    /// Members whose profiles are written already.
+    written: HashSet<Box<str>>,
 }
 
 enum Sink {
@@ -33,7 +36,7 @@ enum Sink {
 impl Output {
     /// For a dry run.
     pub fn nothing() -> Self {
-        Self { sink: Sink::Nothing, place: None }
+        Self { sink: Sink::Nothing, place: None, written: HashSet::new() }
     }
 
     /// # Errors
@@ -63,7 +66,7 @@ impl Output {
             Format::Ndjson => Sink::Lines(writer),
             Format::Csv => Sink::Head(writer),
         };
-        Ok(Self { sink, place })
+        Ok(Self { sink, place, written: HashSet::new() })
     }
 
     /// Begins a board, with what it is if that is given. A CSV has one.
@@ -105,6 +108,12 @@ impl Output {
             Sink::Nothing | Sink::Head(_) => Ok(()),
             Sink::Lines(writer) => {
                 let (member, score) = (json!(row.member), row.score.get());
+                if let Some(profile) = &row.profile
+                    && self.written.insert(row.member.as_str().into())
+                {
+                    let profile = profile.get();
+                    writeln!(writer, r#"{{"member":{member},"op":"profile","profile":{profile}}}"#)?;
+                }
                 write!(writer, r#"{{"board":"{board}","member":{member},"op":"set","score":{score},"#)?;
                 write!(writer, r#""at":"{}","#, row.at())?;
                 if row.has_meta() {

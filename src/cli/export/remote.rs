@@ -16,6 +16,7 @@ pub struct Remote {
     service: Reader,
     /// As a parameter has it.
     window: String,
+    profiles: bool,
 }
 
 /// Boards in the order of their names, as far as an export needs them.
@@ -34,9 +35,10 @@ impl Remote {
     /// # Errors
     /// When the address is none that can be connected to, the token cannot be read, or there are no
     /// certificates to accept.
-    pub fn new(base: &str, client: &ClientArgs, window: &str) -> Result<Self, Failure> {
+    pub fn new(base: &str, client: &ClientArgs, window: &str, profiles: bool) -> Result<Self, Failure> {
         let service = Reader::new(base, client, "export")?;
-        Ok(Self { service, window: utf8_percent_encode(window, NON_ALPHANUMERIC).to_string() })
+        let window = utf8_percent_encode(window, NON_ALPHANUMERIC).to_string();
+        Ok(Self { service, window, profiles })
     }
 
     /// # Errors
@@ -74,7 +76,9 @@ impl Remote {
         // A cursor has nothing to escape.
         let cursor = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
         let (board, window) = (self.url(board), &self.window);
-        let url = format!("{board}/top?window={window}&limit={PAGE_ENTRIES}&reached_at=true{cursor}");
+        let profiles = if self.profiles { "&profile=true" } else { "" };
+        let url =
+            format!("{board}/top?window={window}&limit={PAGE_ENTRIES}&reached_at=true{profiles}{cursor}");
         serde_json::from_str(&self.service.get(&url)?).map_err(|_| no_ranktree(&url))
     }
 

@@ -14,6 +14,9 @@ pub struct Row {
     pub reached_at: Option<String>,
     /// A JSON object, or null where it cannot be told.
     pub meta: Box<RawValue>,
+    /// A JSON object, if profiles are exported and the member has one.
+    #[serde(default)]
+    pub profile: Option<Box<RawValue>>,
 }
 
 impl Row {

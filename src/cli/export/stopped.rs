@@ -10,7 +10,7 @@ use crate::http::definition_json;
 use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, run_in_memory, top};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Store, TreesFrom, recover};
-use crate::types::{AsOf, BoardName, Score};
+use crate::types::{AsOf, BoardName, MemberId, Score, shard_of};
 use crate::window::Instance;
 use crate::writer::{RegisteredBoard, Registry};
 
@@ -24,14 +24,18 @@ pub struct Stopped {
     stores: Vec<Store>,
     shards: Vec<StateLock>,
     registry: Registry,
+    profiles: bool,
 }
 
 impl Stopped {
     /// Loads all shards.
     ///
+    /// # Arguments
+    /// `profiles`: whether entries have their members' profiles.
+    ///
     /// # Errors
     /// When they cannot be loaded.
-    pub fn open(offline: &Offline) -> Result<Self, Failure> {
+    pub fn open(offline: &Offline, profiles: bool) -> Result<Self, Failure> {
         let mut shards = Vec::new();
         let stores = offline.open_all()?;
         let registry = Registry::new(false);
@@ -48,7 +52,7 @@ impl Stopped {
                 registry.forget(name, incarnation);
             }
         }
-        Ok(Self { stores, shards, registry })
+        Ok(Self { stores, shards, registry, profiles })
     }
 
     /// In the order of their names.
@@ -88,7 +92,7 @@ impl Stopped {
     /// The page behind a cursor, or the first one.
     ///
     /// # Errors
-    /// When there is no such board, or metadata cannot be read.
+    /// When there is no such board, or metadata or profiles cannot be read.
     pub fn page(&self, name: &BoardName, cursor: Option<&str>) -> Result<Page, Failure> {
         let (known, name) = (self.known(name)?, name.as_str());
         let view = View { shards: self.shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
@@ -114,6 +118,13 @@ impl Stopped {
         })
     }
 
+    fn profile(&self, member: &str) -> Result<Option<Box<RawValue>>, Failure> {
+        let shards = u16::try_from(self.stores.len())?;
+        let store = self.stores.get(shard_of(&MemberId::new(member)?, shards).index());
+        let record = store.map(|store| store.profile(member.as_bytes())).transpose()?.flatten();
+        Ok(record.and_then(|record| record.json).map(RawValue::from_string).transpose()?)
+    }
+
     fn row(&self, listed: &Listed, as_of: &AsOf) -> Result<Row, Failure> {
         let meta = match &listed.metadata {
             ListedMetadata::OnDisk(shard, tree) => {
@@ -133,7 +144,9 @@ impl Stopped {
             ListedMetadata::Json(json) => RawValue::from_string(json.to_string())?,
             ListedMetadata::None | ListedMetadata::Unreadable => to_raw_value(&json!({}))?,
         };
+        let profile = if self.profiles { self.profile(&listed.member)? } else { None };
         Ok(Row {
+            profile,
             member: listed.member.to_string(),
             score: to_raw_value(&score(&listed.score))?,
             rank: listed.rank(),

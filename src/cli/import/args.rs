@@ -156,7 +156,9 @@ pub enum Format {
 }
 
 fn op_parser() -> impl TypedValueParser<Value = Op> {
-    PossibleValuesParser::new(Op::ALL.map(Op::name))
+    // A profile has a field of its own, so it is no row's operation unless the row says so.
+    let ops = Op::ALL.into_iter().filter(|op| *op != Op::Profile);
+    PossibleValuesParser::new(ops.map(Op::name))
         .try_map(|name| Op::ALL.into_iter().find(|op| op.name() == name).ok_or(Malformed::Score))
 }
 

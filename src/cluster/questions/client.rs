@@ -21,7 +21,7 @@ use crate::cluster::questions::owners::{Choice, Owners};
 use crate::cluster::questions::parts::Arrived;
 use crate::cluster::questions::refusal::Reason;
 use crate::cluster::questions::subjects::AskSubjects;
-use crate::cluster::questions::wire::{self, AskedQuestion};
+use crate::cluster::questions::wire::{self, AskedQuestion, Undecodable};
 use crate::metrics::{QUESTION_FAILURES_TOTAL, QUESTION_SECONDS, QUESTIONS_HEDGED_TOTAL};
 use crate::query::question::{Question, ShardReply, is_consistent};
 use crate::query::{AnsweringShard, AskTerms, NoReply, NotAnswered, ShardClient};
@@ -272,7 +272,12 @@ impl Exchange<'_> {
             wait_ms: u32::try_from(left.min(WAIT_AT_ONCE).as_millis()).unwrap_or(u32::MAX),
             may_be_behind: choice.may_be_behind,
         };
-        let bytes = wire::encode_question(&asked).map_err(|why| format!("the question is too large: {why}"));
+        let bytes = if self.terms.profiles {
+            wire::encode_question_with_profiles(&asked)
+        } else {
+            wire::encode_question(&asked)
+        };
+        let bytes = bytes.map_err(|why| format!("the question is too large: {why}"));
         let subject = match &choice.node {
             Some(node) => self.asking.subjects.of_node(self.shard, node),
             None => self.asking.subjects.any(self.shard),
@@ -298,7 +303,7 @@ impl Exchange<'_> {
             choice.node.iter().for_each(|node| asking.owners.note_absent(node, shard));
         };
         match arrived {
-            Ok(Arrived::Reply(bytes)) => match wire::decode_reply(&bytes) {
+            Ok(Arrived::Reply(bytes)) => match self.decode(&bytes) {
                 Ok(reply)
                     if is_consistent(self.question, &reply.reply) && reply.sequence >= self.terms.least =>
                 {
@@ -326,6 +331,8 @@ impl Exchange<'_> {
                     }
                     // Other questions may well be answered there.
                     Reason::Overloaded | Reason::Unreadable | Reason::NoWrites | Reason::Unknown => {}
+                    // An older version does not know profiles, and answers whatever else is asked.
+                    Reason::Format if self.terms.profiles => {}
                     Reason::Ending
                     | Reason::Format
                     | Reason::Invalid
@@ -346,6 +353,10 @@ impl Exchange<'_> {
             Err(why) => self.note("not_sent", why),
         }
         Next::Another
+    }
+
+    fn decode(&self, bytes: &[u8]) -> Result<ShardReply, Undecodable> {
+        if self.terms.profiles { wire::decode_reply_with_profiles(bytes) } else { wire::decode_reply(bytes) }
     }
 
     fn note(&mut self, reason: &'static str, words: String) {

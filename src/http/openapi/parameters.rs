@@ -131,9 +131,9 @@ pub fn components() -> Value {
         ),
         "profile": query(
             "profile",
-            &json!({"type": "boolean", "enum": [false], "default": false}),
-            "Whether entries have their members' profiles. Profiles are not supported yet: `true` is \
-             refused with `unsupported`."
+            &json!({"type": "boolean", "default": false}),
+            "Whether each entry has its member's `profile`, as it was at the answer's `as_of`. Answers \
+             without entries take no notice of it."
         ),
         "wait": query(
             "wait",

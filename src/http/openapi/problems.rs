@@ -179,7 +179,6 @@ pub const READ: &[(u16, &str)] = &[
     (422, "malformed"),
     (422, "too_large"),
     (422, "unknown_shard"),
-    (422, "unsupported"),
     (503, "shard_unavailable"),
     (504, "not_yet_applied"),
 ];

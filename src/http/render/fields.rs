@@ -7,7 +7,8 @@ use std::fmt::Display;
 use crate::board::{Definition, Key, offset};
 use crate::http::render::json::{self, Object};
 use crate::query::{
-    Answer, EntryChange, Listed, ListedMetadata, MemberEntry, PageCursor, ShardStanding, Standing,
+    Answer, EntryChange, Listed, ListedMetadata, ListedProfile, MemberEntry, PageCursor, ShardStanding,
+    Standing,
 };
 use crate::types::{AsOf, BoardName, Score};
 use crate::window::{Instance, Seasons, Window, length_text};
@@ -26,6 +27,15 @@ fn metadata(out: &mut Vec<u8>, metadata: &ListedMetadata) {
         ListedMetadata::None => out.extend_from_slice(b"{}"),
         // Unknown metadata is null, which no metadata is.
         ListedMetadata::OnDisk(..) | ListedMetadata::Unreadable => out.extend_from_slice(b"null"),
+    }
+}
+
+/// Only if it was asked for.
+fn profile(object: &mut Object<'_>, profile: &ListedProfile) {
+    match profile {
+        ListedProfile::NotAsked => {}
+        ListedProfile::Json(text) => object.name("profile").extend_from_slice(text.as_bytes()),
+        ListedProfile::None | ListedProfile::OnDisk(_) | ListedProfile::Unreadable => object.null("profile"),
     }
 }
 
@@ -53,6 +63,7 @@ pub fn entry(object: &mut Object<'_>, board: &str, window: &impl Display, entry:
     json::float(object.name("percentile"), entry.standing.percentile());
     object.plain("updated_at", &listed.updated_at);
     metadata(object.name("meta"), &listed.metadata);
+    profile(object, &listed.profile);
     object.plain("as_of", as_of);
 }
 
@@ -64,6 +75,7 @@ pub fn listed(object: &mut Object<'_>, listed: &Listed) {
     object.count("position", listed.position);
     object.plain("updated_at", &listed.updated_at);
     metadata(object.name("meta"), &listed.metadata);
+    profile(object, &listed.profile);
 }
 
 /// The beginning of answers about a board, unless they have the total among other counts.

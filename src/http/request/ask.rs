@@ -1,6 +1,7 @@
-//! How a handler asks a board: the wait for `after=`, the answer, and the metadata of its entries.
+//! How a handler asks a board: the wait for `after=`, the answer, and the metadata of its entries, and their
+//! members' profiles.
 //!
-//! Answers of reads get their metadata in this way only. Answers of writes also get what their jobs brought,
+//! Answers of reads get both in this way only. Answers of writes also get what their jobs brought,
 //! from `http::writes::sent_metadata`. Entries are found while the shards are held, and their metadata is
 //! read from disk afterwards. Little of it is read at once. For more, the board is asked again on a thread
 //! that may block, so that entries and metadata are of the same moment. What jobs did cannot be asked again:
@@ -14,11 +15,11 @@ use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::request::call::Call;
 use crate::http::request::params::Params;
-use crate::job::MAX_METADATA_BYTES;
+use crate::job::{MAX_METADATA_BYTES, MAX_PROFILE_BYTES};
 use crate::query::{
     Answer, BoardRead, ConsistentAnswer, EntryChange, InstanceAsked, OfBoard, ReadOptions, ShardHandle,
-    ShardsRead, VisitEntries, WindowChoice, fill_metadata, fill_unchanged_metadata, missing_metadata, read,
-    with_metadata,
+    ShardsRead, VisitEntries, WindowChoice, ask_for_profiles, fill_metadata, fill_unchanged_metadata,
+    missing_metadata, read, with_metadata,
 };
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
@@ -38,9 +39,9 @@ impl Call {
     /// When a parameter is not as it should be, or the wait is too long.
     pub async fn read_params(&self, known: &[&str]) -> Result<Params<'_>, Problem> {
         let params = Params::parse_read(self.query(), known)?;
-        let (after, partial) = (params.after()?, params.flag("partial")?);
+        let (after, partial, profiles) = (params.after()?, params.flag("partial")?, params.flag("profile")?);
         self.read_window(&params)?;
-        if after.is_some() || partial {
+        if after.is_some() || partial || profiles {
             let (after, deadline) = match after {
                 Some((token, timeout)) => {
                     let deadline = Instant::now() + timeout;
@@ -49,8 +50,8 @@ impl Call {
                 }
                 None => (AsOf::default(), None),
             };
-            // As above.
-            let _ = self.read_options.set(ReadOptions { partial, after, deadline });
+            // A handler reads its parameters once.
+            let _ = self.read_options.set(ReadOptions { partial, profiles, after, deadline });
         }
         Ok(params)
     }
@@ -109,7 +110,7 @@ impl Call {
     /// How the request's reads treat shards that do not reply.
     pub fn read_options(&self) -> &ReadOptions {
         const DEFAULTS: &ReadOptions =
-            &ReadOptions { partial: false, after: AsOf(Vec::new()), deadline: None };
+            &ReadOptions { partial: false, profiles: false, after: AsOf(Vec::new()), deadline: None };
         self.read_options.get().unwrap_or(DEFAULTS)
     }
 
@@ -259,7 +260,8 @@ impl Call {
         Ok(board)
     }
 
-    /// Asks for entries, with their metadata. It is asked again if much metadata is to be read.
+    /// Asks for entries, with their metadata, and with profiles if the request wants them. It is asked again
+    /// if much of that is to be read.
     ///
     /// # Errors
     /// When some shard does not reply, or the answer may be larger than there is room for.
@@ -269,17 +271,22 @@ impl Call {
     {
         let started = Instant::now();
         let mut answer = self.ask_shards(&asked).await?;
+        let profiles = self.read_options().profiles;
+        if profiles && self.api.node.remote.is_none() {
+            ask_for_profiles(&self.api.node, &mut answer);
+        }
         let missing = missing_metadata(&mut answer);
         let is_filled =
             missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(&self.api.node, &mut answer));
         if !is_filled {
             // The most that the answer can come to, before any of its metadata is read.
-            let each = ENTRY_BYTES_EXPECTED + MAX_METADATA_BYTES;
+            let each =
+                ENTRY_BYTES_EXPECTED + MAX_METADATA_BYTES + if profiles { MAX_PROFILE_BYTES } else { 0 };
             self.in_progress.count_answer(missing_metadata(&mut answer) * each)?;
             drop(answer);
             // The disk blocks: off the threads that serve other connections.
             let api = Arc::clone(&self.api);
-            let again = move || with_metadata(&api.node, &api.registry, &asked);
+            let again = move || with_metadata(&api.node, &api.registry, &asked, profiles);
             answer = self.api.offload.read_disk(self.permit(), again).await??;
         }
         self.record_read(started);

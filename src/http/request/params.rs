@@ -50,10 +50,10 @@ impl<'a> Params<'a> {
     }
 
     /// As [`Params::parse`] for a read, which also takes `window`, `after`, `timeout_ms`, `partial` and
-    /// `profile`. These are checked here; the caller waits for `after` and minds `partial`.
+    /// `profile`. These are checked here; the caller waits for `after` and minds the last
+    /// two.
     ///
     /// # Errors
-    /// As [`Params::parse`]; for profiles, which are not there yet.
     pub fn parse_read(query: Option<&'a str>, known: &[&str]) -> Result<Self, Problem> {
         // Most reads have no query: they need no list of known parameters.
         if query.is_none_or(str::is_empty) {
@@ -64,9 +64,7 @@ impl<'a> Params<'a> {
         params.window()?;
         // As above: the caller does what it says.
         params.flag("partial")?;
-        if params.flag("profile")? {
-            return Err(Problem::unsupported("profiles are not supported yet"));
-        }
+        params.flag("profile")?;
         Ok(params)
     }
 

@@ -34,6 +34,11 @@ fn check_boards(grant: &Grant, jobs: &[Job]) -> Result<(), Problem> {
                 };
                 refused.extend(forbidden.map(|forbidden| (index, detail(forbidden))));
             }
+            Targets::Profile(_) => {
+                let detail =
+                    "a profile shows on all boards of its member, but the token is confined to some boards";
+                refused.push((index, detail.to_owned()));
+            }
             Targets::EveryBoard => {
                 let detail =
                     "the job affects all boards of its member, but the token is confined to some boards";

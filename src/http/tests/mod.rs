@@ -114,6 +114,15 @@ fn start_shard(id: ShardId, registry: Arc<Registry>) -> (ShardHandle, Publisher)
     (ShardHandle { id, state, applied, started, health, store }, Publisher::Embedded(publisher))
 }
 
+fn without_boards(targets: &Targets) -> JobOutcome {
+    match targets {
+        Targets::Profile(profile) => {
+            JobOutcome::WithProfile { boards: Vec::new(), changed: profile.json().is_some() }
+        }
+        Targets::Boards(_) | Targets::EveryBoard => JobOutcome::Applied(Vec::new()),
+    }
+}
+
 /// A `set` of one score that never was there before, or what the score's value stands for.
 fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &watch::Sender<Sequence>) {
     let mut step = Step {
@@ -145,7 +154,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
             for job in jobs {
                 let job = job.expect("requests are decoded before they are published");
                 let Targets::Boards(boards) = &job.targets else {
-                    outcomes.push(JobOutcome::Applied(Vec::new()));
+                    outcomes.push(without_boards(&job.targets));
                     continue;
                 };
                 let (board, score) = boards.first().expect("a job names a board");

@@ -240,6 +240,22 @@ async fn without_tokens_everybody_may_do_everything() {
     assert_eq!(response.expect("the router never fails").status(), 200);
 }
 
+/// A profile shows on every board.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_token_of_some_boards_writes_no_profiles() {
+    let guarded = guarded();
+    let jobs = r#"[{"board":"eu-1","member":"m","score":1},{"member":"m","op":"profile","profile":{"a":1}}]"#;
+    for (token, confined) in guarded.all.iter().zip(&guarded.confined).skip(1) {
+        let (status, answer) = guarded.with(confined, "POST", "/v1/jobs", jobs).await;
+        assert_eq!((status, code(&answer)), (403, "forbidden_board"), "{answer}");
+        assert_eq!(answer["errors"][0]["index"], json!(1), "{answer}");
+        let (status, answer) = guarded.with(token, "POST", "/v1/jobs", jobs).await;
+        assert_eq!(status, 200, "{answer}");
+        let told = json!({"changed": true, "entry": null, "previous": null});
+        assert_eq!(answer["results"][1], told);
+    }
+}
+
 /// Tokens confined to `eu-`: of the scopes write and admin with a limit of three boards, and of write without
 /// a line on it.
 fn limited() -> (Fixture, [Secret; 3]) {

@@ -76,7 +76,7 @@ fn members(object: &mut Object<'_>, token: &AsOf, results: &[JobResult]) {
 fn check_count(jobs: &[Job]) -> Result<(), Problem> {
     let boards = |job: &Job| match &job.targets {
         Targets::Boards(boards) => boards.len(),
-        Targets::EveryBoard => 1,
+        Targets::EveryBoard | Targets::Profile(_) => 1,
     };
     let boards: usize = jobs.iter().map(boards).sum();
     if boards > MAX_BOARDS_PER_REQUEST {

@@ -27,7 +27,7 @@ pub async fn create_for(call: &Call, jobs: &[Job]) -> Result<(), Problem> {
     let Some(grant) = call.board_limited() else { return Ok(()) };
     let named = jobs.iter().filter_map(|job| match &job.targets {
         Targets::Boards(boards) => Some(boards),
-        Targets::EveryBoard => None,
+        Targets::EveryBoard | Targets::Profile(_) => None,
     });
     let named = named.flatten().map(|(board, _)| board);
     let lacking: BTreeSet<&BoardName> =

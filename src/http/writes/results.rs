@@ -39,6 +39,12 @@ pub enum JobResult {
     Everywhere {
         boards: usize,
         changed: usize,
+        /// Whether it has taken a profile away.
+        profile: bool,
+    },
+    /// A job about a profile: whether that is another one than before.
+    Profile {
+        changed: bool,
     },
     /// It is stored, and waits for its board to be defined.
     Parked,
@@ -63,12 +69,14 @@ enum ReportKind {
     Entries { by_board: bool },
     Changed { by_board: bool },
     Everywhere,
+    Profile,
 }
 
 impl ReportedJob {
     pub fn of(job: &Job, detail: Detail) -> Self {
         let kind = match (&job.targets, detail) {
             (Targets::EveryBoard, _) => ReportKind::Everywhere,
+            (Targets::Profile(_), _) => ReportKind::Profile,
             (Targets::Boards(boards), Detail::Entries) => ReportKind::Entries { by_board: boards.len() > 1 },
             (Targets::Boards(boards), Detail::Changed) => ReportKind::Changed { by_board: boards.len() > 1 },
         };
@@ -78,8 +86,14 @@ impl ReportedJob {
     /// The result, where no other shard has to be asked; `None` where entries are reported.
     ///
     /// # Arguments
-    /// `unranked`: set if other shards were asked in vain.
-    fn without_entries(&self, boards: &[BoardOutcome], unranked: Option<&[ShardId]>) -> Option<JobResult> {
+    /// - `profile`: whether the job has changed the profile.
+    /// - `unranked`: set if other shards were asked in vain.
+    fn without_entries(
+        &self,
+        boards: &[BoardOutcome],
+        profile: bool,
+        unranked: Option<&[ShardId]>,
+    ) -> Option<JobResult> {
         let changed = |by_board, unranked: Option<&[ShardId]>| JobResult::Changed {
             boards: boards.iter().map(|board| (board.board.clone(), board.changed)).collect(),
             by_board,
@@ -91,7 +105,9 @@ impl ReportedJob {
             ReportKind::Everywhere => Some(JobResult::Everywhere {
                 boards: boards.len(),
                 changed: boards.iter().filter(|board| board.changed).count(),
+                profile,
             }),
+            ReportKind::Profile => Some(JobResult::Profile { changed: profile }),
         }
     }
 }
@@ -120,8 +136,13 @@ pub async fn message_results(
             (Err(why), _) => JobResult::Failed(why),
             (Ok((_, JobOutcome::Rejected(reject))), _) => JobResult::Rejected(reject),
             (Ok((_, JobOutcome::Parked(_))), _) => JobResult::Parked,
+            (Ok((_, JobOutcome::WithProfile { boards, changed })), Some(reported)) => {
+                // Neither kind of job reports entries.
+                results.extend(reported.without_entries(&boards, changed, None));
+                continue;
+            }
             (Ok((_, JobOutcome::Applied(boards))), Some(reported)) => {
-                if let Some(result) = reported.without_entries(&boards, unranked.as_deref()) {
+                if let Some(result) = reported.without_entries(&boards, false, unranked.as_deref()) {
                     results.push(result);
                     continue;
                 }
@@ -132,7 +153,7 @@ pub async fn message_results(
                 let by_board = reported.kind == ReportKind::Entries { by_board: true };
                 JobResult::Applied { changes, by_board }
             }
-            (Ok((_, JobOutcome::Applied(_))), None) => continue,
+            (Ok((_, JobOutcome::Applied(_) | JobOutcome::WithProfile { .. })), None) => continue,
         });
     }
     results

@@ -33,7 +33,7 @@ pub fn answer_bytes_max(api: &Api, jobs: &[Job], options: WriteOptions) -> usize
             _ if options.wait == Wait::UntilStored => 0,
             Targets::Boards(boards) => boards.len(),
             // Counted, and not listed.
-            Targets::EveryBoard => 0,
+            Targets::EveryBoard | Targets::Profile(_) => 0,
         };
         let each = match options.detail {
             Detail::Changed => CHANGED_BYTES_MAX,
@@ -84,8 +84,13 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
                 object.array("missing", shards, |out, shard| json::unsigned(out, u64::from(shard.0)));
             }
         }
-        JobResult::Everywhere { boards, changed } => {
-            object.bool("changed", *changed > 0);
+        JobResult::Profile { changed } => {
+            object.bool("changed", *changed);
+            object.null("entry");
+            object.null("previous");
+        }
+        JobResult::Everywhere { boards, changed, profile } => {
+            object.bool("changed", *changed > 0 || *profile);
             object.null("entry");
             object.null("previous");
             let mut counts = object.object("counts");

@@ -6,8 +6,9 @@
 use crate::board::Definition;
 use crate::query::instance::InstanceAsked;
 use crate::query::question::{
-    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, LifeOnShard, Mark, Question,
-    RejectsReply, Reply, RunQuestion, RunReply, ShardEntry, Splitter, SplittersQuestion, SplittersReply,
+    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember, LifeOnShard,
+    Mark, Question, RejectsReply, Reply, RunQuestion, RunReply, ShardEntry, Splitter, SplittersQuestion,
+    SplittersReply,
 };
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
@@ -64,6 +65,24 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
         // None of them is in memory: `AnsweringShard` reads them from the disk.
         Question::Rejects(_) => Reply::Rejects(RejectsReply::default()),
     }
+}
+
+/// Marks the entries of a reply whose profiles are wanted: those of which everything is.
+pub fn ask_for_profiles(question: &Question<'_>, reply: &mut Reply) {
+    match (question, &mut *reply) {
+        (Question::Runs(_, asked), Reply::Runs(runs)) => {
+            let wanted = asked.iter().zip(runs).filter(|(asked, _)| asked.metadata);
+            for run in wanted.filter_map(|(_, run)| run.as_mut()) {
+                run.above.iter_mut().chain(&mut run.below).for_each(ask_for_profile);
+            }
+        }
+        (Question::Lookup { metadata: false, .. }, _) => {}
+        _ => reply.each_entry(&mut ask_for_profile),
+    }
+}
+
+fn ask_for_profile(entry: &mut ShardEntry) {
+    entry.profile = EntryProfile::OnDisk;
 }
 
 /// Whether the life is on the shard. Instances are over when their board is. One that no job has entered, or
@@ -160,6 +179,7 @@ fn shard_entry(
         member: member.into(),
         updated_at: extra.map_or_else(|| reached_at.unwrap_or_default(), |extra| extra.updated_at),
         metadata: if on_disk { EntryMetadata::OnDisk(tree) } else { EntryMetadata::None },
+        profile: EntryProfile::NotAsked,
     }
 }
 

@@ -130,7 +130,7 @@ fn is_ascending<'a>(keys: impl Iterator<Item = SortKey<'a>>) -> bool {
 mod tests {
     use super::*;
     use crate::job::RejectCode;
-    use crate::query::question::{BoardLife, EntryMetadata, Mark};
+    use crate::query::question::{BoardLife, EntryMetadata, EntryProfile, Mark};
     use crate::state::Incarnation;
     use crate::tree::Words;
     use crate::types::{BoardName, Sequence, Timestamp};
@@ -145,6 +145,7 @@ mod tests {
             member: format!("m{word}").into_bytes().into(),
             updated_at: Timestamp::default(),
             metadata: EntryMetadata::None,
+            profile: EntryProfile::NotAsked,
         }
     }
 

@@ -12,6 +12,8 @@ mod consistency;
 mod limits;
 mod widths;
 
+use std::sync::Arc;
+
 use crate::job::{JobPlace, RejectCode};
 use crate::query::instance::InstanceAsked;
 use crate::state::Incarnation;
@@ -19,7 +21,9 @@ use crate::storage::codec::RejectRecord;
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
-pub use answer::{answer, boards_of_member, counts_of, entries_of_members, found_member, splitters_of};
+pub use answer::{
+    answer, ask_for_profiles, boards_of_member, counts_of, entries_of_members, found_member, splitters_of,
+};
 pub use consistency::is_consistent;
 pub(super) use limits::ENTRIES_MAX;
 pub use limits::{InvalidQuestion, check};
@@ -161,6 +165,17 @@ pub struct RejectsReply {
 }
 
 impl Question<'_> {
+    /// Whether entries are replied with all that belongs to them, to be shown.
+    #[must_use]
+    pub fn shows_entries(&self) -> bool {
+        match self {
+            Self::Runs(_, runs) => runs.iter().any(|run| run.metadata),
+            Self::Lookup { metadata, .. } => *metadata,
+            Self::MemberOnBoards { .. } | Self::BoardsOfMember { .. } => true,
+            Self::Counts(_) | Self::Splitters(..) | Self::Rejects(_) => false,
+        }
+    }
+
     /// The boards that it names, or of which it names instances.
     pub fn boards(&self) -> impl Iterator<Item = BoardName> {
         let (one, several, counted): (_, &[BoardLife], &[(BoardLife, Vec<Mark<'_>>)]) = match self {
@@ -183,6 +198,21 @@ pub struct ShardEntry {
     pub member: Box<[u8]>,
     pub updated_at: Timestamp,
     pub metadata: EntryMetadata,
+    pub profile: EntryProfile,
+}
+
+/// The profile of an entry's member, as a shard replies it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum EntryProfile {
+    #[default]
+    NotAsked,
+    /// Still to be read from the shard's disk. It never leaves the node.
+    OnDisk,
+    None,
+    /// A compact JSON object. The entries of one member share it.
+    Json(Arc<str>),
+    /// The shard's disk cannot be read at the moment.
+    Unreadable,
 }
 
 /// The metadata of an entry that a shard replies.

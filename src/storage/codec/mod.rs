@@ -32,14 +32,16 @@ pub use hashes::{
     encode_copied_from, encode_divergence, encode_hash_point, encode_log_hash,
 };
 pub use records::{
-    Meta, MetadataRecord, ParkedRecord, RejectRecord, decode_meta, decode_metadata, decode_parked,
-    decode_place, decode_reject, encode_meta, encode_metadata, encode_parked, encode_place, encode_reject,
+    Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord, decode_meta, decode_metadata,
+    decode_parked, decode_place, decode_profile, decode_profile_removed, decode_reject, encode_meta,
+    encode_metadata, encode_parked, encode_place, encode_profile, encode_profile_removed, encode_reject,
     format_version,
 };
 
 /// Raised with every change that an older ranktree could not read. Format 2: extras are in pages, parked jobs
-/// are in lines, and the meta record has the effective time.
-pub const FORMAT_VERSION: u32 = 2;
+/// are in lines, and the meta record has the effective time. Format 3: there are profiles, which an older
+/// ranktree would leave behind when their members are removed.
+pub const FORMAT_VERSION: u32 = 3;
 
 #[cfg(test)]
 mod tests;

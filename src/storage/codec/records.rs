@@ -1,4 +1,5 @@
-//! Self-contained records of the log: the meta record, rejects, parked jobs, and metadata of entries.
+//! Self-contained records of the log: the meta record, rejects, parked jobs, metadata of entries, and
+//! profiles.
 
 use bincode::error::DecodeError;
 use bincode::{Decode, Encode};
@@ -93,6 +94,17 @@ pub struct MetadataRecord {
     pub json: String,
 }
 
+/// The profile of a member.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ProfileRecord {
+    /// The message that brought it as it is, or took it away.
+    pub sequence: u64,
+    /// Of the last job that had one.
+    pub version: Option<u64>,
+    /// A compact JSON object. `None`: it was taken away, and the version is remembered.
+    pub json: Option<String>,
+}
+
 /// The format version of a meta record, even of a newer one, of which nothing else can be decoded.
 #[must_use]
 pub fn format_version(meta: &[u8]) -> Option<u32> {
@@ -150,6 +162,29 @@ pub fn encode_metadata(record: &MetadataRecord) -> Vec<u8> {
 /// When the bytes are no such record.
 pub fn decode_metadata(bytes: &[u8]) -> Result<MetadataRecord, Undecodable> {
     from_slice("metadata record", bytes)
+}
+
+#[must_use]
+pub fn encode_profile(record: &ProfileRecord) -> Vec<u8> {
+    to_vec(record)
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_profile(bytes: &[u8]) -> Result<ProfileRecord, Undecodable> {
+    from_slice("profile", bytes)
+}
+
+/// The sequence of the last removal of a profile.
+#[must_use]
+pub fn encode_profile_removed(sequence: Sequence) -> Vec<u8> {
+    to_vec(&sequence.0)
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_profile_removed(bytes: &[u8]) -> Result<Sequence, Undecodable> {
+    from_slice("removal of a profile", bytes).map(Sequence)
 }
 
 #[must_use]

@@ -226,12 +226,18 @@ fn extra() -> Extra {
 #[test]
 fn golden_bytes_of_every_value() {
     let check = |bytes: Vec<u8>, golden: &str| assert_eq!(hex(&bytes), golden);
-    check(encode_meta(&meta()), "02020afb3207fc80841e0007fb2c010153fc00093d00");
+    check(encode_meta(&meta()), "03020afb3207fc80841e0007fb2c010153fc00093d00");
+    check(encode_meta(&Meta { format_version: 2, ..meta() }), "02020afb3207fc80841e0007fb2c010153fc00093d00");
     check(encode_meta(&Meta { format_version: 1, ..meta() }), "01020afb3207fc80841e0007fb2c010153");
     check(encode_reject(&reject()), "86036f6c64027b7dfc80841e00");
     check(encode_reject(&RejectRecord { time: None, ..reject() }), "06036f6c64027b7d");
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
     check(encode_metadata(&metadata), "fb2c01077b2261223a317d");
+    let json = Some(r#"{"a":1}"#.to_owned());
+    let profile = ProfileRecord { sequence: 300, version: Some(7), json };
+    check(encode_profile(&profile), "fb2c01010701077b2261223a317d");
+    check(encode_profile(&ProfileRecord { version: None, json: None, ..profile }), "fb2c010000");
+    check(encode_profile_removed(Sequence(300)), "fb2c01");
     check(
         encode_dictionary([(Handle(3), &b"p42"[..]), (Handle(300), b"x")].into_iter()),
         "020303703432fb2c010178",
@@ -275,7 +281,7 @@ const GOLDEN_DELTA: &str = "\
     ffffffff00010703703432010202fdfffffffffffffffffdfeffffffffffffff0101fdffffffffffffffff0001000101\
     fdffffffffffffffff010006e697a5e69cac01000101fdffffffffffffffff0100";
 const GOLDEN_MANIFEST: &str = "\
-    02fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
+    03fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
     feffffffffffffff0774696d655f6d730000fdfeffffffffffffff0101b30c01fca086010001036f6c640207fb2d0101\
     01fb2c01";
 
@@ -315,6 +321,12 @@ fn every_value_is_read_back() {
     assert_eq!(decode_place(&encode_place(Sequence(u64::MAX), 999)), Ok((Sequence(u64::MAX), 999)));
     let metadata = MetadataRecord { sequence: u64::MAX, json: "{}".to_owned() };
     assert_eq!(decode_metadata(&encode_metadata(&metadata)), Ok(metadata));
+    for (version, json) in [(None, Some("{}".to_owned())), (Some(u64::MAX), None)] {
+        let profile = ProfileRecord { sequence: u64::MAX, version, json };
+        assert_eq!(decode_profile(&encode_profile(&profile)), Ok(profile));
+    }
+    let removed = Sequence(u64::MAX);
+    assert_eq!(decode_profile_removed(&encode_profile_removed(removed)), Ok(removed));
     assert_eq!(decode_extra(&encode_extra(&extra())), Ok(extra()));
     let at = Sequence(300);
     assert_eq!(decode_log_hash(&encode_log_hash(&log_hash(), at), at), Ok(log_hash()));
@@ -371,6 +383,7 @@ type Reader = fn(&[u8]) -> bool;
 /// Every kind: bytes of one, and whether bytes can be read as one.
 fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };
+    let profile = ProfileRecord { sequence: 300, version: Some(7), json: Some("{}".to_owned()) };
     vec![
         ("meta", encode_meta(&meta()), |bytes| decode_meta(bytes).is_ok()),
         ("reject", encode_reject(&reject()), |bytes| decode_reject(Sequence(5), 3, bytes).is_ok()),
@@ -379,6 +392,7 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
         }),
         ("parked job", encode_parked(&parked()), |bytes| decode_parked(Sequence(5), 3, bytes).is_ok()),
         ("metadata", encode_metadata(&metadata), |bytes| decode_metadata(bytes).is_ok()),
+        ("profile", encode_profile(&profile), |bytes| decode_profile(bytes).is_ok()),
         ("dictionary", encode_dictionary([(Handle(3), &b"p42"[..])].into_iter()), |bytes| {
             dictionary(bytes).is_ok()
         }),
@@ -410,12 +424,15 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
 #[test]
 fn numbers_of_records_are_kept_and_what_was_written_without_them_is_read() {
     let of_format_1 = GOLDEN_MANIFEST.strip_suffix("07fb2d010101fb2c01").expect("they come last");
-    let of_format_1 = bytes(&format!("01{}", of_format_1.strip_prefix("02").expect("its format")));
+    let of_format_1 = bytes(&format!("01{}", of_format_1.strip_prefix("03").expect("its format")));
     let dropped = vec![DroppedName { name: name("old"), life: Incarnation(2), number: None }];
     let (forgotten, latest) = (RecordNumber(0), RecordNumber(0));
     let unnumbered = Manifest { dropped, forgotten, latest, ..manifest() };
     assert_eq!(decode_manifest(&of_format_1), Ok(unnumbered.clone()));
     assert_eq!(decode_manifest(&encode_manifest(&unnumbered)), Ok(unnumbered));
+    // Format 3 has the layout of format 2.
+    let of_format_2 = bytes(&format!("02{}", GOLDEN_MANIFEST.strip_prefix("03").expect("its format")));
+    assert_eq!(decode_manifest(&of_format_2), Ok(manifest()));
     let (incarnation, number) = (Incarnation(2), Some(RecordNumber(300)));
     let drop = BoardEvent::Drop { board: name("old"), incarnation, number };
     let define = BoardEvent::Define { board: name("b"), incarnation, number, definition: Arc::default() };

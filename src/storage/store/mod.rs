@@ -21,7 +21,7 @@ use rocksdb::{ColumnFamily, DB, WriteBatch, WriteOptions};
 pub use hashes::HashCommit;
 pub use open::{InspectedDirectory, Reopened};
 pub use parked::ParkedLine;
-pub use records::StoreSnapshot;
+pub use records::{ProfileAt, StoreSnapshot};
 
 use crate::storage::codec::{self, FORMAT_VERSION, Meta, Undecodable};
 use crate::storage::error::StorageError;

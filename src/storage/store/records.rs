@@ -1,14 +1,18 @@
-//! Records that are read one by one, or a few at a time: metadata of entries, and rejects.
+//! Records that are read one by one, or a few at a time: metadata of entries, profiles, and rejects.
 
-use rocksdb::WriteBatch;
+use rocksdb::{DBPinnableSlice, WriteBatch};
 
 use crate::state::TreeId;
-use crate::storage::codec::{self, MetadataRecord, RejectRecord};
+use crate::storage::codec::{self, MetadataRecord, ProfileRecord, RejectRecord};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::options::prefix_options;
 use crate::storage::store::Store;
 use crate::types::Sequence;
+
+/// A compact JSON object, or none. An error: the store is ahead of the sequence that was asked for, and what
+/// it has belongs to this one, or to one before it.
+pub type ProfileAt = Result<Option<Box<str>>, Sequence>;
 
 impl Store {
     /// The metadata of an entry, as of the last commit.
@@ -19,6 +23,35 @@ impl Store {
         let found = self.db.get_pinned_cf(self.log(), keys::metadata(tree, member));
         let found = found.map_err(|error| self.failed(error))?;
         found.map(|bytes| codec::decode_metadata(&bytes).map_err(|error| self.damaged(error))).transpose()
+    }
+
+    /// The profile of a member, as of the last commit.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn profile(&self, member: &[u8]) -> Result<Option<ProfileRecord>, StorageError> {
+        let found = self.db.get_pinned_cf(self.log(), keys::profile(member));
+        let found = found.map_err(|error| self.failed(error))?;
+        found.map(|bytes| codec::decode_profile(&bytes).map_err(|error| self.damaged(error))).transpose()
+    }
+
+    /// The profile of a member as it was at a sequence.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn profile_at(&self, member: &[u8], at: Sequence) -> Result<ProfileAt, StorageError> {
+        profile_at(self, |key| self.db.get_pinned_cf(self.log(), key), member, at)
+    }
+
+    /// Hands every profile to `each`, with its member, in the order of members.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn each_profile(&self, mut each: impl FnMut(&[u8], ProfileRecord)) -> Result<(), StorageError> {
+        self.scan_log(&[keys::PROFILE], &[keys::PROFILE], |key, value| {
+            each(keys::member_of_profile(key).unwrap_or_default(), codec::decode_profile(value)?);
+            Ok(())
+        })
     }
 
     /// A snapshot of the store as it is now. Later commits do not change it.
@@ -126,4 +159,32 @@ impl StoreSnapshot<'_> {
             .map(|bytes| codec::decode_metadata(&bytes).map_err(|error| self.store.damaged(error)))
             .transpose()
     }
+
+    /// As [`Store::profile_at`].
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn profile_at(&self, member: &[u8], at: Sequence) -> Result<ProfileAt, StorageError> {
+        let log = self.store.log();
+        profile_at(self.store, |key| self.moment.get_pinned_cf(log, key), member, at)
+    }
+}
+
+fn profile_at<'a>(
+    store: &Store,
+    get: impl Fn(&[u8]) -> Result<Option<DBPinnableSlice<'a>>, rocksdb::Error>,
+    member: &[u8],
+    at: Sequence,
+) -> Result<ProfileAt, StorageError> {
+    let get = |key: &[u8]| get(key).map_err(|error| store.failed(error));
+    if let Some(bytes) = get(&keys::profile(member))? {
+        let record = codec::decode_profile(&bytes).map_err(|error| store.damaged(error))?;
+        let (since, json) = (Sequence(record.sequence), record.json);
+        return Ok(if since <= at { Ok(json.map(Into::into)) } else { Err(since) });
+    }
+    // There is none, and there was none at the sequence, if none has been removed since. Read after the
+    // profile, so that a removal in between is seen.
+    let Some(bytes) = get(&keys::profile_removed(member))? else { return Ok(Ok(None)) };
+    let removed = codec::decode_profile_removed(&bytes).map_err(|error| store.damaged(error))?;
+    Ok(if removed <= at { Ok(None) } else { Err(removed) })
 }

@@ -6,6 +6,7 @@
 
 use crate::job::{JobPlace, RejectCode};
 use crate::state::{Applied, BoardEvent, Entry, HashPoint, Incarnation, LogHash};
+use crate::storage::codec::ProfileRecord;
 use crate::types::{BoardName, MemberId, count};
 use crate::writer::plan::Batch;
 
@@ -18,6 +19,7 @@ enum Effect {
     Drop,
     Parked,
     Unparked,
+    Profile,
 }
 
 impl Effect {
@@ -29,6 +31,7 @@ impl Effect {
             Self::Drop => 4,
             Self::Parked => 5,
             Self::Unparked => 6,
+            Self::Profile => 7,
         }
     }
 }
@@ -65,6 +68,26 @@ impl Batch<'_> {
         hash.bytes(member.as_bytes());
         hash.entry(before);
         hash.entry(after);
+    }
+
+    /// A job was decided on a profile that is there, or brings one.
+    pub(super) fn hash_profile(
+        &mut self,
+        member: &MemberId,
+        (before, after): (Option<&ProfileRecord>, Option<&ProfileRecord>),
+    ) {
+        let Some(BatchHash { running: hash, .. }) = &mut self.hash else { return };
+        hash.words(Effect::Profile.word(), 0);
+        hash.bytes(member.as_bytes());
+        for record in [before, after] {
+            let version = record.and_then(|record| record.version);
+            let json = record.and_then(|record| record.json.as_deref());
+            let kind = u64::from(record.is_some())
+                | (u64::from(version.is_some()) << 1)
+                | (u64::from(json.is_some()) << 2);
+            hash.words(kind, version.unwrap_or_default());
+            hash.bytes(json.unwrap_or_default().as_bytes());
+        }
     }
 
     /// A job was rejected. The text that says why is not mixed in: another version may word it otherwise.

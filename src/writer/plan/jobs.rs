@@ -75,11 +75,13 @@ impl Batch<'_> {
         applied: Applied,
     ) -> PlannedJob {
         self.outcome_boards = Some(Vec::new());
+        self.outcome_profile = None;
         let outcome = self.plan_job(job, index, job_applied);
         let boards = self.outcome_boards.take().unwrap_or_default();
+        let profile = self.outcome_profile.take();
         let step = self.take_step(applied);
         match outcome {
-            Ok(JobPlan::Planned) => PlannedJob::Applied { step, boards },
+            Ok(JobPlan::Planned) => PlannedJob::Applied { step, boards, profile },
             Ok(JobPlan::Parked) => self.outcome_of_parked(index, applied),
             Err(reject) => PlannedJob::Rejected(reject),
         }
@@ -96,6 +98,11 @@ impl Batch<'_> {
         if self.must_park(job)? {
             self.park(job, index, applied);
             return Ok(JobPlan::Parked);
+        }
+        if let Targets::Profile(profile) = &job.targets {
+            let decided = self.decide_profile(job, profile.json())?;
+            self.record_profile(&job.member, decided, applied.sequence);
+            return Ok(JobPlan::Planned);
         }
         let handle = self.find_member(&job.member);
         loop {
@@ -122,6 +129,7 @@ impl Batch<'_> {
             // All or nothing: every board is decided before any is changed.
             let mut decided = Vec::new();
             let every;
+            let mut profile = None;
             match &job.targets {
                 Targets::Boards(boards) => {
                     for (board, score) in boards {
@@ -145,7 +153,10 @@ impl Batch<'_> {
                         let source = self.source_of(board)?;
                         decided.push(self.decide_on(job, board, source, None, handle, applied.timestamp)?);
                     }
+                    profile = self.decide_profile_removal(job)?;
                 }
+                // Planned above.
+                Targets::Profile(_) => {}
             }
             self.admit_member(handle, &decided)?;
             if self.create_missing_boards(&mut decided)? {
@@ -155,6 +166,9 @@ impl Batch<'_> {
                         self.shard.yield_if_due();
                     }
                     handle = self.record(job, decided, handle, applied);
+                }
+                if let Some(decided) = profile {
+                    self.record_profile(&job.member, decided, applied.sequence);
                 }
                 return Ok(JobPlan::Planned);
             }

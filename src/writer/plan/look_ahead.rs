@@ -44,7 +44,7 @@ impl Batch<'_> {
         }
         let tree_of = |job: &Job| match &job.targets {
             Targets::Boards(boards) => shard.board_tree(boards.first()?.0.as_str()),
-            Targets::EveryBoard => None,
+            Targets::EveryBoard | Targets::Profile(_) => None,
         };
         // Most batches name one board, so one look-up is enough for a hint.
         let Some(tree) = jobs.find_map(tree_of) else { return };

@@ -28,6 +28,7 @@
 //! - [`trim`]: which entries a trim removes
 //! - [`expiry`]: the entries that expire
 //! - [`windows`]: the instances that a job changes, and those whose time is over
+//! - [`profiles`]: what becomes of a member's profile
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
 //! - [`hashed`]: what of all that is mixed into the hash of the log
 
@@ -39,6 +40,7 @@ mod messages;
 mod expiry;
 mod jobs;
 mod parked;
+mod profiles;
 mod trim;
 mod windows;
 
@@ -58,15 +60,16 @@ pub use planned::{Plan, PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked};
 use crate::job::JobPlace;
 use crate::state::{Applied, BoardEvent, Dropped, LogHash, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
-use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, RejectRecord};
+use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
-use crate::types::{BoardName, Sequence, ShardId, Timestamp};
+use crate::types::{BoardName, MemberId, Sequence, ShardId, Timestamp};
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::boards::ChangedBoards;
 use crate::writer::plan::changes::NetChange;
 use crate::writer::plan::expiry::DueEntries;
 use crate::writer::plan::hashed::BatchHash;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
+use crate::writer::plan::profiles::BatchProfile;
 use crate::writer::plan::windows::{DueDrops, EnteredInstances};
 use crate::writer::registry::Registry;
 use crate::writer::source::Message;
@@ -75,6 +78,8 @@ use crate::writer::source::Message;
 /// which [`ReadOn`] returns false. An error says why they cannot be read.
 pub type ReadParked<'a> =
     dyn Fn(u32, JobPlace, usize, ReadOn<'_>) -> Result<Vec<(JobPlace, ParkedJob)>, String> + 'a;
+/// Reads the profile of a member. An error says why it cannot be read.
+pub type ReadProfile<'a> = dyn Fn(&MemberId) -> Result<Option<ProfileRecord>, String> + 'a;
 /// Decides whether to read further jobs after this one.
 pub type ReadOn<'a> = &'a mut dyn FnMut(&ParkedJob) -> bool;
 
@@ -97,6 +102,8 @@ pub struct Planner<'a> {
     pub hash: Option<LogHash>,
     /// Reads a line of parked jobs, as of the last commit.
     pub read_parked: &'a ReadParked<'a>,
+    /// Reads a profile, as of the last commit.
+    pub read_profile: &'a ReadProfile<'a>,
 }
 
 struct Batch<'a> {
@@ -127,11 +134,15 @@ struct Batch<'a> {
     /// The boards on which the job being planned takes effect, if a client waits for its outcome. `None` for
     /// most jobs of a stream.
     outcome_boards: Option<Vec<PlannedBoard>>,
+    /// Of the job being planned, if it is about a profile: whether it changes that.
+    outcome_profile: Option<bool>,
     /// The effective time of the message being planned.
     time: Timestamp,
     next_tree: u32,
     events: Vec<BoardEvent>,
     metadata: BTreeMap<(TreeId, Handle), (Vec<u8>, Option<MetadataRecord>)>,
+    /// Profiles that the batch's jobs named, by member, as they have left them, and whether that is written.
+    profiles: BTreeMap<MemberId, BatchProfile>,
     dropped_trees: Vec<TreeId>,
     steps: Vec<PlannedStep>,
     /// The step being filled.
@@ -190,10 +201,12 @@ impl Planner<'_> {
             board_count,
             dropped: None,
             outcome_boards: None,
+            outcome_profile: None,
             time: self.time,
             next_tree,
             events: Vec::new(),
             metadata: BTreeMap::new(),
+            profiles: BTreeMap::new(),
             dropped_trees: Vec::new(),
             steps: Vec::new(),
             step: Step::default(),
@@ -257,6 +270,8 @@ impl Batch<'_> {
         drop(self.shard);
         let hash = self.hash.map(|BatchHash { running, kept }| (running, kept));
         let metadata = self.metadata.into_iter().map(|((tree, _), (member, record))| (tree, member, record));
+        let profiles = self.profiles.into_iter().filter(|(_, profile)| profile.is_changed);
+        let profiles = profiles.map(|(member, profile)| (member.as_bytes().to_vec(), profile.record));
         Plan {
             first,
             applied,
@@ -270,6 +285,7 @@ impl Batch<'_> {
             rejects: self.rejects,
             hash,
             metadata: metadata.collect(),
+            profiles: profiles.collect(),
             dropped_trees: self.dropped_trees,
             parked: self.parked,
             unparked: self.unparked,

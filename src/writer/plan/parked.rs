@@ -197,8 +197,10 @@ impl Batch<'_> {
         let step = &self.step;
         if !(step.events.is_empty() && step.added.is_empty() && step.changes.is_empty()) {
             let step = self.take_step(applied);
-            answered
-                .push(PlannedUnparked { job: PlannedJob::Applied { step, boards: Vec::new() }, to: None });
+            answered.push(PlannedUnparked {
+                job: PlannedJob::Applied { step, boards: Vec::new(), profile: None },
+                to: None,
+            });
         }
     }
 

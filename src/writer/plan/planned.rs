@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::board::Definition;
 use crate::job::Reject;
 use crate::state::{Applied, BoardEvent, HashPoint, Incarnation, LogHash, Step, TreeId};
-use crate::storage::codec::{MetadataRecord, ParkedRecord, RejectRecord};
+use crate::storage::codec::{MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, Timestamp};
 use crate::writer::outcome::ParkedOutcome;
@@ -28,7 +28,12 @@ pub struct PlannedBoard {
 #[derive(Debug, Clone)]
 pub enum PlannedJob {
     Rejected(Reject),
-    Applied { step: Step, boards: Vec<PlannedBoard> },
+    Applied {
+        step: Step,
+        boards: Vec<PlannedBoard>,
+        /// Of a job that is about the member's profile: whether it changes that.
+        profile: Option<bool>,
+    },
     Parked(ParkedOutcome),
 }
 
@@ -103,6 +108,7 @@ pub struct Plan {
     pub hash: Option<(LogHash, Vec<HashPoint>)>,
     pub delta: Vec<u8>,
     pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
+    pub profiles: Vec<(Vec<u8>, Option<ProfileRecord>)>,
     pub dropped_trees: Vec<TreeId>,
     /// Lines and records of jobs that the batch parked, or that wait for another board than before.
     pub parked: Vec<(u32, ParkedRecord)>,
@@ -111,6 +117,6 @@ pub struct Plan {
     /// The planner's parking, with this batch's changes. If the batch is not committed, it is loaded from
     /// disk again.
     pub parking: Option<Parking>,
-    /// Why parked jobs could not be read. Such a plan must not be committed: it lacks their changes.
+    /// Why parked jobs or profiles could not be read. Such a plan must not be committed: it lacks their changes.
     pub unreadable: Option<String>,
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::board::{Definition, Key, Order, Policy, Ties};
-use crate::job::{Job, Metadata, Op, Targets};
+use crate::job::{Job, Metadata, Op, Profile, Targets};
 use crate::types::{BoardName, MemberId, Score};
 
 pub fn member(id: &str) -> MemberId {
@@ -39,6 +39,11 @@ pub fn bare(op: Op, id: &str, boards: &[&str]) -> Job {
 
 pub fn leave_all(id: &str) -> Job {
     Job { op: Some(Op::Remove), targets: Targets::EveryBoard, ..job(id, &[]) }
+}
+
+/// A job that brings a profile; `{}` takes it away.
+pub fn profile(id: &str, json: &str) -> Job {
+    Job { op: Some(Op::Profile), targets: Targets::Profile(Profile(json.into())), ..job(id, &[]) }
 }
 
 impl Job {

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::state::{Entry, EntryState, Shard, TreeId, WindowTree};
 use crate::storage::Store;
+use crate::storage::codec::ProfileRecord;
 use crate::tree::Handle;
 use crate::types::BoardName;
-use crate::writer::tests::model::{Model, ModelBoard, ModelEntry, Shown};
+use crate::writer::tests::model::{Model, ModelBoard, ModelEntry, ModelProfile, Shown};
 
 /// Whether a shard and its disk are what the model says.
 pub fn check(shard: &mut Shard, store: &Store, model: &Model, last: u64) {
     check_shard(shard, model, last);
+    assert_eq!(profiles(store), model.profiles);
     for (name, expected) in &model.boards {
         let board = shard.board(name.as_str()).expect("it was just seen");
         for (id, entry) in &expected.entries {
@@ -18,6 +20,17 @@ pub fn check(shard: &mut Shard, store: &Store, model: &Model, last: u64) {
             assert_eq!(record.map(|record| record.json), entry.meta, "metadata of {id} on {name}");
         }
     }
+}
+
+/// The profiles on disk, by member.
+pub fn profiles(store: &Store) -> BTreeMap<String, ModelProfile> {
+    let mut profiles = BTreeMap::new();
+    let each = |member: &[u8], record: ProfileRecord| {
+        let member = String::from_utf8(member.to_vec()).expect("ids are UTF-8");
+        profiles.insert(member, (record.version, record.json));
+    };
+    store.each_profile(each).expect("readable");
+    profiles
 }
 
 /// Whether a shard in memory is what the model says.

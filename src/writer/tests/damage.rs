@@ -7,7 +7,9 @@ use std::sync::Arc;
 use crate::job::Op;
 use crate::state::TreeId;
 use crate::state_lock::Purpose;
-use crate::storage::codec::{FORMAT_VERSION, Meta, decode_dictionary, encode_dictionary, encode_meta};
+use crate::storage::codec::{
+    FORMAT_VERSION, Meta, ProfileRecord, decode_dictionary, encode_dictionary, encode_meta, encode_profile,
+};
 use crate::storage::{
     StorageError, StorageResources, Store, TreesFrom, mark_rebuilt, rebuild, recover, verify,
 };
@@ -125,6 +127,34 @@ fn a_member_with_two_handles_is_found_by_verify() {
             findings(&harness).into_iter().filter_map(|found| Some(found.strip_prefix(&by)?.to_owned()));
         assert!(found.any(|found| either.contains(&found)), "{by}{:?}", findings(&harness));
     }
+}
+
+#[test]
+fn profiles_of_nobody_and_those_that_are_none_are_found_by_verify() {
+    let record = |version, json: Option<&str>| {
+        encode_profile(&ProfileRecord { sequence: 1, version, json: json.map(str::to_owned) })
+    };
+    let good = record(None, Some("{}"));
+    for (key, value, expected) in [
+        (vec![0x0b], &good, "1 profiles belong to no member of this shard"),
+        (vec![0x0b, 0xff], &good, "1 profiles belong to no member of this shard"),
+        (vec![0x0b, b'\n'], &good, "1 profiles belong to no member of this shard"),
+        (b"\x0bm".to_vec(), &record(None, None), "1 profiles are no JSON objects"),
+        (b"\x0bm".to_vec(), &record(Some(1), Some("[]")), "1 profiles are no JSON objects"),
+    ] {
+        let harness = harness();
+        harness.store().damage(&key, Some(value)).expect("the disk takes it");
+        assert_eq!(findings(&harness), [expected]);
+    }
+    let harness = harness();
+    for (member, record) in [("m1", &good), ("on no board", &good), ("gone", &record(Some(7), None))] {
+        let key = [&[0x0b], member.as_bytes()].concat();
+        harness.store().damage(&key, Some(record)).expect("the disk takes it");
+    }
+    assert!(findings(&harness).is_empty(), "{:?}", findings(&harness));
+    harness.store().damage(b"\x0bm1", Some(GARBAGE)).expect("the disk takes it");
+    let error = verify(&harness.store(), &|_, _, _| {}).expect_err("it cannot be read").to_string();
+    assert!(error.contains("profile"), "{error}");
 }
 
 /// The entry says that it has metadata, and a record beside it holds them: neither without the other.

@@ -19,6 +19,7 @@ use crate::writer::apply::apply;
 use crate::writer::parking::{OWN_LINES, ParkedJob, Parking, SHARED_LINES};
 use crate::writer::plan::{Planner, ReadOn};
 use crate::writer::tests::build::{board, race, strokes};
+use crate::writer::tests::compare::profiles;
 use crate::writer::tests::harness::{check, open, time};
 use crate::writer::tests::model::Model;
 use crate::writer::tests::source::copy_of;
@@ -201,6 +202,10 @@ impl Fed {
                     time: Timestamp::default(),
                     hash: Some(self.hashes.running),
                     read_parked: &parked,
+                    read_profile: &|member| {
+                        assert!(!self.shard.is_held(), "nobody is kept waiting while the disk is read");
+                        self.store().profile(member.as_bytes()).map_err(|error| error.to_string())
+                    },
                 };
                 planner.plan(messages, parking)
             };
@@ -217,6 +222,7 @@ impl Fed {
                 delta: plan.delta,
                 rejects: plan.rejects,
                 metadata: plan.metadata,
+                profiles: plan.profiles,
                 dropped_trees: plan.dropped_trees,
                 parked: plan.parked,
                 unparked: plan.unparked,
@@ -232,7 +238,9 @@ impl Fed {
                     let outcome = answered.try_recv().expect("it is answered").expect("it is committed");
                     self.parked_outcomes.extend(outcome.jobs.into_iter().filter_map(|job| match job {
                         JobOutcome::Parked(outcome) => Some(outcome),
-                        JobOutcome::Applied(_) | JobOutcome::Rejected(_) => None,
+                        JobOutcome::Applied(_) | JobOutcome::WithProfile { .. } | JobOutcome::Rejected(_) => {
+                            None
+                        }
                     }));
                 }
             }
@@ -263,6 +271,7 @@ impl Fed {
         let waiting: Vec<_> =
             lines.map(|line| (line, self.store().parked_in(line).expect("readable"))).collect();
         let has_ready = self.parking.as_ref().is_some_and(Parking::has_ready);
+        writeln!(state, "{:?}", profiles(self.store())).expect("writing to memory does not fail");
         writeln!(state, "{} {has_ready} {waiting:?} {rejects:?} {:?}", self.waiting(), self.hashes)
             .expect("writing to memory does not fail");
         state

@@ -107,6 +107,7 @@ impl Harness {
             delta: plan.delta,
             rejects: plan.rejects,
             metadata: plan.metadata,
+            profiles: plan.profiles,
             dropped_trees: plan.dropped_trees,
             jobs_rejected: self.rejected,
             rejects_kept_from: None,
@@ -195,6 +196,7 @@ impl Harness {
         if messages.is_empty() {
             return None;
         }
+        let store = self.store();
         let planner = Planner {
             shard: &self.shard,
             id: ShardId(0),
@@ -203,6 +205,7 @@ impl Harness {
             time: Timestamp::default(),
             hash: None,
             read_parked: &|_, _, _, _| Ok(Vec::new()),
+            read_profile: &|member| store.profile(member.as_bytes()).map_err(|error| error.to_string()),
         };
         Some(planner.plan(messages, None))
     }
@@ -224,6 +227,7 @@ impl Harness {
                                 .map(|(name, _)| name.clone())
                                 .collect()
                         }
+                        crate::job::Targets::Profile(_) => Vec::new(),
                     };
                     let outcome = self.model.apply(job, now);
                     self.rejected += u64::from(outcome.is_err());
@@ -387,7 +391,7 @@ fn told(outcome: JobOutcome) -> Result<Places, RejectCode> {
     match outcome {
         JobOutcome::Rejected(reject) => Err(reject.code),
         JobOutcome::Parked(_) => panic!("nothing waits where the registry decides"),
-        JobOutcome::Applied(boards) => {
+        JobOutcome::Applied(boards) | JobOutcome::WithProfile { boards, .. } => {
             let ranking = |ranking: crate::writer::ShardRanking| {
                 (ranking.better, ranking.tied, ranking.ahead, ranking.total)
             };

@@ -8,7 +8,7 @@ use crate::state_lock::Purpose;
 use crate::storage::codec::{self, Divergence};
 use crate::storage::{Commit, HashCommit};
 use crate::types::{NodeName, Sequence};
-use crate::writer::tests::build::job;
+use crate::writer::tests::build::{job, leave_all, profile};
 use crate::writer::tests::fed::Fed;
 use crate::writer::tests::harness::{open, time};
 use crate::writer::tests::parked::{Event, FEW_LINES, events, play};
@@ -115,6 +115,37 @@ fn a_replica_with_a_wrong_entry_has_another_hash_once_the_entry_is_named() {
             replica.batch(false);
         }
         assert_ne!(right.hashes, wrong.hashes, "{op:?}");
+    }
+}
+
+/// A profile that is another one than the jobs say shows with the next job that names it, and not before.
+#[test]
+fn another_profile_gives_another_hash_once_a_job_names_it() {
+    for named in [profile("m", r#"{"a":3}"#), profile("m", "{}"), leave_all("m")] {
+        let mut replicas = [fed(), fed(), fed()];
+        for replica in &mut replicas {
+            replica.has_replica = false;
+            replica.define("auto");
+            replica.say(vec![profile("m", r#"{"a":1}"#), job("n", &[("auto", &[5])])], false);
+            replica.batch(false);
+        }
+        let [right, wrong, lacking] = &mut replicas;
+        let key = [0x0b, b'm'];
+        let record = codec::ProfileRecord { sequence: 2, version: None, json: Some(r#"{"a":2}"#.to_owned()) };
+        wrong.store().damage(&key, Some(&codec::encode_profile(&record))).expect("the disk takes it");
+        lacking.store().damage(&key, None).expect("the disk takes it");
+        for replica in [&mut *right, &mut *wrong, &mut *lacking] {
+            replica.say_unseen(vec![profile("n", r#"{"a":1}"#)]);
+            replica.batch(false);
+        }
+        assert_eq!(right.hashes, wrong.hashes, "nobody has named it");
+        assert_eq!(right.hashes, lacking.hashes, "nobody has named it");
+        for replica in [&mut *right, &mut *wrong, &mut *lacking] {
+            replica.say_unseen(vec![named.clone()]);
+            replica.batch(false);
+        }
+        assert_ne!(right.hashes, wrong.hashes, "{named:?}");
+        assert_ne!(right.hashes, lacking.hashes, "{named:?}");
     }
 }
 

@@ -21,6 +21,7 @@ mod installed;
 mod log_hash;
 mod memory;
 mod parked;
+mod profiles;
 mod races;
 mod random;
 mod rejects;

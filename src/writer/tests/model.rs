@@ -179,6 +179,7 @@ impl ModelBoard {
                     self.entries.remove(&id);
                 }
             }
+            Op::Profile => unreachable!("a profile is on no board"),
             Op::Hide | Op::Show => {
                 if let Some(entry) = self.entries.get_mut(&id) {
                     entry.version = version;
@@ -199,9 +200,14 @@ impl ModelBoard {
     }
 }
 
+/// What is left of a member's profile: its version, and its text.
+pub type ModelProfile = (Option<u64>, Option<String>);
+
 #[derive(Debug, Clone, Default)]
 pub struct Model {
     pub boards: BTreeMap<BoardName, ModelBoard>,
+    /// By member.
+    pub profiles: BTreeMap<String, ModelProfile>,
     /// Known to the node, and on their way to the shard.
     pub defined: BTreeMap<BoardName, Arc<Definition>>,
     /// Unknown to the node, and not gone from the shard yet.
@@ -238,6 +244,7 @@ impl Model {
                     self.boards.iter().filter(|(_, board)| board.entries.contains_key(job.member.as_str()));
                 on.map(|(name, _)| (name.clone(), None)).collect()
             }
+            Targets::Profile(_) => Vec::new(),
         };
         for (name, given) in targets {
             let mut life = self.life(&name);
@@ -254,6 +261,25 @@ impl Model {
             }
             let board = next.get_mut(&name).expect("it was just seen to");
             board.change(job, given.as_ref().map(crate::types::Score::keys), now)?;
+        }
+        let held = self.profiles.get(job.member.as_str()).cloned();
+        let brought = match &job.targets {
+            Targets::Profile(profile) => Some(Some(profile.0.to_string()).filter(|json| json != "{}")),
+            // Who has no profile has nothing to lose.
+            Targets::EveryBoard => held.as_ref().map(|_| None),
+            Targets::Boards(_) => None,
+        };
+        if let Some(json) = brought {
+            let known = held.and_then(|(version, _)| version);
+            if job.version.is_some() && job.version <= known {
+                return Err(RejectCode::StaleVersion);
+            }
+            let (member, version) = (job.member.as_str().to_owned(), job.version.or(known));
+            if json.is_none() && version.is_none() {
+                self.profiles.remove(&member);
+            } else {
+                self.profiles.insert(member, (version, json));
+            }
         }
         self.boards = next;
         for name in begun {

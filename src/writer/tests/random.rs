@@ -10,7 +10,7 @@ use crate::job::{Job, Op};
 use crate::state_lock::Purpose;
 use crate::storage::{CheckpointPhase, STAGED_FILE_BYTES, StorageError};
 use crate::types::Timestamp;
-use crate::writer::tests::build::{bare, board, job, leave_all, race, strokes};
+use crate::writer::tests::build::{bare, board, job, leave_all, profile, race, strokes};
 use crate::writer::tests::harness::{Harness, Say};
 use crate::writer::tests::model::Place;
 
@@ -67,10 +67,17 @@ pub fn jobs(members: u32) -> impl Strategy<Value = Job> {
     let version = prop_oneof![5 => Just(None), 1 => (1_u64..8).prop_map(Some)];
     let at = prop_oneof![6 => Just(None), 1 => (0_i64..1_100).prop_map(Some)];
     let meta = prop_oneof![5 => Just(None), 1 => Just(Some(r#"{"a":1}"#)), 1 => Just(Some("{}"))];
-    (id, names, value, op, version, at, meta, 0..8_u32).prop_map(
+    (id, names, value, op, version, at, meta, 0..10_u32).prop_map(
         |(id, names, value, op, version, at, meta, everywhere)| {
             let mut made = if everywhere == 0 {
                 leave_all(&id)
+            } else if everywhere < 3 {
+                // The same texts come again, so that some change nothing.
+                profile(
+                    &id,
+                    ["{}", r#"{"name":"a"}"#, r#"{"name":"b"}"#]
+                        [usize::try_from(value.rem_euclid(3)).expect("small")],
+                )
             } else if let Some(op) = op.filter(|op| !op.takes_score()) {
                 // A job on the wire names one board if it has no score.
                 bare(op, &id, &names[..1])

@@ -55,6 +55,7 @@ fn commit_aside(
         time: Timestamp::default(),
         hash: None,
         read_parked: &parked,
+        read_profile: &|_| Ok(None),
     };
     let plan = planner.plan(vec![message(number, payload, None)], parking);
     let commit = Commit {

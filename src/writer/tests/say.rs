@@ -38,6 +38,7 @@ impl std::fmt::Debug for Say {
             write!(f, " [{member} {op:?}")?;
             match targets {
                 crate::job::Targets::EveryBoard => write!(f, " everywhere")?,
+                crate::job::Targets::Profile(profile) => write!(f, " {}", profile.0)?,
                 crate::job::Targets::Boards(boards) => {
                     boards.iter().try_for_each(|(name, score)| write!(f, " {name}={score:?}"))?;
                 }

@@ -280,6 +280,7 @@ impl Run {
                 }
                 Ok(())
             }
+            Targets::Profile(_) => panic!("no job here has a profile"),
             Targets::Boards(boards) => {
                 let [(name, score)] = boards.as_slice() else { panic!("jobs here name one board") };
                 let board = self.model.entry(name.to_string()).or_default();
@@ -341,7 +342,7 @@ impl Run {
             let outcome = answered.try_recv().expect("it was answered").expect("it was committed");
             let told = outcome.jobs.into_iter().map(|job| match job {
                 JobOutcome::Rejected(reject) => Err(reject.code),
-                JobOutcome::Applied(_) | JobOutcome::Parked(_) => Ok(()),
+                JobOutcome::Applied(_) | JobOutcome::WithProfile { .. } | JobOutcome::Parked(_) => Ok(()),
             });
             assert_eq!(told.collect::<Vec<_>>(), expected);
         }
@@ -357,6 +358,7 @@ impl Run {
             time: self.time,
             hash: None,
             read_parked: &|_, _, _, _| Ok(Vec::new()),
+            read_profile: &|_| Ok(None),
         };
         let plan = planner.plan(messages, None);
         let commit = Commit {

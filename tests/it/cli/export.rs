@@ -144,6 +144,49 @@ fn an_export_imported_elsewhere_has_equal_ranks_and_ties() {
 }
 
 #[test]
+fn an_export_with_profiles_brings_them_along() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| folder.path().join(name);
+    let mut source = Node::at(path("source")).shards(3).start();
+    let jobs = json!([
+        {"board": BOARD, "member": "m\"1", "score": 1},
+        {"member": "m\"1", "op": "profile", "profile": {"name": "日本", "n": 1}},
+        {"board": BOARD, "member": "m2", "score": 2},
+        {"member": "nobody", "op": "profile", "profile": {"name": "on no board"}},
+    ]);
+    assert_eq!(source.client().put(&format!("/v1/boards/{BOARD}"), &json!({"ties": "last"})).0, 201);
+    assert_eq!(source.client().post("/v1/jobs", &jobs).0, 200);
+    let url = format!("http://{}", source.address());
+    export(&["--url", &url], &path("without.ndjson"));
+    export(&["--url", &url, "--profiles"], &path("live.ndjson"));
+    source.terminate();
+    let data_dir = path("source");
+    export(&["--data-dir", data_dir.to_str().expect("it is UTF-8"), "--profiles"], &path("stopped.ndjson"));
+    let text = |name: &str| fs::read_to_string(path(name)).expect("it was written");
+    assert_eq!(text("live.ndjson"), text("stopped.ndjson"));
+    let of_profiles = |name: &str| -> Vec<Value> {
+        lines(&path(name)).into_iter().filter(|line| line["op"] == "profile").collect()
+    };
+    assert_eq!(of_profiles("live.ndjson"), [jobs[1].clone()]);
+    assert!(of_profiles("without.ndjson").is_empty());
+    let target = Node::at(path("target")).shards(2).start();
+    // Under another name of the board, too.
+    for (extra, board) in [(&[][..], BOARD), (&["--board", "other"], "other")] {
+        import(&target, &path("live.ndjson"), extra);
+        let (status, top) = target.client().get(&format!("/v1/boards/{board}/top?profile=true"));
+        assert_eq!(status, 200, "{top}");
+        let profiles: Vec<_> =
+            top["entries"].as_array().expect("a list").iter().map(|entry| &entry["profile"]).collect();
+        assert_eq!(profiles, [&Value::Null, &json!({"name": "日本", "n": 1})]);
+    }
+    let mut csv = command();
+    csv.args(["export", "--board", BOARD, "--profiles", "--format", "csv"]);
+    let refused = csv.output().expect("the binary can be started");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--format ndjson"));
+}
+
+#[test]
 fn a_failed_export_leaves_no_file() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let data_dir = folder.path().join("data");

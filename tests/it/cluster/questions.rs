@@ -13,7 +13,7 @@ use ranktree::cluster::questions::{
     ServiceLimits, ShardEnd, StreamEnds, Trimming,
 };
 use ranktree::query::question::{
-    BoardLife, Question, Reply, RunQuestion, RunStart, ShardReply, answer, check,
+    BoardLife, EntryProfile, Question, Reply, RunQuestion, RunStart, ShardReply, answer, check,
 };
 use ranktree::query::{AnsweringShard, AskTerms, NoReply, ShardClient};
 use ranktree::state::{Applied, BoardEvent, Change, Entry, EntryState, Incarnation, Shard, Step, TreeId};
@@ -303,6 +303,42 @@ fn what_is_no_reply_is_followed_by_another_owner() {
     });
 }
 
+/// A node of an earlier version refuses questions with profiles as a format that it does not know.
+#[test]
+fn an_owner_that_knows_no_profiles_is_followed_by_one_that_does() {
+    with_server(&[], |scene| async move {
+        let owner = Owner::new(50);
+        let _serving = scene.serve("new", &owner, ServiceLimits::default()).await;
+        let asking = scene.asking(told(&[("new", true)])).await;
+        ask_until_answered(&asking, &top(1)).await;
+        let client = scene.client().await;
+        let mut questions = client.subscribe("t.ask.0.old").await.expect("it is connected");
+        client.flush().await.expect("the server answers");
+        let asked_old = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked_old);
+        tokio::spawn(async move {
+            while let Some(message) = questions.next().await {
+                assert!(message.payload.starts_with(&[102, 1]), "the question is as without them behind it");
+                counted.fetch_add(1, Ordering::SeqCst);
+                let refusal = [&[0, 5], &b"it has format 102, and this node reads format 1"[..]].concat();
+                let reply = message.reply.expect("it is a question");
+                client.publish(reply, refusal.into()).await.expect("it is connected");
+            }
+        });
+        let terms = AskTerms { profiles: true, ..AskTerms::default() };
+        for _ in 0..20 {
+            let asking = scene.asking(told(&[("old", true), ("new", true)])).await;
+            let mut reply = asking.ask(SHARD, &top(3), terms).await.expect("one of them knows profiles");
+            reply.reply.each_entry(&mut |entry| {
+                // The owner of this test has no disk.
+                assert_eq!(std::mem::take(&mut entry.profile), EntryProfile::Unreadable);
+            });
+            assert_eq!(reply, owner.direct(&top(3)));
+        }
+        assert!(asked_old.load(Ordering::SeqCst) > 0, "it was asked first at times");
+    });
+}
+
 /// It can be read, and does not fit: of another kind, or of a sequence before the one that was asked for.
 #[test]
 fn a_reply_that_does_not_fit_the_question_is_followed_by_another_owner() {
@@ -339,7 +375,8 @@ fn a_reply_that_does_not_fit_the_question_is_followed_by_another_owner() {
         for _ in 0..20 {
             // Each with its own memory of who failed.
             let asking = scene.asking(told(&[("bad", true), ("good", true)])).await;
-            let terms = AskTerms { least: Sequence(6), until: Some(Instant::now() + PATIENCE) };
+            let terms =
+                AskTerms { least: Sequence(6), until: Some(Instant::now() + PATIENCE), profiles: false };
             assert_eq!(asking.ask(SHARD, &top(3), terms).await, Ok(owner.direct(&top(3))));
         }
     });
@@ -407,10 +444,15 @@ fn a_question_waits_for_its_sequence_until_its_deadline() {
         let asking = scene.asking(told(&[("a", true)])).await;
         ask_until_answered(&asking, &top(1)).await;
         let until = |wait| Some(Instant::now() + wait);
-        let terms = AskTerms { least: Sequence(6), until: until(Duration::from_millis(700)) };
+        let terms =
+            AskTerms { least: Sequence(6), until: until(Duration::from_millis(700)), profiles: false };
         assert_eq!(asking.ask(SHARD, &top(1), terms).await, Err(NoReply::NotYetApplied(SHARD)));
         let question = top(1);
-        let waiting = asking.ask(SHARD, &question, AskTerms { least: Sequence(6), until: until(PATIENCE) });
+        let waiting = asking.ask(
+            SHARD,
+            &question,
+            AskTerms { least: Sequence(6), until: until(PATIENCE), profiles: false },
+        );
         let applying = async {
             // Longer than an owner waits at once.
             tokio::time::sleep(Duration::from_millis(1_200)).await;
@@ -505,7 +547,8 @@ fn a_question_waits_only_where_there_is_room_to_wait() {
         let _full = scene.serve("full", &owner, ServiceLimits { at_once: 9, waiting: 0 }).await;
         let asking = scene.asking(told(&[("full", true)])).await;
         ask_until_answered(&asking, &top(1)).await;
-        let refused = asking.ask(SHARD, &top(1), AskTerms { least: Sequence(6), until: None }).await;
+        let refused =
+            asking.ask(SHARD, &top(1), AskTerms { least: Sequence(6), until: None, profiles: false }).await;
         let refused = refused.expect_err("it is full").to_string();
         assert!(refused.contains("too many questions wait"), "{refused}");
     });

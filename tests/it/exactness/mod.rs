@@ -9,6 +9,7 @@
 //! - [`nats_rejects`]: two nodes publish each rejection once
 //! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
 //! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
+//! - [`profiles`]: profiles of members, joined into answers of the same moment
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 
 mod board_tokens;
@@ -16,6 +17,7 @@ mod future_time;
 mod nats_real_data;
 mod nats_rejects;
 mod nats_removals;
+mod profiles;
 mod real_data;
 mod rejects;
 mod removals;

@@ -12,6 +12,7 @@ InstanceName = str
 MemberId = str
 ScoreInput = Union[int, Sequence[int]]
 Score = Union[int, List[int]]
+Profile = Dict[str, Any]
 Token = str
 AsOf = str
 
@@ -338,18 +339,18 @@ class RemovedEntries(TypedDict):
 
 
 class Job(TypedDict):
-    """One requested change. The operation `profile` is not supported yet, and is refused."""
+    """One requested change."""
     board: NotRequired[Union[BoardName, None]]
     member: MemberId
     score: NotRequired[Union[ScoreInput, None]]
     scores: NotRequired[Union[Dict[str, ScoreInput], None]]
-    op: NotRequired[Union[Literal['set', 'best', 'incr', 'remove', 'hide', 'show'], None]]
+    op: NotRequired[Union[Literal['set', 'best', 'incr', 'remove', 'hide', 'show', 'profile'], None]]
     """`set` replaces the score, `best` replaces a worse one, `incr` adds to it key by key, from zero for a
     new member. Default: the board's `policy`.
     """
     version: NotRequired[Union[int, None]]
-    """The job applies only if this is greater than the version stored for the member and the board, so that
-    retries and reordered jobs do no harm.
+    """The job applies only if this is greater than the version stored for the member and the board, or of the
+    profile, so that retries and reordered jobs do no harm.
     """
     at: NotRequired[Union[str, datetime, None]]
     """When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is
@@ -358,6 +359,7 @@ class Job(TypedDict):
     """
     meta: NotRequired[Union[Dict[str, Any], None]]
     """Replaces the entry's metadata. Default: left as it is."""
+    profile: NotRequired[Profile]
 
 
 class EntryInput(TypedDict):
@@ -373,8 +375,8 @@ class EntryInput(TypedDict):
     new member. Default: the board's `policy`.
     """
     version: NotRequired[Union[int, None]]
-    """The job applies only if this is greater than the version stored for the member and the board, so that
-    retries and reordered jobs do no harm.
+    """The job applies only if this is greater than the version stored for the member and the board, or of the
+    profile, so that retries and reordered jobs do no harm.
     """
     at: NotRequired[Union[str, datetime, None]]
     """When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is
@@ -436,7 +438,7 @@ class MemberRemoved(TypedDict):
     """The outcome of the removal."""
     token: Token
     changed: bool
-    """Whether the job changed anything, on any board."""
+    """Whether the job changed anything, on any board, or took a profile away."""
     entry: None
     previous: None
     counts: MemberRemovedCounts
@@ -514,6 +516,9 @@ class Entry(TypedDict):
     """Present if the answer lacks shards, which no node answered for: their numbers. Only with
     `partial=true`, or after a board was defined.
     """
+    profile: NotRequired[Union[Profile, None]]
+    """The member's profile; `null` if there is none, or if it could not be read. Present with `profile=true`.
+    """
 
 
 class ListedEntry(TypedDict):
@@ -528,6 +533,9 @@ class ListedEntry(TypedDict):
     """The place in the total order, counted from 1; ties are ordered by the board's rule."""
     updated_at: str
     meta: Union[Dict[str, Any], None]
+    profile: NotRequired[Union[Profile, None]]
+    """The member's profile; `null` if there is none, or if it could not be read. Present with `profile=true`.
+    """
     reached_at: NotRequired[str]
 
 
@@ -585,6 +593,9 @@ class GroupEntry(TypedDict):
     """The place in the total order, counted from 1; ties are ordered by the board's rule."""
     updated_at: str
     meta: Union[Dict[str, Any], None]
+    profile: NotRequired[Union[Profile, None]]
+    """The member's profile; `null` if there is none, or if it could not be read. Present with `profile=true`.
+    """
 
 
 class Group(TypedDict):
@@ -1180,9 +1191,9 @@ class Reading(TypedDict, total=False):
     """Whether the answer may leave out shards that no node answers for. `missing` names them then. Without it
     the answer is 503 `shard_unavailable`, because a sum without a shard is a wrong rank.
     """
-    profile: Union[Literal[False], None]
-    """Whether entries have their members' profiles. Profiles are not supported yet: `true` is refused with
-    `unsupported`.
+    profile: Union[bool, None]
+    """Whether each entry has its member's `profile`, as it was at the answer's `as_of`. Answers without
+    entries take no notice of it.
     """
 
 

@@ -121,7 +121,9 @@ impl<R: BufRead> NdjsonRows<R> {
         });
         let exported = exported.transpose().map_err(words)?;
         let text = exported.as_deref().unwrap_or(text);
-        let given = self.defaults.board.as_ref();
+        // A profile is on no board.
+        let is_profile = peek.op.as_deref() == Some(Op::Profile.name());
+        let given = self.defaults.board.as_ref().filter(|_| !is_profile);
         if let (Some(given), Some(_)) = (given, &peek.scores) {
             return Err(malformed(format!("it has scores, which name boards, and --board names {given}")));
         }
@@ -210,6 +212,14 @@ mod tests {
         ] {
             assert_eq!(one(&format!("  {job}\r\n"), Defaults::default()).job, job);
         }
+    }
+
+    #[test]
+    fn a_profile_gets_no_board() {
+        let job = "{\"member\":\"p42\",\"op\":\"profile\",\"profile\":{\"name\":\"A\"}}";
+        let defaults = Defaults { board: BoardName::new("arena").ok(), op: Some(Op::Best) };
+        let row = one(job, defaults);
+        assert_eq!((row.job.as_str(), row.boards.len(), row.adds, row.is_undecided), (job, 0, false, false));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! checked before it is used.
 
 mod counterparts;
+mod profiles;
 mod question;
 mod reply;
 mod trim;
@@ -20,6 +21,10 @@ mod tests;
 use bincode::config::{Configuration, standard};
 use thiserror::Error;
 
+pub use profiles::{
+    PROFILES_FORMAT, decode_question_with_profiles, decode_reply_with_profiles,
+    encode_question_with_profiles, encode_reply_with_profiles,
+};
 pub use question::{AskedQuestion, decode_question, encode_question};
 pub use reply::{decode_reply, encode_reply};
 pub use trim::{AskedTrim, TRIM_FORMAT, decode_trim, decode_trimmed, encode_trim, encode_trimmed};
@@ -31,8 +36,8 @@ pub const FORMAT: u8 = 1;
 /// The greatest question. NATS lets through 1 MiB by default.
 pub const QUESTION_BYTES_MAX: usize = 768 << 10;
 /// The greatest reply, of which each message carries a part. The largest that a question within the limits
-/// asks for is 16,384 entries, of 230 bytes at most, or a page of 1,000 with a kibibyte of metadata each.
-pub const REPLY_BYTES_MAX: usize = 6 << 20;
+/// asks for is 2,048 entries with a kibibyte of metadata each, and a profile of four.
+pub const REPLY_BYTES_MAX: usize = 12 << 20;
 
 /// What decoding may take for lists. It counts a list's memory before it is reserved.
 const QUESTION_MEMORY_MAX: usize = 4 << 20;

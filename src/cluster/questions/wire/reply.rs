@@ -8,8 +8,8 @@ use crate::cluster::questions::wire::{
     REPLY_BYTES_MAX, REPLY_MEMORY_MAX, Undecodable, body, decode, encode, undecodable,
 };
 use crate::query::question::{
-    BoardCounts, BoardsOfMember, Counted, EntryMetadata, FoundMember, KeyCounts, LifeOnShard, RejectsReply,
-    Reply, RunReply, ShardEntry, ShardReply, Splitter, SplittersReply,
+    BoardCounts, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember, KeyCounts, LifeOnShard,
+    RejectsReply, Reply, RunReply, ShardEntry, ShardReply, Splitter, SplittersReply,
 };
 use crate::storage::codec::RejectRecord;
 use crate::types::{Sequence, Timestamp};
@@ -325,6 +325,7 @@ impl<'a> EntryWire<'a> {
                 MetadataWire::Json(json) => EntryMetadata::Json(json.into()),
                 MetadataWire::Unreadable => EntryMetadata::Unreadable,
             },
+            profile: EntryProfile::NotAsked,
         })
     }
 }

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::job::RejectCode;
 use crate::query::question::{
-    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, FoundMember, KeyCounts, LifeOnShard,
-    Mark, Question, RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply, RunStart, ShardEntry,
-    ShardReply, SortKey, Splitter, SplittersQuestion, SplittersReply,
+    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember, KeyCounts,
+    LifeOnShard, Mark, Question, RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply, RunStart,
+    ShardEntry, ShardReply, SortKey, Splitter, SplittersQuestion, SplittersReply,
 };
 use crate::query::{InstanceAsked, WindowChoice};
 use crate::state::Incarnation;
@@ -43,7 +43,13 @@ fn key(member: &[u8]) -> SortKey<'_> {
 
 fn entry(metadata: EntryMetadata) -> ShardEntry {
     let updated_at = Timestamp::from_micros(1_000_000).expect("in range");
-    ShardEntry { words: words(&[5, 0]), member: (*b"m7").into(), updated_at, metadata }
+    ShardEntry {
+        words: words(&[5, 0]),
+        member: (*b"m7").into(),
+        updated_at,
+        metadata,
+        profile: EntryProfile::NotAsked,
+    }
 }
 
 fn questions() -> Vec<Question<'static>> {
@@ -287,14 +293,80 @@ fn the_largest_reply_within_the_limits_fits() {
         member,
         updated_at: Timestamp::MAX,
         metadata: EntryMetadata::NotAsked,
+        profile: EntryProfile::NotAsked,
     };
     let run = RunReply { below: vec![largest.clone(); 16_384], ..RunReply::default() };
     encode_reply(&reply(Reply::Runs(vec![Some(run)]))).expect("16,384 entries without metadata");
     let metadata = EntryMetadata::Json("m".repeat(crate::job::MAX_METADATA_BYTES).into());
-    let page = vec![ShardEntry { metadata, ..largest }; 2_048];
+    let profile = EntryProfile::Json("p".repeat(crate::job::MAX_PROFILE_BYTES).into());
+    let page: Vec<ShardEntry> = (0..2_048)
+        .map(|number| {
+            let member = format!("{number:0>128}").into_bytes().into();
+            ShardEntry { metadata: metadata.clone(), profile: profile.clone(), member, ..largest.clone() }
+        })
+        .collect();
     let run = RunReply { below: page, ..RunReply::default() };
     let bytes = encode_reply(&reply(Reply::Runs(vec![Some(run)]))).expect("2,048 entries with metadata");
     assert!(decode_reply(&bytes).is_ok());
+    let mut told = decode_reply(&bytes).expect("it was just written");
+    told.reply.each_entry(&mut |entry| entry.profile = profile.clone());
+    let bytes = encode_reply_with_profiles(&mut told).expect("2,048 entries with profiles");
+    assert!(decode_reply_with_profiles(&bytes).is_ok());
+}
+
+/// Nodes of other versions read them, so they must never change.
+#[test]
+fn questions_with_profiles_have_a_format_of_their_own_around_them() {
+    for question in questions() {
+        let asked = asked(question);
+        let bytes = encode_question_with_profiles(&asked).expect("it is small");
+        assert_eq!(bytes[0], 102);
+        assert_eq!(&bytes[1..], encode_question(&asked).expect("it is small"));
+        assert_eq!(decode_question_with_profiles(&bytes), Ok(asked));
+        let refused = decode_question(&bytes).expect_err("as a node that does not know profiles");
+        assert_eq!(refused, Undecodable::Format { found: 102 });
+    }
+}
+
+fn with_profiles(profiles: &[(&[u8], EntryProfile)]) -> ShardReply {
+    let entry = |(member, profile): &(&[u8], EntryProfile)| ShardEntry {
+        member: (*member).into(),
+        profile: profile.clone(),
+        ..entry(EntryMetadata::None)
+    };
+    let below = profiles.iter().map(entry).collect();
+    reply(Reply::Runs(vec![Some(RunReply { below, ..RunReply::default() })]))
+}
+
+#[test]
+fn replies_with_profiles_have_those_in_front_and_repeat_none() {
+    let json = EntryProfile::Json("{}".into());
+    let told = with_profiles(&[
+        (b"a", json.clone()),
+        (b"a", json.clone()),
+        (b"b", json.clone()),
+        (b"c", EntryProfile::None),
+        (b"d", EntryProfile::NotAsked),
+        (b"e", EntryProfile::Unreadable),
+    ]);
+    let bytes = encode_reply_with_profiles(&mut told.clone()).expect("it is small");
+    let without = encode_reply(&told).expect("it is small");
+    let (profiles, rest) = bytes.split_at(bytes.len() - without.len());
+    assert_eq!(hex(profiles), "660602027b7d0402027b7d010003");
+    assert_eq!(rest, without);
+    assert_eq!(decode_reply_with_profiles(&bytes), Ok(told));
+    for wrong in ["6600", "660500000000", "66070000000000000004", "6606040000000000", "6606010004000000"] {
+        let mut bytes: Vec<u8> = (0..wrong.len())
+            .step_by(2)
+            .map(|at| u8::from_str_radix(&wrong[at..at + 2], 16).expect("hex"))
+            .collect();
+        bytes.extend(&without);
+        assert!(decode_reply_with_profiles(&bytes).is_err(), "{wrong}");
+    }
+    let on_disk = with_profiles(&[(b"a", EntryProfile::OnDisk)]);
+    let bytes = encode_reply_with_profiles(&mut on_disk.clone()).expect("it is small");
+    let unreadable = with_profiles(&[(b"a", EntryProfile::Unreadable)]);
+    assert_eq!(decode_reply_with_profiles(&bytes), Ok(unreadable), "where it is does not leave the node");
 }
 
 #[test]
@@ -326,6 +398,9 @@ proptest! {
         }
         let _ = decode_question(&bytes);
         let _ = decode_reply(&bytes);
+        bytes.insert(0, PROFILES_FORMAT);
+        let _ = decode_question_with_profiles(&bytes);
+        let _ = decode_reply_with_profiles(&bytes);
     }
 
     #[test]

@@ -20,16 +20,29 @@ fn listed_fields() -> Value {
 }
 
 fn listed_entry() -> Value {
-    let mut entry = object(
+    let entry = object(
         "An entry within a list. `reached_at`, the time at which the score was reached, is present if it \
                         was asked for and orders the board's ties.",
         listed_fields(),
     );
-    // After `object`, which requires all that it is given.
-    if let Some(properties) = entry.pointer_mut("/properties") {
-        *properties = with(properties.take(), [json!({"reached_at": component("Time")})]);
+    with_optional(with_profile(entry), json!({"reached_at": component("Time")}))
+}
+
+/// With fields that may be absent. After `object`, which requires all that it is given.
+fn with_optional(mut schema: Value, fields: Value) -> Value {
+    if let Some(properties) = schema.pointer_mut("/properties") {
+        *properties = with(properties.take(), [fields]);
     }
-    entry
+    schema
+}
+
+/// With the profile, which is there if it was asked for.
+fn with_profile(schema: Value) -> Value {
+    let profile = json!({
+        "anyOf": [component("Profile"), {"type": "null"}],
+        "description": "The member's profile; `null` if there is none, or if it could not be read. Present with `profile=true`."
+    });
+    with_optional(schema, json!({"profile": profile}))
 }
 
 fn percentile() -> Value {
@@ -50,11 +63,11 @@ pub fn schemas() -> Value {
     );
     let group = with(json!({"group_rank": ordinal("Rank among the members asked for.")}), [listed_fields()]);
     json!({
-        "Entry": read_answer(
+        "Entry": with_profile(read_answer(
             "A member's entry on a board. `meta` is `{}` if there is none, and `null` if it could not be read.",
             entry,
             json!({})
-        ),
+        )),
         "ListedEntry": listed_entry(),
         "Page": read_answer(
             "Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end.",
@@ -80,7 +93,7 @@ pub fn schemas() -> Value {
             "Those of the members who are on the board, best first, and those who are not.",
             with(head(), [total()]),
             json!({
-                "entries": array(object("An entry, and its rank within the group.", group)),
+                "entries": array(with_profile(object("An entry, and its rank within the group.", group))),
                 "not_found": array(component("MemberId"))
             })
         ),

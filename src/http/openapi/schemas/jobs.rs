@@ -25,7 +25,7 @@ pub fn inputs() -> Value {
     let version = json!({
         "anyOf": [component("Version"), absent],
         "description": "The job applies only if this is greater than the version stored for the member \
-                        and the board, so that retries and reordered jobs do no harm."
+                        and the board, or of the profile, so that retries and reordered jobs do no harm."
     });
     let at = json!({
         "anyOf": [component("Time"), absent],
@@ -60,7 +60,7 @@ pub fn inputs() -> Value {
     );
     let removal = variant(
         "A removal",
-        "Removes the member's entry; without `board`, from every board.",
+        "Removes the member's entry; without `board`, from every board, and its profile.",
         json!({"board": or_null(board.clone()), "member": member, "score": absent, "scores": absent,
                "op": {"const": Op::Remove.name()}, "version": version, "at": at, "meta": absent}),
         &["member", "op"],
@@ -72,6 +72,7 @@ pub fn inputs() -> Value {
                "op": {"enum": [Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at, "meta": absent}),
         &["board", "member", "op"],
     );
+    let profile = profile_input(&version, &at);
     let repeated = |what: &str| {
         json!({
             "type": ["string", "null"], "description": format!("If present, it must be the {what} of the path.")
@@ -94,8 +95,8 @@ pub fn inputs() -> Value {
     );
     json!({
         "Job": {
-            "description": "One requested change. The operation `profile` is not supported yet, and is refused.",
-            "anyOf": [one_score, many_scores, removal, visibility]
+            "description": "One requested change.",
+            "anyOf": [one_score, many_scores, removal, visibility, profile]
         },
         "Jobs": {
             "description": format!("One job, or an array of 1 to {MAX_JOBS_PER_MESSAGE}, of any members."),
@@ -109,6 +110,22 @@ pub fn inputs() -> Value {
             "anyOf": [put_score, put_other]
         }
     })
+}
+
+/// # Arguments
+/// `version`, `at`: what these fields are for every job.
+fn profile_input(version: &Value, at: &Value) -> Value {
+    let (absent, member) = (json!({"type": "null"}), component("MemberId"));
+    variant(
+        "A profile",
+        "Replaces the member's profile, which is kept once, whatever boards it is on; `{}` takes it away. \
+         A profile has a `version` of its own, apart from those of the member's entries. Removing the \
+         member from every board removes the profile as well.",
+        json!({"board": absent, "member": member, "score": absent, "scores": absent,
+               "op": {"const": Op::Profile.name()}, "version": version, "at": at, "meta": absent,
+               "profile": component("Profile")}),
+        &["member", "op", "profile"],
+    )
 }
 
 /// A shape of jobs, closed to other fields.
@@ -166,6 +183,11 @@ pub fn answers() -> Value {
                     &["changed", "missing"]
                 ),
                 object("It removed a member from every board.", everywhere()),
+                object("It was about a profile.", json!({
+                    "changed": {"type": "boolean", "description": "Whether the profile is another one than before."},
+                    "entry": {"type": "null"},
+                    "previous": {"type": "null"}
+                })),
                 object(
                     "It was refused because of the current state; the other jobs of the request are applied.",
                     json!({"rejected": {"enum": reject_codes()}, "detail": {"type": "string"}})
@@ -222,7 +244,7 @@ fn by_board(each: &str) -> Value {
 /// A removal from every board, whose boards are counted.
 fn everywhere() -> Value {
     json!({
-        "changed": {"type": "boolean", "description": "Whether the job changed anything, on any board."},
+        "changed": {"type": "boolean", "description": "Whether the job changed anything, on any board, or took a profile away."},
         "entry": {"type": "null"},
         "previous": {"type": "null"},
         "counts": object(

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::parts::{AS_OF_PATTERN, BOARD_PATTERN, INSTANCE_PATTERN};
-use crate::job::MAX_METADATA_BYTES;
+use crate::job::{MAX_METADATA_BYTES, MAX_PROFILE_BYTES};
 use crate::types::{MAX_BOARD_BYTES, MAX_KEYS, MAX_MEMBER_BYTES};
 
 const MEMBER_PATTERN: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]+$";
@@ -72,6 +72,13 @@ pub fn schemas() -> Value {
             "description": format!(
                 "A JSON object of at most {MAX_METADATA_BYTES} bytes without white space, nested at most 64 deep. It is kept as \
                  written: numbers with all their digits, fields in their order."
+            )
+        },
+        "Profile": {
+            "type": "object", "additionalProperties": true,
+            "description": format!(
+                "A member's profile: a JSON object of at most {MAX_PROFILE_BYTES} bytes without white space, nested at most 64 \
+                 deep. It is kept as written, as metadata are."
             )
         },
         "Token": {
