@@ -115,8 +115,15 @@ mod tests {
     }
 
     fn note(peers: &Peers, node: &str, state: &str, silent: Duration, hashes: Option<HashesEntry>) {
-        let shard =
-            ShardEntry { shard: 3, state: state.to_owned(), applied: 9, checkpoint: 0, lag: 0, hashes };
+        let shard = ShardEntry {
+            shard: 3,
+            state: state.to_owned(),
+            applied: 9,
+            checkpoint: 0,
+            safe: 0,
+            lag: 0,
+            hashes,
+        };
         let entry = NodeEntry {
             run: String::new(),
             directory: format!("d-{node}"),
