@@ -45,7 +45,8 @@ pub struct Decided {
     pub decision: Decision,
     /// How many others differ.
     pub differing: usize,
-    /// Whether another one is halted for a difference that is not judged; `None` if nothing is heard.
+    /// Whether another one is halted for a difference that is not judged; `None` if not all that are alive
+    /// were heard, or there is none.
     pub asks: Option<bool>,
 }
 
@@ -79,7 +80,7 @@ impl Deliberation {
             Verdict::Wait(found) | Verdict::Halt(found) => Decision::Halt(found),
         };
         let asks = others.iter().any(|other: &OtherHashes| other.diverged.is_some());
-        Decided { decision, differing, asks: (!others.is_empty()).then_some(asks) }
+        Decided { decision, differing, asks: (!others.is_empty() && unheard == 0).then_some(asks) }
     }
 }
 
@@ -200,6 +201,20 @@ mod tests {
         let mut copy = Copy::of("gone");
         assert!(copy.hears(std::slice::from_ref(&b), 0, 1));
         assert!(!copy.hears(&[a, b], 0, 6));
+    }
+
+    /// Else a mended replica would no longer say what the halted one waits for, when that one is restarted.
+    #[test]
+    fn it_is_not_known_that_nobody_waits_before_all_are_heard() {
+        let (own, now) = (Copy::of("a").own, Instant::now());
+        let asks = |said: &[OtherHashes], unheard| {
+            let others = HashesOfOthers { said: said.to_vec(), unheard };
+            Deliberation::default().decide(&own, others, None, now).asks
+        };
+        let (d, waits) = (other("d", RIGHT, None), other("e", RIGHT, Some("c")));
+        assert_eq!(asks(std::slice::from_ref(&d), 0), Some(false));
+        assert_eq!(asks(&[d.clone(), waits], 0), Some(true));
+        assert_eq!((asks(&[d], 1), asks(&[], 0)), (None, None));
     }
 
     #[test]
