@@ -9,6 +9,9 @@
 //! - `write_service_vs_zadd`, `write_service_vs_set`: the first request against ZADD of a member, and SET of
 //!   a key
 //!
+//! Beside each run of the write service it says how many messages were stored a second, and how many requests
+//! shared one.
+//!
 //! Needs Debian's `redis-server` and `redis-tools`, and nats-server (`make nats`). Prints
 //! `RATIO name value`, ours / theirs per second.
 //!
@@ -26,6 +29,7 @@ mod support;
 
 use std::time::Duration;
 
+use support::http::Http;
 use support::nats::Nats;
 use support::raw_nats::{self, Run};
 use support::redis::Redis;
@@ -64,7 +68,9 @@ fn main() {
     ask("ranktree.write.0", written);
     let (mut published, mut bares, mut zadds, mut sets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
+        let before = Stored::of(&mut service.http());
         let ours = ask("ranktree.write.0", written);
+        Stored::of(&mut service.http()).since(&before).print(seconds);
         let theirs = ask("ranktree.jobs.0", stored);
         let bare = ask("bare", bare);
         let commands = seconds * 10_000;
@@ -81,6 +87,38 @@ fn main() {
         ratios.sort_by(f64::total_cmp);
         let median = ratios.get(RUNS / 2).copied().unwrap_or_default();
         println!("RATIO write_service_vs_{name} {median:.2}");
+    }
+}
+
+/// What the service has stored since it started.
+struct Stored {
+    messages: f64,
+    requests: f64,
+}
+
+impl Stored {
+    fn of(http: &mut Http) -> Self {
+        let (_, metrics) = http.get("/metrics");
+        let figure = |series: &str| {
+            let of_series = |line: &str| line.strip_prefix(series)?.trim().parse().ok();
+            metrics.lines().find_map(of_series).unwrap_or(0.0)
+        };
+        Self {
+            messages: figure("ranktree_message_requests_count{shard=\"0\"}"),
+            requests: figure("ranktree_message_requests_sum{shard=\"0\"}"),
+        }
+    }
+
+    fn since(self, before: &Self) -> Self {
+        Self { messages: self.messages - before.messages, requests: self.requests - before.requests }
+    }
+
+    fn print(&self, seconds: u64) {
+        println!(
+            "write service: {:.0} messages stored a second, {:.1} requests in each",
+            self.messages / seconds as f64,
+            self.requests / self.messages
+        );
     }
 }
 

@@ -348,6 +348,7 @@ fn open_shard(
     health.set_jobs_rejected(store.meta()?.map_or(0, |meta| meta.jobs_rejected));
     health.set_last_sequence(recovered.shard.applied.sequence.0);
     health.set_checkpoint_sequence(recovered.checkpoint.0);
+    health.set_opened_sequence(recovered.shard.applied.sequence.0);
     tracing::info!(
         shard = %id,
         applied = %recovered.shard.applied.sequence,

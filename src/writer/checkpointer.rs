@@ -102,7 +102,7 @@ impl Checkpointer {
     }
 
     /// The shard was replaced by another one, whose log holds so many changes after its last checkpoint. If
-    /// it has any, a checkpoint is due: what a start says that it needs of the stream goes by the last one.
+    /// it has any, a checkpoint is due: each start until then would replay them.
     pub fn begin_anew(&mut self, changes: u64) {
         let now = Instant::now();
         self.changes = changes;

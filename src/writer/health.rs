@@ -86,6 +86,7 @@ pub struct Health {
     /// The highest sequence known to be in the queue.
     last_sequence: AtomicU64,
     checkpoint_sequence: AtomicU64,
+    opened_sequence: AtomicU64,
     /// A checkpoint of this sequence or a later one is wanted.
     checkpoint_wanted: AtomicU64,
     queue_room: RwLock<Option<Arc<QueueRoom>>>,
@@ -125,6 +126,7 @@ impl Default for Health {
             applied_sequence: AtomicU64::new(0),
             last_sequence: AtomicU64::new(0),
             checkpoint_sequence: AtomicU64::new(0),
+            opened_sequence: AtomicU64::new(0),
             checkpoint_wanted: AtomicU64::new(0),
             queue_room: RwLock::default(),
             damage: RwLock::default(),
@@ -242,6 +244,18 @@ impl Health {
 
     pub fn set_checkpoint_sequence(&self, sequence: u64) {
         self.checkpoint_sequence.store(sequence, Ordering::Relaxed);
+    }
+
+    /// What was applied when the shard's directory was opened. Opening it has brought all of that into files
+    /// and synced them, so no crash takes it back.
+    pub fn set_opened_sequence(&self, sequence: u64) {
+        self.opened_sequence.store(sequence, Ordering::Relaxed);
+    }
+
+    /// What the directory holds after any crash: the queue is needed from here on.
+    #[must_use]
+    pub fn safe_sequence(&self) -> u64 {
+        self.checkpoint_sequence().max(self.opened_sequence.load(Ordering::Relaxed))
     }
 
     /// Requests a checkpoint after this sequence: the queue needs room.

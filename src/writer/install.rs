@@ -74,6 +74,8 @@ impl<S: JobSource> Writer<S> {
         store.adopt_format()?;
         // Another replica's hash says nothing more of what it and its copy have in common.
         store.note_copied_from(&copy.from)?;
+        // The giver goes on, so what it has noted is mended there. Here it would halt the next start.
+        store.note_divergence(None)?;
         let applied = recovered.shard.applied;
         for (name, life) in recovered.shard.dropped().iter() {
             self.registry.forget(name, life);

@@ -3,7 +3,7 @@
 //! Knows: which copies are out, to whom, and that this node's floor holds the stream while they are. Must not
 //! know: how files are copied. The writer of the shard is not held up.
 //!
-//! The floor is held from before the copy is made, at what the last checkpoint holds, which is no more than
+//! The floor is held from before the copy is made, at what no crash takes back here, which is no more than
 //! the copy will hold. It is let go only once this node has itself read the other's floor, or the other has
 //! said nothing for long. Third nodes read both floors from one stream, the other's before this one's next.
 
@@ -169,7 +169,8 @@ impl Giver {
             self.release(&earlier);
         }
         // Held before the copy is made.
-        self.given.begin(shard.id, &asked.directory, shard.health.checkpoint_sequence());
+        let known = self.nats.peers.floor_of(shard.id, &asked.directory);
+        self.given.begin(shard.id, &asked.directory, &stream, shard.health.safe_sequence(), known.as_ref());
         self.update_floors();
         let made = wait_for_floor(shard, &stream).and_then(|()| self.make(shard, asked));
         self.given.end_making(shard.id, &asked.directory, made.as_ref().ok());

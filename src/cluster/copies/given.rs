@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use crate::cluster::copies::protocol::OfferedCopy;
+use crate::queue::nats::ReadFloor;
 use crate::types::ShardId;
 
 /// For how long the floor holds after a copy was let go of, if the other's floor was not read by then.
@@ -19,11 +20,24 @@ struct Given {
     shard: ShardId,
     /// The data directory of the node that fetches it.
     directory: String,
+    /// The identity of the stream that both nodes follow.
+    stream: String,
     /// No message after this one may be purged. While the copy is made, its own is not known.
     sequence: u64,
+    /// The place of the floor that was known of the other node before: it says nothing of this copy.
+    known_place: Option<u64>,
     /// When it was let go of.
     ended: Option<Instant>,
     files: Vec<String>,
+}
+
+impl Given {
+    /// Whether the other node has stored that it needs what comes after the copy. An earlier floor of its may
+    /// be greater: it is of data that the copy replaces.
+    fn is_held_by(&self, floor: &ReadFloor) -> bool {
+        let is_new = self.known_place != Some(floor.place) && floor.sequence >= self.sequence;
+        floor.stream == self.stream && (is_new || floor.sequence == self.sequence)
+    }
 }
 
 /// The copies that this node gives.
@@ -31,13 +45,19 @@ struct Given {
 pub struct GivenCopies(Mutex<Vec<Given>>);
 
 impl GivenCopies {
-    /// A copy is to be made for a node: the floor holds at what the last checkpoint holds.
-    pub fn begin(&self, shard: ShardId, directory: &str, checkpoint: u64) {
+    /// A copy is to be made for a node.
+    ///
+    /// # Arguments
+    /// - `safe`: what no crash takes back here. The floor holds at that meanwhile
+    /// - `known`: the floor of the other node, as this one has read it
+    pub fn begin(&self, shard: ShardId, directory: &str, stream: &str, safe: u64, known: Option<&ReadFloor>) {
         self.0.lock().push(Given {
             copy: None,
             shard,
             directory: directory.to_owned(),
-            sequence: checkpoint,
+            stream: stream.to_owned(),
+            sequence: safe,
+            known_place: known.map(|floor| floor.place),
             ended: None,
             files: Vec::new(),
         });
@@ -83,7 +103,7 @@ impl GivenCopies {
         &self,
         shards: impl Iterator<Item = ShardId>,
         is_held: impl Fn(&str) -> bool,
-        floor_of: impl Fn(ShardId, &str) -> Option<u64>,
+        floor_of: impl Fn(ShardId, &str) -> Option<ReadFloor>,
         mut hold: impl FnMut(ShardId, Option<u64>),
     ) -> usize {
         let mut given = self.0.lock();
@@ -94,8 +114,8 @@ impl GivenCopies {
         }
         given.retain(|given| {
             given.ended.is_none_or(|ended| {
-                let has_own =
-                    floor_of(given.shard, &given.directory).is_some_and(|own| own >= given.sequence);
+                let own = floor_of(given.shard, &given.directory);
+                let has_own = own.is_some_and(|floor| given.is_held_by(&floor));
                 !has_own && ended.elapsed() < HELD_AFTER
             })
         });
@@ -123,13 +143,27 @@ mod tests {
         }
     }
 
+    const STREAM: &str = "S@1";
+
+    fn floor(stream: &str, sequence: u64, place: u64) -> ReadFloor {
+        ReadFloor { stream: stream.to_owned(), sequence, place }
+    }
+
+    fn begin(given: &GivenCopies, directory: &str, safe: u64) {
+        given.begin(ShardId(0), directory, STREAM, safe, None);
+    }
+
     /// The floor, and how many copies are out.
-    fn update(given: &GivenCopies, held: &[&str], floor: Option<u64>) -> (Option<u64>, usize) {
+    fn update(given: &GivenCopies, held: &[&str], own: Option<u64>) -> (Option<u64>, usize) {
+        update_by(given, held, own.map(|sequence| floor(STREAM, sequence, 1)).as_ref())
+    }
+
+    fn update_by(given: &GivenCopies, held: &[&str], own: Option<&ReadFloor>) -> (Option<u64>, usize) {
         let mut is = None;
         let out = given.update(
             std::iter::once(ShardId(0)),
             |copy| held.contains(&copy),
-            |_, directory| floor.filter(|_| directory == "d-b"),
+            |_, directory| own.filter(|_| directory == "d-b").cloned(),
             |_, sequence| is = sequence,
         );
         (is, out)
@@ -139,7 +173,7 @@ mod tests {
     fn the_floor_holds_until_the_other_nodes_own_was_read() {
         let given = GivenCopies::default();
         assert_eq!(update(&given, &[], None), (None, 0));
-        given.begin(ShardId(0), "d-b", 70);
+        begin(&given, "d-b", 70);
         assert_eq!(update(&given, &[], None), (Some(70), 1), "it holds before the copy is made");
         given.end_making(ShardId(0), "d-b", Some(&offered("one", 90)));
         assert_eq!(update(&given, &["one"], Some(20)), (Some(90), 1));
@@ -151,17 +185,41 @@ mod tests {
         // Let go of, with only an earlier floor of the other node, and one of a third node.
         assert_eq!(update(&given, &[], Some(89)), (Some(90), 0));
         assert_eq!((given.file(ShardId(0), "one", 0), given.of(ShardId(0), "d-b").len()), (None, 0));
-        given.begin(ShardId(0), "d-c", 95);
+        begin(&given, "d-c", 95);
         assert_eq!(update(&given, &[], Some(90)), (Some(95), 1));
         given.end_making(ShardId(0), "d-c", None);
         assert_eq!(update(&given, &[], Some(90)), (None, 0));
+    }
+
+    /// The other node has lost its data, or had data of another stream, and has said of these what it needs.
+    #[test]
+    fn a_floor_from_before_the_copy_or_of_another_stream_does_not_let_go() {
+        for (before, after) in [
+            (floor(STREAM, 100, 7), floor(STREAM, 90, 8)),
+            (floor(STREAM, 100, 7), floor(STREAM, 95, 3)),
+            (floor("S@0", 100, 7), floor(STREAM, 90, 8)),
+        ] {
+            let given = GivenCopies::default();
+            given.begin(ShardId(0), "d-b", STREAM, 70, Some(&before));
+            given.end_making(ShardId(0), "d-b", Some(&offered("one", 90)));
+            assert_eq!(update_by(&given, &["one"], Some(&before)), (Some(90), 1));
+            assert_eq!(update_by(&given, &[], Some(&before)), (Some(90), 0), "{after:?}");
+            let of_other = floor("S@0", 200, 9);
+            assert_eq!(update_by(&given, &[], Some(&of_other)), (Some(90), 0), "{after:?}");
+            assert_eq!(update_by(&given, &[], Some(&after)), (None, 0));
+        }
+        // It had asked for a copy of the same before, and stored just that.
+        let (given, same) = (GivenCopies::default(), floor(STREAM, 90, 7));
+        given.begin(ShardId(0), "d-b", STREAM, 70, Some(&same));
+        given.end_making(ShardId(0), "d-b", Some(&offered("one", 90)));
+        assert_eq!(update_by(&given, &[], Some(&same)), (None, 0));
     }
 
     #[test]
     fn of_several_copies_the_lowest_holds() {
         let given = GivenCopies::default();
         for (directory, copy, sequence) in [("d-b", "one", 90), ("d-c", "two", 80)] {
-            given.begin(ShardId(0), directory, 70);
+            begin(&given, directory, 70);
             given.end_making(ShardId(0), directory, Some(&offered(copy, sequence)));
         }
         assert_eq!(update(&given, &["one", "two"], Some(90)), (Some(80), 2));

@@ -12,16 +12,13 @@ use tokio::sync::{Mutex, oneshot, watch};
 use crate::cluster::copies::choose::{Owners, owners_of};
 use crate::cluster::copies::fetch::{Fetch, NotFetched, StagedCopy};
 use crate::metrics as names;
-use crate::queue::nats::{Connection, CopyOutlook, JetStream, NatsShard, NeededCopy};
+use crate::queue::nats::{Connection, CopyOutlook, Hearing, JetStream, NatsShard, NeededCopy};
 use crate::snapshot::StagedCopies;
 use crate::types::{NodeName, Sequence};
 use crate::writer::CopyToInstall;
 
 /// How often it is looked who owns a shard.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// Nodes store their floors, and read those of others, within seconds. After so long without, it is not going
-/// to be known soon who owns a shard.
-const UNKNOWN_FOR: Duration = Duration::from_secs(15);
 /// How long an owner is passed over after a failure. It doubles with each.
 const PAUSE_FIRST: Duration = Duration::from_secs(2);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -88,13 +85,14 @@ impl Healer {
 
     /// Tries until the shard has a copy, or needs none any more.
     async fn heal(&self, shard: &NatsShard, need: &mut watch::Receiver<Option<NeededCopy>>) {
-        let (mut failures, since, mut logged) = (Failures::default(), Instant::now(), String::new());
+        let (mut failures, mut unread_since, mut logged) = (Failures::default(), None, String::new());
+        let known = shard.stream.copies.outlook();
         loop {
             let Some(needed) = need.borrow_and_update().clone() else { return };
             let owners = match shard.health.divergence() {
                 // Its writer takes up nothing until that is settled.
                 Some(_) => Err(CopyOutlook::Nobody(DIFFERS.to_owned())),
-                None => self.owners(shard, &needed, since),
+                None => self.owners(shard, &needed, &mut unread_since),
             };
             match owners {
                 Ok(givers) => {
@@ -112,7 +110,11 @@ impl Healer {
                         tracing::warn!(shard = %shard.id, reason = needed.reason, why, "the shard needs a copy of another node's data, and none can be had");
                         logged.clone_from(why);
                     }
-                    shard.stream.copies.set_outlook(outlook);
+                    // It stays halted until there is a giver, also while nobody can be heard.
+                    let is_halted = matches!(*known.borrow(), CopyOutlook::Nobody(_));
+                    if outlook != CopyOutlook::Looking || !is_halted {
+                        shard.stream.copies.set_outlook(outlook);
+                    }
                 }
             }
             tokio::select! {
@@ -127,9 +129,18 @@ impl Healer {
         &self,
         shard: &NatsShard,
         needed: &NeededCopy,
-        since: Instant,
+        unread_since: &mut Option<Instant>,
     ) -> Result<Vec<NodeName>, CopyOutlook> {
         let peers = &self.nats.peers;
+        // Before the nodes: what is said of these is as of then or later.
+        let hearing = peers.hearing();
+        let unread = match hearing {
+            Hearing::Unread => unread_since.get_or_insert_with(Instant::now).elapsed(),
+            Hearing::Listening | Hearing::Heard => {
+                *unread_since = None;
+                Duration::ZERO
+            }
+        };
         let advice = match shard.stream.copies.lost() {
             Some(_) => "restore the data directory from a snapshot, or move all of it away to begin with empty boards".to_owned(),
             None => format!(
@@ -139,20 +150,7 @@ impl Healer {
         };
         match owners_of(shard.id, &peers.all(), needed.first) {
             Owners::Givers(names) => Ok(names),
-            _ if !peers.knows_owners() => {
-                if since.elapsed() < UNKNOWN_FOR {
-                    return Err(CopyOutlook::Looking);
-                }
-                Err(CopyOutlook::Nobody(format!(
-                    "it cannot be read which other nodes own the shard and could give a copy; {advice}"
-                )))
-            }
-            Owners::None => Err(CopyOutlook::Nobody(format!(
-                "no other node owns the shard and could give a copy; {advice}"
-            ))),
-            Owners::NotNow(words) => Err(CopyOutlook::Nobody(format!(
-                "it waits for another owner that can give a copy ({words}); or {advice}"
-            ))),
+            owners => Err(owners.outlook(hearing, unread, &advice)),
         }
     }
 

@@ -17,6 +17,7 @@ use crate::queue::nats::consume::source::StreamSource;
 use crate::queue::nats::names::Names;
 use crate::queue::nats::peers::known::Peers;
 use crate::queue::nats::peers::owners::AppliedByOthers;
+use crate::queue::nats::publish::batcher::PublishBatcher;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
 use crate::queue::nats::publish::stream_publisher::{Inner, StreamPublisher};
 use crate::queue::nats::shard::OtherShard;
@@ -132,7 +133,7 @@ impl JetStream {
             stream: self.names.jobs_stream(shard),
             applied_by_others: AppliedByOthers::new(Arc::clone(&self.peers), shard),
             pending_replies: Arc::new(PendingReplies::new(format!("{}-{shard}", self.process))),
-            batcher: Arc::default(),
+            batcher: Arc::new(PublishBatcher::new(self.settings.replicas)),
             health,
             closing,
             message_requests,

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::state::Applied;
 use crate::state_lock::Purpose;
+use crate::storage::codec::Divergence;
 use crate::storage::{StorageError, copy_shard};
 use crate::types::{NodeName, Sequence};
 use crate::writer::tests::build::job;
@@ -65,6 +66,11 @@ fn copy_after(messages: usize) -> tempfile::TempDir {
     giver.load();
     let folder = tempfile::tempdir().expect("a temporary folder");
     let store = giver.store.get().expect("it is open");
+    // It differed from another one, and has a copy of that one's data since.
+    let [by, node] = ["other", "giver"].map(|name| NodeName::new(name).expect("a good name"));
+    let (stream, sequence) = ("S@1".to_owned(), Sequence(1));
+    let found = Divergence { stream, sequence, by, own: 1, node, theirs: 2 };
+    store.note_divergence(Some(&found)).expect("the disk takes it");
     copy_shard(&store, &folder.path().join("copy")).expect("it is copied");
     folder
 }
@@ -106,6 +112,8 @@ fn run(running: &Running, copied: usize, failures: usize) -> (Vec<u64>, bool) {
     let (fetched, is_taken) = (fetched.lock().clone(), is_done.try_recv().is_ok());
     let from = running.store.get().and_then(|store| store.copied_from()).expect("it is open");
     assert_eq!(from.is_some(), is_taken);
+    let found = running.store.get().and_then(|store| store.divergence()).expect("it is open");
+    assert_eq!(found, None, "that was the giver's");
     assert_eq!(running.health.copied_from(), from);
     (fetched, is_taken)
 }

@@ -85,6 +85,37 @@ fn settle(nats: &Nats, nodes: &[&Node]) -> u64 {
     last
 }
 
+/// Opening a directory syncs what it holds, although no checkpoint does. So a node that has fetched a copy,
+/// and is started again before its own checkpoint, holds the stream where it is, and not where nothing is
+/// left.
+#[test]
+fn a_start_needs_what_comes_after_all_that_it_has_opened() {
+    let nats = Nats::start();
+    let rarely = ["--node", "b", "--nats-keep", "0", "--checkpoint-seconds", "3600"];
+    let (a, mut b) = (named(&nats, "a").start(), Node::with_nats(&nats).flags(&rarely).start());
+    define(&a.client(), &json!({ "policy": "incr" }));
+    nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(STREAM).config });
+    let last = publish_many(&nats, 20);
+    for node in [&a, &b] {
+        wait_applied(&node.client(), &[last]);
+    }
+    wait_until("each has said what it needs", || nats.info("KV_RANKTREE_FLOORS").state.messages == 2);
+    let before = checkpoint(&b.client());
+    assert!(before < last);
+    b.kill9();
+    b.restart();
+    wait_until("it has said what it needs", || floor(&nats, "b") == last);
+    assert_eq!(checkpoint(&b.client()), before);
+    wait_until("the rest is purged", || first(&nats) == last);
+    b.kill9();
+    b.restart();
+    wait_state(&b.client(), 0, "live");
+    assert_eq!(metric(&b, "ranktree_copies_total{result=\"installed\"}"), Some(0.0));
+    wait_applied(&b.client(), &[publish(&nats, "m7")]);
+    end_unhalted(a);
+    end_unhalted(b);
+}
+
 #[test]
 fn two_nodes_of_all_shards_see_each_other_in_status_until_one_is_killed() {
     let nats = Nats::start();

@@ -131,7 +131,7 @@ impl ShardCopies {
         self.to_install.lock().take()
     }
 
-    /// While this node fetches a copy, the copy's sequence is its floor, and not its own checkpoint's.
+    /// While this node fetches a copy, the copy's sequence is its floor, and not that of its own data.
     pub fn hold_fetched(&self, floor: Option<CopyFloor>) {
         self.floors.lock().fetched = floor;
     }
@@ -151,15 +151,16 @@ impl ShardCopies {
     ///
     /// # Arguments
     /// - `stream`: the identity of the stream, empty if no session has read it yet
-    /// - `checkpoint`: the last sequence of it that the last checkpoint holds
+    /// - `safe`: the last sequence of it that no crash takes back. Asked for only once it is known that no
+    ///   copy is fetched: when one was put in place, it is the copy's, and was less a moment before
     #[must_use]
-    pub fn floor(&self, stream: &str, checkpoint: Option<u64>) -> Option<CopyFloor> {
+    pub fn floor(&self, stream: &str, safe: impl FnOnce() -> Option<u64>) -> Option<CopyFloor> {
         let floors = self.floors.lock();
         if let Some(fetched) = &floors.fetched {
             return Some(fetched.clone());
         }
-        let checkpoint = checkpoint.filter(|_| !stream.is_empty())?;
-        let floor = floors.given.map_or(checkpoint, |given| given.min(checkpoint));
+        let safe = safe().filter(|_| !stream.is_empty())?;
+        let floor = floors.given.map_or(safe, |given| given.min(safe));
         Some((stream.to_owned(), floor))
     }
 
@@ -203,13 +204,13 @@ mod tests {
     fn a_floor_is_that_of_the_copy_while_one_is_out() {
         let copies = ShardCopies::default();
         let floor = |at| Some(("S@1".to_owned(), at));
-        assert_eq!((copies.floor("S@1", Some(70)), copies.floor("", Some(70))), (floor(70), None));
-        assert_eq!(copies.floor("S@1", None), None);
+        assert_eq!((copies.floor("S@1", || Some(70)), copies.floor("", || Some(70))), (floor(70), None));
+        assert_eq!(copies.floor("S@1", || None), None);
         copies.hold_given(Some(60));
-        assert_eq!(copies.floor("S@1", Some(70)), floor(60));
+        assert_eq!(copies.floor("S@1", || Some(70)), floor(60));
         copies.hold_given(Some(80));
-        assert_eq!(copies.floor("S@1", Some(70)), floor(70));
+        assert_eq!(copies.floor("S@1", || Some(70)), floor(70));
         copies.hold_fetched(floor(90));
-        assert_eq!(copies.floor("", None), floor(90));
+        assert_eq!(copies.floor("", || panic!("what is replaced says nothing")), floor(90));
     }
 }

@@ -1,15 +1,15 @@
 //! Compares the hashes of this node's shards with those of their other owners, and halts a shard whose
 //! replicas differ.
 //!
-//! Knows: when a difference counts, and that it is stored: a restart does not make it vanish. Must not know:
-//! what follows from hashes (`judge`), or how a writer halts.
+//! Knows: that a difference is stored: a restart does not make it vanish. Must not know: what follows from
+//! hashes (`judge`) and when (`decide`), or how a writer halts.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::queue::nats::jetstream::JetStream;
+use crate::queue::nats::peers::decide::{Decided, Decision, Deliberation};
 use crate::queue::nats::peers::hashes::OwnHashes;
-use crate::queue::nats::peers::judge::{Judgement, Verdict, judge, leave_out_judged};
 use crate::queue::nats::shard::NatsShard;
 use crate::storage::codec::Divergence;
 use crate::storage::{StorageError, Store};
@@ -18,14 +18,11 @@ use crate::writer::{Diverged, Health};
 
 /// How often hashes are compared. Entries are renewed every two seconds.
 const COMPARE_INTERVAL: Duration = Duration::from_millis(500);
-/// How long a difference is waited with until further owners have said what they have: a few renewals.
-const OTHERS_HEARD_AFTER: Duration = Duration::from_secs(6);
 
 /// What is known of a shard beside its hashes.
 #[derive(Default)]
 struct Comparison {
-    /// Since when another replica has differed without a verdict.
-    differs_since: Option<Instant>,
+    deliberation: Deliberation,
     /// The last difference that was logged and not halted for.
     logged: Option<Divergence>,
     /// What is in memory is to be stored, too.
@@ -87,42 +84,35 @@ impl JetStream {
         let mut others = self.peers.hashes_of_others(shard.id, &own.stream);
         if self.settings.accept_diverged.contains(&shard.id.0) {
             // They have halted because of what the operator has judged already.
-            others.retain(|other| other.diverged.is_none());
+            others.said.retain(|other| other.diverged.is_none());
         }
-        leave_out_judged(&own, &mut others);
         let found = shard.health.found();
         let is_halted = shard.health.divergence().is_some();
         let halted = found.as_ref().filter(|_| is_halted).map(|found| &found.found);
-        let Judgement { verdict, differing } = judge(&own, &others, halted);
+        let Decided { decision, differing, asks } =
+            comparison.deliberation.decide(&own, others, halted, Instant::now());
         shard.health.set_replicas_differing(count(differing));
-        let waited = match &verdict {
-            Verdict::Wait(_) => comparison.differs_since.get_or_insert_with(Instant::now).elapsed(),
-            Verdict::GoOn | Verdict::Outvoted(_) | Verdict::Halt(_) => {
-                comparison.differs_since = None;
-                Duration::ZERO
+        match decision {
+            Decision::Undecided => {}
+            Decision::Halt(found) => {
+                // At once in memory.
+                shard.health.set_found(Some(diverged(shard.id, found)), true);
+                comparison.is_unstored = true;
             }
-        };
-        match verdict {
-            Verdict::Halt(found) if !is_halted => halt(shard, found, comparison),
-            Verdict::Wait(found) if waited >= OTHERS_HEARD_AFTER => {
-                halt(shard, found, comparison);
-            }
-            Verdict::Halt(_) | Verdict::Wait(_) => {}
-            Verdict::GoOn | Verdict::Outvoted(_) if is_halted => {
-                tracing::warn!(shard = %shard.id, "the replicas agree again, or more have this one's hash than differ from it, so the shard is no longer halted");
+            Decision::Resume => {
+                tracing::warn!(shard = %shard.id, "the replicas agree again, or more have this one's hash than differ from it, or the replica that this one is a copy of goes on, so the shard is no longer halted");
                 shard.health.set_found(None, false);
                 comparison.is_unstored = true;
             }
-            Verdict::Outvoted(found) => {
+            Decision::Outvoted(found) => {
                 if comparison.logged.as_ref() != Some(&found) {
                     tracing::error!(shard = %shard.id, reason = outvoted(&found), "a replica differs");
                 }
                 comparison.logged = Some(found);
             }
-            Verdict::GoOn => {
+            Decision::GoOn => {
                 // Nobody waits any more for this node to say that it was mended.
-                let asks = others.iter().any(|other| other.diverged.is_some());
-                if found.is_some() && !others.is_empty() && !asks {
+                if found.is_some() && asks == Some(false) {
                     shard.health.set_found(None, false);
                     comparison.is_unstored = true;
                 }
@@ -135,12 +125,6 @@ impl JetStream {
         }
         Ok(())
     }
-}
-
-/// Halts a shard, at once in memory.
-fn halt(shard: &NatsShard, found: Divergence, comparison: &mut Comparison) {
-    (comparison.is_unstored, comparison.differs_since) = (true, None);
-    shard.health.set_found(Some(diverged(shard.id, found)), true);
 }
 
 impl NatsShard {

@@ -72,6 +72,10 @@ pub struct ShardEntry {
     pub applied: u64,
     #[serde(default)]
     pub checkpoint: u64,
+    /// What no crash takes back: the checkpoint, or what the last start has opened. Absent in entries of
+    /// versions that do not tell it.
+    #[serde(default)]
+    pub safe: u64,
     #[serde(default)]
     pub lag: u64,
     /// Absent in entries of versions that compute none, and while it is not known which stream they are of.
@@ -134,8 +138,15 @@ mod tests {
         let floor = FloorEntry { directory: "h:/d".to_owned(), stream: "S@1".to_owned(), sequence: 7 };
         assert_eq!(read(&encode(&floor)), Ok(floor));
         let hashes = Some(HashesEntry { version: 1, at: vec!["9:ff".to_owned()], ..HashesEntry::default() });
-        let shard =
-            ShardEntry { shard: 3, state: "live".to_owned(), applied: 9, checkpoint: 7, lag: 1, hashes };
+        let shard = ShardEntry {
+            shard: 3,
+            state: "live".to_owned(),
+            applied: 9,
+            checkpoint: 7,
+            safe: 8,
+            lag: 1,
+            hashes,
+        };
         let node = NodeEntry {
             run: "r".to_owned(),
             directory: "h:/d".to_owned(),

@@ -41,10 +41,10 @@ impl From<String> for Lost {
 
 /// What is done with a bucket's messages.
 trait Reader {
-    fn begin(&self) {}
+    fn begin(&self);
     fn read(&self, message: &Message, age: Duration);
-    fn end(&self) {}
-    fn lose(&self, _why: &str) {}
+    fn end(&self);
+    fn lose(&self, why: &str);
 }
 
 struct Nodes<'a>(&'a JetStream, Bucket);
@@ -59,6 +59,14 @@ impl Reader for Nodes<'_> {
         if let Some((node, None)) = self.1.owner_of(&message.subject) {
             self.0.peers.note_node(received(node, message, age));
         }
+    }
+
+    fn end(&self) {
+        self.0.peers.end_reading_nodes();
+    }
+
+    fn lose(&self, _why: &str) {
+        self.0.peers.lose_nodes();
     }
 }
 

@@ -14,6 +14,16 @@ use crate::types::{NodeName, ShardId};
 /// The floors of an owner are deleted once it has been silent for so many times `--nats-forget`.
 const DELETE_AFTER: u32 = 7;
 
+/// A floor that another node has stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadFloor {
+    /// The identity of the stream that the sequence is of.
+    pub stream: String,
+    pub sequence: u64,
+    /// Its place in the bucket. A floor that is stored later has another one.
+    pub place: u64,
+}
+
 impl Peers {
     /// What other nodes still need of a shard's stream. Logs what has changed about owners whose floors do
     /// not count.
@@ -92,17 +102,18 @@ impl Peers {
         std::mem::take(deletable)
     }
 
-    /// The floor that a data directory has stored of a shard, as of what was read.
+    /// The floor that a data directory has stored of a shard last, as of what was read.
     #[must_use]
-    pub fn floor_of(&self, shard: ShardId, directory: &str) -> Option<u64> {
+    pub fn floor_of(&self, shard: ShardId, directory: &str) -> Option<ReadFloor> {
         let known = self.known.lock();
         let floors = known.floors.iter().filter(|((of, _), _)| *of == shard);
         let of_directory = floors.filter_map(|(_, floor)| {
             let said = floor.said.as_ref().ok().filter(|said| said.directory == directory)?;
-            Some(((floor.reading, floor.sequence), said.sequence))
+            Some(((floor.reading, floor.sequence), said))
         });
         // The last one, if the node was started again under another name.
-        of_directory.max().map(|(_, sequence)| sequence)
+        let ((_, place), said) = of_directory.max_by_key(|(at, _)| *at)?;
+        Some(ReadFloor { stream: said.stream.clone(), sequence: said.sequence, place })
     }
 
     /// Another owner that was filled from another stream than this one, if no owner was filled from this one.
@@ -155,7 +166,7 @@ impl Known {
     }
 
     /// What owners that are alive need of a shard's stream and have no floor for: the bucket may have been
-    /// lost since they stored it. Their entries say what their checkpoints hold.
+    /// lost since they stored it. Their entries say what they have on disk.
     fn unsaid_floors(
         &self,
         shard: ShardId,
@@ -177,7 +188,8 @@ impl Known {
                 return None;
             }
             let (directory, stream) = (entry.directory.clone(), stream.identity.to_owned());
-            Some((name.clone(), silent, Ok(FloorEntry { directory, stream, sequence: owned.checkpoint })))
+            let sequence = owned.checkpoint.max(owned.safe);
+            Some((name.clone(), silent, Ok(FloorEntry { directory, stream, sequence })))
         });
         unsaid.collect()
     }
@@ -332,7 +344,8 @@ mod tests {
         }
         peers.note_floor(ShardId(0), floor("h:2", "d-a", 60, 2, Duration::ZERO));
         assert_eq!(peers.floors(ShardId(0), STREAM).all, 60);
-        assert_eq!((peers.floor_of(ShardId(0), "d-a"), peers.take_deletable()), (Some(60), vec![1]));
+        let found = peers.floor_of(ShardId(0), "d-a").map(|floor| floor.sequence);
+        assert_eq!((found, peers.take_deletable()), (Some(60), vec![1]));
     }
 
     /// Two nodes whose directories have the same identity. Each is heard of all the time.
@@ -353,20 +366,21 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_without_a_floor_needs_what_its_checkpoint_does_not_hold() {
+    fn an_owner_without_a_floor_needs_what_its_entry_says_it_has_not_on_disk() {
         let peers = peers();
-        let owner = |of: &str, checkpoint, age| {
+        let owner = |of: &str, (checkpoint, safe), age| {
             let mut received = node(of, &format!("d-{of}"), 1, age);
             if let Some(Ok(entry)) = &mut received.entry {
                 let (state, applied) = ("live".to_owned(), 90);
                 let hashes = None;
-                entry.shards = vec![ShardEntry { shard: 0, state, applied, checkpoint, lag: 0, hashes }];
+                entry.shards =
+                    vec![ShardEntry { shard: 0, state, applied, checkpoint, safe, lag: 0, hashes }];
             }
             received
         };
-        peers.note_node(owner("a", 40, Duration::ZERO));
-        peers.note_node(owner("b", 60, Duration::ZERO));
-        peers.note_node(owner("c", 10, Duration::from_secs(30)));
+        peers.note_node(owner("a", (40, 0), Duration::ZERO));
+        peers.note_node(owner("b", (20, 60), Duration::ZERO));
+        peers.note_node(owner("c", (10, 10), Duration::from_secs(30)));
         // The bucket was lost, and made again.
         peers.begin_reading_floors();
         peers.end_reading_floors();

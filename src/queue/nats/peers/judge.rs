@@ -36,9 +36,15 @@ pub struct Judgement {
 /// Judges a replica.
 ///
 /// # Arguments
-/// `halted`: why it is halted, if it is. `others`: the other owners that are alive, and whose hashes can be
-/// compared.
-pub fn judge(own: &OwnHashes, others: &[OtherHashes], halted: Option<&Divergence>) -> Judgement {
+/// - `others`: the other owners that are alive, and whose hashes can be compared
+/// - `unheard`: how many further owners that are alive have not said yet what they have
+/// - `halted`: why it is halted, if it is
+pub fn judge(
+    own: &OwnHashes,
+    others: &[OtherHashes],
+    unheard: usize,
+    halted: Option<&Divergence>,
+) -> Judgement {
     let mut differences: Vec<Divergence> =
         others.iter().filter_map(|other| first_difference(own, other)).collect();
     differences.sort_by_key(|found| found.sequence);
@@ -67,23 +73,31 @@ pub fn judge(own: &OwnHashes, others: &[OtherHashes], halted: Option<&Divergence
     let verdict = match (halted, agreeing.len() > against_origins.len()) {
         (_, true) if differing == 0 => Verdict::GoOn,
         (_, true) => Verdict::Outvoted(found),
-        (None, false) if others.len() > with.len() + differing => Verdict::Wait(found),
+        (None, false) if others.len() + unheard > with.len() + differing => Verdict::Wait(found),
         (_, false) => Verdict::Halt(found),
     };
     Judgement { verdict, differing }
 }
 
 /// Leaves out what has been judged already: an owner that is halted because it differs from the replica whose
-/// copy this one is. If that replica goes on, it was found to be right, by an operator or by a majority, and
-/// its copies go on with it. If it halts as well, they are judged by their own hashes again.
-pub fn leave_out_judged(own: &OwnHashes, others: &mut Vec<OtherHashes>) {
-    let Some(origin) = own.copied_from.clone() else { return };
-    if others.iter().any(|other| other.node == origin && other.diverged.is_none()) {
-        let differs_from_origin = |other: &OtherHashes| {
-            other.diverged.as_ref().is_some_and(|diverged| diverged.node == origin.as_str())
-        };
-        others.retain(|other| !differs_from_origin(other));
-    }
+/// copy this one is, or from another copy of that one. If that replica goes on, it was found to be right, by
+/// an operator or by a majority, and its copies go on with it. If it halts as well, they are judged by their
+/// own hashes again. Tells whether what this replica is halted for is judged in this way.
+pub fn leave_out_judged(own: &OwnHashes, others: &mut Vec<OtherHashes>, halted: Option<&Divergence>) -> bool {
+    let Some(origin) = &own.copied_from else { return false };
+    // The replica that was copied may itself be a copy, of a node that is no more.
+    let has_same_origin =
+        |other: &OtherHashes| other.node == *origin || other.copied_from.as_deref() == Some(origin.as_str());
+    let go_on = others.iter().filter(|other| has_same_origin(other) && other.diverged.is_none());
+    let right: Vec<NodeName> = go_on.map(|other| other.node.clone()).collect();
+    let is_judged = |other: &OtherHashes| {
+        let halted_for = other.diverged.as_ref().map(|diverged| diverged.node.as_str());
+        halted_for.is_some_and(|node| right.iter().any(|right| right.as_str() == node))
+    };
+    let is_settled =
+        halted.is_some_and(|found| others.iter().any(|other| other.node == found.node && is_judged(other)));
+    others.retain(|other| !is_judged(other));
+    is_settled
 }
 
 /// The first sequence at which another replica differs.
@@ -147,7 +161,7 @@ mod tests {
     }
 
     fn verdict(own: &OwnHashes, others: &[OtherHashes], halted: Option<&Divergence>) -> (Verdict, usize) {
-        let Judgement { verdict, differing } = judge(own, others, halted);
+        let Judgement { verdict, differing } = judge(own, others, 0, halted);
         (verdict, differing)
     }
 
@@ -174,6 +188,8 @@ mod tests {
             let judged = verdict(&own, &[b.clone(), silent], None);
             assert_eq!(judged, (Verdict::Wait(found.clone()), 1));
         }
+        let judged = judge(&own, std::slice::from_ref(&b), 1, None).verdict;
+        assert_eq!(judged, Verdict::Wait(found.clone()), "a third one has said nothing yet");
         let d = other("d", &[(12, 4)]);
         let judged = verdict(&own, &[b.clone(), c, d.clone()], None);
         assert_eq!(judged, (Verdict::Halt(found.clone()), 2), "two of four");
@@ -207,7 +223,7 @@ mod tests {
         };
         let judged = |others: &[OtherHashes]| {
             let mut others = others.to_vec();
-            leave_out_judged(&own, &mut others);
+            leave_out_judged(&own, &mut others, None);
             verdict(&own, &others, None)
         };
         let b = other("b", &[(8, 2)]);
@@ -218,6 +234,13 @@ mod tests {
         let diverged = DivergedEntry { node: "c".to_owned(), sequence: 8, by: "b".to_owned() };
         let halted = OtherHashes { diverged: Some(diverged), ..b };
         assert_eq!(judged(&[halted, c("b")]), halts, "the origin is halted");
+        let sister = |copied_from: &str| OtherHashes {
+            copied_from: Some(copied_from.to_owned()),
+            ..other("d", &[(8, 2)])
+        };
+        assert_eq!(judged(&[sister("b"), c("d")]), (Verdict::GoOn, 0), "another copy goes on");
+        let outvoted = (Verdict::Outvoted(found("c", 8, 2, 7)), 1);
+        assert_eq!(judged(&[sister("e"), c("d")]), outvoted, "it is a copy of other data, and has a vote");
     }
 
     /// Else a wrong replica that is copied would outvote the right one.

@@ -33,6 +33,8 @@ pub(super) struct Known {
     reading: u64,
     /// Whether all floors are known; why not.
     pub(super) floors_read: Option<Result<(), String>>,
+    /// Since when every new entry of a node is read, after all that the bucket held.
+    nodes_read: Option<Instant>,
     /// Messages of the bucket of floors that nobody needs.
     pub(super) deletable: Vec<u64>,
     /// What the bucket has of this node's own directory, in this reading.
@@ -95,6 +97,17 @@ impl Heard {
     }
 }
 
+/// What may be said of nodes that were not heard of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hearing {
+    /// Nothing: the buckets are not read to their ends.
+    Unread,
+    /// All that was stored is read. A node may run that has stored nothing yet, or nothing for long.
+    Listening,
+    /// Every node that runs would have been heard of by now.
+    Heard,
+}
+
 /// A message of one of the buckets.
 #[derive(Debug, Clone)]
 pub struct Received<E> {
@@ -155,10 +168,21 @@ impl Peers {
     /// The bucket of nodes is read from the beginning. It may be another bucket, with other places.
     pub fn begin_reading_nodes(&self) {
         let mut known = self.known.lock();
+        known.nodes_read = None;
         known.other_runs.clear();
         for node in known.nodes.values_mut() {
             node.sequence = 0;
         }
+    }
+
+    /// All entries of nodes were read.
+    pub fn end_reading_nodes(&self) {
+        self.known.lock().nodes_read = Some(Instant::now());
+    }
+
+    /// The bucket of nodes cannot be read.
+    pub fn lose_nodes(&self) {
+        self.known.lock().nodes_read = None;
     }
 
     /// Notes a message of the bucket of floors.
@@ -228,6 +252,24 @@ impl Peers {
     #[must_use]
     pub fn knows_owners(&self) -> bool {
         matches!(self.known.lock().floors_read, Some(Ok(())))
+    }
+
+    /// Whether all other nodes that run were heard of.
+    #[must_use]
+    pub fn hearing(&self) -> Hearing {
+        self.hearing_at(Instant::now())
+    }
+
+    fn hearing_at(&self, now: Instant) -> Hearing {
+        let known = self.known.lock();
+        let read = known.nodes_read.filter(|_| matches!(known.floors_read, Some(Ok(()))));
+        match read.map(|read| now.saturating_duration_since(read)) {
+            None => Hearing::Unread,
+            // Ages of what was stored before are told by two clocks, which may differ. And all nodes may have
+            // been cut off from the bucket.
+            Some(listened) if listened < ALIVE_WITHIN => Hearing::Listening,
+            Some(_) => Hearing::Heard,
+        }
     }
 
     /// Why this node has no entries of its own, if it cannot have any.
@@ -381,6 +423,32 @@ mod tests {
         let mut voting = Vec::new();
         peers.each_alive(|name, _| voting.push(name.to_string()));
         assert_eq!(voting, [""; 0], "its data are this node's");
+    }
+
+    #[test]
+    fn nodes_count_as_heard_of_once_both_buckets_were_read_and_each_had_time_to_speak() {
+        let (peers, began) = (peers(), Instant::now());
+        let after = |passed: Duration| peers.hearing_at(began + passed);
+        let heard = || [Duration::ZERO, ALIVE_WITHIN / 2, HOUR].map(after);
+        assert_eq!(heard(), [Hearing::Unread; 3]);
+        peers.begin_reading_floors();
+        peers.end_reading_floors();
+        assert_eq!(heard(), [Hearing::Unread; 3]);
+        peers.begin_reading_nodes();
+        assert_eq!(heard(), [Hearing::Unread; 3], "entries may be on their way");
+        peers.end_reading_nodes();
+        let listened = [Hearing::Listening, Hearing::Listening, Hearing::Heard];
+        assert_eq!(heard(), listened);
+        peers.lose_floors("the connection to NATS was lost");
+        assert_eq!(heard(), [Hearing::Unread; 3]);
+        peers.end_reading_floors();
+        assert_eq!(heard(), listened);
+        // Nothing was heard while the connection was lost, so they have time again.
+        peers.lose_nodes();
+        assert_eq!(heard(), [Hearing::Unread; 3]);
+        peers.begin_reading_nodes();
+        peers.end_reading_nodes();
+        assert_eq!(heard(), listened);
     }
 
     #[test]

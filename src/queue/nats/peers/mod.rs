@@ -11,11 +11,12 @@
 //! - `follow`: reads both buckets into memory
 //! - `claim`, `renew`: this node's own entries, under a name that no other node has
 //! - `hashes`, `owners`: what other owners of a shard say of their hashes; `judge`: what follows from that;
-//!   `compare`: halts a shard whose replicas differ
+//!   `decide`: when; `compare`: halts a shard whose replicas differ
 //! - `gauges`: metrics
 
 pub mod claim;
 pub mod compare;
+pub mod decide;
 pub mod entries;
 pub mod floors;
 pub mod follow;

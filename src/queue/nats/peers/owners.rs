@@ -16,10 +16,29 @@ const LIVE: &str = "live";
 /// How old what is known of other owners' progress may be. They tell it every two seconds.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
+/// What a shard's other owners that are alive say of their hashes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HashesOfOthers {
+    /// Those that can be compared.
+    pub said: Vec<OtherHashes>,
+    /// How many have not said yet what they have. A node that has just started does not even say which
+    /// shards it owns.
+    pub unheard: usize,
+}
+
 impl Peers {
-    /// The hashes of a shard's other owners that are alive, as far as they can be compared.
-    pub fn hashes_of_others(&self, shard: ShardId, stream: &str) -> Vec<OtherHashes> {
-        self.of_alive_owners(shard, |name, owned| owned.hashes.as_ref()?.of(name, stream))
+    /// The hashes of a shard's other owners that are alive.
+    pub fn hashes_of_others(&self, shard: ShardId, stream: &str) -> HashesOfOthers {
+        let mut found = HashesOfOthers::default();
+        self.each_alive(|name, entry| {
+            let owned = entry.shards.iter().find(|owned| owned.shard == shard.0);
+            match owned.map(|owned| owned.hashes.as_ref()) {
+                Some(Some(hashes)) => found.said.extend(hashes.of(name, stream)),
+                Some(None) => found.unheard += 1,
+                None => found.unheard += usize::from(entry.shards.is_empty()),
+            }
+        });
+        found
     }
 
     /// Where other owners have found this node to differ, and wait until it does not.
@@ -28,7 +47,7 @@ impl Peers {
             let asked = other.diverged.filter(|diverged| diverged.node == self.this.name.as_str())?;
             Some(Sequence(asked.sequence))
         };
-        self.hashes_of_others(shard, stream).into_iter().filter_map(of_this).collect()
+        self.hashes_of_others(shard, stream).said.into_iter().filter_map(of_this).collect()
     }
 
     /// Whether this node is the one that publishes a shard's rejects: of the owners on which the shard is
@@ -101,7 +120,7 @@ mod tests {
     use super::*;
     use crate::queue::nats::peers::entries::{Formats, NodeEntry};
     use crate::queue::nats::peers::hashes::{DivergedEntry, HashesEntry};
-    use crate::queue::nats::peers::known::Received;
+    use crate::queue::nats::peers::known::{self, Received};
     use crate::queue::this_node::ThisNode;
     use crate::state::HASH_VERSION;
 
@@ -115,8 +134,15 @@ mod tests {
     }
 
     fn note(peers: &Peers, node: &str, state: &str, silent: Duration, hashes: Option<HashesEntry>) {
-        let shard =
-            ShardEntry { shard: 3, state: state.to_owned(), applied: 9, checkpoint: 0, lag: 0, hashes };
+        let shard = ShardEntry {
+            shard: 3,
+            state: state.to_owned(),
+            applied: 9,
+            checkpoint: 0,
+            safe: 0,
+            lag: 0,
+            hashes,
+        };
         let entry = NodeEntry {
             run: String::new(),
             directory: format!("d-{node}"),
@@ -186,9 +212,18 @@ mod tests {
         note(&peers, "d", "halted", Duration::ZERO, Some(hashes(diverged("m"))));
         let names = |stream| -> Vec<String> {
             let others = peers.hashes_of_others(ShardId(3), stream);
-            others.into_iter().map(|other| other.node.to_string()).collect()
+            assert_eq!(others.unheard, 1, "c has not said anything yet");
+            others.said.into_iter().map(|other| other.node.to_string()).collect()
         };
         assert_eq!((names("S@1"), names("S@2")), (vec!["b".to_owned(), "d".to_owned()], Vec::new()));
+        let unheard = |shard| peers.hashes_of_others(ShardId(shard), "S@1").unheard;
+        assert_eq!(unheard(4), 0, "they say that they own another one");
+        let mut starting = known::test_support::node("e", "d-e", 1, Duration::ZERO);
+        peers.note_node(starting.clone());
+        assert_eq!((unheard(3), unheard(4)), (2, 1), "one that starts may own any");
+        starting.age = Duration::from_secs(11);
+        peers.note_node(Received { node: name("f"), ..starting });
+        assert_eq!(unheard(4), 1, "a silent one says nothing any more");
         assert_eq!(peers.asked(ShardId(3), "S@1"), [Sequence(8)]);
         assert_eq!(peers.asked(ShardId(4), "S@1"), []);
     }

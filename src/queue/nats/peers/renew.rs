@@ -1,5 +1,5 @@
-//! This node's own entries: who it is and how its shards are, every two seconds; what its checkpoints hold,
-//! when that changes and every minute.
+//! This node's own entries: who it is and how its shards are, every two seconds; what its shards hold after
+//! any crash, when that changes and every minute.
 //!
 //! Floors are stored again every minute, so that whoever reads them first can tell from their age how long a
 //! node has been silent, whatever became of the other bucket.
@@ -102,6 +102,7 @@ impl JetStream {
                 state: shard.health.state().name().to_owned(),
                 applied,
                 checkpoint: shard.health.checkpoint_sequence(),
+                safe: shard.health.safe_sequence(),
                 lag: shard.health.last_sequence().saturating_sub(applied),
                 hashes: self.hashes_entry(shard),
             }
@@ -127,7 +128,7 @@ impl JetStream {
         Some(own.entry(shard.health.divergence().is_some(), &asked))
     }
 
-    /// Stores what the shards' checkpoints hold, as far as it is news. Deletes what nobody needs.
+    /// Stores what the shards hold after any crash, as far as it is news. Deletes what nobody needs.
     async fn store_floors(
         &self,
         shards: &[NatsShard],
@@ -136,10 +137,10 @@ impl JetStream {
         let bucket = self.names.floors_bucket();
         let reading = self.peers.reading();
         for (shard, stored) in shards.iter().zip(stored) {
-            // Before a session has read the stream, it is not known which stream the checkpoint is of.
+            // Before a session has read the stream, it is not known which stream the data are of.
             let offset = shard.stream.sequence_offset();
-            let checkpoint = offset.map(|offset| shard.health.checkpoint_sequence().saturating_sub(offset));
-            let floor = shard.stream.copies.floor(&shard.stream.stream(), checkpoint);
+            let safe = || offset.map(|offset| shard.health.safe_sequence().saturating_sub(offset));
+            let floor = shard.stream.copies.floor(&shard.stream.stream(), safe);
             let Some((stream, sequence)) = floor else { continue };
             let is_news = stored.as_ref().is_none_or(|stored| {
                 (&stored.stream, stored.sequence, stored.reading) != (&stream, sequence, reading)

@@ -18,8 +18,12 @@ use crate::types::Sequence;
 use crate::wire::encode;
 use crate::writer::MessageOutcome;
 
-/// Messages of a shard that may be in flight while more writes can still join the next one.
-const IN_FLIGHT_MAX: usize = 2;
+/// Messages of a shard that may be in flight while more writes can still join the next one. One server syncs
+/// one message after the other, so a second one would only take writes from the next.
+const IN_FLIGHT_MAX: usize = 1;
+/// The same for a stream with replicas: a message takes long to reach them, and several go together. A write
+/// waits for half of that on average, and not for all of it.
+const IN_FLIGHT_REPLICATED_MAX: usize = 2;
 /// Messages of a shard that may be in flight if the next one is full.
 const FULL_IN_FLIGHT_MAX: usize = 64;
 /// Jobs in a shared message: as many as a message of one request may have, for the same reason.
@@ -137,8 +141,10 @@ pub fn refuse(requests: Vec<PublishRequest>, why: &NotPublished) {
 }
 
 /// The requests of one shard that wait to be sent.
-#[derive(Default)]
-pub struct PublishBatcher(Mutex<Queue>);
+pub struct PublishBatcher {
+    queue: Mutex<Queue>,
+    in_flight_max: usize,
+}
 
 #[derive(Default)]
 struct Queue {
@@ -153,9 +159,12 @@ struct Queue {
 }
 
 impl Queue {
-    fn may_send(&self, bytes_max: usize) -> bool {
+    /// # Arguments
+    /// - `in_flight_max`: how many messages may be in flight if the next one is not full
+    /// - `bytes_max`: how many bytes fill a message
+    fn may_send(&self, in_flight_max: usize, bytes_max: usize) -> bool {
         let is_full = self.jobs >= JOBS_MAX || self.bytes >= bytes_max;
-        let most = if is_full { FULL_IN_FLIGHT_MAX } else { IN_FLIGHT_MAX };
+        let most = if is_full { FULL_IN_FLIGHT_MAX } else { in_flight_max };
         !self.requests.is_empty() && self.in_flight < most
     }
 
@@ -179,9 +188,17 @@ fn bytes_max(payload_max: usize) -> usize {
 }
 
 impl PublishBatcher {
+    /// # Arguments
+    /// `replicas`: of the stream.
+    #[must_use]
+    pub fn new(replicas: usize) -> Self {
+        let in_flight_max = if replicas > 1 { IN_FLIGHT_REPLICATED_MAX } else { IN_FLIGHT_MAX };
+        Self { queue: Mutex::default(), in_flight_max }
+    }
+
     /// Queues a request behind the others.
     pub fn push(&self, request: PublishRequest) {
-        self.0.lock().push(request);
+        self.queue.lock().push(request);
     }
 
     /// The send lease, if it is not out and a message may be sent now.
@@ -189,8 +206,8 @@ impl PublishBatcher {
     /// # Arguments
     /// `payload_max`: the most bytes that the server takes in a message.
     pub fn lease(self: &Arc<Self>, payload_max: usize) -> Option<SendLease> {
-        let mut queue = self.0.lock();
-        let may_send = !queue.is_leased && queue.may_send(bytes_max(payload_max));
+        let mut queue = self.queue.lock();
+        let may_send = !queue.is_leased && queue.may_send(self.in_flight_max, bytes_max(payload_max));
         may_send.then(|| {
             queue.is_leased = true;
             SendLease { batcher: Arc::clone(self), bytes_max: bytes_max(payload_max), is_over: false }
@@ -208,8 +225,8 @@ pub struct SendLease {
 impl SendLease {
     /// The requests that share the next message. `None`: nothing may be sent now, and the lease has ended.
     pub fn next(&mut self) -> Option<(Vec<PublishRequest>, InFlight)> {
-        let mut queue = self.batcher.0.lock();
-        while queue.may_send(self.bytes_max) {
+        let mut queue = self.batcher.queue.lock();
+        while queue.may_send(self.batcher.in_flight_max, self.bytes_max) {
             let mut group: Vec<PublishRequest> = Vec::new();
             let (mut jobs, mut bytes) = (0, 0);
             let (mut is_first, bytes_max) = (true, self.bytes_max);
@@ -240,7 +257,7 @@ impl Drop for SendLease {
     fn drop(&mut self) {
         if !self.is_over {
             // The sending task was cancelled. Dropping the requests answers their clients.
-            let mut queue = self.batcher.0.lock();
+            let mut queue = self.batcher.queue.lock();
             queue.is_leased = false;
             (queue.jobs, queue.bytes) = (0, 0);
             queue.requests.clear();
@@ -253,7 +270,7 @@ pub struct InFlight(Arc<PublishBatcher>);
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.0.lock().in_flight -= 1;
+        self.0.queue.lock().in_flight -= 1;
     }
 }
 
@@ -304,7 +321,11 @@ mod tests {
 
     impl Clients {
         fn new() -> Self {
-            Self { batcher: Arc::default(), waiting: Vec::new() }
+            Self::of(3)
+        }
+
+        fn of(replicas: usize) -> Self {
+            Self { batcher: Arc::new(PublishBatcher::new(replicas)), waiting: Vec::new() }
         }
 
         fn push(&mut self, member: &str, count: usize) {
@@ -340,6 +361,19 @@ mod tests {
         }
         first.clear();
         assert_eq!(sent(&queue.send(PAYLOAD_MAX)), ["cde"]);
+    }
+
+    #[test]
+    fn a_stream_without_replicas_has_one_shared_message_in_flight() {
+        let mut queue = Clients::of(1);
+        queue.push("a", 1);
+        let mut first = queue.send(PAYLOAD_MAX);
+        for member in ["b", "c"] {
+            queue.push(member, 1);
+            assert!(queue.send(PAYLOAD_MAX).is_empty(), "one is in flight");
+        }
+        first.clear();
+        assert_eq!(sent(&queue.send(PAYLOAD_MAX)), ["bc"]);
     }
 
     #[test]
@@ -397,7 +431,7 @@ mod tests {
 
     #[test]
     fn messages_fit_the_servers_limit_unless_one_request_does_not() {
-        let batcher = Arc::new(PublishBatcher::default());
+        let batcher = Arc::new(PublishBatcher::new(1));
         let mut waiting = Vec::new();
         for member in ["a", "b", "c", "d"] {
             let (request, answered) = stored(&jobs(member, 1, 900));
@@ -420,7 +454,7 @@ mod tests {
 
     #[test]
     fn writes_of_disconnected_clients_are_not_published() {
-        let batcher = Arc::new(PublishBatcher::default());
+        let batcher = Arc::new(PublishBatcher::new(1));
         let (request, gone) = stored(&jobs("gone", 1, 0));
         batcher.push(request);
         let (request, _there) = applied(&jobs("there", 1, 0));
