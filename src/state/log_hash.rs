@@ -415,7 +415,7 @@ mod tests {
             hash_of(|hash| hash.definition(&Definition { ties: Ties::Member, ..Definition::default() })),
             hash_of(|hash| hash.definition(&Definition { grace_micros: 1, ..Definition::default() })),
             hash_of(|hash| {
-                hash.definition(&Definition { entry_ttl_micros: Some(1), ..Definition::default() })
+                hash.definition(&Definition { entry_ttl_micros: Some(1), ..Definition::default() });
             }),
             hash_of(|hash| hash.definition(&seasonal(None))),
             hash_of(|hash| hash.definition(&seasonal(Some(Seasons::Manual(Vec::new()))))),

@@ -8,6 +8,7 @@
 mod length;
 mod name;
 mod seasons;
+mod span;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use crate::types::Timestamp;
 
 pub use length::{length, length_text};
 pub use seasons::{InvalidSeasons, SEASONS_MAX, Seasons, Series};
+pub use span::Span;
 
 /// A kind of time slice of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -92,21 +94,6 @@ pub struct Instance {
     /// Consecutive. Hours, days, weeks and months count from the one that has 1970-01-01T00:00 of the board's
     /// offset in it, which is 0. Seasons count from 1. It is 0 for [`Window::All`].
     pub number: i64,
-}
-
-/// From when to when an instance is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span {
-    pub begin: Timestamp,
-    /// Exclusive. `None`: no end is known.
-    pub end: Option<Timestamp>,
-}
-
-impl Span {
-    #[must_use]
-    pub fn contains(&self, time: Timestamp) -> bool {
-        self.begin <= time && self.end.is_none_or(|end| time < end)
-    }
 }
 
 /// What decides when a board's instances begin and end.

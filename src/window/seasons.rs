@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::types::Timestamp;
-use crate::window::Span;
+use crate::window::span::Span;
 
 /// The most manual seasons of a board, and the most changes of how long regular ones are.
 pub const SEASONS_MAX: usize = 1_000;

@@ -7,8 +7,9 @@
 //!   goes on from a copy of another node's data
 //! - `apply`: steps of a plan, put into the state in memory
 //! - `outcome`: what came of a job, for the client that waits
-//! - `registry`: which boards there are; `board_change`: what a definition may become; `parking`, `order`, `wanted`, `long_wait`: jobs whose board is
-//!   unknown yet; `parked_places`: where they are, for readers
+//! - `registry`: which boards there are; `board_change`: what a definition may become
+//! - `parking`, `order`, `wanted`, `long_wait`: jobs whose board is unknown yet; `parked_places`: where they
+//!   are, for readers
 
 mod source;
 

@@ -218,6 +218,9 @@ impl Registry {
     }
 
     /// Decides a definition at a time before all seasons.
+    ///
+    /// # Errors
+    /// As [`Registry::change`].
     #[cfg(test)]
     pub fn define(&self, name: &BoardName, definition: Definition) -> Result<Defined, DefineRefused> {
         self.change(name, &BoardChange::Define(definition), Timestamp::default())

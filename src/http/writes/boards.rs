@@ -41,8 +41,8 @@ pub fn now(api: &Api) -> Timestamp {
     clock.max(messages.unwrap_or_default())
 }
 
-/// Decides what a board is, and brings that to every shard that lacks it. The caller holds the lock on changes
-/// of boards.
+/// Decides what a board is, and brings that to every shard that lacks it. The caller holds the lock on
+/// changes of boards.
 ///
 /// # Arguments
 /// `grant`: the client's token, if there is a limit to its boards. Without NATS the caller has counted them.

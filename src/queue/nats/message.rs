@@ -23,8 +23,8 @@ pub const COMMAND_HEADER: &str = "Ranktree-Command";
 /// The header with the format of a command. Absent: 1. A node that does not know the format stops, as it does
 /// at a command that it does not know.
 pub const FORMAT_HEADER: &str = "Ranktree-Format";
-/// The formats of commands that this version reads, from the first one. A command that defines a board has the
-/// format of the definition, and every other one the first.
+/// The formats of commands that this version reads, from the first one. A command that defines a board has
+/// the format of the definition, and every other one the first.
 const COMMAND_FORMATS: [&str; 2] = ["1", "2"];
 const DEFINE: &str = "define";
 const DROP: &str = "drop";

@@ -203,7 +203,7 @@ fn a_refused_request_has_its_code_and_changes_nothing(place: Place) {
         ("PUT", &entry_path("capped", "a\nb"), json!({"score": 1}), 422, "bad_member"),
         ("PUT", &entry_path("capped", &long), json!({"score": 1}), 422, "bad_member"),
         ("PUT", "/v1/boards/.x", json!({}), 422, "malformed"),
-        ("PUT", "/v1/boards/x", json!({"windows": ["all", "day"]}), 422, "unsupported"),
+        ("PUT", "/v1/boards/x", json!({"windows": ["all", "year"]}), 422, "invalid_definition"),
         ("GET", "/v1/boards/none/top", Value::Null, 404, "unknown_board"),
         ("GET", &entry_path("capped", "bob"), Value::Null, 404, "unknown_member"),
         ("GET", &format!("{alice}/around?above=501"), Value::Null, 422, "too_large"),

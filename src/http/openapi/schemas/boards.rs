@@ -24,37 +24,6 @@ pub fn schemas() -> Value {
             "max": bound_input("The greatest value that a job may lead to; not below `min`. Existing entries stay as they are.")
         }
     });
-    let definition = json!({
-        "type": "object",
-        "description": "The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`, the `every` of `season` and the `min` and `max` of keys can change later.",
-        "additionalProperties": false,
-        "properties": {
-            "keys": {"type": ["array", "null"], "minItems": 1, "maxItems": MAX_KEYS, "items": component("KeyInput"),
-                     "description": "The components of a score, compared in this order. Default: one key, `score`, descending."},
-            "policy": {"type": ["string", "null"], "enum": policies(true), "default": "set",
-                       "description": "What a job without `op` does: `set` (the latest wins), `best` or `incr`."},
-            "ties": {"type": ["string", "null"], "enum": ties(true), "default": "first",
-                     "description": "Which of equal scores comes first: that of the `first` or the `last` \
-                                     member to reach it, or with `member` that of the smallest id, \
-                                     compared byte by byte. The id also decides if the times are equal. \
-                                     Equal scores share their rank regardless."},
-            "windows": {"type": ["array", "null"], "items": {"enum": windows()}, "minItems": 1,
-                        "maxItems": Window::ALL.len(), "uniqueItems": true,
-                        "description": "The kinds of time slices that the board has a ranking of, `[\"all\"]` if absent. \
-                                        Each has instances: `all`, `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11`, \
-                                        `s7`. Weeks are those of ISO 8601. A read that names no window is of `all`, or of \
-                                        the first one of the list."},
-            "season": season("When seasons begin. Given if, and only if, `season` is one of the windows."),
-            "utc_offset": {"type": ["string", "null"], "pattern": "^(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9]|[+-]18:00)$",
-                           "description": "Where hours, days, weeks and months begin, `+09:00`, from `-18:00` to `+18:00`. Default: `+00:00`."},
-            "keep": {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_KEEP, "default": 12,
-                     "description": "Closed instances kept per kind of window."},
-            "grace": length_input("How long an instance stays open after its end, up to `36500d`. It may keep at most \
-                                   10,000 instances of a window open: with the window `hour` it is at most `10000h`.", "5m"),
-            "entry_ttl": length_input("How long an entry stays that is not updated, `1s` to `36500d`. Default: forever.", "30d"),
-            "capacity": {"type": "null", "description": "Not supported yet: anything but `null` is refused with `unsupported`."}
-        }
-    });
     let board = |more: Value| {
         let mut fields = json!({
             "board": component("BoardName"),
@@ -106,7 +75,7 @@ pub fn schemas() -> Value {
                 "total": count("Entries of the instance.")
             })
         ),
-        "DefinitionInput": definition,
+        "DefinitionInput": definition_input(),
         "ListedBoard": board(json!({})),
         "Board": board(json!({
             "instances": by_window(
@@ -139,7 +108,13 @@ pub fn schemas() -> Value {
         "DroppedBoard": object(
             "The outcome of dropping a board.",
             json!({"board": {"type": "string"}, "dropped": {"const": true}, "token": component("Token")})
-        ),
+        )
+    })
+}
+
+/// What opening a manual season takes and answers.
+pub fn seasons() -> Value {
+    json!({
         "SeasonInput": {
             "type": "object", "additionalProperties": false,
             "description": "The next manual season.",
@@ -158,6 +133,40 @@ pub fn schemas() -> Value {
                           "description": "Names every shard, with a sequence from which on the season is known there."}
             })
         )
+    })
+}
+
+fn definition_input() -> Value {
+    json!({
+        "type": "object",
+        "description": "The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`, the `every` of `season` and the `min` and `max` of keys can change later.",
+        "additionalProperties": false,
+        "properties": {
+            "keys": {"type": ["array", "null"], "minItems": 1, "maxItems": MAX_KEYS, "items": component("KeyInput"),
+                     "description": "The components of a score, compared in this order. Default: one key, `score`, descending."},
+            "policy": {"type": ["string", "null"], "enum": policies(true), "default": "set",
+                       "description": "What a job without `op` does: `set` (the latest wins), `best` or `incr`."},
+            "ties": {"type": ["string", "null"], "enum": ties(true), "default": "first",
+                     "description": "Which of equal scores comes first: that of the `first` or the `last` \
+                                     member to reach it, or with `member` that of the smallest id, \
+                                     compared byte by byte. The id also decides if the times are equal. \
+                                     Equal scores share their rank regardless."},
+            "windows": {"type": ["array", "null"], "items": {"enum": windows()}, "minItems": 1,
+                        "maxItems": Window::ALL.len(), "uniqueItems": true,
+                        "description": "The kinds of time slices that the board has a ranking of, `[\"all\"]` if absent. \
+                                        Each has instances: `all`, `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11`, \
+                                        `s7`. Weeks are those of ISO 8601. A read that names no window is of `all`, or of \
+                                        the first one of the list."},
+            "season": season("When seasons begin. Given if, and only if, `season` is one of the windows."),
+            "utc_offset": {"type": ["string", "null"], "pattern": "^(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9]|[+-]18:00)$",
+                           "description": "Where hours, days, weeks and months begin, `+09:00`, from `-18:00` to `+18:00`. Default: `+00:00`."},
+            "keep": {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_KEEP, "default": 12,
+                     "description": "Closed instances kept per kind of window."},
+            "grace": length_input("How long an instance stays open after its end, up to `36500d`. It may keep at most \
+                                   10,000 instances of a window open: with the window `hour` it is at most `10000h`.", "5m"),
+            "entry_ttl": length_input("How long an entry stays that is not updated, `1s` to `36500d`. Default: forever.", "30d"),
+            "capacity": {"type": "null", "description": "Not supported yet: anything but `null` is refused with `unsupported`."}
+        }
     })
 }
 

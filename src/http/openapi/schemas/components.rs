@@ -10,6 +10,7 @@ pub fn all() -> Value {
     for group in [
         values::schemas(),
         boards::schemas(),
+        boards::seasons(),
         boards::removals(),
         jobs::inputs(),
         jobs::answers(),
