@@ -26,7 +26,9 @@ fn days(count: i64) -> SignedDuration {
 }
 
 fn ago(duration: SignedDuration) -> Timestamp {
-    Timestamp::now().checked_sub(duration).expect("a time")
+    // Times are kept to the microsecond.
+    let now = Timestamp::from_second(Timestamp::now().as_second()).expect("a time");
+    now.checked_sub(duration).expect("a time")
 }
 
 fn ok((status, answer): (u16, Value)) -> Value {
