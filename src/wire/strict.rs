@@ -24,7 +24,8 @@ use crate::wire::lenient::{JsonFields, Name, given, score_of, text_of, unsigned_
 /// An example of a job, for error messages.
 const EXAMPLE: &str = r#"{"board":"arena","member":"p42","score":1200}"#;
 
-/// How deep metadata and profiles may be nested. Answers nest it some levels deeper, and many JSON parsers stop at 128.
+/// How deep metadata and profiles may be nested. Answers nest them some levels deeper, and many JSON parsers
+/// stop at 128.
 const METADATA_DEPTH_MAX: usize = 64;
 
 /// Decodes by asking each value what it is, so that every mistake can be explained.

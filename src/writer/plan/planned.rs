@@ -117,6 +117,7 @@ pub struct Plan {
     /// The planner's parking, with this batch's changes. If the batch is not committed, it is loaded from
     /// disk again.
     pub parking: Option<Parking>,
-    /// Why parked jobs or profiles could not be read. Such a plan must not be committed: it lacks their changes.
+    /// Why parked jobs or profiles could not be read. Such a plan must not be committed: it lacks their
+    /// changes.
     pub unreadable: Option<String>,
 }

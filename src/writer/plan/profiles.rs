@@ -1,5 +1,5 @@
-//! Plans what becomes of a member's profile. It is no entry of a tree: it is a record on disk, which the batch
-//! reads when a job names it, and writes with the rest of the commit.
+//! Plans what becomes of a member's profile. It is no entry of a tree: it is a record on disk, which the
+//! batch reads when a job names it, and writes with the rest of the commit.
 //!
 //! Knows: versions of profiles, which are ordered apart from those of the member's entries. Must not know:
 //! what is in a profile.
