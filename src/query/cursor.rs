@@ -142,7 +142,8 @@ mod tests {
         let long = "0".repeat(1_000);
         let hash = format!("{:08x}", fnv1a_32(b"arena"));
         let of = |instance: &str| {
-            let name: String = instance.bytes().map(|byte| format!("{byte:02x}")).collect();
+            let mut name = String::new();
+            instance.bytes().for_each(|byte| write!(name, "{byte:02x}").expect("memory takes it"));
             format!("03{hash}{:02x}{name}{}", instance.len(), "00".repeat(17))
         };
         assert!(PageCursor::decode(&of("s7"), "arena", 2).is_some());

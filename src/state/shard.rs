@@ -247,7 +247,9 @@ impl Shard {
     /// Notes when entries expire, of all boards: after a shard was loaded.
     pub fn note_all_expiring(&mut self) {
         let ids: Vec<TreeId> = self.trees.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.await_expiry(id));
+        for id in ids {
+            self.await_expiry(id);
+        }
         while self.note_expiring(NOTED_AT_ONCE) {}
         self.expired.clear();
     }
@@ -438,7 +440,9 @@ impl Shard {
                     if !expires_alike {
                         let instances: Vec<TreeId> =
                             self.boards.instances_of(board).map(|(_, instance)| instance.all).collect();
-                        instances.into_iter().chain([all]).for_each(|id| self.await_expiry(id));
+                        for id in instances.into_iter().chain([all]) {
+                            self.await_expiry(id);
+                        }
                     }
                     return;
                 }
@@ -488,7 +492,9 @@ impl Shard {
         } else {
             let instances: Vec<BoardName> =
                 self.boards.instances_of(name).map(|(name, _)| name.clone()).collect();
-            instances.iter().for_each(|instance| self.drop_board(instance));
+            for instance in &instances {
+                self.drop_board(instance);
+            }
         }
         let Some(all) = self.boards.get(name.as_str()).map(|board| board.all) else { return };
         self.join_before_change(all);

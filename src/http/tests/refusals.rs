@@ -8,6 +8,7 @@ use crate::queue::MessageOrder;
 use crate::types::{MemberId, ShardId};
 use crate::writer::ShardState;
 
+#[expect(clippy::too_many_lines, reason = "a list of requests")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_wrong_request_is_answered_with_a_problem_and_its_code() {
     let service = start(2);

@@ -247,12 +247,11 @@ impl Batch<'_> {
         now: Timestamp,
     ) -> Result<BoardDecision<'job>, Reject> {
         let default;
-        let definition = match source.definition() {
-            Some(definition) => &**definition,
-            None => {
-                default = Definition::default();
-                &default
-            }
+        let definition = if let Some(definition) = source.definition() {
+            &**definition
+        } else {
+            default = Definition::default();
+            &default
         };
         let before = source.entry(self, handle);
         let found = self.unless_expired(definition, board, before);

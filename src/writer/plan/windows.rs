@@ -258,7 +258,8 @@ impl Batch<'_> {
     fn next_drops_due(&mut self) -> Vec<BoardName> {
         let now = self.time;
         let is_due = |due: &(Timestamp, BoardName)| due.0 <= now;
-        if !self.shard.next_due().is_some_and(|at| at <= now) && !self.drops.due.first().is_some_and(is_due) {
+        let is_any_due = self.shard.next_due().is_some_and(|at| at <= now);
+        if !is_any_due && !self.drops.due.first().is_some_and(is_due) {
             return Vec::new();
         }
         let (drops, boards) = (&self.drops, &self.boards);
