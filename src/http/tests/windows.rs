@@ -21,8 +21,8 @@ fn at(year: i16) -> Timestamp {
 }
 
 /// Seasons began in 2020 and 2021; a third is going to begin in 2090.
-fn seasons() -> Option<Seasons> {
-    Some(Seasons::Manual([2020, 2021, 2090].map(at).to_vec()))
+fn seasons() -> Seasons {
+    Seasons::Manual([2020, 2021, 2090].map(at).to_vec())
 }
 
 fn define(service: &Fixture, board: &str, windows: &[Window], seasons: Option<Seasons>) {
@@ -75,7 +75,7 @@ fn enter(service: &Fixture, on_shard: &str, member: &str, score: i64) {
 /// Members of all time, of the season before and of this one, with different scores.
 fn arena(shards: u16) -> Fixture {
     let service = start(shards);
-    define(&service, "arena", &[Window::All, Window::Season, Window::Day], seasons());
+    define(&service, "arena", &[Window::All, Window::Season, Window::Day], Some(seasons()));
     for (nth, member) in (1..).zip(["a", "b", "c", "d", "e"]) {
         enter(&service, "arena", member, 100 + nth);
         enter(&service, "arena#s1", member, 10 - nth);
@@ -250,7 +250,7 @@ async fn a_board_shows_the_instances_of_its_windows() {
 async fn a_members_boards_are_read_by_one_instance_each() {
     for shards in SHARDS {
         let service = arena(shards);
-        define(&service, "league", &[Window::Season], seasons());
+        define(&service, "league", &[Window::Season], Some(seasons()));
         enter(&service, "league#s1", "a", 1);
         enter(&service, "league#s2", "a", 2);
         enter(&service, "league#s2", "b", 3);
@@ -280,7 +280,7 @@ async fn a_members_boards_are_read_by_one_instance_each() {
 async fn a_trim_acts_on_one_instance_that_is_open() {
     for shards in SHARDS {
         let service = arena(shards);
-        define(&service, "league", &[Window::Season], seasons());
+        define(&service, "league", &[Window::Season], Some(seasons()));
         for (member, score) in [("a", 3), ("b", 2), ("c", 1)] {
             enter(&service, "league#s2", member, score);
         }
