@@ -172,8 +172,8 @@ impl AnsweringShard {
         Ok(())
     }
 
-    /// Fills in the metadata and the profiles that belong to the reply's sequence. If the disk is ahead of it:
-    /// by how much at least.
+    /// Fills in the metadata and the profiles that belong to the reply's sequence. If the disk is ahead of
+    /// it: by how much at least.
     async fn fill_metadata(&self, reply: &mut ShardReply) -> Result<Option<Sequence>, NotAnswered> {
         let mut missing = 0;
         reply.reply.each_entry(&mut |entry| {
