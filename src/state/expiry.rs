@@ -7,7 +7,7 @@
 //! Costs some 25 bytes an entry, and nothing for other boards. The entries of a tree are noted a slice at a
 //! time when its board's definition comes to have another `entry_ttl`; until then the writer applies nothing.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use crate::state::entry::{Entry, EntryState, TreeId};
@@ -44,7 +44,9 @@ pub struct Expiry {
     /// The first of each tree that has any.
     first: BTreeSet<(Timestamp, TreeId)>,
     /// Trees whose entries are not noted yet.
-    waiting: VecDeque<TreeId>,
+    waiting: BTreeSet<TreeId>,
+    /// The one of them that is being noted.
+    noting: Option<TreeId>,
     entries: usize,
 }
 
@@ -106,7 +108,8 @@ impl Expiry {
 
     /// Forgets a tree. Returns its entries, to be freed without the lock.
     pub(super) fn forget(&mut self, tree: TreeId) -> BTreeSet<Expiring> {
-        self.waiting.retain(|waiting| *waiting != tree);
+        self.waiting.remove(&tree);
+        self.noting = self.noting.filter(|noting| *noting != tree);
         let entries = self.by_tree.remove(&tree).unwrap_or_default();
         self.entries -= entries.len();
         self.note_first(tree, entries.first().map(|first| first.at), None);
@@ -115,12 +118,12 @@ impl Expiry {
 
     /// Has the entries of a tree noted, by [`Expiry::add`], before the next change.
     pub(super) fn wait_for(&mut self, tree: TreeId) {
-        self.waiting.push_back(tree);
+        self.waiting.insert(tree);
     }
 
     /// The tree whose entries are to be noted next.
     pub(super) fn first_waiting(&self) -> Option<TreeId> {
-        self.waiting.front().copied()
+        self.noting.or(self.waiting.first().copied())
     }
 
     /// Notes entries of the first waiting tree.
@@ -129,6 +132,7 @@ impl Expiry {
     /// `more`: whether there are more to come.
     pub(super) fn add(&mut self, entries: impl IntoIterator<Item = Expiring>, more: bool) {
         let Some(tree) = self.first_waiting() else { return };
+        self.noting = Some(tree);
         let of_tree = self.by_tree.entry(tree).or_default();
         let (first, noted) = (of_tree.first().map(|first| first.at), of_tree.len());
         of_tree.extend(entries);
@@ -139,7 +143,8 @@ impl Expiry {
         }
         self.note_first(tree, first, now);
         if !more {
-            self.waiting.pop_front();
+            self.waiting.remove(&tree);
+            self.noting = None;
         }
     }
 

@@ -383,7 +383,12 @@ impl Shard {
             self.members.forget_unless_known(handle);
         }
         self.applied = step.applied;
-        self.time = self.time.max(step.time);
+        self.note_time(step.time);
+    }
+
+    /// Notes the effective time of a message. It never decreases.
+    pub fn note_time(&mut self, time: Timestamp) {
+        self.time = self.time.max(time);
     }
 
     /// Prefetches what applying a step will touch, so that applying it takes less time.

@@ -5,7 +5,7 @@
 use crate::state::{Applied, Change, Shard, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::tree::Handle;
-use crate::types::Sequence;
+use crate::types::{Sequence, Timestamp};
 use crate::writer::outcome::{BoardOutcome, JobOutcome, MessageOutcome, ShardRanking, UnparkedOutcome};
 use crate::writer::parking::OutcomeWaiter;
 use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked};
@@ -26,12 +26,12 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             guard.unlock_fair();
             (step.applied.sequence, Answers::default())
         }
-        PlannedStep::Unparked { jobs, applied } => {
-            let (_, unparked) = apply_jobs(shard, None, Vec::new(), jobs, applied);
+        PlannedStep::Unparked { jobs, applied, time } => {
+            let (_, unparked) = apply_jobs(shard, None, Vec::new(), jobs, (applied, time));
             (applied.sequence, Answers { message: None, unparked })
         }
-        PlannedStep::Answered { due, jobs, unparked, removed, applied, answer } => {
-            let (jobs, unparked) = apply_jobs(shard, due, jobs, unparked, applied);
+        PlannedStep::Answered { due, jobs, unparked, removed, applied, time, answer } => {
+            let (jobs, unparked) = apply_jobs(shard, due, jobs, unparked, (applied, time));
             let outcome = MessageOutcome { sequence: applied.sequence, jobs, removed };
             (applied.sequence, Answers { message: Some(Answer { outcome, to: answer }), unparked })
         }
@@ -54,7 +54,7 @@ fn apply_jobs(
     due: Option<Step>,
     jobs: Vec<PlannedJob>,
     unparked: Vec<PlannedUnparked>,
-    applied: Applied,
+    (applied, time): (Applied, Timestamp),
 ) -> (Vec<JobOutcome>, Vec<UnparkedAnswer>) {
     let (mut outcomes, mut answers) = (Vec::with_capacity(jobs.len()), Vec::new());
     warm(shard, &changes_of(jobs.iter().chain(unparked.iter().map(|unparked| &unparked.job))));
@@ -71,6 +71,7 @@ fn apply_jobs(
         answers.extend(to.map(|to| UnparkedAnswer { outcome: Ok((applied.sequence, outcome)), to }));
     }
     shard.applied = applied;
+    shard.note_time(time);
     guard.unlock_fair();
     (outcomes, answers)
 }

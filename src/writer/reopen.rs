@@ -163,6 +163,7 @@ impl<S: JobSource> Writer<S> {
         // Replayed changes count for the next checkpoint as committed ones do.
         self.checkpointer.add_changes(1);
         if let Some(meta) = store.meta()? {
+            self.shard.write(Purpose::Start).note_time(meta.time());
             self.health.set_jobs_rejected(meta.jobs_rejected);
         }
         // A write that reaches the disk shows that there is room again.

@@ -240,10 +240,7 @@ impl<S: JobSource> Writer<S> {
     fn process_in_parts(&mut self, messages: Vec<Message>, waited: Duration) -> Result<(), BatchFailed> {
         let mut rest = messages;
         while !rest.is_empty() {
-            // Usually there is nothing to note.
-            while self.shard.read(Purpose::Release).has_expiry_to_note() {
-                self.shard.write(Purpose::Release).note_expiring(NOTED_PER_HOLD);
-            }
+            self.note_expiring();
             let ends = rest.iter().position(|message| message.payload.has_entry_ttl());
             let later = ends.map_or_else(Vec::new, |end| rest.split_off(end + 1));
             if let Err(mut failed) = self.process_batch(rest, waited) {
@@ -255,7 +252,16 @@ impl<S: JobSource> Writer<S> {
             }
             rest = later;
         }
+        // Not only before the next message: what is due on a quiet shard is known by it.
+        self.note_expiring();
         Ok(())
+    }
+
+    /// Notes when entries expire of boards whose `entry_ttl` changed. Usually there is nothing to note.
+    fn note_expiring(&self) {
+        while self.shard.read(Purpose::Release).has_expiry_to_note() {
+            self.shard.write(Purpose::Release).note_expiring(NOTED_PER_HOLD);
+        }
     }
 
     /// Processes one drained batch: plan, commit, apply, show.
@@ -406,6 +412,8 @@ impl<S: JobSource> Writer<S> {
     /// Maintenance between two batches: checkpoints, and the release of dropped boards' members.
     fn run_maintenance(&mut self) {
         self.reject_log.log_due();
+        // After a store was opened again.
+        self.note_expiring();
         if let Some((sequence, figures)) = self.checkpointer.poll(&self.shard) {
             self.note_checkpoint(sequence, figures);
         }

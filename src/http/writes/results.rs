@@ -1,6 +1,8 @@
 //! From outcomes of messages to the result of each job of a request. `query::outcome` adds what the writer of
 //! one shard cannot know: the counts of the others.
 
+use std::collections::BTreeSet;
+
 use serde_json::value::RawValue;
 
 use crate::http::api::Api;
@@ -99,12 +101,15 @@ impl ReportedJob {
             by_board,
             unranked: unranked.map(<[ShardId]>::to_vec),
         };
+        // A board and its instances count once.
+        let changed_boards: BTreeSet<_> =
+            boards.iter().filter(|board| board.changed).map(|board| board.board.board()).collect();
         match self.kind {
             ReportKind::Entries { by_board } => unranked.map(|shards| changed(by_board, Some(shards))),
             ReportKind::Changed { by_board } => Some(changed(by_board, None)),
             ReportKind::Everywhere => Some(JobResult::Everywhere {
-                boards: boards.len(),
-                changed: boards.iter().filter(|board| board.changed).count(),
+                boards: boards.iter().map(|board| board.board.board()).collect::<BTreeSet<_>>().len(),
+                changed: changed_boards.len(),
                 profile,
             }),
             ReportKind::Profile => Some(JobResult::Profile { changed: profile }),

@@ -354,7 +354,7 @@ mod tests {
         assert_eq!(name, "explode");
         for command in COMMANDS {
             headers.insert(COMMAND_HEADER, command);
-            let Control::Command(Payload::Jobs(jobs)) = decode_control(Some(&headers), b"{}") else {
+            let Control::Command(Payload::Jobs(jobs)) = decode_control(Some(&headers), b"{\"x\":1}") else {
                 panic!("{command}")
             };
             assert!(jobs.iter().all(Result::is_err) && jobs.len() == 1, "{command}");

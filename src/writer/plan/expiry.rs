@@ -132,8 +132,6 @@ impl Batch<'_> {
             due.push(next);
         }
         due.sort_unstable();
-        // An entry may have been found as the shard's and as one that the batch changed.
-        due.dedup();
         for surplus in due.drain(EXPIRED_PER_MESSAGE.min(due.len())..) {
             self.expiring.changed.insert(surplus.key(), surplus.member);
         }
@@ -162,13 +160,18 @@ impl Batch<'_> {
                 (of_shard, of_batch) => of_shard.or(of_batch)?,
             };
             let (expiring @ Expiring { at, hash, handle }, tree) = next;
+            let of_batch = changed.remove(&next);
             let member = if of_shard == Some(next) {
                 heads.pop();
-                heads.extend(expiry.entry_after(tree, Some(expiring)).map(|later| Reverse((later, tree))));
+                // Of a tree that is gone there may be any number.
+                if self.may_expire(tree) {
+                    let later = self.shard.expiry().entry_after(tree, Some(expiring));
+                    self.expiring.heads.extend(later.map(|later| Reverse((later, tree))));
+                }
                 let id = std::str::from_utf8(self.shard.members.id(handle));
                 id.ok().and_then(|id| MemberId::new(id).ok())
             } else {
-                changed.remove(&next)
+                of_batch
             };
             if let Some(member) = member
                 && let Some(name) = self.name_if_expiring(next)
@@ -176,6 +179,14 @@ impl Batch<'_> {
                 return Some(Expired { at, hash, name, member, tree, handle });
             }
         }
+    }
+
+    /// Whether a tree of the shard is still there, and its entries expire.
+    fn may_expire(&self, tree: TreeId) -> bool {
+        let Some(name) = self.shard.tree(tree).map(|window| &window.board) else { return false };
+        let expires =
+            |name| self.board(name).is_some_and(|board| board.definition.entry_ttl_micros.is_some());
+        self.board(name).is_some_and(|board| board.tree == tree) && expires(&name.board())
     }
 
     /// The name of an entry's board or instance, unless the entry has changed since.

@@ -144,7 +144,7 @@ impl Batch<'_> {
                     }
                 }
                 Targets::EveryBoard => {
-                    every = handle.map(|handle| self.boards_of(handle)).unwrap_or_default();
+                    every = handle.map(|handle| self.all_of(job, handle)).unwrap_or_default();
                     decided.reserve_exact(every.len());
                     for (index, board) in every.iter().enumerate() {
                         if index % BOARDS_PER_YIELD == 0 {
@@ -173,6 +173,20 @@ impl Batch<'_> {
                 return Ok(JobPlan::Planned);
             }
         }
+    }
+
+    /// The boards and instances that hold an entry of a member. If the job has a version, also the boards of
+    /// those instances: a board remembers the versions of its members.
+    fn all_of(&mut self, job: &Job, handle: Handle) -> Vec<BoardName> {
+        let mut all = self.boards_of(handle);
+        if job.version.is_some() {
+            let boards = all.iter().filter(|name| name.is_instance()).map(BoardName::board);
+            let boards: Vec<BoardName> = boards.collect();
+            all.extend(boards);
+            all.sort();
+            all.dedup();
+        }
+        all
     }
 
     /// Refuses a new member if the shard has no handles left.

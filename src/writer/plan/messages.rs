@@ -10,6 +10,8 @@ use crate::writer::source::{Message, OutcomeSender, Payload};
 /// A step of messages that no client waits for is closed once it has so many jobs. To apply 64 jobs takes
 /// some 50 µs under the lock. The step is longer if its last message brings more.
 const STEP_JOBS: usize = 64;
+/// As how many jobs the drop of an instance counts.
+const DROP_COST: usize = 8;
 /// Parked jobs that a definition unparks: enough for the first jobs of a board, few enough to apply in one
 /// step.
 const UNPARKED_BY_DEFINITION: usize = if cfg!(test) { 3 } else { 64 };
@@ -28,6 +30,7 @@ impl Batch<'_> {
                 });
                 let mut unparked = self.unpark(jobs.len(), jobs.len(), applied).answered;
                 self.do_what_is_due(job_applied);
+                self.due_cost = 0;
                 self.close_partial_step(applied, &mut unparked);
                 self.steps.push(PlannedStep::Answered {
                     due,
@@ -35,6 +38,7 @@ impl Batch<'_> {
                     unparked,
                     removed: 0,
                     applied,
+                    time: self.time,
                     answer,
                 });
             }
@@ -48,15 +52,16 @@ impl Batch<'_> {
                 self.end_message(jobs.len(), unparked, applied);
             }
             (Payload::Define { board, incarnation, number, definition }, answer) => {
-                // By the definition that was there when their time came.
-                self.do_what_is_due(job_applied);
                 // A definition that arrives after the drop of its incarnation, or after the next incarnation,
                 // must not bring the board back.
-                if !self.has_ended(&board, incarnation) && !self.may_have_ended(&board, number) {
-                    if self.board(&board).is_some_and(|known| known.incarnation < incarnation) {
-                        // It ends an incarnation of the board, as a drop does.
-                        self.close_step();
-                    }
+                let applies = !self.has_ended(&board, incarnation) && !self.may_have_ended(&board, number);
+                if applies && self.board(&board).is_some_and(|known| known.incarnation < incarnation) {
+                    // It ends an incarnation of the board, as a drop does.
+                    self.close_step();
+                }
+                // By the definition that was there when their time came.
+                self.do_what_is_due(job_applied);
+                if applies {
                     self.define(&board, incarnation, number, definition);
                 }
                 let unparked = self.unpark(UNPARKED_BY_DEFINITION, 0, applied);
@@ -93,8 +98,8 @@ impl Batch<'_> {
         self.close_step();
         if let Some(answer) = answer {
             let (jobs, unparked) = (Vec::new(), Vec::new());
-            let due = None;
-            self.steps.push(PlannedStep::Answered { due, jobs, unparked, removed, applied, answer });
+            let (due, time) = (None, self.time);
+            self.steps.push(PlannedStep::Answered { due, jobs, unparked, removed, applied, time, answer });
         }
     }
 
@@ -104,12 +109,13 @@ impl Batch<'_> {
             self.close_partial_step(applied, &mut unparked.answered);
         }
         if !unparked.answered.is_empty() {
-            self.steps.push(PlannedStep::Unparked { jobs: unparked.answered, applied });
+            self.due_cost = 0;
+            self.steps.push(PlannedStep::Unparked { jobs: unparked.answered, applied, time: self.time });
             self.step_jobs = 0;
             return;
         }
         self.step.applied = applied;
-        self.step_jobs += jobs + unparked.count;
+        self.step_jobs += jobs + unparked.count + std::mem::take(&mut self.due_cost);
         if self.step_jobs >= STEP_JOBS {
             self.close_step();
         }
@@ -126,8 +132,10 @@ impl Batch<'_> {
     /// Expires entries and drops instances whose time has come: before the message does anything else, and
     /// after that, because a job may bring an entry of long ago.
     fn do_what_is_due(&mut self, applied: Applied) {
+        let (expired, dropped) = (self.expired, self.instances_dropped);
         self.expire_due_entries(applied);
         self.drop_due_instances();
+        self.due_cost += self.expired - expired + DROP_COST * (self.instances_dropped - dropped);
     }
 
     /// Closes the step being filled, unless it is empty.

@@ -148,6 +148,8 @@ struct Batch<'a> {
     /// The step being filled.
     step: Step,
     step_jobs: usize,
+    /// As how many jobs what was due at the message counts.
+    due_cost: usize,
     /// Number of the current step. Every change belongs to exactly one step.
     step_number: usize,
     rejects: Vec<RejectRecord>,
@@ -211,6 +213,7 @@ impl Planner<'_> {
             steps: Vec::new(),
             step: Step::default(),
             step_jobs: 0,
+            due_cost: 0,
             step_number: 0,
             rejects: Vec::new(),
             hash: self.hash.map(|running| BatchHash { running, kept: Vec::new() }),

@@ -50,6 +50,8 @@ pub enum PlannedStep {
     Unparked {
         jobs: Vec<PlannedUnparked>,
         applied: Applied,
+        /// The effective time.
+        time: Timestamp,
     },
     Answered {
         /// What the message's time brings, before its jobs.
@@ -60,6 +62,7 @@ pub enum PlannedStep {
         /// Number of entries that the message removed as a trim.
         removed: u64,
         applied: Applied,
+        time: Timestamp,
         answer: OutcomeSender,
     },
 }

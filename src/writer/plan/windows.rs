@@ -24,9 +24,14 @@ use crate::writer::plan::jobs::{BoardDecision, BoardSource, Shown, default_op, w
 /// Instances whose drop is due that one message drops. Later messages drop the rest.
 const DROPS_PER_MESSAGE: usize = if cfg!(test) { 2 } else { 32 };
 
+/// Open instances that are looked at one by one.
+const FEW_INSTANCES: usize = if cfg!(test) { 4 } else { 16 };
+
 /// An open instance that a job has entered in this batch: the next one most likely enters it too.
 pub(super) struct EnteredInstance {
     name: BoardName,
+    /// Of the board.
+    incarnation: Incarnation,
     span: Span,
     closes_at: Option<Timestamp>,
     /// `None`: no job has entered it yet.
@@ -146,23 +151,43 @@ impl Batch<'_> {
         on: &OnBoard<'_, 'job>,
         decided: &mut Vec<BoardDecision<'job>>,
     ) -> Result<(), Reject> {
-        // No member without a handle has an entry.
-        if on.handle.is_none() {
-            return Ok(());
+        let Some(handle) = on.handle else { return Ok(()) };
+        let names = match self.few_open_instances(on) {
+            Some(open) => open,
+            // The instances of the member, of which there are fewer.
+            None => self.boards_of(handle),
+        };
+        for name in names {
+            let (board, Some(instance)) = name.split() else { continue };
+            let is_open = |instance| on.definition.is_open(instance, self.time);
+            if board != on.board.as_str() || !Instance::of_name(instance).is_some_and(is_open) {
+                continue;
+            }
+            let known = self.board(&name).filter(|known| known.incarnation == on.incarnation);
+            let Some(tree) = known.map(|known| known.tree) else { continue };
+            // Whether a member without an entry has a handle does not follow from the log: nothing may depend
+            // on it.
+            if self.entry(tree, handle).is_some() {
+                decided.push(self.decide_on_instance(on, name, Some(tree))?);
+            }
         }
+        Ok(())
+    }
+
+    /// The open instances of a board. `None`: there are more than a few, because its grace is long.
+    fn few_open_instances(&self, on: &OnBoard<'_, '_>) -> Option<Vec<BoardName>> {
+        let mut open = Vec::new();
         for window in on.definition.windows.iter().copied().filter(|window| *window != Window::All) {
             let current = on.definition.calendar().instance_at(window, self.time);
             let back = std::iter::successors(current, |instance| Some(instance.later(-1)));
             for instance in back.take_while(|instance| on.definition.is_open(*instance, self.time)) {
-                let name = on.board.with_instance(&instance.to_string());
-                let known = self.board(&name).filter(|known| known.incarnation == on.incarnation);
-                if let Some(tree) = known.map(|known| known.tree) {
-                    decided.push(self.decide_on_instance(on, name, Some(tree))?);
+                if open.len() == FEW_INSTANCES {
+                    return None;
                 }
+                open.push(on.board.with_instance(&instance.to_string()));
             }
-            self.shard.yield_if_due();
         }
-        Ok(())
+        Some(open)
     }
 
     fn decide_on_instance<'job>(
@@ -199,7 +224,9 @@ impl Batch<'_> {
     ) -> Option<(BoardName, Option<TreeId>)> {
         let key = (on.board.clone(), window);
         let now = self.time;
-        if !self.entered.get(&key).is_some_and(|known| known.span.contains(on.at)) {
+        let is_known =
+            |known: &EnteredInstance| known.incarnation == on.incarnation && known.span.contains(on.at);
+        if !self.entered.get(&key).is_some_and(is_known) {
             let calendar = on.definition.calendar();
             let instance = calendar.instance_at(window, on.at)?;
             let span = calendar.span(instance)?;
@@ -207,7 +234,10 @@ impl Batch<'_> {
             let closes_at = on.definition.closes_at(instance);
             let tree = self.board(&name).filter(|known| known.incarnation == on.incarnation);
             let tree = tree.map(|known| known.tree);
-            self.entered.insert(key.clone(), EnteredInstance { name, span, closes_at, tree });
+            self.entered.insert(
+                key.clone(),
+                EnteredInstance { name, incarnation: on.incarnation, span, closes_at, tree },
+            );
         }
         let known = self.entered.get(&key)?;
         let is_open = known.span.begin <= now && known.closes_at.is_none_or(|closes_at| now < closes_at);
