@@ -26,6 +26,10 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Publishes ticks to the node's own shards when something is due, for as long as it runs.
 pub async fn publish_ticks(node: Weak<Node>, publishers: Arc<Publishers>) {
+    for shard in node.upgrade().iter().flat_map(|node| &node.shards) {
+        // Before the first tick, too, there is a count.
+        counter!(names::TICKS_TOTAL, "shard" => shard.id.to_string()).increment(0);
+    }
     loop {
         tokio::time::sleep(INTERVAL).await;
         let Some(node) = node.upgrade() else { return };

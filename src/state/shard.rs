@@ -195,7 +195,7 @@ impl Shard {
         self.boards.boards_after(name)
     }
 
-    /// When instances are to be dropped, the earliest first, after a place in that order or from the first on.
+    /// When instances are to be dropped, the earliest first, after a place in that order or from the start.
     pub fn drops_due_after(
         &self,
         place: Option<&(Timestamp, BoardName)>,

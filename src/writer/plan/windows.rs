@@ -4,8 +4,8 @@
 //! Knows: which instances those are, and that a version is of a member on a board, whatever its windows. Must
 //! not know: what an operation does to an entry.
 //!
-//! The board's own tree is that of `all`. If `all` is not one of its windows, the tree lists nothing, and only
-//! remembers the versions of its members.
+//! The board's own tree is that of `all`. If `all` is not one of its windows, the tree lists nothing, and
+//! only remembers the versions of its members.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,7 +130,7 @@ impl Batch<'_> {
         Ok(BoardDecision { name: Cow::Borrowed(on.board), source, before, decision, shown: Shown::Not })
     }
 
-    /// Decides a job with a score on the open instances that its time falls in. Returns whether there are any.
+    /// Decides a job with a score on the open instances that its time falls in. Returns whether there is one.
     fn decide_on_instances_of_time<'job>(
         &mut self,
         on: &OnBoard<'_, 'job>,
