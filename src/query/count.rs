@@ -2,7 +2,7 @@
 
 use crate::board::{Order, decode, encode};
 use crate::query::board_view::BoardView;
-use crate::query::instance::{InstanceAsked, name_on_shards};
+use crate::query::instance::InstanceAsked;
 use crate::query::question::{BoardLife, Mark, SplittersQuestion};
 use crate::query::read::BoardRead;
 use crate::query::read::ShardsRead;
@@ -205,7 +205,7 @@ impl ShardsRead for TotalsOf<'_> {
             Some((board, instance, known))
         });
         let boards = found.map(|(board, instance, known)| {
-            let board = name_on_shards(board, instance);
+            let board = instance.name_on_shards(board);
             (BoardLife { board, incarnation: known.incarnation }, Vec::new())
         });
         for (_, counts) in shards.counts(boards.collect(), None).await? {

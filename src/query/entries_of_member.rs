@@ -2,7 +2,7 @@
 
 use crate::query::answer::{Listed, MemberEntry, Standing};
 use crate::query::entries::ConsistentAnswer;
-use crate::query::instance::{InstanceAsked, name_on_shards};
+use crate::query::instance::InstanceAsked;
 use crate::query::merge::{EntrySource, MergedEntry};
 use crate::query::question::{BoardLife, FoundMember, Mark};
 use crate::query::read::ShardsRead;
@@ -75,7 +75,7 @@ pub async fn entries_of_member(
                     missing.push((nth, name.clone()));
                     continue;
                 };
-                let board = name_on_shards(name, instance);
+                let board = instance.name_on_shards(name);
                 lives.push(BoardLife { board, incarnation: registered.incarnation });
                 known.push((nth, name, registered));
             }

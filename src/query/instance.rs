@@ -9,7 +9,7 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::board::Definition;
-use crate::types::{BoardName, Timestamp};
+use crate::types::Timestamp;
 use crate::window::{Instance, Window};
 
 /// Which instance of a board is asked for, apart from the time.
@@ -139,18 +139,10 @@ impl InstanceAsked {
     }
 }
 
-/// The name under which shards keep an instance of a board.
-#[must_use]
-pub fn name_on_shards(board: &BoardName, instance: Instance) -> BoardName {
-    match instance.window {
-        Window::All => board.clone(),
-        _ => board.with_instance(&instance.to_string()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::BoardName;
     use crate::window::Seasons;
 
     fn at(text: &str) -> Timestamp {
@@ -244,7 +236,7 @@ mod tests {
     #[test]
     fn only_instances_other_than_all_have_names_of_their_own_on_shards() {
         let board = BoardName::new("arena").expect("a good name");
-        let named = |name| name_on_shards(&board, Instance::of_name(name).expect("an instance")).to_string();
+        let named = |name| Instance::of_name(name).expect("an instance").name_on_shards(&board).to_string();
         assert_eq!((named("all").as_str(), named("2026-W47").as_str()), ("arena", "arena#2026-W47"));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::board::Definition;
-use crate::query::instance::{InstanceAsked, WindowChoice, name_on_shards};
+use crate::query::instance::{InstanceAsked, WindowChoice};
 use crate::query::question::BoardLife;
 use crate::query::read::{NoBoard, ShardsRead};
 use crate::query::read_shards::ReadShards;
@@ -124,8 +124,8 @@ impl ShardsRead for ListInstances {
             let (page, has_more) = page.unwrap_or_default();
             listed.push((window, page, has_more));
         }
-        let life = |instance| BoardLife {
-            board: name_on_shards(&self.board, instance),
+        let life = |instance: Instance| BoardLife {
+            board: instance.name_on_shards(&self.board),
             incarnation: known.incarnation,
         };
         let of_windows = listed.iter().flat_map(|(_, page, _)| page.iter().map(|listed| listed.instance));

@@ -63,7 +63,7 @@ pub use count::{
 pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};
 pub use entries_of_member::{BoardSelection, EntriesOfMember, MemberOnBoards, entries_of_member};
-pub use instance::{InstanceAsked, UnknownWindow, WindowChoice, name_on_shards};
+pub use instance::{InstanceAsked, UnknownWindow, WindowChoice};
 pub use instances_of_board::{InstancesOfBoard, InstancesOfWindow, ListInstances, ListedInstance};
 pub use local_shards::LocalShards;
 pub use lookup::{Lookup, LookupMembers, lookup};

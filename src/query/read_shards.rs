@@ -4,7 +4,7 @@
 //! know: a board's sums (`board_view`).
 
 use crate::query::board_view::BoardView;
-use crate::query::instance::{InstanceAsked, name_on_shards};
+use crate::query::instance::InstanceAsked;
 use crate::query::node::View;
 use crate::query::question::{
     self, BoardCounts, BoardLife, BoardsOfMember, FoundMember, Mark, Question, Reply,
@@ -29,7 +29,7 @@ pub type CountsOfBoards = (ShardId, Vec<BoardCounts>);
 impl<'v> ReadShards<'v> {
     #[must_use]
     pub fn board(self, name: &BoardName, instance: Instance, known: &RegisteredBoard) -> BoardView<'v> {
-        let name = name_on_shards(name, instance);
+        let name = instance.name_on_shards(name);
         match self {
             Self::InMemory(view) => BoardView::new(view, name.as_str(), known),
             Self::Remote(shards) => BoardView::remote(shards, name, known),

@@ -10,8 +10,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use crate::board::Definition;
 use crate::state::entry::{Entry, EntryState, TreeId};
-use crate::state::window_tree::WindowTree;
+use crate::state::window_tree::EntriesPlace;
 use crate::tree::Handle;
 use crate::types::{Timestamp, fnv1a_32};
 use crate::window::Instance;
@@ -27,12 +28,16 @@ pub struct Expiring {
 }
 
 impl Expiring {
-    /// When an entry of a tree expires. `None`: it does not, as long as its instance is open.
+    /// When an entry of an instance expires. `None`: it does not, as long as the instance is open.
     #[must_use]
-    pub fn of(tree: &WindowTree, member: &[u8], handle: Handle, entry: Option<&Entry>) -> Option<Self> {
+    pub fn of(
+        (definition, instance): (&Definition, Instance),
+        member: &[u8],
+        handle: Handle,
+        entry: Option<&Entry>,
+    ) -> Option<Self> {
         let entry = entry.filter(|entry| entry.state != EntryState::Removed)?;
-        let instance = tree.board.split().1.map_or(Some(Instance::ALL), Instance::of_name)?;
-        let at = tree.definition.expires_at(instance, entry.updated_at)?;
+        let at = definition.expires_at(instance, entry.updated_at)?;
         Some(Self { at, hash: fnv1a_32(member), handle })
     }
 }
@@ -45,8 +50,8 @@ pub struct Expiry {
     first: BTreeSet<(Timestamp, TreeId)>,
     /// Trees whose entries are not noted yet.
     waiting: BTreeSet<TreeId>,
-    /// The one of them that is being noted.
-    noting: Option<TreeId>,
+    /// The one of them that is being noted, and how far it was.
+    noting: Option<(TreeId, EntriesPlace)>,
     entries: usize,
 }
 
@@ -109,7 +114,7 @@ impl Expiry {
     /// Forgets a tree. Returns its entries, to be freed without the lock.
     pub(super) fn forget(&mut self, tree: TreeId) -> BTreeSet<Expiring> {
         self.waiting.remove(&tree);
-        self.noting = self.noting.filter(|noting| *noting != tree);
+        self.noting.take_if(|(noting, _)| *noting == tree);
         let entries = self.by_tree.remove(&tree).unwrap_or_default();
         self.entries -= entries.len();
         self.note_first(tree, entries.first().map(|first| first.at), None);
@@ -121,18 +126,22 @@ impl Expiry {
         self.waiting.insert(tree);
     }
 
-    /// The tree whose entries are to be noted next.
-    pub(super) fn first_waiting(&self) -> Option<TreeId> {
-        self.noting.or(self.waiting.first().copied())
+    /// Whether entries of some tree are to be noted.
+    #[must_use]
+    pub(super) fn is_waiting(&self) -> bool {
+        !self.waiting.is_empty()
     }
 
-    /// Notes entries of the first waiting tree.
+    /// The tree whose entries are to be noted next, and how far they were.
+    pub(super) fn take_waiting(&mut self) -> Option<(TreeId, EntriesPlace)> {
+        self.noting.take().or_else(|| Some((*self.waiting.first()?, EntriesPlace::default())))
+    }
+
+    /// Notes entries of a tree that [`Expiry::take_waiting`] gave.
     ///
     /// # Arguments
-    /// `more`: whether there are more to come.
-    pub(super) fn add(&mut self, entries: impl IntoIterator<Item = Expiring>, more: bool) {
-        let Some(tree) = self.first_waiting() else { return };
-        self.noting = Some(tree);
+    /// `from`: where to go on; `None` if these are the last.
+    pub(super) fn add(&mut self, tree: TreeId, entries: Vec<Expiring>, from: Option<EntriesPlace>) {
         let of_tree = self.by_tree.entry(tree).or_default();
         let (first, noted) = (of_tree.first().map(|first| first.at), of_tree.len());
         of_tree.extend(entries);
@@ -142,10 +151,10 @@ impl Expiry {
             self.by_tree.remove(&tree);
         }
         self.note_first(tree, first, now);
-        if !more {
+        if from.is_none() {
             self.waiting.remove(&tree);
-            self.noting = None;
         }
+        self.noting = from.map(|from| (tree, from));
     }
 
     /// Memory held, in bytes, about.

@@ -18,7 +18,7 @@ use crate::state::incarnation::Incarnation;
 use crate::state::joining::{Joined, Joining};
 use crate::state::members::Members;
 use crate::state::retired::Retired;
-use crate::state::window_tree::{Change, EntriesPlace, WindowTree};
+use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::Handle;
 use crate::types::{BoardName, INSTANCE_MARK, Sequence, ShardId, Timestamp};
 use crate::window::Instance;
@@ -74,8 +74,6 @@ pub struct Shard {
     drops_due: BTreeSet<(Timestamp, BoardName)>,
     /// When entries expire.
     expiry: Expiry,
-    /// How far the entries of the tree were noted that comes next.
-    expiry_place: EntriesPlace,
     /// Boxed for the sake of the map's nodes: see [`BoardMap`].
     trees: BTreeMap<TreeId, Box<WindowTree>>,
     /// Dropped boards, so that a drop that a crash interrupted can be completed, and a late definition is
@@ -109,7 +107,6 @@ impl Shard {
             boards: BoardMap::default(),
             drops_due: BTreeSet::new(),
             expiry: Expiry::default(),
-            expiry_place: EntriesPlace::default(),
             trees: BTreeMap::new(),
             dropped: Arc::default(),
             next_tree: 0,
@@ -142,7 +139,6 @@ impl Shard {
             boards: BoardMap::of(boards),
             drops_due: BTreeSet::new(),
             expiry: Expiry::default(),
-            expiry_place: EntriesPlace::default(),
             trees: trees.into_iter().map(|(id, tree)| (id, Box::new(tree))).collect(),
             dropped: Arc::new(dropped),
             next_tree,
@@ -219,28 +215,26 @@ impl Shard {
     /// Whether entries of some tree are to be noted before the next change; see [`Shard::note_expiring`].
     #[must_use]
     pub fn has_expiry_to_note(&self) -> bool {
-        self.expiry.first_waiting().is_some()
+        self.expiry.is_waiting()
     }
 
     /// Notes when up to `limit` entries expire of boards whose `entry_ttl` changed. Returns whether there are
     /// more.
     pub fn note_expiring(&mut self, limit: usize) -> bool {
-        let Some(id) = self.expiry.first_waiting() else { return false };
-        let Some(tree) = self.trees.get(&id) else {
-            self.expiry.add([], false);
+        let Some((id, mut place)) = self.expiry.take_waiting() else { return false };
+        let tree = self.trees.get(&id);
+        let rule = tree.and_then(|tree| Some((tree, Instance::of_name_on_shards(&tree.board)?)));
+        let Some((tree, instance)) = rule else {
+            self.expiry.add(id, Vec::new(), None);
             return self.has_expiry_to_note();
         };
-        let handles = tree.handles_from(&mut self.expiry_place, limit);
-        let members = &self.members;
+        let handles = tree.handles_from(&mut place, limit);
         let expiring = handles.iter().filter_map(|handle| {
-            let entry = tree.entry(*handle);
-            Expiring::of(tree, members.id(*handle), *handle, entry.as_ref())
+            let (entry, member) = (tree.entry(*handle), self.members.id(*handle));
+            Expiring::of((&tree.definition, instance), member, *handle, entry.as_ref())
         });
-        let more = handles.len() == limit;
-        self.expiry.add(expiring.collect::<Vec<_>>(), more);
-        if !more {
-            self.expiry_place = EntriesPlace::default();
-        }
+        let expiring = expiring.collect();
+        self.expiry.add(id, expiring, (handles.len() == limit).then_some(place));
         self.has_expiry_to_note()
     }
 
@@ -262,9 +256,6 @@ impl Shard {
 
     /// A tree's board has another `entry_ttl`: has its entries noted anew.
     fn await_expiry(&mut self, id: TreeId) {
-        if self.expiry.first_waiting() == Some(id) {
-            self.expiry_place = EntriesPlace::default();
-        }
         let forgotten = self.expiry.forget(id);
         self.note_expired(forgotten);
         if self.trees.get(&id).is_some_and(|tree| tree.definition.entry_ttl_micros.is_some()) {
@@ -274,9 +265,8 @@ impl Shard {
 
     /// When an instance is dropped, by the definition that its board has now.
     fn drop_due(&self, name: &BoardName) -> Option<(Timestamp, BoardName)> {
-        let (board, instance) = name.split();
-        let definition = &self.boards.get(board)?.definition;
-        Some((definition.drops_at(Instance::of_name(instance?)?)?, name.clone()))
+        let definition = &self.boards.get(name.split().0)?.definition;
+        Some((definition.drops_at(Instance::of_name_on_shards(name)?)?, name.clone()))
     }
 
     /// When the instances of a board are dropped, by the definition that it has now.
@@ -403,13 +393,14 @@ impl Shard {
     fn apply_to_tree(&mut self, id: TreeId, changes: &[Change]) {
         self.join_before_change(id);
         if let Some(tree) = self.trees.get_mut(&id) {
-            if tree.definition.entry_ttl_micros.is_some() {
+            if tree.definition.entry_ttl_micros.is_some()
+                && let Some(instance) = Instance::of_name_on_shards(&tree.board)
+            {
+                let rule = (&*tree.definition, instance);
                 for Change { handle, after, .. } in changes {
-                    let member = self.members.id(*handle);
-                    let before = tree.entry(*handle);
-                    let expiring = |entry: Option<&Entry>| Expiring::of(tree, member, *handle, entry);
-                    let (before, after) = (expiring(before.as_ref()), expiring(after.as_ref()));
-                    self.expiry.replace(id, before, after);
+                    let (member, before) = (self.members.id(*handle), tree.entry(*handle));
+                    let expiring = |entry: Option<&Entry>| Expiring::of(rule, member, *handle, entry);
+                    self.expiry.replace(id, expiring(before.as_ref()), expiring(after.as_ref()));
                 }
             }
             let before = tree.bytes();
@@ -510,9 +501,6 @@ impl Shard {
         }
         if let Some(tree) = self.trees.remove(&board.all) {
             self.tree_bytes -= size_of::<WindowTree>() + tree.bytes();
-            if self.expiry.first_waiting() == Some(board.all) {
-                self.expiry_place = EntriesPlace::default();
-            }
             let forgotten = self.expiry.forget(board.all);
             self.note_expired(forgotten);
             self.retired.push_back(tree.retire(board.all));

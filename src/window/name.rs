@@ -4,7 +4,7 @@ use std::fmt;
 
 use jiff::civil::{Date, ISOWeekDate, Weekday};
 
-use crate::types::decimal;
+use crate::types::{BoardName, decimal};
 use crate::window::{DAYS_OF_WEEK_0, Instance, Window, date_of, days_of};
 
 impl fmt::Display for Instance {
@@ -34,6 +34,18 @@ impl fmt::Display for Instance {
 }
 
 impl Instance {
+    /// The name under which shards keep this instance of a board. That of `all` is the board's own.
+    #[must_use]
+    pub fn name_on_shards(self, board: &BoardName) -> BoardName {
+        if self == Self::ALL { board.clone() } else { board.with_instance(&self.to_string()) }
+    }
+
+    /// The instance that shards keep under a name. `None`: of no window that this version knows.
+    #[must_use]
+    pub fn of_name_on_shards(name: &BoardName) -> Option<Self> {
+        name.split().1.map_or(Some(Self::ALL), Self::of_name)
+    }
+
     /// The instance of this name, written as it is displayed. It need not have begun, nor be of any board.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {

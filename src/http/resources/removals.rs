@@ -18,7 +18,7 @@ use crate::http::writes::boards::{Removed, clear_board};
 use crate::http::writes::options::read_wait;
 use crate::http::writes::publish::check_live;
 use crate::http::writes::trim::trim_board;
-use crate::query::{FindTrimPoint, TrimFrom, name_on_shards};
+use crate::query::{FindTrimPoint, TrimFrom};
 use crate::types::BoardName;
 use crate::window::Instance;
 use crate::wire::lenient::{score_of, unsigned_of};
@@ -127,7 +127,7 @@ pub async fn trim(call: Call) -> Result<Reply, Problem> {
     }
     let removed = match point.map_err(too_many_keys)? {
         Some(point) => {
-            let order = TrimOrder { board: name_on_shards(&name, instance), incarnation, point };
+            let order = TrimOrder { board: instance.name_on_shards(&name), incarnation, point };
             trim_board(api, &order, &found.as_of).await?
         }
         None => Removed { entries: 0, token: found.as_of },

@@ -265,10 +265,10 @@ pub fn boards_of_member(
     instance: InstanceAsked,
 ) -> BoardsOfMember {
     let is_wanted = |tree: &&WindowTree| {
-        let (board, named) = tree.board.split();
+        let board = tree.board.split().0;
         prefixes.is_none_or(|prefixes| prefixes.iter().any(|prefix| board.starts_with(prefix)))
             && shard.board(board).is_some_and(|board| {
-                let found = named.map_or(Some(Instance::ALL), Instance::of_name);
+                let found = Instance::of_name_on_shards(&tree.board);
                 found.is_some() && instance.of(&board.definition).ok() == found
             })
     };

@@ -196,13 +196,13 @@ impl Batch<'_> {
         let board = self.board(name).filter(|board| board.tree == tree)?;
         // An instance has the definition that its board has now.
         let definition = self.board(&name.board()).map_or(board.definition, |board| board.definition);
-        let instance = name.split().1.map_or(Some(Instance::ALL), Instance::of_name)?;
+        let instance = Instance::of_name_on_shards(name)?;
         let entry = self.entry(tree, expiring.handle).filter(|entry| entry.state != EntryState::Removed)?;
         (definition.expires_at(instance, entry.updated_at) == Some(expiring.at)).then(|| name.clone())
     }
 }
 
 fn expires_at(definition: &Definition, board: &BoardName, entry: &Entry) -> Option<Timestamp> {
-    let instance = board.split().1.map_or(Some(Instance::ALL), Instance::of_name)?;
+    let instance = Instance::of_name_on_shards(board)?;
     definition.expires_at(instance, entry.updated_at)
 }

@@ -106,7 +106,8 @@ impl Batch<'_> {
             let detail = format!("no instance that {at} falls in is open at {}", self.time);
             return Err(with_board(job, board, Reject::new(RejectCode::ClosedWindow, detail)));
         }
-        show_default_window(&on, source, first, decided);
+        let is_asked = self.outcome_boards.is_some();
+        show_default_window(&on, source, (first, is_asked), decided);
         Ok(())
     }
 
@@ -184,7 +185,7 @@ impl Batch<'_> {
                 if open.len() == FEW_INSTANCES {
                     return None;
                 }
-                open.push(on.board.with_instance(&instance.to_string()));
+                open.push(instance.name_on_shards(on.board));
             }
         }
         Some(open)
@@ -230,7 +231,7 @@ impl Batch<'_> {
             let calendar = on.definition.calendar();
             let instance = calendar.instance_at(window, on.at)?;
             let span = calendar.span(instance)?;
-            let name = on.board.with_instance(&instance.to_string());
+            let name = instance.name_on_shards(on.board);
             let closes_at = on.definition.closes_at(instance);
             let tree = self.board(&name).filter(|known| known.incarnation == on.incarnation);
             let tree = tree.map(|known| known.tree);
@@ -253,7 +254,7 @@ impl Batch<'_> {
         }
         let definition = self.board(&board).map(|board| Arc::clone(board.definition));
         let drops_at = |name: &BoardName| {
-            let instance = name.split().1.and_then(Instance::of_name)?;
+            let instance = Instance::of_name_on_shards(name)?;
             definition.as_ref()?.drops_at(instance)
         };
         if name.is_instance() {
@@ -321,19 +322,33 @@ impl Batch<'_> {
 
 /// Chooses what the answer shows of a board: the instance of its default window, or else the first that the
 /// job has entered.
+///
+/// # Arguments
+/// - `first`: the first of the board's decisions.
+/// - `is_asked`: whether a client waits for the answer.
 fn show_default_window<'job>(
     on: &OnBoard<'_, 'job>,
     source: BoardSource,
-    first: usize,
+    (first, is_asked): (usize, bool),
     decided: &mut Vec<BoardDecision<'job>>,
 ) {
+    // A board that is named has a decision, whether or not a client waits: replicas must not differ.
+    if decided.len() == first {
+        let decision = Decision { after: None, changed: false, takes_metadata: false };
+        let (name, shown) = (Cow::Borrowed(on.board), Shown::NoEntry { changed: false });
+        decided.push(BoardDecision { name, source, before: None, decision, shown });
+        return;
+    }
+    if !is_asked {
+        return;
+    }
     let default = on.definition.default_window();
     let has_all = on.definition.has_all();
     let of_board = decided.get_mut(first..).unwrap_or_default();
     // Without a window `all`, the board's own tree only remembers versions.
     let is_shown = |decided: &BoardDecision<'_>| has_all || decided.name.is_instance();
     let is_default = |decided: &BoardDecision<'_>| {
-        let instance = decided.name.split().1.map_or(Some(Instance::ALL), Instance::of_name);
+        let instance = Instance::of_name_on_shards(&decided.name);
         is_shown(decided) && instance.is_some_and(|instance| instance.window == default)
     };
     let changed = of_board.iter().any(|decided| is_shown(decided) && decided.decision.changed);
@@ -342,9 +357,5 @@ fn show_default_window<'job>(
         decided.shown = Shown::Entry { changed };
     } else if let Some(version) = of_board.first_mut() {
         version.shown = Shown::NoEntry { changed };
-    } else {
-        let decision = Decision { after: None, changed, takes_metadata: false };
-        let (name, shown) = (Cow::Borrowed(on.board), Shown::NoEntry { changed });
-        decided.push(BoardDecision { name, source, before: None, decision, shown });
     }
 }

@@ -10,6 +10,7 @@
 //! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
 //! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
 //! - [`profiles`]: profiles of members, joined into answers of the same moment
+//! - [`quiet_shards`]: entries expire and instances are dropped although nobody writes
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 
 mod board_tokens;
@@ -18,6 +19,7 @@ mod nats_real_data;
 mod nats_rejects;
 mod nats_removals;
 mod profiles;
+mod quiet_shards;
 mod real_data;
 mod rejects;
 mod removals;
