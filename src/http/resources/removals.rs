@@ -116,8 +116,9 @@ pub async fn trim(call: Call) -> Result<Reply, Problem> {
     let start = parse_trim_start(&call.body)?;
     check_live(api, api.node.shards.iter().map(|shard| shard.id))?;
     if let Some(boards) = &api.boards_stream {
-        let due = boards.drops_before(api.node.shards.iter().map(|shard| (shard.id, &name)));
-        boards.wait_for_drops(due).await?;
+        boards.wait_until_following().await;
+        let due = boards.decisions_before(api.node.shards.iter().map(|shard| (shard.id, &name)));
+        boards.wait_for_decisions(due).await?;
     }
     let (found, (incarnation, point)) = call.ask(FindTrimPoint(start)).await?.split();
     let instance = found.instance;

@@ -82,9 +82,10 @@ pub async fn write_jobs(
         return Err(Problem::missing_shards(&unreachable));
     }
     if let Some(boards) = &api.boards_stream {
+        boards.wait_until_following().await;
         let named = jobs.iter().zip(&homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));
-        let due = boards.drops_before(named);
-        boards.wait_for_drops(due).await?;
+        let due = boards.decisions_before(named);
+        boards.wait_for_decisions(due).await?;
     }
     let mut by_shard: Vec<Vec<(usize, Job)>> = api.node.all_shards().map(|_| Vec::new()).collect();
     for ((index, job), home) in jobs.into_iter().enumerate().zip(&homes) {

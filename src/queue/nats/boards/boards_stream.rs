@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::{Notify, watch};
 
 use crate::queue::error::NotPublished;
+use crate::queue::nats::boards::before_jobs::Following;
 use crate::queue::nats::boards::confirmations::Confirmations;
 use crate::queue::nats::boards::pending::Pending;
 use crate::queue::nats::boards::tombstones::Tombstones;
@@ -58,6 +59,8 @@ pub struct BoardsStream {
     pub(super) tombstones: Mutex<Tombstones>,
     /// Whether all records were read once since the start, so that it is known which boards there are.
     pub(super) was_read: watch::Sender<bool>,
+    /// How far the stream is followed, for writes.
+    pub(super) following: watch::Sender<Following>,
     /// Whether the stream is followed and was compared with this node's shards.
     pub(super) compared: watch::Sender<bool>,
     /// Whether it was reconciled with all shards, those of other nodes among them. Nothing is decided before.
@@ -97,6 +100,7 @@ impl BoardsStream {
             pending: Mutex::default(),
             tombstones: Mutex::default(),
             was_read: watch::channel(false).0,
+            following: watch::channel(Following::NotSince(Instant::now())).0,
             compared: watch::channel(false).0,
             reconciled: watch::channel(false).0,
             confirmations: watch::channel(Confirmations::default()).0,

@@ -19,15 +19,10 @@ use crate::types::{BoardName, Sequence, ShardId};
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// How long a decision may take to arrive everywhere.
 const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a write waits for the drop of a board that it names.
-const DROP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Pending boards that are looked at under one hold of the lock.
 const LOOKED_AT_ONCE: usize = 128;
 /// Boards that jobs wait for and that are decided and delivered together.
 const WANTED_AT_ONCE: usize = 1_000;
-
-/// Drops by shard and board, each with whether it was delivered to the shard a moment ago.
-type DropsDue = BTreeMap<(ShardId, BoardName), (Record, bool)>;
 
 impl BoardsStream {
     /// Delivers one decision to every shard where it is not in force, and to those of other nodes, of which
@@ -52,7 +47,7 @@ impl BoardsStream {
 
     /// Whether a decision is in the stream of a shard that this node does not own, as far as it matters to
     /// jobs.
-    fn has_reached(&self, pending_decision: &PendingDecision, other: &OtherShard) -> bool {
+    pub(super) fn has_reached(&self, pending_decision: &PendingDecision, other: &OtherShard) -> bool {
         let sequence = pending_decision.recorded.sequence;
         !pending_decision.ends_life
             || pending_decision.was_delivered(other.id)
@@ -112,68 +107,6 @@ impl BoardsStream {
         let other_lacks = |other: &OtherShard| !self.has_reached(pending_decision, other);
         let is_pending = self.shards.iter().any(lacks) || self.others.iter().any(other_lacks);
         is_pending.then(|| pending_decision.recorded.clone())
-    }
-
-    /// Drops and clears of the named boards that this node knows and shards have yet to apply. A job in front
-    /// of its board's drop would be answered, and then be gone with the board, although this node already
-    /// says that there is no such board, or that it is empty. So [`BoardsStream::wait_for_drops`] comes
-    /// before the jobs.
-    pub fn drops_before<'a>(&self, named: impl IntoIterator<Item = (ShardId, &'a BoardName)>) -> DropsDue {
-        let mut due = DropsDue::new();
-        let pending = self.pending.lock();
-        if pending.is_empty() {
-            return due;
-        }
-        for (id, name) in named {
-            if let Some((pending_decision, other)) = pending.get(name).zip(self.other(id))
-                && !self.has_reached(pending_decision, other)
-            {
-                due.insert((id, name.clone()), (pending_decision.recorded.clone(), false));
-            }
-            let shard = self.shards.iter().find(|shard| shard.id == id);
-            if let Some((pending_decision, shard)) = pending.get(name).zip(shard)
-                && ends_a_life_on(name, pending_decision, shard)
-                && !has_arrived(name, pending_decision, shard)
-            {
-                let was_delivered = pending.was_delivered_lately(name, id);
-                due.insert((id, name.clone()), (pending_decision.recorded.clone(), was_delivered));
-            }
-        }
-        due
-    }
-
-    fn other(&self, shard: ShardId) -> Option<&OtherShard> {
-        self.others.iter().find(|other| other.id == shard)
-    }
-
-    /// Waits until shards have applied these drops, or until they are in the streams of other nodes' shards.
-    ///
-    /// # Errors
-    /// When a drop cannot be brought, or does not arrive in time.
-    pub async fn wait_for_drops(&self, due: DropsDue) -> Result<(), BoardRefused> {
-        let deadline = tokio::time::Instant::now() + DROP_TIMEOUT;
-        for ((id, name), (recorded, was_delivered)) in due {
-            if let Some(other) = self.other(id) {
-                // It is enough that it is in the stream in front of the job.
-                other.publisher.send_command(&recorded.payload(&name)).await?.stored().await?;
-                self.pending.lock().note_delivered(&name, id);
-                continue;
-            }
-            let Some(shard) = self.shards.iter().find(|shard| shard.id == id) else { continue };
-            if !was_delivered {
-                let sending = shard.publisher.send_command(&recorded.payload(&name)).await?;
-                self.pending.lock().note_delivered(&name, id);
-                sending.stored().await?;
-            }
-            // A shard that lags may be far from applying the clear. If it holds no other life that the job
-            // could be applied to, it is enough that the new life is in the stream in front of the job.
-            let is_far = !shard.health.is_live() && recorded.is_alive();
-            if is_far && shard.state.read(Purpose::Boards).board(name.as_str()).is_none() {
-                continue;
-            }
-            in_force_at(shard, &name, &recorded, deadline).await?;
-        }
-        Ok(())
     }
 
     /// Delivers to the shards the decisions that they lack, for as long as the service runs: decisions of
@@ -325,7 +258,7 @@ struct Undelivered {
 }
 
 /// Waits until a decision is in force on a shard. Returns a sequence from which on it is.
-async fn in_force_at(
+pub(super) async fn in_force_at(
     shard: &NatsShard,
     name: &BoardName,
     recorded: &Record,
@@ -346,20 +279,6 @@ async fn in_force_at(
             Ok(Err(_)) | Err(_) => return Err(BoardRefused::Late),
         }
     }
-}
-
-/// Whether a decision drops the board or ends the life of it that a shard holds. A shard that lags may come
-/// to hold one.
-fn ends_a_life_on(name: &BoardName, pending_decision: &PendingDecision, shard: &NatsShard) -> bool {
-    let PendingDecision { recorded, .. } = pending_decision;
-    let holds_another = || {
-        let state = shard.state.read(Purpose::Boards);
-        match state.board(name.as_str()) {
-            Some(board) => board.incarnation < recorded.decision.incarnation,
-            None => !shard.health.is_live(),
-        }
-    };
-    !recorded.is_alive() || holds_another()
 }
 
 pub(super) fn has_arrived(name: &BoardName, pending_decision: &PendingDecision, shard: &NatsShard) -> bool {

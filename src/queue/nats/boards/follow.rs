@@ -7,6 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::{ErrorCode, Message};
 use futures_util::StreamExt as _;
 
+use crate::queue::nats::boards::before_jobs::{Following, Unconfirmed};
 use crate::queue::nats::boards::boards_stream::BoardsStream;
 use crate::queue::nats::boards::decision::Record;
 use crate::queue::nats::boards::record::{RecordJson, is_foreign};
@@ -58,6 +60,7 @@ impl BoardsStream {
                 Ok(()) => self.follow_once().await,
                 Err(error) => Err(error),
             };
+            self.following.send_replace(Following::NotSince(Instant::now()));
             self.compared.send_replace(false);
             self.reconciled.send_replace(false);
             if let Err(error) = followed {
@@ -151,8 +154,14 @@ impl BoardsStream {
             pending = self.read_message(&message, &mut delivered, Some(&mut in_stream)).await?;
         }
         self.was_read.send_replace(true);
+        let in_stream = Arc::new(in_stream);
+        self.following.send_replace(if self.others.is_empty() {
+            Following::Confirmed
+        } else {
+            Following::Unconfirmed(Unconfirmed::new(Arc::clone(&in_stream)))
+        });
         let mut reconciling = pin!(async {
-            self.reconcile(in_stream).await?;
+            self.reconcile(&in_stream).await?;
             self.compared.send_replace(true);
             // An inquiry that was read before.
             self.inquired.notify_one();
@@ -165,6 +174,7 @@ impl BoardsStream {
                     done?;
                     is_reconciled = true;
                     self.reconciled.send_replace(true);
+                    self.following.send_replace(Following::Confirmed);
                     // Boards that jobs have wanted meanwhile.
                     self.wanted.changed.notify_one();
                 }

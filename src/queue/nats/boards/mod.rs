@@ -28,7 +28,7 @@
 //! - `reconcile`: storing records again that the stream has lost and shards still hold
 //! - `confirm`: what is in force on shards of other nodes; `limit`: boards that are one too many
 //! - `deliver`: from decisions to shards, and boards that jobs wait for; `pending`: decisions that have not
-//!   reached all shards yet
+//!   reached all shards yet; `before_jobs`: decisions that jobs must not overtake
 //! - `tombstones`, `delete_tombstones`: records of dropped boards, of which the stream keeps a limited number
 
 mod boards_stream;
@@ -48,6 +48,7 @@ mod renew;
 mod follow;
 mod reconcile;
 
+mod before_jobs;
 mod deliver;
 mod pending;
 

@@ -35,21 +35,21 @@ impl BoardsStream {
     ///
     /// # Errors
     /// When the servers do not answer.
-    pub(super) async fn reconcile(&self, in_stream: LastRecords) -> Result<(), String> {
+    pub(super) async fn reconcile(&self, in_stream: &LastRecords) -> Result<(), String> {
         let without_nats = self.filled_without_nats()?;
         let mut all_waited_for = true;
         for shard in &self.shards {
             all_waited_for &=
                 self.wait_for_commands(shard, |board, life| in_stream.has_life(board, life)).await?;
         }
-        let mut records = self.lost(&in_stream, &without_nats);
+        let mut records = self.lost(in_stream, &without_nats);
         if !records.is_empty() && !all_waited_for {
             // A board that seems lost may have been dropped: the stream has forgotten the drop, and the shard
             // has yet to apply it.
             for shard in &self.shards {
                 self.wait_for_commands(shard, |_, _| false).await?;
             }
-            records = self.lost(&in_stream, &without_nats);
+            records = self.lost(in_stream, &without_nats);
         }
         if records.is_empty() {
             return Ok(());

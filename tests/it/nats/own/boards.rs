@@ -309,3 +309,62 @@ fn a_shard_without_an_owner_takes_jobs_and_no_decisions() {
     assert_eq!(define(&none, "other", &json!({})).0, 201);
     cluster.end();
 }
+
+/// A board is cleared, or dropped, and the node that did so dies before a shard whose owner is down has heard
+/// of it. Another node learns that from the boards' stream alone. What is written through it now comes after
+/// the clear, and is not removed by it.
+#[test]
+fn a_write_behind_a_clear_that_its_shard_has_not_heard_of_is_kept() {
+    for is_dropped in [false, true] {
+        let mut cluster = Cluster::start();
+        assert_eq!(define(&cluster.none.client(), BOARD, &json!({})).0, 201);
+        let mut last = std::collections::BTreeMap::new();
+        for (member, _) in members(3) {
+            last.extend(parts(&score(&cluster.low.client(), &member, 1).1));
+        }
+        cluster.wait_applied(&last);
+        cluster.high.kill9();
+        assert!(cluster.none.terminate().success());
+        // As a node leaves it that dies at once: the owners of other shards have nothing of it.
+        let subject = "ranktree.boards.arena";
+        let mut record = cluster.nats.last_of("RANKTREE_BOARDS", subject).expect("it is defined");
+        let life = cluster.commands(2)[0]["incarnation"].as_u64().expect("a number");
+        record["number"] = json!(life + 1_000);
+        if is_dropped {
+            record["incarnation"] = json!(life);
+            record.as_object_mut().expect("a record").remove("definition");
+        }
+        cluster.nats.publish(subject, record.to_string());
+        cluster.none.restart();
+        let none = cluster.none.client();
+        wait_until("the node has read the stream", || definition(&none, BOARD).is_some() != is_dropped);
+        let mut written = Vec::new();
+        for (member, shard) in members(3).into_iter().filter(|(_, shard)| *shard >= 2) {
+            if written.len() < 4 {
+                let (status, answer) = score(&none, &member, 2);
+                assert_eq!(status, 202, "{answer}");
+                last.extend(parts(&answer));
+                written.push((member, shard));
+            }
+        }
+        cluster.high.restart();
+        cluster.wait_applied(&last);
+        for (member, shard) in &written {
+            let high = cluster.high.client();
+            wait_until("its jobs are applied", || shard_status(&high, *shard)["parked"] == 0);
+            let path = entry_path(BOARD, member);
+            wait_until("the shard is live", || none.get(&path).0 != 503);
+            let (status, entry) = none.get(&path);
+            assert_eq!((status, &entry["score"]), (200, &json!(2)), "dropped: {is_dropped}; {entry}");
+        }
+        let of_shard = |shard| written.iter().filter(|(_, home)| *home == shard).count();
+        for shard in 2..4 {
+            assert_eq!(members_on(&cluster.high, shard), of_shard(shard), "dropped: {is_dropped}");
+        }
+        // The node has published the decision, and the owner has found nothing to add.
+        let lives: Vec<_> =
+            cluster.commands(2).into_iter().map(|command| command["incarnation"].clone()).collect();
+        assert!(lives.len() >= 2, "{lives:?}");
+        cluster.end();
+    }
+}
