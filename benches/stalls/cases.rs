@@ -12,6 +12,7 @@ use ranktree::query::{
     read_in_memory,
 };
 use ranktree::types::{BoardName, MemberId, Score};
+use ranktree::window::Window;
 
 use crate::shard::{Running, wanted};
 
@@ -27,6 +28,10 @@ const BOARDS_MAX: usize = 1_000;
 /// What the service makes of requests over HTTP.
 const JOBS_PER_ASKING: usize = 64;
 const MEMBERS_PER_BOARD: u64 = 10;
+const VISITS: &str = "visits";
+const HOUR_MICROS: i64 = 3_600_000_000;
+/// Messages that are sent between two looks at what is left.
+const MESSAGES_AT_ONCE: usize = 64;
 /// What the service makes of a trim: members that a message names, and messages that it sends at a time.
 const TRIM_MEMBERS: usize = 256;
 const TRIM_MESSAGES: usize = 8;
@@ -40,6 +45,8 @@ pub struct Sizes {
     pub boards: u64,
     pub new_boards: u64,
     pub parked: u64,
+    /// Boards of a day each.
+    pub daily: u64,
     pub seconds: Duration,
 }
 
@@ -52,7 +59,7 @@ pub struct Case {
 }
 
 /// In this order: each finds what those before it left.
-pub const CASES: [Case; 15] = [
+pub const CASES: [Case; 17] = [
     Case {
         name: "versions",
         what: "members with versions arrive on one board",
@@ -115,6 +122,18 @@ pub const CASES: [Case; 15] = [
         what: "everybody beyond nine tenths of the board of all members is removed",
         prepare: arena,
         play: trim,
+    },
+    Case {
+        name: "expiry",
+        what: "all entries of a board expire together, beside jobs",
+        prepare: visits,
+        play: expiry,
+    },
+    Case {
+        name: "rollover",
+        what: "the day of many boards ends at one moment, beside jobs",
+        prepare: daily_boards,
+        play: rollover,
     },
     Case {
         name: "drop",
@@ -370,12 +389,7 @@ fn define_wanted(running: &mut Running, sizes: &Sizes) -> Option<String> {
 
 fn trim(running: &mut Running, _: &Sizes) -> Option<String> {
     let arena = board(ARENA);
-    let read_total = |running: &Running| {
-        let read = OfBoard { board: arena.clone(), instance: InstanceAsked::default(), read: TotalOnly };
-        let answer = read_in_memory(&running.node, &running.registry, &read);
-        answer.expect("shards in memory answer").expect("the board is there").total
-    };
-    let left = read_total(running) / 10 * 9;
+    let left = read_total(running, &arena) / 10 * 9;
     let read = FindTrimPoint(TrimFrom::Position(left));
     let read = OfBoard { board: arena.clone(), instance: InstanceAsked::default(), read };
     let found = read_in_memory(&running.node, &running.registry, &read).expect("shards in memory answer");
@@ -395,8 +409,104 @@ fn trim(running: &mut Running, _: &Sizes) -> Option<String> {
         }
         running.wait_for_all();
     }
-    assert_eq!(read_total(running), left);
+    assert_eq!(read_total(running, &arena), left);
     None
+}
+
+fn read_total(running: &Running, board: &BoardName) -> u64 {
+    let read = OfBoard { board: board.clone(), instance: InstanceAsked::default(), read: TotalOnly };
+    let answer = read_in_memory(&running.node, &running.registry, &read);
+    answer.expect("shards in memory answer").expect("the board is there").total
+}
+
+/// Entries that expire after an hour.
+fn visits(running: &mut Running, sizes: &Sizes) {
+    arena(running, sizes);
+    let visits = board(VISITS);
+    let definition = Definition { entry_ttl_micros: Some(HOUR_MICROS), ..Definition::default() };
+    running.define(&visits, &Arc::new(definition));
+    let jobs = (0..sizes.half).map(|number| job(&visits, format!("v{number:011}"), number as i64, None));
+    publish_all(running, jobs);
+    running.checkpoint();
+}
+
+fn expiry(running: &mut Running, sizes: &Sizes) -> Option<String> {
+    let visits = board(VISITS);
+    assert_eq!(read_total(running, &visits), sizes.half);
+    running.let_pass(Duration::from_secs(2 * 3_600));
+    let arena = board(ARENA);
+    let mut random = SmallRng::seed_from_u64(7);
+    let (started, mut messages) = (Instant::now(), 0);
+    while read_total(running, &visits) > 0 {
+        for _ in 0..MESSAGES_AT_ONCE {
+            let jobs = (0..JOBS_PER_MESSAGE).map(|_| {
+                job(
+                    &arena,
+                    member(random.random_range(0..sizes.members)),
+                    random.random_range(0..1 << 40),
+                    None,
+                )
+            });
+            running.publish(jobs.collect());
+            messages += 1;
+        }
+        running.wait_for_all();
+    }
+    let rate = (messages * JOBS_PER_MESSAGE) as f64 / started.elapsed().as_secs_f64();
+    Some(format!("{} expired within {messages} messages, {rate:.0} jobs/s meanwhile", sizes.half))
+}
+
+fn daily_board(number: u64) -> BoardName {
+    board(&format!("daily-{number:06}"))
+}
+
+/// Boards of a day each, which is dropped at its end.
+fn daily_boards(running: &mut Running, sizes: &Sizes) {
+    arena(running, sizes);
+    let windows = vec![Window::All, Window::Day];
+    let definition = Arc::new(Definition { windows, keep: 0, grace_micros: 0, ..Definition::default() });
+    for number in 0..sizes.daily {
+        running.define(&daily_board(number), &definition);
+    }
+    enter_daily_boards(running, sizes);
+    running.checkpoint();
+}
+
+fn enter_daily_boards(running: &mut Running, sizes: &Sizes) {
+    let mut who = SmallRng::seed_from_u64(8);
+    let jobs = (0..sizes.daily * MEMBERS_PER_BOARD).map(|number| {
+        job(
+            &daily_board(number % sizes.daily),
+            member(who.random_range(0..sizes.members)),
+            number as i64,
+            None,
+        )
+    });
+    publish_all(running, jobs);
+}
+
+fn rollover(running: &mut Running, sizes: &Sizes) -> Option<String> {
+    running.let_pass(Duration::from_secs(24 * 3_600));
+    let started = Instant::now();
+    enter_daily_boards(running, sizes);
+    let rate = (sizes.daily * MEMBERS_PER_BOARD) as f64 / started.elapsed().as_secs_f64();
+    let mut ticks = 0;
+    let trees = |running: &Running| {
+        let view = running.node.view();
+        let shard = view.shards.first().expect("the only one");
+        (0..sizes.daily).map(|number| shard.instances_of(&daily_board(number)).count()).sum::<usize>()
+    };
+    let boards = sizes.daily as usize;
+    while trees(running) > boards {
+        for _ in 0..MESSAGES_AT_ONCE {
+            running.tick();
+            ticks += 1;
+        }
+        running.wait_for_all();
+    }
+    Some(format!(
+        "{boards} instances begin and as many are dropped; {rate:.0} jobs/s meanwhile, {ticks} ticks after"
+    ))
 }
 
 /// A board half of whose entries are removed, and remembered for their versions.

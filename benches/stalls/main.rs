@@ -16,7 +16,7 @@
 //! then has pauses of 50 ms now and then that Linux makes threads of real-time priority take
 //! (`kernel.sched_rt_runtime_us`). What the code decides is the work, which a busy machine changes little.
 //!
-//! `cargo bench --bench stalls -- --members 10000000 --boards 98000`; `--help` tells the rest.
+//! `cargo bench --bench stalls -- --members 10000000 --boards 88000`; `--help` tells the rest.
 
 #![allow(
     clippy::as_conversions,
@@ -83,9 +83,10 @@ fn main() {
     let sizes = Sizes {
         members: number("members", 10_000_000),
         half: number("half", 1_000_000),
-        boards: number("boards", 98_000),
+        boards: number("boards", 88_000),
         new_boards: number("new-boards", 1_000),
         parked: number("parked", 100_000),
+        daily: number("daily", 10_000),
         seconds: Duration::from_secs(number("seconds", 10)),
     };
     let wanted = list("cases", "");
@@ -246,9 +247,10 @@ fn help() {
 
   --members N      members with versions on one board (10000000)
   --half N         members of a second board, half of whom are removed (1000000)
-  --boards N       boards of ten members each (98000: with those that jobs wait for, no more than a node takes)
+  --boards N       boards of ten members each (88000: with the other boards, no more than a node takes)
   --parked N       jobs that wait for boards (100000)
   --new-boards N   boards that they wait for (1000)
+  --daily N        boards with a window of a day, which ends (10000)
   --seconds N      how long updates go on beside checkpoints, in each case that has them (10)
   --busy N         threads that keep cores busy meanwhile (0)
   --huge-pages B   whether Linux may give memory in pages of 2 MiB (true)

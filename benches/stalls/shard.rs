@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -50,6 +50,8 @@ pub struct Running {
     pub version: u64,
     boards: u64,
     jobs_at_once: Arc<AtomicUsize>,
+    /// Added to the times of messages, in microseconds.
+    ahead: Arc<AtomicI64>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -69,8 +71,14 @@ impl Running {
         slot.put(Arc::new(store));
         let (queue, receiver) = sync_channel(AHEAD);
         let jobs_at_once = Arc::new(AtomicUsize::new(1_000));
-        let source =
-            Queue { receiver, held_back: None, last: Sequence(0), jobs_at_once: Arc::clone(&jobs_at_once) };
+        let ahead = Arc::new(AtomicI64::new(0));
+        let source = Queue {
+            receiver,
+            held_back: None,
+            last: Sequence(0),
+            jobs_at_once: Arc::clone(&jobs_at_once),
+            ahead: Arc::clone(&ahead),
+        };
         let (applied_sender, applied) = watch::channel(Sequence(0));
         let (starting, started) = watch::channel(false);
         // Only when the bench wants one.
@@ -118,6 +126,7 @@ impl Running {
             version: 1 << 40,
             boards: 0,
             jobs_at_once,
+            ahead,
             writer: Some(writer.expect("a thread")),
         }
     }
@@ -125,6 +134,17 @@ impl Running {
     /// How many jobs the writer takes at once.
     pub fn set_batch(&self, jobs: usize) {
         self.jobs_at_once.store(jobs, Ordering::Relaxed);
+    }
+
+    /// Lets so much time pass before the next message.
+    pub fn let_pass(&mut self, time: Duration) {
+        self.wait_for_all();
+        self.ahead.fetch_add(time.as_micros() as i64, Ordering::Relaxed);
+    }
+
+    /// A message that brings nothing but its time.
+    pub fn tick(&mut self) {
+        self.send(Payload::Tick, None);
     }
 
     /// Sends it along with others.
@@ -249,6 +269,7 @@ struct Queue {
     held_back: Option<Sent>,
     last: Sequence,
     jobs_at_once: Arc<AtomicUsize>,
+    ahead: Arc<AtomicI64>,
 }
 
 impl Queue {
@@ -256,8 +277,10 @@ impl Queue {
         self.last = self.last.next();
         Message {
             sequence: self.last,
-            timestamp: Timestamp::from_micros(1_700_000_000_000_000 + 100 * self.last.0 as i64)
-                .expect("in range"),
+            timestamp: Timestamp::from_micros(
+                1_700_000_000_000_000 + 100 * self.last.0 as i64 + self.ahead.load(Ordering::Relaxed),
+            )
+            .expect("in range"),
             hash: 0,
             payload,
             bytes: 0,

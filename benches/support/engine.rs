@@ -4,19 +4,22 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ranktree::board::Definition;
 use ranktree::job::Job;
-use ranktree::state::LogHash;
+use ranktree::state::{Incarnation, LogHash, RecordNumber};
 use ranktree::state_lock::{Purpose, StateLock};
 use ranktree::storage::{Commit, HashCommit, StorageResources, Store, TreesFrom, recover};
-use ranktree::types::{Sequence, ShardId, Timestamp};
+use ranktree::types::{BoardName, Sequence, ShardId, Timestamp};
 use ranktree::writer::{
-    CheckpointGate, CheckpointPolicy, Checkpointer, Message, Payload, Planner, Registry, apply,
+    CheckpointGate, CheckpointPolicy, Checkpointer, Message, Payload, Planner, RegisteredBoard, Registry,
+    apply,
 };
 
 use super::workload::Workload;
 
 /// Jobs per message: the fast path of publishers that batch.
 pub const JOBS_PER_MESSAGE: usize = 100;
+const DEFINED_AT_ONCE: usize = 1_000;
 
 pub struct Engine {
     pub store: Arc<Store>,
@@ -77,22 +80,39 @@ impl Engine {
         eprintln!("  loaded {members} members in {:.1} s", started.elapsed().as_secs_f64());
     }
 
+    /// Defines boards, in the batches that a stream of definitions would make.
+    pub fn define(&mut self, boards: impl IntoIterator<Item = BoardName>, definition: &Arc<Definition>) {
+        let mut messages = Vec::new();
+        for board in boards {
+            let (life, definition) = (self.next.0, Arc::clone(definition));
+            let (incarnation, number) = (Incarnation(life), Some(RecordNumber(life)));
+            self.registry
+                .apply_remote(&board, &RegisteredBoard { incarnation, definition: Arc::clone(&definition) });
+            let message = self.message(Payload::Define { board, incarnation, number, definition });
+            messages.push(message);
+            if messages.len() == DEFINED_AT_ONCE {
+                self.turn_without_checkpoint(std::mem::take(&mut messages));
+            }
+        }
+        self.turn_without_checkpoint(messages);
+    }
+
+    /// A message that follows the last one.
+    fn message(&mut self, payload: Payload) -> Message {
+        self.clock += 100;
+        let sequence = self.next;
+        self.next = self.next.next();
+        let timestamp = Timestamp::from_micros(self.clock).expect("in range");
+        Message { sequence, timestamp, hash: 0, payload, bytes: 0, answer: None }
+    }
+
     /// Jobs as messages that follow the last one.
     pub fn messages(&mut self, jobs: Vec<Job>) -> Vec<Message> {
         let mut jobs = jobs.into_iter().map(Ok).peekable();
         let mut messages = Vec::new();
         while jobs.peek().is_some() {
             let jobs: Vec<_> = jobs.by_ref().take(JOBS_PER_MESSAGE).collect();
-            self.clock += 100;
-            messages.push(Message {
-                sequence: self.next,
-                timestamp: Timestamp::from_micros(self.clock).expect("in range"),
-                hash: 0,
-                payload: Payload::Jobs(jobs),
-                bytes: 0,
-                answer: None,
-            });
-            self.next = self.next.next();
+            messages.push(self.message(Payload::Jobs(jobs)));
         }
         messages
     }

@@ -8,8 +8,8 @@
 //! - `apply`: steps of a plan, put into the state in memory
 //! - `outcome`: what came of a job, for the client that waits
 //! - `registry`: which boards there are; `board_change`: what a definition may become
-//! - `parking`, `order`, `wanted`, `long_wait`: jobs whose board is unknown yet; `parked_places`: where they
-//!   are, for readers
+//! - `parking`, `order`, `wanted`, `long_wait`: jobs whose board is unknown yet; `parked_places`,
+//!   `parked_names`: where they are, for readers; `stored_parked`: on disk
 
 mod source;
 
@@ -20,8 +20,10 @@ mod apply;
 mod long_wait;
 mod order;
 mod outcome;
+mod parked_names;
 mod parked_places;
 mod parking;
+mod stored_parked;
 mod wanted;
 
 mod board_change;
@@ -47,7 +49,7 @@ pub use health::{CopyProgress, Diverged, Health, ShardState};
 pub use outcome::{
     BoardOutcome, CommitFailed, JobOutcome, MessageOutcome, ParkedOutcome, ShardRanking, UnparkedOutcome,
 };
-pub use parked_places::{ParkedChange, ParkedPlaces};
+pub use parked_places::ParkedPlaces;
 pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
 pub use queue_room::{QueueFault, QueueLevel, QueueRoom, RetainedBy, RetainedMessages};

@@ -14,7 +14,6 @@ use std::ops::Bound;
 
 use crate::job::JobPlace;
 use crate::types::{BoardName, Sequence};
-use crate::writer::parked_places::ParkedChange;
 
 /// The place of a line's first job, and the line.
 type Head = (JobPlace, u32);
@@ -102,15 +101,21 @@ impl LineOrder {
         self.at_board_limit = at_board_limit;
     }
 
-    /// What has changed for readers since the last call.
-    pub fn take_changes(&mut self) -> Vec<ParkedChange> {
-        let changed = std::mem::take(&mut self.changed);
-        let changes = changed.into_iter().map(|(board, lowest)| {
-            let lines = self.lines_by_board.get(&Some(board.clone()));
-            let first = lines.and_then(|lines| lines.heads.first()).map(|((sequence, _), _)| *sequence);
-            ParkedChange { board, lowest, first }
-        });
-        changes.collect()
+    /// The boards whose lines have changed since the last call, and the lowest sequence that was first.
+    pub fn take_changed(&mut self) -> BTreeMap<BoardName, Sequence> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// The first job of the lines that are filed under a board.
+    pub fn first_of(&self, board: &BoardName) -> Option<Sequence> {
+        let lines = self.lines_by_board.get(&Some(board.clone()))?;
+        lines.heads.first().map(|((sequence, _), _)| *sequence)
+    }
+
+    /// The oldest job of all lines.
+    pub fn oldest(&self) -> Option<Sequence> {
+        let of = |heads: &BTreeMap<Head, FiledUnder>| Some(heads.first_key_value()?.0.0.0);
+        of(&self.ready).into_iter().chain(of(&self.blocked)).min()
     }
 
     /// Whether any line is ready.
@@ -205,18 +210,23 @@ mod tests {
         for (line, board) in [(5, "a"), (3, "b"), (4, "a")] {
             order.file(head(line), Some(name(board)), true);
         }
-        let change = |board: &str, lowest, first: Option<u64>| ParkedChange {
-            board: name(board),
-            lowest: Sequence(lowest),
-            first: first.map(Sequence),
+        let changed = |order: &mut LineOrder| {
+            let changed = order.take_changed().into_iter();
+            let changed = changed.map(|(board, lowest)| {
+                let first = order.first_of(&board).map(|first| first.0);
+                (board.to_string(), lowest.0, first)
+            });
+            changed.collect::<Vec<_>>()
         };
-        assert_eq!(order.take_changes(), [change("a", 4, Some(4)), change("b", 3, Some(3))]);
-        assert_eq!(order.take_changes(), []);
+        let expect = |board: &str, lowest: u64, first: Option<u64>| (board.to_owned(), lowest, first);
+        assert_eq!(changed(&mut order), [expect("a", 4, Some(4)), expect("b", 3, Some(3))]);
+        assert_eq!((changed(&mut order), order.oldest()), (Vec::new(), Some(Sequence(3))));
         order.note_board(&name("a"), false);
-        assert_eq!(order.take_changes(), [], "the same jobs are parked at the same places");
+        assert_eq!(changed(&mut order), [], "the same jobs are parked at the same places");
         order.note_board(&name("a"), true);
         assert_eq!((order.take_next(), order.take_next()), (Some(head(3)), Some(head(4))));
-        assert_eq!(order.take_changes(), [change("a", 4, Some(5)), change("b", 3, None)]);
+        assert_eq!(changed(&mut order), [expect("a", 4, Some(5)), expect("b", 3, None)]);
+        assert_eq!(order.oldest(), Some(Sequence(5)));
     }
 
     #[test]

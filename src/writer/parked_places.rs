@@ -1,10 +1,11 @@
 //! Where jobs are parked, for readers: a read that asks for what was applied up to a sequence has to wait for
 //! the jobs of its board that are parked at it or before.
 //!
-//! Knows: for each board that lines of parked jobs are filed under, the sequence of the first one's first
-//! job. A job of the board that is behind another board's job in its member's line is not seen; nor is one
-//! that names several boards and waits for another one of them. Looking for those would take memory for each
-//! parked job. Must not know: how jobs are parked (`parking`).
+//! Knows, for each board: the sequence of the first job of the lines that are filed under it. A job may also
+//! be parked in a line of another board: behind a job of its member, or because it names several boards. So
+//! for each board that parked jobs name, a sequence that none of them comes before is known, too, and the
+//! oldest job of all lines: nothing before that is parked. A read may so wait for a job that is not of its
+//! board, but only while its board is named by parked jobs. Must not know: how jobs are parked (`parking`).
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,75 +14,113 @@ use tokio::sync::watch;
 
 use crate::types::{BoardName, Sequence};
 
-/// A board whose lines a batch has changed.
+/// Where jobs of a board are parked; `None`: there are none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BoardPlaces {
+    /// The first job of the lines that are filed under the board.
+    pub filed: Option<Sequence>,
+    /// No parked job that names the board comes before.
+    pub named: Option<Sequence>,
+}
+
+/// A board of which a batch has parked or unparked jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParkedChange {
     pub board: BoardName,
-    /// The lowest sequence that a line of the board had first during the batch, or before it.
-    pub lowest: Sequence,
-    /// The lowest now; `None`: no line is filed under the board any more.
-    pub first: Option<Sequence>,
+    /// The lowest sequences during the batch, or before it.
+    pub lowest: BoardPlaces,
+    pub now: BoardPlaces,
 }
 
-/// The first sequence of each board at which a job waits for it.
-pub struct ParkedPlaces(watch::Sender<BTreeMap<BoardName, Sequence>>);
+/// What a batch has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ParkedChanges {
+    pub boards: Vec<ParkedChange>,
+    /// The oldest job of all lines.
+    pub oldest: Option<Sequence>,
+}
+
+/// Where jobs are parked.
+#[derive(Default)]
+struct Places {
+    by_board: BTreeMap<BoardName, BoardPlaces>,
+    oldest: Option<Sequence>,
+}
+
+pub struct ParkedPlaces(watch::Sender<Places>);
 
 impl Default for ParkedPlaces {
     fn default() -> Self {
-        Self(watch::channel(BTreeMap::new()).0)
+        Self(watch::channel(Places::default()).0)
     }
 }
 
 impl ParkedPlaces {
     /// Replaces all that is known.
-    pub fn replace(&self, places: BTreeMap<BoardName, Sequence>) {
-        self.0.send_replace(places);
+    pub fn replace(&self, places: ParkedChanges) {
+        let by_board = places.boards.into_iter().map(|change| (change.board, change.now)).collect();
+        self.0.send_replace(Places { by_board, oldest: places.oldest });
     }
 
     /// Before readers see a batch's sequences: jobs that it parks are known, and none is forgotten yet.
-    pub fn begin(&self, changes: &[ParkedChange]) {
-        self.change(changes, |places, change| {
-            let known = places.get(&change.board);
-            if known.is_none_or(|known| change.lowest < *known) {
-                places.insert(change.board.clone(), change.lowest);
+    pub fn begin(&self, changes: &ParkedChanges) {
+        self.change(changes, |places| {
+            places.oldest = lower(places.oldest, changes.oldest);
+            for ParkedChange { board, lowest, .. } in &changes.boards {
+                let known = places.by_board.entry(board.clone()).or_default();
+                known.filed = lower(known.filed, lowest.filed);
+                known.named = lower(known.named, lowest.named);
+                places.oldest = lower(places.oldest, lowest.filed);
             }
         });
     }
 
     /// Once readers see the batch: jobs that it has unparked are forgotten.
-    pub fn end(&self, changes: &[ParkedChange]) {
-        self.change(changes, |places, change| match change.first {
-            Some(first) => drop(places.insert(change.board.clone(), first)),
-            None => drop(places.remove(&change.board)),
+    pub fn end(&self, changes: &ParkedChanges) {
+        self.change(changes, |places| {
+            places.oldest = changes.oldest;
+            for ParkedChange { board, now, .. } in &changes.boards {
+                if *now == BoardPlaces::default() {
+                    places.by_board.remove(board);
+                } else {
+                    places.by_board.insert(board.clone(), *now);
+                }
+            }
         });
     }
 
-    fn change(
-        &self,
-        changes: &[ParkedChange],
-        each: impl Fn(&mut BTreeMap<BoardName, Sequence>, &ParkedChange),
-    ) {
-        if !changes.is_empty() {
-            self.0.send_modify(|places| changes.iter().for_each(|change| each(places, change)));
+    fn change(&self, changes: &ParkedChanges, change: impl FnOnce(&mut Places)) {
+        // Without a changed board no line was filed or taken, so the oldest job is the same.
+        if !changes.boards.is_empty() {
+            self.0.send_modify(change);
         }
     }
 
-    /// Whether a job from this sequence or before waits for the board.
+    /// Whether a job from this sequence or before waits that the board's readers have to wait for.
     #[must_use]
     pub fn holds(&self, board: &BoardName, through: Sequence) -> bool {
-        holds(&self.0.borrow(), board, through)
+        self.0.borrow().holds(board, through)
     }
 
     /// Waits until no job from this sequence or before waits for the board. Returns whether that is so.
     pub async fn wait_until_free(&self, board: &BoardName, through: Sequence, until: Instant) -> bool {
         let mut places = self.0.subscribe();
-        let freed = places.wait_for(|places| !holds(places, board, through));
+        let freed = places.wait_for(|places| !places.holds(board, through));
         matches!(tokio::time::timeout_at(until.into(), freed).await, Ok(Ok(_)))
     }
 }
 
-fn holds(places: &BTreeMap<BoardName, Sequence>, board: &BoardName, through: Sequence) -> bool {
-    places.get(board).is_some_and(|first| *first <= through)
+impl Places {
+    fn holds(&self, board: &BoardName, through: Sequence) -> bool {
+        let Some(BoardPlaces { filed, named }) = self.by_board.get(board) else { return false };
+        let is_before = |sequence: &Option<Sequence>| sequence.is_some_and(|sequence| sequence <= through);
+        is_before(filed) || (is_before(named) && is_before(&self.oldest))
+    }
+}
+
+/// The lower one; `None` is above all.
+fn lower(one: Option<Sequence>, other: Option<Sequence>) -> Option<Sequence> {
+    one.into_iter().chain(other).min()
 }
 
 #[cfg(test)]
@@ -92,30 +131,68 @@ mod tests {
         BoardName::new(text).expect("a good name")
     }
 
-    fn change(board: &str, lowest: u64, first: Option<u64>) -> ParkedChange {
-        ParkedChange { board: name(board), lowest: Sequence(lowest), first: first.map(Sequence) }
+    fn at(filed: Option<u64>, named: Option<u64>) -> BoardPlaces {
+        BoardPlaces { filed: filed.map(Sequence), named: named.map(Sequence) }
+    }
+
+    fn change(board: &str, lowest: BoardPlaces, now: BoardPlaces) -> ParkedChange {
+        ParkedChange { board: name(board), lowest, now }
+    }
+
+    fn changes(boards: impl Into<Vec<ParkedChange>>, oldest: Option<u64>) -> ParkedChanges {
+        ParkedChanges { boards: boards.into(), oldest: oldest.map(Sequence) }
+    }
+
+    /// The first sequence whose readers of the board wait; 0 for none.
+    fn held(places: &ParkedPlaces, board: &str) -> u64 {
+        (1..20).find(|sequence| places.holds(&name(board), Sequence(*sequence))).unwrap_or_default()
     }
 
     #[test]
     fn a_job_is_parked_from_before_its_sequence_is_seen_until_what_freed_it_is_seen() {
         let places = ParkedPlaces::default();
-        let held = |board: &str| {
-            let held = (1..20).find(|sequence| places.holds(&name(board), Sequence(*sequence)));
-            held.unwrap_or_default()
-        };
-        assert_eq!(held("a"), 0);
+        assert_eq!(held(&places, "a"), 0);
         // One is parked and freed in the same batch, another one only parked.
-        let changes = [change("a", 7, None), change("b", 8, Some(8))];
-        places.begin(&changes);
-        assert_eq!((held("a"), held("b"), held("c")), (7, 8, 0));
-        places.end(&changes);
-        assert_eq!((held("a"), held("b")), (0, 8));
-        let changes = [change("b", 8, Some(12))];
-        places.begin(&changes);
-        assert_eq!(held("b"), 8, "the one that is freed counts until readers see it");
-        places.end(&changes);
-        assert_eq!(held("b"), 12);
-        places.replace(BTreeMap::new());
-        assert_eq!(held("b"), 0);
+        let filed = |sequence| at(sequence, sequence);
+        let first = changes(
+            [change("a", filed(Some(7)), filed(None)), change("b", filed(Some(8)), filed(Some(8)))],
+            Some(8),
+        );
+        places.begin(&first);
+        assert_eq!((held(&places, "a"), held(&places, "b"), held(&places, "c")), (7, 8, 0));
+        places.end(&first);
+        assert_eq!((held(&places, "a"), held(&places, "b")), (0, 8));
+        let second = changes([change("b", filed(Some(8)), at(Some(12), Some(8)))], Some(12));
+        places.begin(&second);
+        assert_eq!(held(&places, "b"), 8, "the one that is freed counts until readers see it");
+        places.end(&second);
+        assert_eq!(held(&places, "b"), 12);
+        places.replace(changes([], None));
+        assert_eq!(held(&places, "b"), 0);
+    }
+
+    /// Readers of a board wait for a job of it in another board's line, and no longer than that line's first
+    /// job is one that they have to wait for.
+    #[test]
+    fn a_job_in_a_line_of_another_board_is_waited_for() {
+        let places = ParkedPlaces::default();
+        let first = changes([change("a", at(Some(3), Some(3)), at(Some(3), Some(3)))], Some(3));
+        places.begin(&first);
+        places.end(&first);
+        assert_eq!(held(&places, "known"), 0);
+        let second = changes([change("known", at(None, Some(5)), at(None, Some(5)))], Some(3));
+        places.begin(&second);
+        places.end(&second);
+        assert_eq!((held(&places, "a"), held(&places, "known")), (3, 5));
+        // What is parked now came later.
+        let third = changes([change("a", at(Some(3), Some(3)), at(Some(9), Some(3)))], Some(9));
+        places.begin(&third);
+        assert_eq!(held(&places, "known"), 5);
+        places.end(&third);
+        assert_eq!(held(&places, "known"), 9);
+        let fourth = changes([change("known", at(None, Some(5)), at(None, None))], Some(9));
+        places.begin(&fourth);
+        places.end(&fourth);
+        assert_eq!(held(&places, "known"), 0);
     }
 }

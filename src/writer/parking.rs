@@ -14,7 +14,7 @@
 //!
 //! [`order`]: crate::writer::order
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,7 +26,8 @@ use crate::writer::board_change::MAX_BOARDS;
 use crate::writer::long_wait::LongWait;
 use crate::writer::order::LineOrder;
 use crate::writer::outcome::UnparkedOutcome;
-use crate::writer::parked_places::ParkedChange;
+use crate::writer::parked_names::ParkedNames;
+use crate::writer::parked_places::{BoardPlaces, ParkedChange, ParkedChanges};
 use crate::writer::wanted::{WantedBoards, WantedReporter};
 
 /// Once this many lines are in use, further members share lines. A line in use takes some hundred bytes. The
@@ -103,6 +104,7 @@ pub struct Parking {
     wants: WantedReporter,
     lines: HashMap<u32, Line>,
     order: LineOrder,
+    names: ParkedNames,
     long_wait: LongWait,
     jobs: usize,
     /// Lines with jobs that are not on disk yet.
@@ -135,6 +137,7 @@ impl Parking {
             wants: WantedReporter::new(wanted),
             lines: HashMap::new(),
             order: LineOrder::default(),
+            names: ParkedNames::default(),
             long_wait: LongWait::default(),
             jobs: 0,
             with_fresh: BTreeSet::new(),
@@ -144,14 +147,18 @@ impl Parking {
     }
 
     /// Replaces the lines in memory by those on disk: for each, its number of jobs, and the first one.
+    ///
+    /// # Arguments
+    /// `names`: the boards that all the jobs name.
     pub fn load(
         &mut self,
         lines: impl IntoIterator<Item = (u32, usize, JobPlace, ParkedJob)>,
+        names: ParkedNames,
         is_known: impl Fn(&BoardName) -> bool,
     ) {
         self.lines.clear();
         self.with_fresh.clear();
-        (self.order, self.jobs) = (LineOrder::default(), 0);
+        (self.order, self.names, self.jobs) = (LineOrder::default(), names, 0);
         for (line, jobs, first, parked) in lines {
             self.lines.insert(line, Line { board: parked.board, jobs, fresh: VecDeque::new() });
             self.jobs += jobs;
@@ -160,8 +167,24 @@ impl Parking {
     }
 
     /// What has changed since the last call of where jobs are parked, for readers.
-    pub fn take_changes(&mut self) -> Vec<ParkedChange> {
-        self.order.take_changes()
+    pub fn take_changes(&mut self) -> ParkedChanges {
+        let mut lowest: BTreeMap<BoardName, BoardPlaces> = BTreeMap::new();
+        for (board, sequence) in self.order.take_changed() {
+            lowest.entry(board).or_default().filed = Some(sequence);
+        }
+        for (board, sequence) in self.names.take_changed() {
+            lowest.entry(board).or_default().named = Some(sequence);
+        }
+        let boards = lowest.into_iter().map(|(board, lowest)| {
+            let now = BoardPlaces { filed: self.order.first_of(&board), named: self.names.since(&board) };
+            ParkedChange { board, lowest, now }
+        });
+        ParkedChanges { boards: boards.collect(), oldest: self.order.oldest() }
+    }
+
+    /// A job of a line that is checked out is unparked.
+    pub fn note_unparked(&mut self, job: &Job) {
+        self.names.remove(job);
     }
 
     /// Takes the clients that wait for outcomes of parked jobs.
@@ -230,6 +253,7 @@ impl Parking {
         line.fresh.push_back((place, parked.clone()));
         let is_first = line.jobs == 1;
         self.jobs += 1;
+        self.names.add(&parked.job, place.0);
         self.with_fresh.insert(id);
         if is_first {
             self.file(id, place, parked, is_known);

@@ -11,15 +11,14 @@ use tokio::sync::watch;
 use crate::job::JobPlace;
 use crate::state::{Applied, Expiring, LogHashes, Retired};
 use crate::state_lock::{Purpose, StateLock};
-use crate::storage::codec::{Meta, ParkedRecord};
-use crate::storage::{Commit, HashCommit, ParkedLine, Reopened, StorageError, Store, StoreSlot};
+use crate::storage::codec::Meta;
+use crate::storage::{Commit, HashCommit, Reopened, StorageError, Store, StoreSlot};
 use crate::types::{BoardName, MemberId, Sequence, ShardId, Timestamp, count};
-use crate::wire;
 use crate::writer::apply::apply;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
-use crate::writer::parked_places::ParkedChange;
+use crate::writer::parked_places::ParkedChanges;
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::{Plan, PlannedStep, Planner, ReadOn};
 use crate::writer::registry::Registry;
@@ -27,6 +26,7 @@ use crate::writer::reject_log::RejectLog;
 use crate::writer::reject_retention::RejectRetention;
 use crate::writer::reopen::{BatchFailed, BatchWaiters};
 use crate::writer::source::{Fetched, JobSource, Message, OriginChanged};
+use crate::writer::stored_parked;
 
 /// How long a fetch waits for the first message. It bounds only how late idle work, such as a due checkpoint,
 /// is noticed.
@@ -154,25 +154,20 @@ impl<S: JobSource> Writer<S> {
     fn load_parking(&self, parking: &mut Parking, store: &Store) -> Result<(), String> {
         let mut in_lines = Vec::new();
         for record in store.parked_of_format_1().map_err(|error| error.to_string())? {
-            let (_, ParkedJob { job, .. }) = read_parked(record.clone())?;
+            let (_, ParkedJob { job, .. }) = stored_parked::read_parked(record.clone())?;
             in_lines.push((parking.shared_line(&job.member), record));
         }
         if !in_lines.is_empty() {
             store.move_into_lines(&in_lines).map_err(|error| error.to_string())?;
         }
-        let mut lines = Vec::new();
-        for ParkedLine { line, jobs, first } in store.parked_lines().map_err(|error| error.to_string())? {
-            let (place, parked) = read_parked(first)?;
-            lines.push((line, jobs, place, parked));
-        }
+        let (lines, names) = (stored_parked::lines(store)?, stored_parked::names(store)?);
         // After a failed commit readers are served while this runs, so the lock is released between lines.
         let is_known = |board: &BoardName| self.shard.read(Purpose::Start).board(board.as_str()).is_some();
-        parking.load(lines, is_known);
+        parking.load(lines, names, is_known);
         // On a quiet stream no message would set this, and jobs that must be rejected would stay parked.
         parking.set_at_board_limit(self.shard.read(Purpose::Start).board_count() >= parking.boards_max);
         self.health.set_jobs_parked(count(parking.len()));
-        let first = |change: ParkedChange| Some((change.board, change.first?));
-        self.health.parked_places.replace(parking.take_changes().into_iter().filter_map(first).collect());
+        self.health.parked_places.replace(parking.take_changes());
         Ok(())
     }
 
@@ -283,7 +278,7 @@ impl<S: JobSource> Writer<S> {
         });
         let (steps, committed) = self.commit(plan, hashes)?;
         let committed_at = Instant::now();
-        let mut parked = Vec::new();
+        let mut parked = ParkedChanges::default();
         if let Some(parking) = &mut self.parking {
             parking.note_committed();
             // Before readers see the sequence: a client that waited for it must not read a count of parked
@@ -318,7 +313,7 @@ impl<S: JobSource> Writer<S> {
         let parking = self.parking.take();
         let read_parked = |line: u32, from: JobPlace, limit: usize, read_on: ReadOn<'_>| {
             let store = self.store.get().map_err(|error| error.to_string())?;
-            read_line(&store, line, from, limit, read_on)
+            stored_parked::read_line(&store, line, from, limit, read_on)
         };
         let read_profile = |member: &MemberId| {
             let store = self.store.get().map_err(|error| error.to_string())?;
@@ -509,37 +504,4 @@ fn free_expired_in_background(expired: Vec<BTreeSet<Expiring>>) {
     if expired.iter().map(|of_tree| count(of_tree.len())).sum::<u64>() > FREED_INLINE_MAX {
         let _ = std::thread::Builder::new().name("free".to_owned()).spawn(move || drop(expired));
     }
-}
-
-/// Reads jobs of a line; see [`ReadParked`](crate::writer::plan::ReadParked).
-pub fn read_line(
-    store: &Store,
-    line: u32,
-    from: JobPlace,
-    limit: usize,
-    read_on: ReadOn<'_>,
-) -> Result<Vec<(JobPlace, ParkedJob)>, String> {
-    let (mut jobs, mut unreadable) = (Vec::new(), None);
-    let scanned = store.each_parked_in(line, from, |record| match read_parked(record) {
-        Ok((place, parked)) => {
-            let more = read_on(&parked);
-            jobs.push((place, parked));
-            more && jobs.len() < limit
-        }
-        Err(reason) => {
-            unreadable = Some(reason);
-            false
-        }
-    });
-    scanned.map_err(|error| error.to_string())?;
-    unreadable.map_or(Ok(jobs), Err)
-}
-
-/// A parked job, decoded from its record.
-pub fn read_parked(record: ParkedRecord) -> Result<(JobPlace, ParkedJob), String> {
-    let ParkedRecord { sequence, index, timestamp, job, board } = record;
-    let job = wire::decode_one(&job).ok_or_else(|| {
-        format!("job {index} of message {sequence}, which waits for its board, cannot be read")
-    })?;
-    Ok(((sequence, index), ParkedJob { timestamp, job, board }))
 }

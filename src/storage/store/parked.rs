@@ -44,6 +44,19 @@ impl Store {
         Ok(lines)
     }
 
+    /// Calls `each` for every parked job, line by line.
+    ///
+    /// # Errors
+    /// When the disk cannot be read, or a record is not valid.
+    pub fn each_parked(&self, mut each: impl FnMut(ParkedRecord)) -> Result<(), StorageError> {
+        self.scan_log(&[keys::PARKED_IN_LINE], &[keys::PARKED_IN_LINE], |key, value| {
+            if let Some((sequence, index)) = keys::place_in_stream(key) {
+                each(codec::decode_parked(sequence, index, value)?);
+            }
+            Ok(())
+        })
+    }
+
     /// Calls `each` for the jobs of a line from this place on, in their order, until it returns false.
     ///
     /// # Errors

@@ -115,6 +115,9 @@ impl Batch<'_> {
                 self.shard.yield_if_due();
                 self.unparked.push((line, place.0, place.1));
                 self.hash_unparked(line, place);
+                if let Some(parking) = &mut self.parking {
+                    parking.note_unparked(&parked.job);
+                }
                 self.plan_unparked(place, parked, own + unparked.count, applied, &mut unparked.answered);
                 unparked.count += 1;
             }

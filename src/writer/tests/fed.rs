@@ -2,7 +2,7 @@
 //! a replica.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -16,15 +16,19 @@ use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Checkpoint, Commit, HashCommit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::apply;
+use crate::writer::parked_places::ParkedPlaces;
 use crate::writer::parking::{OWN_LINES, ParkedJob, Parking, SHARED_LINES};
 use crate::writer::plan::{Planner, ReadOn};
+use crate::writer::stored_parked::{self, read_line, read_parked};
 use crate::writer::tests::build::{board, race, strokes};
 use crate::writer::tests::compare::profiles;
 use crate::writer::tests::harness::{check, open, time};
 use crate::writer::tests::model::Model;
 use crate::writer::tests::source::copy_of;
-use crate::writer::writer_loop::{read_line, read_parked};
 use crate::writer::{BadJob, JobOutcome, Message, ParkedOutcome, Payload, Registry};
+
+/// So many parked jobs are compared with what readers know of them, after each batch.
+const CHECKED_MAX: usize = 200;
 
 /// A shard whose definitions come through its queue.
 pub struct Fed {
@@ -32,6 +36,8 @@ pub struct Fed {
     pub store: Option<Store>,
     pub shard: Arc<StateLock>,
     pub parking: Option<Parking>,
+    /// What readers know of parked jobs.
+    places: ParkedPlaces,
     /// Lines that were read, and jobs in them.
     pub looks: Cell<usize>,
     pub reads: Cell<usize>,
@@ -81,6 +87,7 @@ impl Fed {
             store: Some(store),
             shard,
             parking: None,
+            places: ParkedPlaces::default(),
             looks: Cell::default(),
             reads: Cell::default(),
             next: Vec::new(),
@@ -113,15 +120,41 @@ impl Fed {
         let mut parking = Parking::new(true, Arc::default());
         parking.boards_max = self.boards_max;
         (parking.own_lines, parking.shared_lines) = self.lines;
-        let lines = self.store().parked_lines().expect("readable").into_iter().map(|line| {
-            let (place, parked) = read_parked(line.first).expect("it was encoded");
-            (line.line, line.jobs, place, parked)
-        });
+        let lines = stored_parked::lines(self.store()).expect("readable");
+        let names = stored_parked::names(self.store()).expect("readable");
         let shard = self.shard.read(Purpose::Read);
-        parking.load(lines, |board| shard.board(board.as_str()).is_some());
+        parking.load(lines, names, |board| shard.board(board.as_str()).is_some());
         parking.set_at_board_limit(shard.board_count() >= self.boards_max);
         drop(shard);
+        self.places.replace(parking.take_changes());
         self.parking = Some(parking);
+        self.check_places(false);
+    }
+
+    /// Compares what readers know of parked jobs with those on disk.
+    ///
+    /// # Arguments
+    /// `is_within`: while a batch is shown, jobs may count that it has unparked.
+    fn check_places(&self, is_within: bool) {
+        // With many, most of a test's time would go into this.
+        if self.parking.as_ref().is_some_and(|parking| parking.len() > CHECKED_MAX) {
+            return;
+        }
+        let mut named = BTreeSet::new();
+        let each = |record| {
+            let ((sequence, _), parked) = read_parked(record).expect("it was encoded");
+            for board in parked.job.boards() {
+                assert!(self.places.holds(board, sequence), "{board} at {sequence:?}");
+                assert!(!self.places.holds(board, Sequence(0)), "{board}");
+                named.insert(board.clone());
+            }
+        };
+        self.store().each_parked(each).expect("readable");
+        if !is_within {
+            for board in ["a", "b", "c", "d", "race", "strokes"].map(board) {
+                assert_eq!(self.places.holds(&board, Sequence(u64::MAX)), named.contains(&board), "{board}");
+            }
+        }
     }
 
     pub fn say(&mut self, jobs: Vec<Job>, asks: bool) {
@@ -229,7 +262,13 @@ impl Fed {
                 ..Commit::default()
             };
             self.store().commit(&commit, false).expect("the disk takes it");
-            self.parking.as_mut().expect("it was given back").note_committed();
+            let parking = self.parking.as_mut().expect("it was given back");
+            parking.note_committed();
+            let changes = parking.take_changes();
+            self.places.begin(&changes);
+            self.check_places(true);
+            self.places.end(&changes);
+            self.check_places(false);
             if !dies {
                 for step in plan.steps {
                     apply(&self.shard, step).1.send();

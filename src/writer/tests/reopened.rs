@@ -11,12 +11,12 @@ use crate::state_lock::StateLock;
 use crate::storage::{Commit, StorageError, StorageResources, Store};
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::plan::{Planner, ReadOn};
+use crate::writer::stored_parked::{self, read_line};
 use crate::writer::tests::build::job;
 use crate::writer::tests::harness::open;
 use crate::writer::tests::replayed::{Stream, message};
 use crate::writer::tests::source::{Running, copy_of, jobs};
 use crate::writer::tests::waiting::{define, parking};
-use crate::writer::writer_loop::{read_line, read_parked};
 use crate::writer::{
     JobOutcome, Outcome, ParkedOutcome, Parking, Payload, Registry, UnparkedOutcome, Writer,
 };
@@ -37,11 +37,9 @@ fn commit_aside(
     (number, payload): (u64, Payload),
 ) {
     let parking = parking.map(|mut parking| {
-        let lines = store.parked_lines().expect("readable").into_iter().map(|line| {
-            let (place, parked) = read_parked(line.first).expect("it was encoded");
-            (line.line, line.jobs, place, parked)
-        });
-        parking.load(lines, |_| false);
+        let lines = stored_parked::lines(store).expect("readable");
+        let names = stored_parked::names(store).expect("readable");
+        parking.load(lines, names, |_| false);
         parking
     });
     let parked = |line: u32, from: JobPlace, limit: usize, read_on: ReadOn<'_>| {

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::peers::decide::{Decided, Decision, Deliberation};
 use crate::queue::nats::peers::hashes::OwnHashes;
+use crate::queue::nats::peers::known::Hearing;
 use crate::queue::nats::shard::NatsShard;
 use crate::storage::codec::Divergence;
 use crate::storage::{StorageError, Store};
@@ -80,6 +81,10 @@ impl JetStream {
     }
 
     async fn compare(&self, shard: &NatsShard, comparison: &mut Comparison) -> Result<(), String> {
+        // Of three replicas, the odd one's entry may be the first that is read.
+        if self.peers.hearing() == Hearing::Unread {
+            return Ok(());
+        }
         let Some(own) = shard.own_hashes(&self.peers.this.name) else { return Ok(()) };
         let mut others = self.peers.hashes_of_others(shard.id, &own.stream);
         if self.settings.accept_diverged.contains(&shard.id.0) {

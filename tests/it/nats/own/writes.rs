@@ -4,10 +4,11 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use super::{BOARD, Cluster, SHARDS, define, members, members_on, owner, parts, score};
+use super::{BOARD, Cluster, SHARDS, SILENT, define, members, members_on, owner, parts, score};
 use crate::support::client::{count_of, entry_path};
 use crate::support::command::signal;
 use crate::support::nats::{Nats, shard_status, wait_state, wait_until};
+use crate::support::node::Node;
 use crate::support::raw::get;
 
 #[test]
@@ -201,5 +202,67 @@ fn what_needs_shards_that_nobody_answers_for_names_them() {
     assert_eq!((one.0, one.1.get("missing")), (200, None), "{}", one.1);
     assert_eq!(low.get("/v1/rejects?shard=2").1["shards"], json!([2]));
     cluster.high.restart();
+    cluster.end();
+}
+
+/// A member's jobs keep their order. So a job for a board that is there waits behind one whose board cannot
+/// be decided yet, and a read that names it in `after` waits as well.
+#[test]
+fn a_read_after_a_write_behind_a_job_of_another_board_waits_for_it() {
+    let mut cluster = Cluster::start();
+    let none = cluster.none.client();
+    for board in [BOARD, "third"] {
+        assert_eq!(define(&none, board, &json!({})).0, 201);
+    }
+    let (member, _) = members(1).into_iter().find(|(_, shard)| *shard == 0).expect("one of each shard");
+    let (status, answer) = score(&none, &member, 1);
+    assert_eq!(status, 202, "{answer}");
+    cluster.wait_applied(&parts(&answer));
+    // After its start, a node decides nothing before the owners of all shards have confirmed.
+    cluster.high.kill9();
+    cluster.low.kill9();
+    cluster.low.restart();
+    wait_until("the shard is live", || shard_status(&cluster.low.client(), 0)["state"] == "live");
+    wait_until("both owners are heard of, or missed", || {
+        shard_status(&none, 0)["owners"][0]["state"] == "live"
+            && shard_status(&none, 2)["owners"][0]["state"] == SILENT
+    });
+    let behind = json!([
+        { "member": member, "board": "new", "score": 1 },
+        { "member": member, "board": BOARD, "score": 2 },
+    ]);
+    for jobs in [behind, json!([{ "member": member, "scores": { BOARD: 3, "newer": 1 } }])] {
+        let (status, answer) = none.post("/v1/jobs", &jobs);
+        assert_eq!(status, 202, "{answer}");
+        let token = answer["token"].as_str().expect("a token").to_owned();
+        let read = |node: &Node, board: &str| {
+            let path = entry_path(board, &member);
+            node.client().get(&format!("{path}?partial=true&timeout_ms=300&after={token}"))
+        };
+        for node in [&cluster.low, &cluster.none] {
+            let (status, answer) = read(node, BOARD);
+            assert_eq!((status, &answer["code"]), (504, &json!("not_yet_applied")), "{answer}");
+            // No parked job names this one.
+            let (status, answer) = read(node, "third");
+            assert_eq!((status, &answer["code"]), (404, &json!("unknown_member")), "{answer}");
+        }
+    }
+    let (_, answer) = none.get(&format!("{}?partial=true", entry_path(BOARD, &member)));
+    assert_eq!(answer["score"], 1, "{answer}");
+    // They wait over a restart as well.
+    cluster.low.kill9();
+    cluster.low.restart();
+    let token = format!("0:{}", cluster.nats.info("RANKTREE_JOBS_0").state.last_sequence);
+    let path = format!("{}?after={token}&timeout_ms=60000", entry_path(BOARD, &member));
+    wait_until("the shard is live", || shard_status(&cluster.low.client(), 0)["state"] == "live");
+    let (status, answer) = cluster.low.client().get(&format!("{path}&partial=true").replace("60000", "300"));
+    assert_eq!((status, &answer["code"]), (504, &json!("not_yet_applied")), "{answer}");
+    cluster.high.restart();
+    let mut answer = (0, Value::Null);
+    wait_until("all shards answer", || {
+        answer = none.get(&path);
+        answer.0 != 503
+    });
+    assert_eq!((answer.0, &answer.1["score"]), (200, &json!(3)), "{}", answer.1);
     cluster.end();
 }

@@ -1,0 +1,237 @@
+//! What a board's windows cost.
+//!
+//! - `jobs`: plan + commit + apply of a job on a board with `all` alone, on one with four windows, and of a job
+//!   that names four boards; and four jobs, one for each of four boards. The same members score in the same
+//!   order in each, in turn, several rounds. Prints `RATIO windows_four_jobs/four_windows`: above 1.00, one job
+//!   into four windows costs less than four jobs. `RATIO windows_one/four`: what is left of the rate.
+//! - `memory`: bytes of memory for each entry of a further window.
+//! - `start`: how long a node takes to open so many boards, each with four windows that somebody has entered.
+//!
+//! `cargo bench --bench windows -- --cases jobs,memory,start --members 1000000 --batch 1000 --seconds 10
+//! --rounds 3 --boards 100000`
+
+#![allow(
+    clippy::as_conversions,
+    clippy::cast_precision_loss,
+    reason = "figures are for people; numbers stay far below 2^53"
+)]
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ranktree::board::Definition;
+use ranktree::job::{Job, Op, Targets};
+use ranktree::storage::{StorageResources, Store, TreesFrom, recover};
+use ranktree::types::{BoardName, MemberId, Score, ShardId};
+use ranktree::window::Window;
+
+use support::engine::Engine;
+use support::workload::{Access, Scores, Workload, id};
+use support::{argument, list, micros, number, resident_bytes, scratch, short};
+
+/// Batches made up at a time, so that making them up does not push the engine's memory out of the cache each
+/// time.
+const MADE_UP: usize = 32;
+const FOUR: [Window; 4] = [Window::All, Window::Day, Window::Week, Window::Month];
+const FOUR_BOARDS: [&str; 4] = ["b1", "b2", "b3", "b4"];
+
+fn main() {
+    if let Some(folder) = argument("write") {
+        return write(Path::new(&folder));
+    }
+    if let Some(folder) = argument("open") {
+        return open(Path::new(&folder));
+    }
+    for case in list("cases", "jobs,memory,start") {
+        match case.as_str() {
+            "jobs" => jobs(),
+            "memory" => memory(),
+            "start" => start(),
+            other => panic!("--cases are jobs, memory and start, not {other}"),
+        }
+    }
+}
+
+fn board(name: &str) -> BoardName {
+    BoardName::new(name).expect("well-formed")
+}
+
+fn with_windows(windows: &[Window]) -> Arc<Definition> {
+    Arc::new(Definition { windows: windows.to_vec(), ..Definition::default() })
+}
+
+fn job(member: u64, boards: &[&str], score: i64) -> Job {
+    let score = Score::new(&[score]).expect("one key");
+    Job {
+        member: MemberId::new(id(member)).expect("well-formed"),
+        targets: Targets::Boards(boards.iter().map(|name| (board(name), Some(score.clone()))).collect()),
+        op: Some(Op::Set),
+        version: None,
+        at: None,
+        meta: None,
+    }
+}
+
+/// How the same scores are sent.
+#[derive(Clone, Copy)]
+struct Sending {
+    name: &'static str,
+    windows: &'static [Window],
+    boards: &'static [&'static str],
+    /// Whether each board gets a job of its own.
+    apart: bool,
+}
+
+const SENDINGS: [Sending; 4] = [
+    Sending { name: "one window", windows: &[Window::All], boards: &["arena"], apart: false },
+    Sending { name: "four windows", windows: &FOUR, boards: &["arena"], apart: false },
+    Sending { name: "four boards, one job", windows: &[Window::All], boards: &FOUR_BOARDS, apart: false },
+    Sending { name: "four boards, four jobs", windows: &[Window::All], boards: &FOUR_BOARDS, apart: true },
+];
+
+impl Sending {
+    fn jobs(self, member: u64, score: i64) -> Vec<Job> {
+        if self.apart {
+            self.boards.iter().map(|name| job(member, &[name], score)).collect()
+        } else {
+            vec![job(member, self.boards, score)]
+        }
+    }
+
+    fn open(self, folder: &Path, members: u64, workload: &mut Workload) -> Engine {
+        let mut engine = Engine::open(folder);
+        engine.define(self.boards.iter().map(|name| board(name)), &with_windows(self.windows));
+        for first in (0..members).step_by(10_000) {
+            let members = first..(first + 10_000).min(members);
+            let jobs = members.flat_map(|member| self.jobs(member, workload.score())).collect();
+            let messages = engine.messages(jobs);
+            engine.turn(messages);
+        }
+        engine.checkpoint();
+        engine
+    }
+
+    /// Microseconds for each score.
+    fn run(self, engine: &mut Engine, workload: &mut Workload, batch: u64, time: Duration) -> f64 {
+        let (mut spent, mut scores) = (Duration::ZERO, 0);
+        let started = Instant::now();
+        while started.elapsed() < time {
+            let made_up: Vec<_> = (0..MADE_UP)
+                .map(|_| {
+                    let jobs = (0..batch).flat_map(|_| self.jobs(workload.member(), workload.score()));
+                    let jobs = jobs.collect();
+                    engine.messages(jobs)
+                })
+                .collect();
+            for messages in made_up {
+                spent += engine.turn(messages).total();
+                scores += batch;
+            }
+        }
+        micros(spent) / scores as f64
+    }
+}
+
+fn jobs() {
+    let (members, batch) = (number("members", 1_000_000), number("batch", 1_000));
+    let time = Duration::from_secs(number("seconds", 10));
+    let mut running: Vec<_> = SENDINGS
+        .iter()
+        .map(|sending| {
+            let folder = scratch();
+            let mut workload = Workload::new(members, Access::Uniform, Scores::Distinct);
+            let engine = sending.open(folder.path(), members, &mut workload);
+            (sending, engine, workload, folder)
+        })
+        .collect();
+    for round in 1..=number("rounds", 3) {
+        let each: Vec<f64> = running
+            .iter_mut()
+            .map(|(sending, engine, workload, _)| {
+                let each = sending.run(engine, workload, batch, time);
+                println!("windows_{} {}: {each:.3} us a score (round {round})", short(members), sending.name);
+                each
+            })
+            .collect();
+        let [one, four, together, apart] = each.try_into().expect("as many as there are");
+        println!("RATIO windows_{}_four_jobs/four_windows {:.3}", short(members), apart / four);
+        println!("RATIO windows_{}_four_boards/four_windows {:.3}", short(members), together / four);
+        println!("RATIO windows_{}_one/four {:.3}", short(members), one / four);
+    }
+    running.into_iter().for_each(|(_, engine, _, _)| engine.close());
+}
+
+fn memory() {
+    let members = number("members", 1_000_000);
+    let bytes: Vec<u64> = SENDINGS[..2]
+        .iter()
+        .map(|sending| {
+            let folder = scratch();
+            let mut workload = Workload::new(members, Access::Uniform, Scores::Distinct);
+            sending.open(folder.path(), members, &mut workload).close();
+            told_by_child(folder.path()).1
+        })
+        .collect();
+    let further = bytes[1].saturating_sub(bytes[0]) as f64 / members as f64 / 3.0;
+    println!(
+        "windows_{}_memory {} MB with one window, {} MB with four: {further:.1} B for each entry of a further one",
+        short(members),
+        bytes[0] >> 20,
+        bytes[1] >> 20
+    );
+}
+
+fn start() {
+    let folder = scratch();
+    child(folder.path(), "write");
+    let (seconds, bytes) = told_by_child(folder.path());
+    let boards = number("boards", 100_000);
+    println!("windows_start_{}_boards {seconds:.2} s, {} MB", short(boards), bytes >> 20);
+}
+
+/// Each board has one member.
+fn write(folder: &Path) {
+    let boards = number("boards", 100_000);
+    let name = |number: u64| format!("match{number}");
+    let mut engine = Engine::open(folder);
+    engine.define((0..boards).map(|number| board(&name(number))), &with_windows(&FOUR));
+    for first in (0..boards).step_by(1_000) {
+        let numbers = first..(first + 1_000).min(boards);
+        let jobs = numbers.map(|number| job(number, &[&name(number)], 1)).collect();
+        let messages = engine.messages(jobs);
+        engine.turn_without_checkpoint(messages);
+    }
+    engine.checkpoint();
+    engine.close();
+}
+
+/// Seconds and bytes of memory that opening took, in a process of its own.
+fn told_by_child(folder: &Path) -> (f64, u64) {
+    let told = child(folder, "open");
+    let (seconds, bytes) = told.trim().split_once(' ').expect("two figures");
+    (seconds.parse().expect("seconds"), bytes.parse().expect("bytes"))
+}
+
+fn child(folder: &Path, part: &str) -> String {
+    let mut command = Command::new(std::env::current_exe().expect("it was started from a file"));
+    command.args([&format!("--{part}"), folder.to_str().expect("a temporary folder has a plain name")]);
+    command.args(argument("boards").map(|value| ["--boards".to_owned(), value]).into_iter().flatten());
+    let output = command.stderr(std::process::Stdio::inherit()).output().expect("it can be run again");
+    assert!(output.status.success(), "the part {part} failed");
+    String::from_utf8(output.stdout).expect("it says words")
+}
+
+fn open(folder: &Path) {
+    let before = resident_bytes();
+    let started = Instant::now();
+    let resources = StorageResources::new(64 << 20, 1);
+    let path = folder.join("shard-000");
+    let store = Store::open(&path, ShardId(0), 1, &resources).expect("the store opens");
+    let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the store is whole");
+    println!("{} {}", started.elapsed().as_secs_f64(), resident_bytes() - before);
+    drop(recovered);
+}
