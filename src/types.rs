@@ -454,10 +454,21 @@ mod tests {
             ("2026-11-20T09:59:58Z", "2026-11-20T09:59:58Z"),
             ("2026-11-20T18:59:58.5+09:00", "2026-11-20T09:59:58.5Z"),
             ("2026-11-20T09:59:58.1234567Z", "2026-11-20T09:59:58.123456Z"),
+            // No count of seconds has leap seconds: one is the second before it.
+            ("2016-12-31T23:59:60Z", "2016-12-31T23:59:59Z"),
+            ("2017-01-01T05:29:60+05:30", "2016-12-31T23:59:59Z"),
         ] {
             assert_eq!(Timestamp::parse(text).map(|t| t.to_string()), Ok(printed.to_owned()));
         }
-        for bad in ["", "yesterday", "2026-11-20", "1969-12-31T23:59:59Z", "2300-01-01T00:00:00Z"] {
+        for bad in [
+            "",
+            "yesterday",
+            "2026-11-20",
+            "1969-12-31T23:59:59Z",
+            "2300-01-01T00:00:00Z",
+            "2026-11-20T23:59:61Z",
+            "2026-11-20T24:00:00Z",
+        ] {
             assert_eq!(Timestamp::parse(bad), Err(Malformed::Time), "{bad}");
         }
     }

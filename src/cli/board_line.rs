@@ -1,12 +1,15 @@
-//! The first line of an export: what the board is, so that an import elsewhere makes the same one.
+//! The first line of an export: what the board is, so that an import elsewhere makes the same one, and which
+//! of its instances the rows are of.
 //!
 //! Ranks follow from a board's keys, their directions and the rule for ties. An import that had to guess
-//! these would rank the same rows otherwise, and say nothing.
+//! these would rank the same rows otherwise, and say nothing. When an instance began and ended is in the line
+//! too, because it does not always follow from the definition: manual seasons begin when they are opened.
 
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::types::{BoardName, shown};
+use crate::types::{BoardName, Timestamp, quoted, shown};
+use crate::window::{Instance, Span};
 use crate::wire::json_words;
 
 /// What the line begins with in CSV, before its JSON. No header of anybody's begins so.
@@ -18,8 +21,17 @@ const IMMUTABLE_FIELDS: [&str; 5] = ["keys", "policy", "ties", "windows", "utc_o
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardLine {
     pub board: BoardName,
+    /// What the rows are of; `None`: of `all`.
+    pub instance: Option<ExportedInstance>,
     /// A JSON object, as `PUT /v1/boards/{board}` takes it.
     pub definition: String,
+}
+
+/// An instance that the rows of an export are of, and from when to when it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExportedInstance {
+    pub instance: Instance,
+    pub span: Span,
 }
 
 /// As it is written.
@@ -27,6 +39,9 @@ pub struct BoardLine {
 #[serde(deny_unknown_fields)]
 struct Json<'a> {
     board: String,
+    window: Option<String>,
+    begin: Option<String>,
+    end: Option<String>,
     #[serde(borrow)]
     definition: &'a RawValue,
 }
@@ -35,14 +50,16 @@ impl BoardLine {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(json: &str) -> Result<Self, String> {
-        let Json { board, definition } =
+        let Json { board, window, begin, end, definition } =
             serde_json::from_str(json).map_err(|why| json_words(json.as_bytes(), &why))?;
         let board = BoardName::new(&board).map_err(|why| why.got(&board))?;
+        let instance = window.map(|name| ExportedInstance::parse(&name, begin.as_deref(), end.as_deref()));
+        let instance = instance.transpose()?;
         let definition = definition.get().to_owned();
         if !definition.starts_with('{') {
             return Err(format!("a board's definition must be a JSON object; got {}", shown(&definition)));
         }
-        Ok(Self { board, definition })
+        Ok(Self { board, instance, definition })
     }
 
     /// The same for another board, if one is given.
@@ -53,8 +70,9 @@ impl BoardLine {
 
     /// Without an end of line.
     pub fn json(&self) -> String {
-        // A board's name has nothing to escape.
-        format!(r#"{{"board":"{}","definition":{}}}"#, self.board, self.definition)
+        // The names of boards and instances have nothing to escape.
+        let of_rows = self.instance.map(ExportedInstance::json).unwrap_or_default();
+        format!(r#"{{"board":"{}",{of_rows}"definition":{}}}"#, self.board, self.definition)
     }
 
     /// Whether a board of this definition, of which the rest may change, is the same.
@@ -64,6 +82,25 @@ impl BoardLine {
             .iter()
             .all(|name| definition.get(name).is_some_and(|field| found.get(name) == Some(field)))
             && season_starts(&definition) == season_starts(found)
+    }
+}
+
+impl ExportedInstance {
+    fn parse(name: &str, begin: Option<&str>, end: Option<&str>) -> Result<Self, String> {
+        let instance = Instance::of_name(name).filter(|instance| *instance != Instance::ALL);
+        let instance = instance.ok_or_else(|| {
+            format!("window must be the name of an instance, such as 2026-W47; got {}", quoted(name))
+        })?;
+        let time = |text: &str| Timestamp::parse(text).map_err(|why| why.got(text));
+        let begin = time(begin.ok_or("begin is missing, the time at which the instance began")?)?;
+        Ok(Self { instance, span: Span { begin, end: end.map(time).transpose()? } })
+    }
+
+    /// Its fields, with a comma behind each.
+    fn json(self) -> String {
+        let Span { begin, end } = self.span;
+        let end = end.map(|end| format!(r#""end":"{end}","#)).unwrap_or_default();
+        format!(r#""window":"{}","begin":"{begin}",{end}"#, self.instance)
     }
 }
 
@@ -96,7 +133,36 @@ mod tests {
     fn line(definition: &Definition) -> BoardLine {
         BoardLine {
             board: BoardName::new("arena").expect("a good name"),
+            instance: None,
             definition: definition_json(definition),
+        }
+    }
+
+    #[test]
+    fn a_line_tells_which_instance_its_rows_are_of() {
+        let time = |text| Timestamp::parse(text).expect("a time");
+        let of = |name, end| ExportedInstance {
+            instance: Instance::of_name(name).expect("an instance"),
+            span: Span { begin: time("2026-11-16T00:00:00Z"), end },
+        };
+        let ended = of("2026-W47", Some(time("2026-11-23T00:00:00Z")));
+        for (instance, told) in [
+            (ended, r#""window":"2026-W47","begin":"2026-11-16T00:00:00Z","end":"2026-11-23T00:00:00Z","#),
+            (of("s7", None), r#""window":"s7","begin":"2026-11-16T00:00:00Z","#),
+        ] {
+            let ours = BoardLine { instance: Some(instance), ..line(&Definition::default()) };
+            let json = ours.json();
+            assert!(json.starts_with(&format!(r#"{{"board":"arena",{told}"definition":"#)), "{json}");
+            assert_eq!(BoardLine::parse(&json), Ok(ours));
+        }
+        for bad in [
+            r#""window":"week","begin":"2026-11-16T00:00:00Z","#,
+            r#""window":"all","begin":"2026-11-16T00:00:00Z","#,
+            r#""window":"s7","#,
+            r#""window":"s7","begin":"yesterday","#,
+        ] {
+            let json = format!(r#"{{"board":"arena",{bad}"definition":{{}}}}"#);
+            assert!(BoardLine::parse(&json).is_err(), "{json}");
         }
     }
 

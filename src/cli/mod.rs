@@ -20,6 +20,7 @@ mod serve;
 mod snapshot;
 mod token;
 mod verify;
+mod window_argument;
 
 use std::process::ExitCode;
 

@@ -308,6 +308,7 @@ fn summarize(
             },
             jobs_per_message: spec.jobs_per_message,
             read_ratio: spec.read_ratio,
+            read_parameters: spec.read_parameters.clone(),
             connections: plan.connections.max(1),
             seed: spec.seed,
         },

@@ -52,6 +52,8 @@ pub struct WorkloadSummary {
     pub distribution: String,
     pub jobs_per_message: usize,
     pub read_ratio: f64,
+    /// What every read asked besides.
+    pub read_parameters: String,
     pub connections: usize,
     pub seed: u64,
 }
@@ -214,9 +216,13 @@ impl Summary {
                 0 => String::new(),
                 count => format!(", {} not found", grouped(count)),
             };
+            let asked = match self.workload.read_parameters.as_str() {
+                "" => String::new(),
+                asked => format!(" with {asked}"),
+            };
             writeln!(
                 out,
-                "  reads    {} requests{not_found}   {} requests/s",
+                "  reads    {} requests{asked}{not_found}   {} requests/s",
                 grouped(reads.requests),
                 rate(reads.requests_per_second)
             )?;
@@ -374,6 +380,7 @@ mod tests {
                 distribution: "uniform".to_owned(),
                 jobs_per_message: 1,
                 read_ratio: 0.0,
+                read_parameters: String::new(),
                 connections: 1,
                 seed: 1,
             },

@@ -81,6 +81,8 @@ pub struct Spec {
     pub shards: Option<u16>,
     /// How many operations of all are reads, 0 up to below 1.
     pub read_ratio: f64,
+    /// What every read asks besides, as parameters of a URL: `window=day`. Empty: nothing.
+    pub read_parameters: String,
     /// Ends the workload; `None`: it is endless.
     pub jobs: Option<u64>,
     pub seed: u64,
@@ -188,19 +190,24 @@ impl Workload {
         let board = board(&self.spec, random);
         let board = self.spec.boards.get(board).expect("a board's place is below their count");
         let kind = random.below(4);
+        let read = |path: String| {
+            let parameters = &self.spec.read_parameters;
+            let mark = if path.contains('?') { '&' } else { '?' };
+            Read { path: if parameters.is_empty() { path } else { format!("{path}{mark}{parameters}") } }
+        };
         if kind == 0 {
-            return Read { path: format!("/v1/boards/{board}/top?limit=10") };
+            return read(format!("/v1/boards/{board}/top?limit=10"));
         }
         if kind == 1 {
             let width = self.spec.scores.end.saturating_sub(self.spec.scores.start);
             let above = random.below(u64::try_from(width).unwrap_or(0));
             let score = self.spec.scores.start.saturating_add_unsigned(above);
-            return Read { path: format!("/v1/boards/{board}/rank?score={score}") };
+            return read(format!("/v1/boards/{board}/rank?score={score}"));
         }
         let id = member_id(member(&self.spec, self.zipf.as_ref(), random));
         let id = std::str::from_utf8(&id).expect("a letter and digits");
         let around = if kind == 2 { "/around?above=4&below=4" } else { "" };
-        Read { path: format!("/v1/boards/{board}/members/{id}{around}") }
+        read(format!("/v1/boards/{board}/members/{id}{around}"))
     }
 }
 
@@ -318,6 +325,7 @@ impl Spec {
             jobs_per_message: 1,
             shards: None,
             read_ratio: 0.0,
+            read_parameters: String::new(),
             jobs,
             seed: 1,
         }
@@ -344,6 +352,7 @@ mod tests {
             jobs_per_message: 7,
             shards: Some(3),
             read_ratio: 0.0,
+            read_parameters: String::new(),
             jobs: Some(1_000),
             seed: 5,
         }
@@ -429,6 +438,25 @@ mod tests {
         assert_eq!(writes, 1_000);
         assert!((2_600..3_400).contains(&count), "{count} reads to 1,000 writes, not about 3,000");
         assert!(reads.len() > 1, "of several kinds");
+    }
+
+    #[test]
+    fn every_read_has_the_parameters_that_are_asked_for() {
+        let reads = |parameters: &str| {
+            let read_parameters = parameters.to_owned();
+            let spec = Spec { read_ratio: 0.5, read_parameters, jobs_per_message: 1, ..spec() };
+            let paths = Workload::new(spec).filter_map(|operation| match operation {
+                Operation::Read(read) => Some(read.path),
+                Operation::Write(_) => None,
+            });
+            paths.collect::<Vec<_>>()
+        };
+        let (plain, daily) = (reads(""), reads("window=day"));
+        assert!(plain.len() > 500 && plain.len() == daily.len());
+        for (plain, daily) in plain.iter().zip(&daily) {
+            let mark = if plain.contains('?') { '&' } else { '?' };
+            assert_eq!(daily, &format!("{plain}{mark}window=day"));
+        }
     }
 
     #[test]

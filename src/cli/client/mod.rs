@@ -212,6 +212,16 @@ impl Reply {
 }
 
 impl Failed {
+    /// In words.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::NotReached(reason)
+            | Self::Unknown(reason)
+            | Self::TooLong(reason)
+            | Self::Permanent(reason) => reason,
+        }
+    }
+
     /// What a failed request says about whether it was received.
     fn of_request(error: ureq::Error) -> Self {
         let reason = error.to_string();

@@ -15,13 +15,17 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use indicatif::HumanCount;
+use serde_json::Value;
 
 use crate::cli::Failure;
-use crate::cli::board_line::BoardLine;
+use crate::cli::board_line::{BoardLine, ExportedInstance};
 use crate::cli::offline::Offline;
 use crate::cli::progress::Progress;
+use crate::cli::window_argument::window_argument;
 use crate::config::{ClientArgs, FileArgs};
+use crate::query::WindowChoice;
 use crate::types::{BoardName, quoted};
+use crate::window::Instance;
 use output::Output;
 use remote::Remote;
 use row::Page;
@@ -33,6 +37,8 @@ Examples:
     ranktree export --board arena --output arena.ndjson
   From the data directory of a stopped one, for a spreadsheet:
     ranktree export --board arena --data-dir ./data --format csv --rows-only --output arena.csv
+  A season that has ended, with the names of its players:
+    ranktree export --board arena --window s7 --profiles --output arena-s7.ndjson
   Every board, from one service to another, whose number of shards may differ:
     ranktree export --all --url http://10.0.0.5:8080 | ranktree import - --url http://10.0.0.6:8080
 
@@ -47,6 +53,12 @@ the entry's last change. An import takes at as updated_at, too. Versions are not
 
 With --profiles, the profile of each member on the board is a job of its own before the member's first row, which an import \
 applies. Members that are on no board are left out.
+
+--window exports one instance of a board, current or past; without it, what a read without a window is about: all, or the \
+current instance of the board's first window. The first line says which it is, and from when to when. An import of it makes a \
+board of its own that has that window alone, and the same instance in it; ranktree help import says more. One instance is one \
+export: snapshot copies a service with all of them. From a data directory the current instance is that of its last job, and \
+not of today.
 
 Cells of a CSV are written unchanged, so that an import can read them back. A spreadsheet takes a cell that begins with =, +, - \
 or @ for a formula, and players choose the names of members. So import the columns member and meta into a spreadsheet as text, \
@@ -69,9 +81,11 @@ pub struct Args {
     /// Exports every board that the token may read, one after the other
     #[arg(long)]
     all: bool,
-    /// The window of the board
-    #[arg(long, default_value = "all")]
-    window: String,
+    /// The instance of the board: a name such as 2026-11-20T09, 2026-11-20, 2026-W47, 2026-11 or s7, or
+    /// hour, day, week, month or season for the current one [default: all, or the board's first window]. With
+    /// --all, boards without such a window are left out
+    #[arg(long, value_parser = window_argument)]
+    window: Option<WindowChoice>,
     /// The running service's base URL
     #[arg(long, value_name = "URL", env = "RANKTREE_URL", default_value = "http://127.0.0.1:8080")]
     url: String,
@@ -125,15 +139,11 @@ enum Source {
 
 impl Source {
     fn open(args: &Args) -> Result<Self, Failure> {
+        let window = args.window.unwrap_or_default();
         let Some(data_dir) = &args.data_dir else {
-            return Ok(Self::Remote(Remote::new(&args.url, &args.client, &args.window, args.profiles)?));
+            return Ok(Self::Remote(Remote::new(&args.url, &args.client, window, args.profiles)?));
         };
-        if args.window != "all" {
-            return Err(
-                format!("a data directory holds only the window all; got {}", quoted(&args.window)).into()
-            );
-        }
-        Ok(Self::Stopped(Stopped::open(&Offline::at(data_dir.clone()), args.profiles)?))
+        Ok(Self::Stopped(Stopped::open(&Offline::at(data_dir.clone()), window, args.profiles)?))
     }
 
     fn boards(&self) -> Result<Vec<BoardName>, Failure> {
@@ -143,12 +153,27 @@ impl Source {
         }
     }
 
-    /// What the board is, as JSON.
-    fn definition(&self, board: &BoardName) -> Result<String, Failure> {
+    /// What the board is, as JSON, and whether there is an instance of its default window: before their first
+    /// manual season, boards have none.
+    fn definition(&self, board: &BoardName) -> Result<(String, bool), Failure> {
         match self {
             Self::Remote(remote) => remote.definition(board),
             Self::Stopped(stopped) => stopped.definition(board),
         }
+    }
+
+    /// What the rows of a page are of. `None`: of `all`.
+    fn instance(&self, board: &BoardName, page: &Page) -> Result<Option<ExportedInstance>, Failure> {
+        let instance = Instance::of_name(&page.window);
+        let instance = instance.ok_or_else(|| format!("an unknown instance: {}", quoted(&page.window)))?;
+        if instance == Instance::ALL {
+            return Ok(None);
+        }
+        match self {
+            Self::Remote(remote) => remote.instance(board, instance),
+            Self::Stopped(stopped) => stopped.instance(board, instance),
+        }
+        .map(Some)
     }
 
     /// The page behind a cursor, or the first one.
@@ -178,6 +203,10 @@ struct Summary {
     /// At the first page, and at the last.
     as_of: Option<(String, String)>,
     stale: bool,
+    /// The instance, if that is not `all`; of the last board.
+    instance: Option<Instance>,
+    /// Boards that have other instances than the one that was exported.
+    have_more: u64,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -199,9 +228,17 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut summary = Summary::default();
     let mut output = None;
     for board in &boards {
-        let definition = source.definition(board)?;
-        let line = BoardLine { board: board.clone(), definition };
-        let page = source.page(board, None)?;
+        let (definition, has_begun) = source.definition(board)?;
+        let windows = windows_of(&definition);
+        if args.all && args.window.is_some_and(|asked| !is_of(asked, &windows)) {
+            continue;
+        }
+        let is_read = has_begun || args.window.is_some();
+        let page = is_read.then(|| source.page(board, None)).transpose()?;
+        let instance = page.as_ref().map(|page| source.instance(board, page)).transpose()?.flatten();
+        summary.instance = instance.map(|exported| exported.instance);
+        summary.have_more += u64::from(windows != ["all"]);
+        let line = BoardLine { board: board.clone(), instance, definition };
         // Create the file only once there is something to write: after a wrong board name an existing file
         // stays.
         let mut to = match output.take() {
@@ -217,17 +254,35 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     let Some(output) = output else {
-        return Err("there are no boards to export".into());
+        let such = if args.window.is_some() { " with such a window" } else { "" };
+        return Err(format!("there are no boards{such} to export").into());
     };
     output.finish()?;
     print_summary(args, &summary, started.elapsed());
     Ok(ExitCode::SUCCESS)
 }
 
+/// The windows of a definition.
+fn windows_of(definition: &str) -> Vec<String> {
+    let definition: Value = serde_json::from_str(definition).unwrap_or_default();
+    let windows = definition.get("windows").and_then(Value::as_array).cloned().unwrap_or_default();
+    windows.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Whether what is asked for is an instance of one of these windows.
+fn is_of(asked: WindowChoice, windows: &[String]) -> bool {
+    let window = match asked {
+        WindowChoice::Default => return true,
+        WindowChoice::Current(window) => window,
+        WindowChoice::Named(instance) => instance.window,
+    };
+    windows.iter().any(|name| name == window.name())
+}
+
 fn write_board(
     source: &Source,
     line: &BoardLine,
-    first: Page,
+    first: Option<Page>,
     args: &Args,
     output: &mut Output,
     summary: &mut Summary,
@@ -244,7 +299,12 @@ fn write_board(
         })
     };
     written(output.begin((!args.rows_only).then_some(line)))?;
-    let (mut page, mut rows) = (first, 0_u64);
+    summary.boards += 1;
+    let Some(mut page) = first else {
+        progress.finish();
+        return Ok(());
+    };
+    let mut rows = 0_u64;
     let from = summary.as_of.as_ref().map_or_else(|| page.as_of.clone(), |(from, _)| from.clone());
     loop {
         summary.stale |= page.stale;
@@ -261,7 +321,6 @@ fn write_board(
         }
     }
     progress.finish();
-    summary.boards += 1;
     summary.rows += rows;
     summary.hidden += source.hidden(board)?;
     summary.as_of = Some((from, page.as_of));
@@ -273,6 +332,9 @@ fn print_summary(args: &Args, summary: &Summary, elapsed: Duration) {
     if args.all {
         eprintln!("boards      {:>12}", HumanCount(summary.boards).to_string());
     }
+    if let (Some(instance), Some(_)) = (&summary.instance, &args.board) {
+        eprintln!("window      {:>12}", instance.to_string());
+    }
     eprintln!("rows        {:>12}", HumanCount(summary.rows).to_string());
     if summary.hidden > 0 {
         eprintln!("hidden      {:>12}: not exported", HumanCount(summary.hidden).to_string());
@@ -283,6 +345,15 @@ fn print_summary(args: &Args, summary: &Summary, elapsed: Duration) {
         Some((from, to)) if from == to => eprintln!("as of       {from}: all rows"),
         Some((from, to)) => eprintln!("as of       {from} to {to}: the board changed during the export"),
         None => {}
+    }
+    match (summary.have_more, &args.board) {
+        (0, _) => {}
+        (_, Some(board)) => eprintln!("board {board} has other windows or instances; --window exports one"),
+        (boards, None) => eprintln!(
+            "{} of the boards have other windows or instances, which are not in this export; \
+             --board and --window export one",
+            HumanCount(boards)
+        ),
     }
     if summary.stale {
         eprintln!(

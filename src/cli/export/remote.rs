@@ -1,22 +1,25 @@
 //! A running service's boards, page by page.
 
+use std::collections::BTreeMap;
+
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::cli::Failure;
-use crate::cli::board_line::definition_in;
+use crate::cli::board_line::{ExportedInstance, definition_in};
 use crate::cli::client::Reader;
 use crate::cli::export::row::Page;
 use crate::config::ClientArgs;
-use crate::types::BoardName;
+use crate::query::WindowChoice;
+use crate::types::{BoardName, Timestamp};
+use crate::window::{Instance, Span};
 
 /// The most that a page may have.
 const PAGE_ENTRIES: usize = 1_000;
 
 pub struct Remote {
     service: Reader,
-    /// As a parameter has it.
-    window: String,
-    profiles: bool,
+    /// Parameters of a page: the window, and whether profiles are wanted.
+    parameters: String,
 }
 
 /// Boards in the order of their names, as far as an export needs them.
@@ -31,14 +34,43 @@ struct Board {
     board: String,
 }
 
+/// A board's entries by its default window, if that has an instance.
+#[derive(serde::Deserialize)]
+struct Totals {
+    totals: BTreeMap<String, u64>,
+}
+
+/// A board, as far as it tells of instances.
+#[derive(serde::Deserialize)]
+struct Instances {
+    instances: BTreeMap<String, Vec<Listed>>,
+}
+
+#[derive(serde::Deserialize)]
+struct Listed {
+    name: String,
+    begin: String,
+    end: Option<String>,
+}
+
 impl Remote {
     /// # Errors
     /// When the address is none that can be connected to, the token cannot be read, or there are no
     /// certificates to accept.
-    pub fn new(base: &str, client: &ClientArgs, window: &str, profiles: bool) -> Result<Self, Failure> {
+    pub fn new(
+        base: &str,
+        client: &ClientArgs,
+        window: WindowChoice,
+        profiles: bool,
+    ) -> Result<Self, Failure> {
         let service = Reader::new(base, client, "export")?;
-        let window = utf8_percent_encode(window, NON_ALPHANUMERIC).to_string();
-        Ok(Self { service, window, profiles })
+        // The names of windows and instances have nothing to escape.
+        let window = match window {
+            WindowChoice::Default => String::new(),
+            window => format!("&window={window}"),
+        };
+        let parameters = if profiles { window + "&profile=true" } else { window };
+        Ok(Self { service, parameters })
     }
 
     /// # Errors
@@ -59,13 +91,33 @@ impl Remote {
         }
     }
 
-    /// What the board is, as JSON.
+    /// What the board is, as JSON, and whether its default window has an instance.
     ///
     /// # Errors
     /// When there is none, or the service stays away.
-    pub fn definition(&self, board: &BoardName) -> Result<String, Failure> {
+    pub fn definition(&self, board: &BoardName) -> Result<(String, bool), Failure> {
         let url = self.url(board);
-        definition_in(&self.service.get(&url)?).ok_or_else(|| no_ranktree(&url))
+        let answer = self.service.get(&url)?;
+        let told: Option<Totals> = serde_json::from_str(&answer).ok();
+        let has_begun = told.is_none_or(|told| !told.totals.is_empty());
+        definition_in(&answer).map(|is| (is, has_begun)).ok_or_else(|| no_ranktree(&url))
+    }
+
+    /// From when to when an instance of the board is.
+    ///
+    /// # Errors
+    /// When there is none, or the service stays away.
+    pub fn instance(&self, board: &BoardName, instance: Instance) -> Result<ExportedInstance, Failure> {
+        let url = format!("{}?window={instance}", self.url(board));
+        let told: Option<Instances> = serde_json::from_str(&self.service.get(&url)?).ok();
+        let listed = told.and_then(|mut told| told.instances.remove(instance.window.name()));
+        let listed = listed.unwrap_or_default().into_iter().find(|one| one.name == instance.to_string());
+        let time = |text: &str| Timestamp::parse(text).ok();
+        let span = listed.and_then(|Listed { begin, end, .. }| {
+            let end = end.map(|end| time(&end).ok_or(())).transpose().ok()?;
+            Some(Span { begin: time(&begin)?, end })
+        });
+        Ok(ExportedInstance { instance, span: span.ok_or_else(|| no_ranktree(&url))? })
     }
 
     /// The page behind a cursor, or the first one.
@@ -75,10 +127,8 @@ impl Remote {
     pub fn page(&self, board: &BoardName, cursor: Option<&str>) -> Result<Page, Failure> {
         // A cursor has nothing to escape.
         let cursor = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
-        let (board, window) = (self.url(board), &self.window);
-        let profiles = if self.profiles { "&profile=true" } else { "" };
-        let url =
-            format!("{board}/top?window={window}&limit={PAGE_ENTRIES}&reached_at=true{profiles}{cursor}");
+        let (board, parameters) = (self.url(board), &self.parameters);
+        let url = format!("{board}/top?limit={PAGE_ENTRIES}&reached_at=true{parameters}{cursor}");
         serde_json::from_str(&self.service.get(&url)?).map_err(|_| no_ranktree(&url))
     }
 

@@ -44,6 +44,8 @@ impl Row {
 /// Entries in order, and how exact they are together.
 #[derive(Debug, serde::Deserialize)]
 pub struct Page {
+    /// The name of the instance that they are of.
+    pub window: String,
     pub total: u64,
     pub entries: Vec<Row>,
     pub next_cursor: Option<String>,

@@ -4,10 +4,14 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::cli::Failure;
+use crate::cli::board_line::ExportedInstance;
 use crate::cli::export::row::{Page, Row};
 use crate::cli::offline::Offline;
 use crate::http::definition_json;
-use crate::query::{BoardView, End, Listed, ListedMetadata, PageCursor, Start, View, run_in_memory, top};
+use crate::query::{
+    End, InstanceAsked, Listed, ListedMetadata, PageCursor, ReadShards, Start, View, WindowChoice,
+    run_in_memory, top,
+};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Store, TreesFrom, recover};
 use crate::types::{AsOf, BoardName, MemberId, Score, shard_of};
@@ -24,6 +28,7 @@ pub struct Stopped {
     stores: Vec<Store>,
     shards: Vec<StateLock>,
     registry: Registry,
+    window: WindowChoice,
     profiles: bool,
 }
 
@@ -31,11 +36,12 @@ impl Stopped {
     /// Loads all shards.
     ///
     /// # Arguments
-    /// `profiles`: whether entries have their members' profiles.
+    /// - `window`: which instance of boards is read. The current one is that of the last message.
+    /// - `profiles`: whether entries have their members' profiles.
     ///
     /// # Errors
     /// When they cannot be loaded.
-    pub fn open(offline: &Offline, profiles: bool) -> Result<Self, Failure> {
+    pub fn open(offline: &Offline, window: WindowChoice, profiles: bool) -> Result<Self, Failure> {
         let mut shards = Vec::new();
         let stores = offline.open_all()?;
         let registry = Registry::new(false);
@@ -52,7 +58,7 @@ impl Stopped {
                 registry.forget(name, incarnation);
             }
         }
-        Ok(Self { stores, shards, registry, profiles })
+        Ok(Self { stores, shards, registry, window, profiles })
     }
 
     /// In the order of their names.
@@ -70,33 +76,65 @@ impl Stopped {
         })
     }
 
-    /// What the board is, as JSON.
+    /// What the board is, as JSON, and whether its default window has an instance.
     ///
     /// # Errors
     /// When there is no such board.
-    pub fn definition(&self, board: &BoardName) -> Result<String, Failure> {
-        Ok(definition_json(&self.known(board)?.definition))
+    pub fn definition(&self, board: &BoardName) -> Result<(String, bool), Failure> {
+        let definition = self.known(board)?.definition;
+        let now = ReadShards::InMemory(&self.view()).time();
+        let is_begun = InstanceAsked { choice: WindowChoice::Default, now }.of(&definition).is_ok();
+        Ok((definition_json(&definition), is_begun))
     }
 
-    /// How many entries of the board are hidden.
+    /// From when to when an instance of the board is.
     ///
     /// # Errors
-    /// When there is no such board.
+    /// When there is no such board or instance.
+    pub fn instance(&self, board: &BoardName, instance: Instance) -> Result<ExportedInstance, Failure> {
+        let span = self.known(board)?.definition.calendar().span(instance);
+        let span = span.ok_or_else(|| format!("the board {board} has no instance {instance}"))?;
+        Ok(ExportedInstance { instance, span })
+    }
+
+    /// How many entries of the board's instance are hidden.
+    ///
+    /// # Errors
+    /// When there is no such board or instance.
     pub fn hidden(&self, name: &BoardName) -> Result<u64, Failure> {
         let known = self.known(name)?;
-        let view = View { shards: self.shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
-        let board = BoardView::new(&view, name.as_str(), &known);
+        let view = self.view();
+        let shards = ReadShards::InMemory(&view);
+        let board = shards.board(name, self.read_instance(name, &known, shards)?, &known);
         Ok(run_in_memory(board.totals())?.1)
+    }
+
+    fn view(&self) -> View<'_> {
+        View { shards: self.shards.iter().map(|shard| shard.read(Purpose::Read)).collect() }
+    }
+
+    /// The instance that is asked for, at the time of the last message: what the data are of, however long
+    /// ago the service was stopped.
+    fn read_instance(
+        &self,
+        board: &BoardName,
+        known: &RegisteredBoard,
+        shards: ReadShards<'_>,
+    ) -> Result<Instance, Failure> {
+        let asked = InstanceAsked { choice: self.window, now: shards.time() };
+        asked.of(&known.definition).map_err(|why| format!("board {board}: {why}").into())
     }
 
     /// The page behind a cursor, or the first one.
     ///
     /// # Errors
-    /// When there is no such board, or metadata or profiles cannot be read.
+    /// When there is no such board or instance, or metadata or profiles cannot be read.
     pub fn page(&self, name: &BoardName, cursor: Option<&str>) -> Result<Page, Failure> {
-        let (known, name) = (self.known(name)?, name.as_str());
-        let view = View { shards: self.shards.iter().map(|shard| shard.read(Purpose::Read)).collect() };
-        let board = BoardView::new(&view, name, &known);
+        let known = self.known(name)?;
+        let view = self.view();
+        let shards = ReadShards::InMemory(&view);
+        let instance = self.read_instance(name, &known, shards)?;
+        let (board, name) = (shards.board(name, instance, &known), name.as_str());
         let start = match cursor {
             None => Start::End(End::Top),
             Some(text) => {
@@ -110,9 +148,10 @@ impl Stopped {
         let as_of = board.as_of();
         let entries = page.entries.iter().map(|listed| self.row(listed, &as_of)).collect::<Result<_, _>>()?;
         Ok(Page {
+            window: instance.to_string(),
             total: run_in_memory(board.total())?,
             entries,
-            next_cursor: page.next.map(|cursor| cursor.encode(name, Instance::ALL)),
+            next_cursor: page.next.map(|cursor| cursor.encode(name, instance)),
             as_of: as_of.to_string(),
             stale: false,
         })

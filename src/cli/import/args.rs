@@ -24,6 +24,8 @@ Examples:
     ranktree import laps.csv --board laps --scale 100
   Only check whether a file is well-formed:
     ranktree import scores.csv --dry-run
+  A season that was exported, into a board of its own:
+    ranktree import arena-s7.ndjson --board arena-s7
   A sorted set of a running Redis, whose password is in RANKTREE_REDIS_PASSWORD:
     ranktree import --redis redis://10.0.0.7:6379/0 --key leaderboard --board arena
 
@@ -35,8 +37,19 @@ number. NDJSON is one job object per line, as in POST /v1/jobs.
 
 The output of `ranktree export` can be imported in either format. Its first line is the definition of the board. A board \
 that does not exist is defined by it, for which a token needs the scope admin. A board that exists with another definition \
-is left unchanged, and the import fails. Ranks and the order of ties come out as they were. --rows-only ignores the definition: \
-the rows go into the board as it is, or as its first job creates it, with the defaults.
+is left unchanged, and the import fails. Ranks, the order of ties and times come out as they were. --rows-only ignores the \
+definition: the rows go into the board as it is, or as its first job creates it, with the defaults.
+
+An export of one instance, such as the season s7, comes back as that instance. Where the board does not exist, the import \
+defines one that has the window of the instance alone, with a long grace, so that the instance is open, the greatest keep, and \
+no entry_ttl; a season that an operator opened becomes a regular one of its number and its beginning. Give it a name of its own \
+with --board, such as arena-s7, and read it with window=s7. Where the board exists, it must have the same instance, and the \
+instance must be open: give the board a grace that reaches back to it, import, and shorten the grace again.
+
+Rows of an instance are jobs like others, and enter all instances of their board that their times fall in. Into a board that has \
+other windows, too, they are not imported, because they would set its entries of all or of the day to what they were then. \
+--into-all-windows allows it, for a board that is to have nothing else. Rows of all enter the open instances of other windows in \
+any case: import all before anybody plays.
 
 Scores of Redis are floating-point numbers. Whole numbers are imported exactly; fractions and infinities are refused, unless \
 --scale makes whole numbers of them. Ranks come out equal. Redis keeps no times, so equal scores are ordered by id, \
@@ -134,6 +147,10 @@ pub struct Args {
     /// defines it
     #[arg(long, env = "RANKTREE_ROWS_ONLY", action = ArgAction::SetTrue)]
     pub rows_only: bool,
+
+    /// Lets the rows of one instance change every other window of their board that their times fall in
+    #[arg(long, env = "RANKTREE_INTO_ALL_WINDOWS", action = ArgAction::SetTrue, conflicts_with = "rows_only")]
+    pub into_all_windows: bool,
 
     /// Reads and checks everything, and sends nothing
     #[arg(long, env = "RANKTREE_DRY_RUN", action = ArgAction::SetTrue)]

@@ -103,6 +103,8 @@ pub enum ImportError {
          it, where they may rank differently"
     )]
     Board { to: String, board: String, reason: String },
+    #[error("the rows of {instance} cannot go into the board {board} of {to}: {reason}")]
+    Instance { to: String, board: String, instance: String, reason: String },
     #[error("the answer of {to} is not that of a ranktree service: {reason}")]
     Answer { to: String, reason: String },
 }

@@ -6,6 +6,7 @@
 //! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer
 //! before it sends the next batch.
 
+mod archive;
 mod args;
 mod error;
 mod progress;
@@ -28,7 +29,7 @@ use crate::types::{BoardName, Timestamp};
 use args::Format;
 use progress::Progress;
 use read::{ColumnNames, CsvRows, Defaults, Input, NdjsonRows, Parsed, RedisRows, RedisSource, Rows};
-use send::{Connection, Lane, Service};
+use send::{Connection, Lane, Service, ToFinish};
 use tally::Tally;
 
 /// Batches that wait for a connection while it sends one: enough that a connection never waits for the
@@ -110,14 +111,20 @@ fn open_file(args: &Args) -> Result<(Box<dyn Rows>, Tally), ImportError> {
 fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
     for parsed in rows {
         let parsed = parsed?;
-        if !matches!(parsed, Parsed::Board(_)) {
-            tally.read();
-        }
         match parsed {
-            Parsed::Row(row) => tally.checked(&row),
-            Parsed::Rejected(line) => tally.rejected(line)?,
+            Parsed::Row(row) if row.is_repeat => {}
+            Parsed::Row(row) => {
+                tally.read();
+                tally.checked(&row);
+            }
+            Parsed::Rejected(line) => {
+                tally.read();
+                tally.rejected(line)?;
+            }
             Parsed::Board(line) => {
-                tally.note(&format!("the file has the definition of the board {}", line.board));
+                let instance = line.instance.map(|rows_of| format!(", and rows of its {}", rows_of.instance));
+                let instance = instance.unwrap_or_default();
+                tally.note(&format!("the file has the definition of the board {}{instance}", line.board));
             }
         }
     }
@@ -137,21 +144,28 @@ fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportErr
             connections.push(scope.spawn(move || batches.into_iter().try_for_each(|b| connection.send(b))));
             lanes.push(Lane::new(queue, args.batch));
         }
-        let read = distribute(rows, lanes, &service, args.rows_only);
+        let mut to_finish = Vec::new();
+        let read = distribute(rows, lanes, &service, args, &mut to_finish);
         // A connection's failure comes first: it is what stopped the reading.
         for connection in connections {
             connection.join().expect("a connection does not panic")?;
         }
-        read
+        read?;
+        let connection = Connection::new(&service);
+        to_finish.iter().try_for_each(|board| connection.finish(board))
     })
 }
 
 /// Reads to the end, or until a lane's connection has failed.
+///
+/// # Arguments
+/// `to_finish`: gets the boards that are to be defined once more when all rows are applied.
 fn distribute(
     rows: Box<dyn Rows>,
     mut lanes: Vec<Lane>,
     service: &Service<'_>,
-    rows_only: bool,
+    args: &Args,
+    to_finish: &mut Vec<ToFinish>,
 ) -> Result<(), ImportError> {
     let tally = service.tally;
     // `None`: the service did not tell.
@@ -176,13 +190,15 @@ fn distribute(
             }
             // A board is defined before any of its rows is sent: on another board they would rank otherwise.
             Parsed::Board(line) => {
-                if !rows_only {
-                    connection.define(&line)?;
+                if !args.rows_only {
+                    to_finish.extend(connection.prepare(&line, args.into_all_windows)?);
                 }
                 continue;
             }
         };
-        tally.read();
+        if !row.is_repeat {
+            tally.read();
+        }
         let mut adds_for_sure = row.adds;
         for board in row.boards.iter().filter(|_| row.is_undecided) {
             let adds = match boards_that_add.get(board) {

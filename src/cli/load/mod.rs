@@ -1,5 +1,6 @@
 //! `ranktree load`: flags, what is shown meanwhile, and the summary. What is done is in `crate::loadgen`.
 
+mod boards;
 mod progress;
 
 use std::io::Write as _;
@@ -10,12 +11,15 @@ use clap::{Arg, ArgAction, ValueEnum};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::Failure;
-use crate::cli::client::{BaseUrl, load_tls_roots};
+use crate::cli::client::{BaseUrl, Client, load_tls_roots};
+use crate::cli::window_argument::window_argument;
 use crate::config::duration;
 use crate::config::{ClientArgs, ConfigError, FileArgs, NatsAccessArgs, check_prefix};
 use crate::job::Op;
 use crate::loadgen::{self, Distribution, OpMix, Plan, Spec, Target, Via};
+use crate::query::WindowChoice;
 use crate::types::BoardName;
+use crate::window::Window;
 use progress::Progress;
 
 /// As long as a run takes that is told neither how long nor how much.
@@ -36,6 +40,8 @@ Examples:
     ranktree load --nats nats://127.0.0.1:4222 --via service --in-flight 50
   Over HTTP, with nine reads for each write:
     ranktree load --url http://127.0.0.1:8080 --read-ratio 0.9 --connections 100
+  Jobs that each enter four instances, and reads of today's:
+    ranktree load --url http://127.0.0.1:8080 --windows all,day,week,month --read-window day --read-ratio 0.5
   A service with TLS and tokens; the token needs the scope write:
     RANKTREE_TOKEN=... ranktree load --url https://ranks.example:8080 --ca authority.pem
   As the user of a game service, which may only publish, so that the number of shards has to be given:
@@ -48,7 +54,10 @@ latency counts from that time. So a service that stalls shows in the latencies; 
 summary says so. Without --rate the loop is closed: each connection sends the next message as soon as --in-flight allows it, \
 and latency counts from sending.
 
-The boards load0, load1, ... are created by their first job with the defaults, unless they exist. They are not dropped after \
+The boards load0, load1, ... are created by their first job with the defaults, unless they exist. With --windows they are \
+defined before the run, for which a token needs the scope admin, and --nats needs --read-url; a board that exists must have the \
+same windows. Every window makes each job dearer: it enters one instance of each, and a board with all and hour soon has as \
+many trees as hours. Boards with other settings, such as seasons, are to be defined before, and are used as they are. They are not dropped after \
 the run; the last lines say how to drop them. Reads are, in equal parts, a member's entry, the entries around it, the top ten \
 and the rank of a score; a member without a score is counted as not found, not as an error. Ctrl-C ends a run with the summary \
 so far.
@@ -105,6 +114,17 @@ pub struct Args {
     /// What the boards' names begin with; a number follows
     #[arg(long, value_name = "NAME", env = "RANKTREE_LOAD_BOARD_PREFIX", default_value = "load")]
     pub board_prefix: String,
+
+    /// Defines the boards with these windows: all, hour, day, week, month, separated by commas [default: as
+    /// their first job creates them, with all]
+    #[arg(long, value_name = "WINDOWS", env = "RANKTREE_LOAD_WINDOWS", value_delimiter = ',',
+          value_parser = boards::window)]
+    pub windows: Vec<Window>,
+
+    /// The window that reads ask for: hour, day, week, month or season for the current instance, or an
+    /// instance's name, such as 2026-W47 [default: what a read without a window is about]
+    #[arg(long, value_name = "WINDOW", env = "RANKTREE_LOAD_READ_WINDOW", value_parser = window_argument)]
+    pub read_window: Option<WindowChoice>,
 
     /// How popular members are: uniform, zipf or zipf:S, where the k-th most popular member has a share of
     /// 1/k^S
@@ -199,6 +219,7 @@ pub enum ViaArg {
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let plan = plan(args)?;
     let boards = plan.spec.boards.clone();
+    define_boards(args, &boards)?;
     let progress = Progress::new(plan.duration.map(|duration| duration + plan.warmup), plan.spec.jobs);
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let summary = runtime.block_on(async {
@@ -218,6 +239,18 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         eprintln!("ranktree load: {}", why_not(&summary));
     }
     Ok(if summary.succeeded { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// Defines the boards with the windows that they are to have, if that is said.
+fn define_boards(args: &Args, boards: &[BoardName]) -> Result<(), Failure> {
+    if args.windows.is_empty() {
+        return Ok(());
+    }
+    let Some(url) = args.url.as_deref().or(args.read_url.as_deref()) else {
+        return Err("--windows defines the boards over HTTP; name a service with --read-url".into());
+    };
+    let client = Client::new(url, args.client.token()?.as_deref(), args.client.ca.as_deref(), "load")?;
+    boards::define(&client, &args.windows, boards)
 }
 
 /// Which boards stay, and how to drop them. Nothing drops them by itself: they may have been there before.
@@ -315,6 +348,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
             jobs_per_message: args.jobs_per_message.into(),
             shards: args.shards,
             read_ratio: args.read_ratio,
+            read_parameters: args.read_window.map(|window| format!("window={window}")).unwrap_or_default(),
             jobs: args.jobs,
             seed: args.seed,
         },
@@ -432,6 +466,9 @@ mod tests {
             &["--scores", "0"],
             &["--boards", "0"],
             &["--duration", "soon"],
+            &["--windows", "all,year"],
+            &["--windows", "season"],
+            &["--read-window", "today"],
             &["--connections", "0"],
             // An argument is seen by everybody on the machine. Put together, since sources name no flags that
             // are not.

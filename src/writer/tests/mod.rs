@@ -30,4 +30,5 @@ mod replayed;
 mod staged_files;
 mod times;
 mod waiting;
+mod window_edges;
 mod windows;

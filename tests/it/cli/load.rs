@@ -44,6 +44,7 @@ fn expected_sums(jobs: u64, jobs_per_message: usize, shards: Option<u16>) -> BTr
         jobs_per_message,
         shards,
         read_ratio: 0.0,
+        read_parameters: String::new(),
         jobs: Some(jobs),
         seed: 7,
     });
@@ -145,6 +146,37 @@ fn every_job_answered_over_http_is_applied_once_with_concurrent_reads() {
         *expected.entry(member).or_default() += sum;
     }
     assert_eq!(sums(&service.client()), expected);
+}
+
+#[test]
+fn boards_with_windows_are_defined_and_read_by_them() {
+    let service = Node::shards(2).start();
+    let url = format!("http://{}", service.address());
+    let windows = ["--url", &url, "--boards", "2", "--windows", "all,day,week"];
+    let reads = ["--read-window", "day", "--read-ratio", "0.5", "--jobs-per-message", "10"];
+    // The second run finds the boards there, as the first one left them.
+    for _ in 0..2 {
+        let (code, summary, words) = load(&[&windows[..], &reads, &["--jobs", "3000"]].concat());
+        assert_eq!(code, 0, "{summary} {words}");
+        assert_eq!((&summary["reads"]["failed"], &summary["errors"]), (&0.into(), &serde_json::json!([])));
+        assert_eq!(summary["workload"]["read_parameters"], "window=day");
+        assert_eq!(summary["writes"]["jobs_rejected"], serde_json::json!({}));
+    }
+    for board in ["load0", "load1"] {
+        let (_, board) = service.client().get(&format!("/v1/boards/{board}"));
+        assert_eq!(board["windows"], serde_json::json!(["all", "day", "week"]));
+        let total = |window: &str| {
+            let instances = board["instances"][window].as_array().expect("a list");
+            instances.iter().map(|instance| count_of(&instance["total"])).sum::<usize>()
+        };
+        assert!(total("all") > 1_000, "{board}");
+        // A run over midnight is in two days.
+        assert!(["day", "week"].iter().all(|window| total(window) >= total("all")), "{board}");
+    }
+    let (code, _, words) = load(&["--url", &url, "--windows", "all,hour", "--jobs", "1"]);
+    assert!(code == 2 && words.contains("it is there with the windows all, day, week"), "{words}");
+    let (code, _, words) = load(&["--nats", "nats://127.0.0.1:1", "--windows", "day", "--jobs", "1"]);
+    assert!(code == 2 && words.contains("--read-url"), "{words}");
 }
 
 #[test]

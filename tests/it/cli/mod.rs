@@ -3,6 +3,7 @@
 //! - [`config`]: what is set, and from where; the example file, the systemd unit, completions
 //! - [`export`]: an export that is imported elsewhere has equal ranks and ties
 //! - [`export_boards`]: an export defines its boards when it is imported
+//! - [`export_instances`]: an export of a season or a day comes back as the same one
 //! - [`import`]: files that are not what they should be, and services that refuse
 //! - [`redis`]: a sorted set of a real Redis ranks the same
 //! - [`load`]: the load generator's figures are what the service applied, and its errors say what to do
@@ -11,6 +12,7 @@
 mod config;
 mod export;
 mod export_boards;
+mod export_instances;
 mod healthcheck;
 mod import;
 mod load;

@@ -9,6 +9,7 @@
 //! - [`nats_rejects`]: two nodes publish each rejection once
 //! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
 //! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
+//! - [`real_windows`]: thirty days of real jobs through every window, as sorted by hand, over crashes
 //! - [`profiles`]: profiles of members, joined into answers of the same moment
 //! - [`quiet_shards`]: entries expire and instances are dropped although nobody writes
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
@@ -21,6 +22,7 @@ mod nats_removals;
 mod profiles;
 mod quiet_shards;
 mod real_data;
+mod real_windows;
 mod rejects;
 mod removals;
 mod windows;

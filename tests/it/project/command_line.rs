@@ -17,6 +17,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/contributing.md",
     "docs/nats.md",
     "docs/operations.md",
+    "docs/recipes.md",
     "docs/runbooks.md",
     "docs/wire.md",
     "docs/internals/http.md",

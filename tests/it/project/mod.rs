@@ -5,6 +5,7 @@
 //! - [`documents`]: links, paths and modules that documents and comments name exist
 //! - [`command_line`]: the commands, flags and variables that documents and containers name exist
 //! - [`widths`]: lines are no wider than agreed
+//! - [`recipes`]: the commands of the page of recipes are answered as it says
 //! - [`publishers`]: the publishers that the documents show work as they stand there
 
 mod circles;
@@ -12,4 +13,5 @@ mod command_line;
 mod documents;
 mod layering;
 mod publishers;
+mod recipes;
 mod widths;

@@ -45,6 +45,8 @@ pub struct Columns {
     pub at: Option<usize>,
     pub version: Option<usize>,
     pub meta: Option<usize>,
+    /// Of an export only.
+    pub updated_at: Option<usize>,
 }
 
 impl Columns {
@@ -66,6 +68,7 @@ impl Columns {
             Some(name) => find_column(header, name)?.ok_or_else(|| missing(field, name)).map(Some),
             None => find_column(header, field),
         };
+        let is_exported = find_column(header, "position")?.is_some();
         let columns = Self {
             // With --board, the column decides nothing and need not be there.
             board: if defaults.board.is_some() { None } else { find("board")? },
@@ -74,6 +77,7 @@ impl Columns {
             at: find("at")?,
             version: find("version")?,
             meta: find("meta")?,
+            updated_at: if is_exported { find_column(header, "updated_at")? } else { None },
         };
         if columns.board.is_none() && defaults.board.is_none() {
             return Err(missing("board", "board"));
@@ -86,8 +90,8 @@ impl Columns {
 
     /// Says which columns are not used, if any.
     pub fn ignored_note(&self, header: &[String]) -> Option<String> {
-        let Self { board, member, score, at, version, meta } = *self;
-        let used = [board, Some(member), score, at, version, meta];
+        let Self { board, member, score, at, version, meta, updated_at } = *self;
+        let used = [board, Some(member), score, at, version, meta, updated_at];
         let ignored = header.iter().enumerate().filter(|(index, _)| !used.contains(&Some(*index)));
         let ignored: Vec<_> = ignored.map(|(_, name)| shown(name)).collect();
         (!ignored.is_empty()).then(|| format!("columns that are not used: {}", ignored.join(", ")))

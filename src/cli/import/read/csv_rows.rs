@@ -26,6 +26,8 @@ pub struct CsvRows<R> {
     scale: u32,
     /// The board of an export, until it was returned as the first row.
     board: Option<BoardLine>,
+    /// Comes before the next record.
+    repeat: Option<Row>,
 }
 
 impl<R: BufRead> CsvRows<R> {
@@ -46,7 +48,7 @@ impl<R: BufRead> CsvRows<R> {
         let name = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
         let header: Vec<_> = records.record.iter().map(name).collect();
         let columns = Columns::find(&header, names, &defaults)?;
-        Ok(Self { records, header, columns, defaults, scale: 1, board })
+        Ok(Self { records, header, columns, defaults, scale: 1, board, repeat: None })
     }
 
     /// Multiplies every key of every score, which may be a decimal number then.
@@ -69,7 +71,8 @@ impl<R: BufRead> CsvRows<R> {
         RejectedLine { detail, ..rejected }
     }
 
-    fn parse(&self, line: u64) -> Result<Row, RejectedLine> {
+    /// The row, and the one that is to follow it.
+    fn parse(&self, line: u64) -> Result<(Row, Option<Row>), RejectedLine> {
         let refuse = |code, why: Malformed, text: &str| RejectedLine::new(line, code, why.got(text));
         let malformed = |why: String| RejectedLine::new(line, RejectCode::Malformed, why);
         let record = &self.records.record;
@@ -77,7 +80,7 @@ impl<R: BufRead> CsvRows<R> {
         if found != expected {
             return Err(malformed(format!("the header has {expected} columns, and this row has {found}")));
         }
-        let Columns { board, member, score, at, version, meta } = self.columns;
+        let Columns { board, member, score, at, version, meta, updated_at } = self.columns;
         let cell = |column: usize| {
             let bytes = record.get(column).unwrap_or_default();
             let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
@@ -112,9 +115,11 @@ impl<R: BufRead> CsvRows<R> {
         } else {
             None
         };
-        let at = optional(at)?
-            .map(|text| parse_time(text).map_err(|why| refuse(RejectCode::Malformed, why, text)))
-            .transpose()?;
+        let time = |column: Option<usize>| {
+            let parse = |text| parse_time(text).map_err(|why| refuse(RejectCode::Malformed, why, text));
+            optional(column)?.map(parse).transpose()
+        };
+        let (at, updated_at) = (time(at)?, time(updated_at)?);
         let no_version =
             |text| malformed(format!("a version must be an unsigned 64-bit integer; got {}", quoted(text)));
         let version = optional(version)?.map(|text| decimal::<u64>(text).ok_or_else(|| no_version(text)));
@@ -140,7 +145,19 @@ impl<R: BufRead> CsvRows<R> {
         };
         let json = serde_json::to_string(&job).map_err(|why| malformed(why.to_string()))?;
         let boards = vec![board.as_str().to_owned()];
-        Ok(Row::new(line, json, member.as_str(), op, version.is_some(), boards))
+        let row = Row::new(line, json, member.as_str(), op, version.is_some(), boards);
+        // An export of an entry that was updated after its score was reached.
+        let repeat = match (at, updated_at) {
+            (Some(at), Some(updated_at))
+                if at != updated_at && version.is_none() && self.defaults.op == Some(Op::Set) =>
+            {
+                let job = JobJson { at: Some(updated_at.to_string()), meta: None, ..job };
+                let json = serde_json::to_string(&job).map_err(|why| malformed(why.to_string()))?;
+                Some(row.repeated(json))
+            }
+            _ => None,
+        };
+        Ok((row, repeat))
     }
 }
 
@@ -151,11 +168,17 @@ impl<R: BufRead> Iterator for CsvRows<R> {
         if let Some(board) = self.board.take() {
             return Some(Ok(Parsed::Board(board.with_name(self.defaults.board.as_ref()))));
         }
+        if let Some(repeat) = self.repeat.take() {
+            return Some(Ok(Parsed::Row(repeat)));
+        }
         match self.records.read() {
-            Ok(Some(line)) => {
-                let rejected = |rejected| Parsed::Rejected(self.with_last_line(rejected));
-                Some(Ok(self.parse(line).map_or_else(rejected, Parsed::Row)))
-            }
+            Ok(Some(line)) => match self.parse(line) {
+                Ok((row, repeat)) => {
+                    self.repeat = repeat;
+                    Some(Ok(Parsed::Row(row)))
+                }
+                Err(rejected) => Some(Ok(Parsed::Rejected(self.with_last_line(rejected)))),
+            },
             Ok(None) => None,
             Err(error) => Some(Err(error)),
         }

@@ -8,14 +8,14 @@ use std::io::{self, BufRead, Read};
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 use crate::cli::import::read::row::{Defaults, Parsed, RejectedLine, Row};
 use crate::job::{Op, Reject, RejectCode};
-use crate::types::quoted;
+use crate::types::{BoardName, quoted};
 use crate::wire;
 use crate::wire::json_words;
 
@@ -25,6 +25,8 @@ pub struct NdjsonRows<R> {
     line: u64,
     buffer: Vec<u8>,
     defaults: Defaults,
+    /// Comes before the next line.
+    repeat: Option<Row>,
 }
 
 /// The fields of a job that decide its lane and whether it may be sent twice.
@@ -42,9 +44,13 @@ struct Peek<'a> {
     #[serde(borrow)]
     op: Option<Cow<'a, str>>,
     version: Option<IgnoredAny>,
-    /// Only an export has it.
+    #[serde(borrow)]
+    at: Option<Cow<'a, str>>,
+    /// Only an export has it, as those that follow.
+    #[serde(borrow)]
+    updated_at: Option<Cow<'a, str>>,
     position: Option<IgnoredAny>,
-    /// Only an export's first line has it.
+    /// Of its first line.
     definition: Option<IgnoredAny>,
 }
 
@@ -69,7 +75,7 @@ struct Exported<'a> {
 
 impl<R: BufRead> NdjsonRows<R> {
     pub fn new(reader: R, defaults: Defaults) -> Self {
-        Self { reader, line: 0, buffer: Vec::new(), defaults }
+        Self { reader, line: 0, buffer: Vec::new(), defaults, repeat: None }
     }
 
     /// Fills the buffer with the next line, its end included. `Ok(None)` at the end of the input.
@@ -99,7 +105,8 @@ impl<R: BufRead> NdjsonRows<R> {
         refused.map(|Reject { code, detail }| RejectedLine::new(self.line, code, detail))
     }
 
-    fn parse(&self) -> Result<Parsed, RejectedLine> {
+    /// What the line is, and the row that is to follow it.
+    fn parse(&self) -> Result<(Parsed, Option<Row>), RejectedLine> {
         let malformed = |why: String| {
             RejectedLine::new(self.line, RejectCode::Malformed, format!("not a job object: {why}"))
         };
@@ -113,8 +120,9 @@ impl<R: BufRead> NdjsonRows<R> {
             serde_json::from_str(text).map_err(|why| self.refusal(text).unwrap_or_else(|| words(why)))?;
         if peek.definition.is_some() && peek.member.is_none() {
             let line = BoardLine::parse(text).map_err(malformed)?;
-            return Ok(Parsed::Board(line.with_name(self.defaults.board.as_ref())));
+            return Ok((Parsed::Board(line.with_name(self.defaults.board.as_ref())), None));
         }
+        let repeat = repeat(text, &peek, self.defaults.board.as_ref()).map_err(words)?;
         let exported = peek.position.is_some().then(|| {
             let job: Exported<'_> = serde_json::from_str(text)?;
             serde_json::to_string(&job)
@@ -148,8 +156,23 @@ impl<R: BufRead> NdjsonRows<R> {
         let op = peek.op.as_deref().or(self.defaults.op.map(Op::name));
         let mut boards: Vec<_> = peek.scores.unwrap_or_default().into_keys().collect();
         boards.extend(given.map(ToString::to_string).or(peek.board.map(Cow::into_owned)));
-        Ok(Parsed::Row(Row::new(self.line, job, &member, op, peek.version.is_some(), boards)))
+        let row = Row::new(self.line, job, &member, op, peek.version.is_some(), boards);
+        let repeat = repeat.map(|job| row.repeated(job));
+        Ok((Parsed::Row(row), repeat))
     }
+}
+
+/// The job that gives an entry the time of its last update, if that is not when its score was reached.
+fn repeat(text: &str, peek: &Peek<'_>, board: Option<&BoardName>) -> serde_json::Result<Option<String>> {
+    let (Some(updated_at), Some(at)) = (&peek.updated_at, &peek.at) else { return Ok(None) };
+    let is_set = peek.op.as_deref() == Some(Op::Set.name()) && peek.version.is_none();
+    if !is_set || peek.position.is_none() || updated_at == at {
+        return Ok(None);
+    }
+    let board = board.map(|board| to_raw_value(board.as_str())).transpose()?;
+    let (job, at) = (serde_json::from_str::<Exported<'_>>(text)?, to_raw_value(updated_at)?);
+    let job = Exported { board: board.as_deref().or(job.board), at: Some(&at), meta: None, ..job };
+    serde_json::to_string(&job).map(Some)
 }
 
 /// A job without the board that it names, and otherwise byte for byte as it was.
@@ -172,11 +195,17 @@ impl<R: BufRead> Iterator for NdjsonRows<R> {
     type Item = Result<Parsed, ImportError>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Some(repeat) = self.repeat.take() {
+            return Some(Ok(Parsed::Row(repeat)));
+        }
         loop {
             match self.next_line() {
                 Ok(Some(LineLength::Fits)) if self.buffer.trim_ascii().is_empty() => {}
                 Ok(Some(LineLength::Fits)) => {
-                    return Some(Ok(self.parse().unwrap_or_else(Parsed::Rejected)));
+                    let (parsed, repeat) =
+                        self.parse().unwrap_or_else(|rejected| (Parsed::Rejected(rejected), None));
+                    self.repeat = repeat;
+                    return Some(Ok(parsed));
                 }
                 Ok(Some(LineLength::TooLong)) => return Some(Ok(Parsed::Rejected(too_long(self.line)))),
                 Ok(None) => return None,

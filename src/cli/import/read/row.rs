@@ -42,6 +42,8 @@ pub struct Row {
     /// The boards that it names; empty for a job on every board.
     pub boards: Vec<String>,
     pub member_hash: u32,
+    /// It gives the entry of the row before it the time of its last update, and is no row of the file.
+    pub is_repeat: bool,
 }
 
 impl Row {
@@ -56,7 +58,17 @@ impl Row {
     ) -> Self {
         let is_undecided = op.is_none() && !has_version;
         let adds = op == Some(Op::Incr.name()) && !has_version;
-        Self { line, job, adds, is_undecided, boards, member_hash: fnv1a_32(member.as_bytes()) }
+        let member_hash = fnv1a_32(member.as_bytes());
+        Self { line, job, adds, is_undecided, boards, member_hash, is_repeat: false }
+    }
+
+    /// The same score once more, at the time of the entry's last update. An equal score keeps its place among
+    /// ties, which is that of the time at which it was reached.
+    ///
+    /// # Arguments
+    /// `job`: with that time.
+    pub fn repeated(&self, job: String) -> Self {
+        Self { job, boards: self.boards.clone(), is_repeat: true, ..*self }
     }
 
     /// Which of `lanes` (at least 1) sends it: always the same for a member.

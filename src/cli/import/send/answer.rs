@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use ureq::http::StatusCode;
 
 use crate::cli::client::with_advice;
+use crate::window::Instance;
 
 /// An answer to jobs, or an `application/problem+json` about them, as far as it matters here.
 #[derive(Deserialize, Default)]
@@ -29,6 +30,10 @@ pub struct Answer {
     pub ties: Option<String>,
     pub windows: Option<Value>,
     pub utc_offset: Option<String>,
+    pub season: Option<Value>,
+    pub entry_ttl: Option<Value>,
+    /// By window.
+    instances: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -61,8 +66,18 @@ pub struct InvalidJob {
 impl Answer {
     /// The part of a board's definition that can never change.
     pub fn definition(&self) -> Value {
-        let Self { policy, keys, ties, windows, utc_offset, .. } = self;
-        json!({"policy": policy, "keys": keys, "ties": ties, "windows": windows, "utc_offset": utc_offset})
+        let Self { policy, keys, ties, windows, utc_offset, season, .. } = self;
+        json!({
+            "policy": policy, "keys": keys, "ties": ties, "windows": windows, "utc_offset": utc_offset,
+            "season": season
+        })
+    }
+
+    /// What the board tells of one of its instances.
+    pub fn instance(&self, instance: Instance) -> Option<&Value> {
+        let name = instance.to_string();
+        let listed = self.instances.as_ref()?.get(instance.window.name())?.as_array()?;
+        listed.iter().find(|listed| listed.get("name").and_then(Value::as_str) == Some(&name))
     }
 
     /// For people, as short as it can be.

@@ -5,7 +5,6 @@ use std::time::Duration;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use ureq::http::StatusCode;
 
-use crate::cli::board_line::BoardLine;
 use crate::cli::client::Client;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::RejectedLine;
@@ -21,8 +20,8 @@ const STALE: &str = "stale_version";
 
 /// One keep-alive connection.
 pub struct Connection<'a> {
-    service: &'a Service<'a>,
-    client: Client,
+    pub(super) service: &'a Service<'a>,
+    pub(super) client: Client,
 }
 
 impl<'a> Connection<'a> {
@@ -82,38 +81,7 @@ impl<'a> Connection<'a> {
         }
     }
 
-    /// Defines the board, unless the service has one that ranks alike.
-    ///
-    /// # Errors
-    /// When it is there and ranks otherwise, or cannot be defined.
-    pub fn define(&self, line: &BoardLine) -> Result<(), ImportError> {
-        let BoardLine { board, definition } = line;
-        let refused = |reason: String| {
-            let (to, board) = (self.client.base().to_owned(), board.to_string());
-            ImportError::Board { to, board, reason }
-        };
-        let url = self.board_url(board.as_str());
-        let mut retries = Retries::new(self.service);
-        let get = || self.client.get(&url);
-        match until_answered(get, true, &mut retries)? {
-            Ended::Answered(StatusCode::OK, found) if line.is_met_by(&found.definition()) => return Ok(()),
-            // The service explains a mismatch better than a comparison here could.
-            Ended::Answered(..) => {}
-            Ended::OutcomeUnknown { reason } | Ended::Permanent { reason } => return Err(refused(reason)),
-        }
-        let put = || self.client.put(&url, definition);
-        // Twice the same definition is the same as once.
-        match until_answered(put, true, &mut retries)? {
-            Ended::Answered(status, _) if status.is_success() => {
-                self.service.tally.note(&format!("board {board} is defined as the file says"));
-                Ok(())
-            }
-            Ended::Answered(status, answer) => Err(refused(answer.describe(status))),
-            Ended::OutcomeUnknown { reason } | Ended::Permanent { reason } => Err(refused(reason)),
-        }
-    }
-
-    fn board_url(&self, board: &str) -> String {
+    pub(super) fn board_url(&self, board: &str) -> String {
         format!("{}/v1/boards/{}", self.client.base(), utf8_percent_encode(board, NON_ALPHANUMERIC))
     }
 
@@ -137,7 +105,9 @@ impl<'a> Connection<'a> {
         let mut in_doubt = None;
         let mut last_reason = String::new();
         for (row, result) in std::mem::take(&mut batch.rows).into_iter().zip(results) {
-            if result.rejected.as_deref() == Some(STALE) && retries.sent_twice {
+            if row.is_repeat && result.failed.is_none() {
+                // The row itself is counted.
+            } else if result.rejected.as_deref() == Some(STALE) && retries.sent_twice {
                 repeated += 1;
             } else if let Some(code) = result.rejected {
                 rejected.push(RejectedLine { line: row.line, code, detail: result.detail });
@@ -178,8 +148,8 @@ impl<'a> Connection<'a> {
                 let reason = format!("the answer has an error for job {index}, which was not sent");
                 return Err(self.service.not_understood(reason));
             };
-            // A second error about the same job adds nothing.
-            if let Some(row) = place.take() {
+            // A second error about the same job adds nothing, and neither does one about its repetition.
+            if let Some(row) = place.take().filter(|row| !row.is_repeat) {
                 self.service.tally.rejected(RejectedLine { line: row.line, code, detail })?;
             }
         }

@@ -5,9 +5,11 @@
 mod answer;
 mod batch;
 mod connection;
+mod define;
 mod retries;
 mod service;
 
 pub use batch::Lane;
 pub use connection::Connection;
+pub use define::ToFinish;
 pub use service::Service;
