@@ -20,7 +20,8 @@ pub struct Around {
     pub fill: bool,
 }
 
-/// Up to `above` entries before the member, itself, and up to `below` after it; `None` if it is not listed.
+/// Up to `above` entries before the member, itself, and up to `below` after it; `None` if it is not listed,
+/// or beyond the capacity.
 /// One round trip with its home shard, and then one with the others; another one if some shard has more of
 /// the neighbours than was asked of it.
 ///
@@ -48,6 +49,9 @@ pub async fn around(
             None => return Ok(None),
         };
         runs.extend(others);
+        if board.definition.capacity_after(before(&runs)) == 0 {
+            return Ok(None);
+        }
         if let Some(found) = neighbours(board, &runs, asked) {
             return Ok(Some(found));
         }
@@ -58,7 +62,7 @@ pub async fn around(
 /// The member before which all runs start, and its neighbours; `None` if the runs are too short.
 fn neighbours(board: &BoardView<'_>, runs: &[ShardRun<'_>], asked: Around) -> Option<Vec<Listed>> {
     let ahead = before(runs);
-    let total: u64 = runs.iter().map(ShardRun::total).sum();
+    let total = board.definition.within_capacity(runs.iter().map(ShardRun::total).sum());
     let behind = total - ahead - 1;
     let (mut above, mut below) = (asked.above.min(ahead), asked.below.min(behind));
     if asked.fill {

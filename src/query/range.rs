@@ -42,6 +42,7 @@ pub async fn range(
         let run = RunQuestion { start, worst: Some(worst), above: 0, below, metadata: true };
         let runs = board.runs(&run, None).await?;
         let remaining: u64 = runs.iter().map(ShardRun::remaining).sum();
+        let remaining = remaining.min(board.definition.capacity_after(before(&runs)));
         // What is within the bounds comes before all else from there on.
         let taken = limit.min(usize::try_from(remaining).unwrap_or(usize::MAX));
         let run: Vec<MergedEntry<'_>> = forward(&runs).take(taken).collect();
