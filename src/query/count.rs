@@ -195,8 +195,8 @@ impl BoardRead for HistogramOver {
     }
 }
 
-/// The totals of boards, as they are shown, each of one instance, in their order, and the sequences that they are exact at.
-/// `None` where a board has no such instance.
+/// The totals of boards, each of one instance and of the entries that are shown, in the boards' order, and
+/// the sequences that they are exact at. `None` where a board has no such instance.
 pub struct TotalsOf<'a> {
     pub boards: &'a [(BoardName, RegisteredBoard)],
     pub instance: InstanceAsked,

@@ -9,8 +9,8 @@ use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
 use crate::types::MemberId;
 
-/// The member's entry; `None` if it is not listed: never here, removed, hidden or beyond the capacity. One round trip with its
-/// home shard, and then one with the others.
+/// The member's entry; `None` if it is not listed: never here, removed, hidden or beyond the capacity. One
+/// round trip with its home shard, and then one with the others.
 ///
 /// # Errors
 /// When some shard does not reply.

@@ -9,8 +9,8 @@ use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
 use crate::query::top::next_cursor;
 
-/// Up to `limit` entries from `position` on (1-based); none past the end, and none beyond the capacity. A handful of round trips with each
-/// shard, the last of which decides.
+/// Up to `limit` entries from `position` on (1-based); none past the end, and none beyond the capacity. A
+/// handful of round trips with each shard, the last of which decides.
 ///
 /// # Errors
 /// When some shard does not reply, or the board kept changing too quickly.

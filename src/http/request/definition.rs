@@ -14,8 +14,19 @@ use crate::types::{Timestamp, quoted, shown};
 use crate::window::{Seasons, Window, length};
 use crate::wire::lenient::{JsonFields, parse_integer};
 
-const FIELDS: [&str; 10] =
-    ["keys", "policy", "ties", "windows", "season", "utc_offset", "keep", "grace", "entry_ttl", "capacity"];
+const FIELDS: [&str; 11] = [
+    "keys",
+    "policy",
+    "ties",
+    "windows",
+    "season",
+    "utc_offset",
+    "keep",
+    "grace",
+    "entry_ttl",
+    "capacity",
+    "kind",
+];
 const KEY_FIELDS: [&str; 4] = ["name", "order", "min", "max"];
 const SEASON_FIELDS: [&str; 2] = ["starts", "every"];
 
@@ -72,6 +83,15 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     if let Some(capacity) = given(fields, "capacity") {
         let rule = format!("capacity must be a whole number from 1 to {MAX_CAPACITY}, or null for no limit");
         definition.capacity = Some(capacity.as_u64().ok_or_else(|| wrong(&rule, capacity))?);
+    }
+    match given(fields, "kind").map(|kind| (kind, kind.as_str())) {
+        None | Some((_, Some("ranking"))) => {}
+        Some((_, Some("top_k"))) => {
+            return Err(Problem::unsupported(
+                "kind top_k is not supported yet; leave it out, or send ranking",
+            ));
+        }
+        Some((kind, _)) => return Err(wrong("kind must be ranking", kind)),
     }
     definition.validate()?;
     Ok(definition)
@@ -350,6 +370,9 @@ mod tests {
             (r#"{"keep":1001}"#, "invalid_definition"),
             (r#"{"entry_ttl":"30d"}"#, "ok"),
             (r#"{"capacity":10}"#, "ok"),
+            (r#"{"kind":"ranking"}"#, "ok"),
+            (r#"{"kind":"top_k","capacity":10}"#, "unsupported"),
+            (r#"{"kind":"set"}"#, "invalid_definition"),
             (r#"{"capacity":null}"#, "ok"),
             (r#"{"capacity":0}"#, "invalid_definition"),
             (r#"{"capacity":-1}"#, "invalid_definition"),

@@ -156,19 +156,17 @@ fn check_listed(
 
 /// Each shard's part of a rank is that of its members among those that are shown.
 fn check_shards(ranked: &ScoreRank, score: &[i64], model: &Model) -> Result<(), TestCaseError> {
-    let count = ranked.shards.len() as u16;
-    for shard in &ranked.shards {
-        let mut home =
-            model.entries.iter().filter(|entry| shard_of(&id(&entry.member), count) == shard.shard);
-        let (mut better, mut tied, mut total) = (0, 0, 0);
-        for entry in &mut home {
-            let order = super::model::compare(&model.definition, &entry.score, score);
-            better += u64::from(order.is_lt());
-            tied += u64::from(order.is_eq());
-            total += 1;
-        }
-        prop_assert_eq!((shard.better, shard.tied, shard.total), (better, tied, total));
+    let mut expected = vec![[0_u64; 3]; ranked.shards.len()];
+    for entry in &model.entries {
+        let order = super::model::compare(&model.definition, &entry.score, score);
+        let of_shard = &mut expected[shard_of(&id(&entry.member), ranked.shards.len() as u16).index()];
+        of_shard[0] += u64::from(order.is_lt());
+        of_shard[1] += u64::from(order.is_eq());
+        of_shard[2] += 1;
     }
+    let found: Vec<[u64; 3]> =
+        ranked.shards.iter().map(|shard| [shard.better, shard.tied, shard.total]).collect();
+    prop_assert_eq!(found, expected);
     Ok(())
 }
 

@@ -169,7 +169,9 @@ fn definition_input() -> Value {
             "capacity": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_CAPACITY,
                          "description": "Each instance shows only so many entries, the best ones: those at later positions \
                                          are not listed and not counted. They are kept, and shown again when those before \
-                                         them leave or the capacity grows. Default: all are shown."}
+                                         them leave or the capacity grows. Default: all are shown."},
+            "kind": {"type": ["string", "null"], "enum": ["ranking", null], "default": "ranking",
+                     "description": "`ranking`. `top_k` is not there yet, and refused with `unsupported`."}
         }
     })
 }
