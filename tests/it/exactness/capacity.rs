@@ -182,7 +182,7 @@ fn check(client: &Client, model: &Model, capacity: Option<usize>) {
         if let Some(index) = expected {
             assert_eq!([&entry["position"], &entry["total"]].map(count_of), [index + 1, total], "{entry}");
             assert_eq!(boards["entries"][0]["position"], entry["position"]);
-            let worse = shown.iter().filter(|(_, other)| json!(other) < entry["score"]).count();
+            let worse = shown.iter().filter(|(_, other)| other < &shown[index].1).count();
             assert_eq!(count_of(&entry["worse"]), worse);
         } else {
             assert_eq!((status, &entry["code"]), (404, &json!("unknown_member")), "{entry}");
