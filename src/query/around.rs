@@ -4,11 +4,10 @@ use crate::query::answer::Listed;
 use crate::query::board_view::BoardView;
 use crate::query::member::runs_of_others;
 use crate::query::merge::{MergedEntry, backward, forward};
-use crate::query::page::{self, is_short_above, is_short_below, share};
+use crate::query::page::{self, before, is_short_above, is_short_below, share};
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
-use crate::query::top::before;
 use crate::types::MemberId;
 
 /// How many neighbours on each side.

@@ -5,12 +5,12 @@ use crate::query::board_view::BoardView;
 use crate::query::count::best_and_worst;
 use crate::query::cursor::{End, PageCursor};
 use crate::query::merge::{MergedEntry, forward};
-use crate::query::page::{self, is_short_below, share};
+use crate::query::page::{self, before, is_short_below, share};
 use crate::query::question::{Mark, RunQuestion, RunStart};
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
-use crate::query::top::{before, next_cursor};
+use crate::query::top::next_cursor;
 use crate::tree::Words;
 
 /// Up to `limit` entries with a first key of `min..=max`, best first; after an entry, whether it is still

@@ -26,7 +26,8 @@ pub async fn ranks_of_scores(board: &BoardView<'_>, scores: &[Score]) -> Result<
     let counts = board.counts(&marks).await?;
     let total = counts.iter().map(|(_, counts)| counts.total).sum();
     if board.definition.within_capacity(total) < total {
-        return ranks_within_capacity(board, &marks).await;
+        let ranks = ranks_within_capacity(board, &marks).await?.into_iter();
+        return Ok(ranks.map(|(standing, shards)| ScoreRank { standing, shards }).collect());
     }
     let rank = |nth: usize| {
         let mut standing = Standing { better: 0, tied: 0, total: 0 };

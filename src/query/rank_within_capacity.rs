@@ -8,14 +8,13 @@ use crate::query::answer::Standing;
 use crate::query::board_view::{BoardView, ShardStanding};
 use crate::query::find_place::{Part, margin, search, shown};
 use crate::query::question::{Mark, RunQuestion, RunStart};
-use crate::query::rank::ScoreRank;
 use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
 
 /// Searches for the last entry that is shown. Another one is needed only if the board moved quickly.
 const ATTEMPTS: u32 = 16;
 
-/// The standings of scores among the entries that are shown. A handful of round trips with each shard, the
+/// The standings of scores among the entries that are shown, and each shard's share of them. A handful of round trips with each shard, the
 /// last of which decides.
 ///
 /// # Errors
@@ -23,7 +22,7 @@ const ATTEMPTS: u32 = 16;
 pub(super) async fn ranks_within_capacity(
     board: &BoardView<'_>,
     scores: &[Mark<'_>],
-) -> Result<Vec<ScoreRank>, ReadError> {
+) -> Result<Vec<(Standing, Vec<ShardStanding>)>, ReadError> {
     let last_shown = |total| board.definition.within_capacity(total).checked_sub(1);
     for _ in 0..ATTEMPTS {
         let place = search(board, &[&last_shown], &mut 0).await?.pop().flatten();
@@ -67,7 +66,7 @@ fn shown_on_shards(runs: &[ShardRun<'_>], last: u64) -> Option<Vec<u64>> {
 /// # Arguments
 /// - `runs`: of each shard, from the score on.
 /// - `cut`: how many entries of each shard are shown; none if it is empty.
-fn standing(runs: &[ShardRun<'_>], cut: &[u64]) -> ScoreRank {
+fn standing(runs: &[ShardRun<'_>], cut: &[u64]) -> (Standing, Vec<ShardStanding>) {
     let mut standing = Standing { better: 0, tied: 0, total: 0 };
     let mut shards = Vec::with_capacity(runs.len());
     for (run, total) in runs.iter().zip(cut.iter().copied().chain(std::iter::repeat(0))) {
@@ -79,5 +78,5 @@ fn standing(runs: &[ShardRun<'_>], cut: &[u64]) -> ScoreRank {
         standing.tied += tied;
         standing.total += total;
     }
-    ScoreRank { standing, shards }
+    (standing, shards)
 }

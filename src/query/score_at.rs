@@ -3,12 +3,11 @@
 use crate::query::answer::{Standing, percentile};
 use crate::query::board_view::BoardView;
 use crate::query::find_place::{IndexOf, Part, SearchResult, margin, search, shown};
-use crate::query::page::better_than;
+use crate::query::page::{before, better_than};
 use crate::query::question::{Counted, Mark, RunQuestion, RunStart};
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
-use crate::query::top::before;
 use crate::tree::Words;
 use crate::types::Score;
 

@@ -5,7 +5,7 @@ use crate::query::board_view::BoardView;
 use crate::query::cursor::{End, PageCursor};
 use crate::query::find_place::find_place;
 use crate::query::merge::{MergedEntry, backward, forward};
-use crate::query::page::{self, is_short_above, is_short_below, share};
+use crate::query::page::{self, before, is_short_above, is_short_below, share};
 use crate::query::question::{Mark, RunQuestion, RunStart};
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
@@ -129,11 +129,6 @@ async fn up_from_capacity(
     let mut entries = page::with_ranks(board, &place.runs, &run, place.index + 1);
     entries.reverse();
     Ok(Some(Page { entries, next }))
-}
-
-/// Entries before the runs' starts.
-pub(super) fn before(runs: &[ShardRun<'_>]) -> u64 {
-    runs.iter().map(ShardRun::start).sum()
 }
 
 pub(super) fn next_cursor(last: Option<&MergedEntry<'_>>, more: bool, from: End) -> Option<PageCursor> {
