@@ -19,6 +19,8 @@ pub const DEFAULT_GRACE_MICROS: i64 = 5 * 60 * 1_000_000;
 pub const MAX_DURATION_MICROS: i64 = 100 * 365 * 24 * 60 * 60 * 1_000_000;
 /// The shortest `entry_ttl`, in microseconds: a second.
 pub const MIN_TTL_MICROS: i64 = 1_000_000;
+/// The greatest capacity of a board.
+pub const MAX_CAPACITY: u64 = 1_000_000_000_000;
 /// The most instances of a window that may have ended and be open. Each of them may be changed by the next
 /// job, so that each is kept in memory.
 pub const OPEN_INSTANCES_MAX: i64 = 10_000;
@@ -121,6 +123,9 @@ pub struct Definition {
     pub grace_micros: i64,
     /// How long an entry stays that is not updated, in microseconds. `None`: forever.
     pub entry_ttl_micros: Option<i64>,
+    /// Each instance shows this many of its entries, the best ones. `None`: all. Shards keep the others, and
+    /// reads leave them out: which they are, no shard knows by itself.
+    pub capacity: Option<u64>,
 }
 
 impl Default for Definition {
@@ -135,6 +140,7 @@ impl Default for Definition {
             keep: 12,
             grace_micros: DEFAULT_GRACE_MICROS,
             entry_ttl_micros: None,
+            capacity: None,
         }
     }
 }
@@ -171,6 +177,8 @@ pub enum InvalidDefinition {
     GraceOfWindow { window: &'static str, most: i64, grace: i64 },
     #[error("entry_ttl must be 1s to 36500d; got {}", length_text(*.0))]
     EntryTtl(i64),
+    #[error("capacity must be 1 to {MAX_CAPACITY}, or null for no limit; got {0}")]
+    Capacity(u64),
 }
 
 /// Why a score does not belong on a board.
@@ -219,6 +227,9 @@ impl Definition {
             seasons.validate()?;
         }
         self.validate_grace()?;
+        if let Some(capacity) = self.capacity.filter(|capacity| !(1..=MAX_CAPACITY).contains(capacity)) {
+            return Err(InvalidDefinition::Capacity(capacity));
+        }
         match self.entry_ttl_micros {
             Some(ttl) if !(MIN_TTL_MICROS..=MAX_DURATION_MICROS).contains(&ttl) => {
                 Err(InvalidDefinition::EntryTtl(ttl))
@@ -245,6 +256,18 @@ impl Definition {
             }
         }
         Ok(())
+    }
+
+    /// How many entries are shown of so many that lead an instance.
+    #[must_use]
+    pub fn within_capacity(&self, entries: u64) -> u64 {
+        self.capacity.map_or(entries, |capacity| entries.min(capacity))
+    }
+
+    /// How many entries may be shown after so many that lead an instance.
+    #[must_use]
+    pub fn capacity_after(&self, entries: u64) -> u64 {
+        self.capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(entries))
     }
 
     /// Whether its only window is `all`, so that a job changes one tree at most.
@@ -343,6 +366,7 @@ impl Definition {
             keep: 0,
             grace_micros: 0,
             entry_ttl_micros: None,
+            capacity: None,
             ..definition.clone()
         };
         fixed(self) == fixed(other)
@@ -610,6 +634,7 @@ mod tests {
         assert!(board.agrees_with(&Definition {
             grace_micros: 0,
             entry_ttl_micros: Some(DAY),
+            capacity: Some(100),
             ..board.clone()
         }));
         assert!(board.agrees_with(&Definition { seasons: seasons(7, DAY), ..board.clone() }));
@@ -662,6 +687,19 @@ mod tests {
         assert!(with(&[Window::All], MAX_DURATION_MICROS + 1).is_err());
         assert_eq!(with(&[], 0), Err(InvalidDefinition::Windows));
         assert_eq!(with(&[Window::Day, Window::Day], 0), Err(InvalidDefinition::Windows));
+    }
+
+    #[test]
+    fn a_capacity_cuts_what_is_behind_it() {
+        let with = |capacity| Definition { capacity, ..Definition::default() };
+        let (none, ten) = (with(None), with(Some(10)));
+        assert_eq!([0, 10, 11].map(|entries| ten.within_capacity(entries)), [0, 10, 10]);
+        assert_eq!([0, 10, 11].map(|entries| ten.capacity_after(entries)), [10, 0, 0]);
+        assert_eq!((none.within_capacity(11), none.capacity_after(11)), (11, u64::MAX));
+        assert_eq!(with(Some(MAX_CAPACITY)).validate(), Ok(()));
+        for capacity in [0, MAX_CAPACITY + 1] {
+            assert_eq!(with(Some(capacity)).validate(), Err(InvalidDefinition::Capacity(capacity)));
+        }
     }
 
     #[test]

@@ -28,6 +28,14 @@ impl Standing {
         self.better + 1
     }
 
+    /// The same among the entries that are shown, of counts of all entries.
+    #[must_use]
+    pub fn within_capacity(&self, definition: &Definition) -> Self {
+        let [better, through, total] =
+            [self.better, self.better + self.tied, self.total].map(|all| definition.within_capacity(all));
+        Self { better, tied: through - better, total }
+    }
+
     #[must_use]
     pub fn worse(&self) -> u64 {
         self.total - self.better - self.tied
@@ -154,6 +162,25 @@ pub enum ListedProfile {
 pub struct MemberEntry {
     pub listed: Listed,
     pub standing: Standing,
+}
+
+impl MemberEntry {
+    /// A member's entry, of counts of all entries; `None` if it is beyond the capacity.
+    ///
+    /// # Arguments
+    /// `ahead`: how many entries are before it.
+    pub(super) fn within_capacity(
+        definition: &Definition,
+        found: &MergedEntry<'_>,
+        ahead: u64,
+        standing: &Standing,
+    ) -> Option<Self> {
+        if definition.capacity_after(ahead) == 0 {
+            return None;
+        }
+        let listed = Listed::new(definition, found, standing.better, ahead + 1)?;
+        Some(Self { listed, standing: standing.within_capacity(definition) })
+    }
 }
 
 /// A run of entries, in the order asked for.

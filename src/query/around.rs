@@ -4,11 +4,10 @@ use crate::query::answer::Listed;
 use crate::query::board_view::BoardView;
 use crate::query::member::runs_of_others;
 use crate::query::merge::{MergedEntry, backward, forward};
-use crate::query::page::{self, is_short_above, is_short_below, share};
+use crate::query::page::{self, before, is_short_above, is_short_below, share};
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
-use crate::query::top::before;
 use crate::types::MemberId;
 
 /// How many neighbours on each side.
@@ -20,7 +19,8 @@ pub struct Around {
     pub fill: bool,
 }
 
-/// Up to `above` entries before the member, itself, and up to `below` after it; `None` if it is not listed.
+/// Up to `above` entries before the member, itself, and up to `below` after it; `None` if it is not listed,
+/// or beyond the capacity.
 /// One round trip with its home shard, and then one with the others; another one if some shard has more of
 /// the neighbours than was asked of it.
 ///
@@ -48,6 +48,9 @@ pub async fn around(
             None => return Ok(None),
         };
         runs.extend(others);
+        if board.definition.capacity_after(before(&runs)) == 0 {
+            return Ok(None);
+        }
         if let Some(found) = neighbours(board, &runs, asked) {
             return Ok(Some(found));
         }
@@ -58,7 +61,7 @@ pub async fn around(
 /// The member before which all runs start, and its neighbours; `None` if the runs are too short.
 fn neighbours(board: &BoardView<'_>, runs: &[ShardRun<'_>], asked: Around) -> Option<Vec<Listed>> {
     let ahead = before(runs);
-    let total: u64 = runs.iter().map(ShardRun::total).sum();
+    let total = board.definition.within_capacity(runs.iter().map(ShardRun::total).sum());
     let behind = total - ahead - 1;
     let (mut above, mut below) = (asked.above.min(ahead), asked.below.min(behind));
     if asked.fill {

@@ -133,21 +133,22 @@ impl<'v> BoardView<'v> {
         }
     }
 
-    /// Members counted and listed, on all shards. Asks for it only if no round trip has told it.
+    /// Entries that are shown, of all shards. Asks for it only if no round trip has told it.
     ///
     /// # Errors
     /// When some shard does not reply.
     pub async fn total(&self) -> Result<u64, ReadError> {
-        match &self.shards {
-            BoardShards::InMemory(shard_boards) => Ok(shard_boards.iter().map(ShardBoard::total).sum()),
+        let listed = match &self.shards {
+            BoardShards::InMemory(shard_boards) => shard_boards.iter().map(ShardBoard::total).sum(),
             BoardShards::Remote { shards, .. } => match shards.total() {
-                Some(total) => Ok(total),
-                None => self.totals().await.map(|(total, _)| total),
+                Some(total) => total,
+                None => self.totals().await?.0,
             },
-        }
+        };
+        Ok(self.definition.within_capacity(listed))
     }
 
-    /// Members counted and listed, on all shards, and hidden ones.
+    /// Entries on all shards that are not hidden, those beyond the capacity included; and hidden ones.
     ///
     /// # Errors
     /// When some shard does not reply.

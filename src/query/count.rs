@@ -2,6 +2,7 @@
 
 use crate::board::{Order, decode, encode};
 use crate::query::board_view::BoardView;
+use crate::query::find_place::find_place;
 use crate::query::instance::InstanceAsked;
 use crate::query::question::{BoardLife, Mark, SplittersQuestion};
 use crate::query::read::BoardRead;
@@ -29,7 +30,7 @@ pub struct Histogram {
     pub above: u64,
 }
 
-/// All entries, hidden ones included.
+/// All entries, hidden ones and those beyond the capacity included.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -55,17 +56,20 @@ async fn count_within(board: &BoardView<'_>, bounds: &[(i64, i64)]) -> Result<(V
         marks.extend([best, worst].map(|word| Mark::Score(Words::from_slice(&[word]))));
     }
     let counts = board.counts(&marks).await?;
-    let total = counts.iter().map(|(_, counts)| counts.total).sum();
-    let mut within = vec![0; bounds.len()];
+    let shown = |sum| board.definition.within_capacity(sum);
+    let total = shown(counts.iter().map(|(_, counts)| counts.total).sum());
+    let mut sums = vec![(0, 0); bounds.len()];
     for (_, counts) in &counts {
-        for (sum, pair) in within.iter_mut().zip(counts.marks.chunks(2)) {
+        for ((before, through), pair) in sums.iter_mut().zip(counts.marks.chunks(2)) {
             if let [best, worst] = pair {
-                // Bounds that cross have nothing between them.
-                *sum += worst.through.saturating_sub(best.before);
+                *before += best.before;
+                *through += worst.through;
             }
         }
     }
-    Ok((within, total))
+    // Bounds that cross have nothing between them.
+    let within = sums.into_iter().map(|(before, through)| shown(through).saturating_sub(shown(before)));
+    Ok((within.collect(), total))
 }
 
 /// The words of the best and of the worst first key within `min..=max`.
@@ -101,7 +105,8 @@ pub async fn histogram(board: &BoardView<'_>, edges: &[i64]) -> Result<Histogram
 }
 
 /// Edges of up to `buckets` equally wide buckets from the least to the greatest first key; none on an empty
-/// board. One round trip with each shard.
+/// board. One round trip with each shard, and those that find a position if the board has a capacity and more
+/// entries.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -126,16 +131,21 @@ async fn extremes(board: &BoardView<'_>) -> Result<Option<(i64, i64)>, ReadError
     debug_assert!(board.definition.keys.len() <= MAX_KEYS, "a validated definition");
     let Some(order) = board.definition.keys.first().map(|key| key.order) else { return Ok(None) };
     let splitters = SplittersQuestion { ends: true, ..SplittersQuestion::default() };
-    let mut extremes: Option<(i64, i64)> = None;
+    let first = |words: &Words| words.as_slice().first().map(|word| decode(*word, order));
+    let (mut total, mut ends) = (0, Vec::new());
     for reply in board.splitters(&[splitters]).await?.into_iter().flatten() {
-        for splitter in &reply.splitters {
-            let Some(word) = splitter.words.as_slice().first() else { continue };
-            let value = decode(*word, order);
-            let (low, high) = extremes.unwrap_or((value, value));
-            extremes = Some((low.min(value), high.max(value)));
-        }
+        total += reply.total;
+        ends.extend(reply.splitters.into_iter().map(|splitter| splitter.words));
     }
-    Ok(extremes)
+    let shown = |total| board.definition.within_capacity(total);
+    if shown(total) < total {
+        ends.sort_unstable_by(|a, b| a.as_slice().cmp(b.as_slice()));
+        ends.truncate(1);
+        let last = find_place(board, |total| shown(total).checked_sub(1), 1, false).await?;
+        ends.extend(last.iter().flat_map(|place| place.entries(1)).map(|last| last.key.words));
+    }
+    let values: Vec<i64> = ends.iter().filter_map(first).collect();
+    Ok(values.iter().copied().min().zip(values.iter().copied().max()))
 }
 
 /// Reads [`count`].
@@ -185,8 +195,8 @@ impl BoardRead for HistogramOver {
     }
 }
 
-/// The totals of boards, each of one instance, in their order, and the sequences that they are exact at.
-/// `None` where a board has no such instance.
+/// The totals of boards, each of one instance and of the entries that are shown, in the boards' order, and
+/// the sequences that they are exact at. `None` where a board has no such instance.
 pub struct TotalsOf<'a> {
     pub boards: &'a [(BoardName, RegisteredBoard)],
     pub instance: InstanceAsked,
@@ -211,6 +221,11 @@ impl ShardsRead for TotalsOf<'_> {
         for (_, counts) in shards.counts(boards.collect(), None).await? {
             for ((_, total), counts) in totals.iter_mut().flatten().zip(&counts) {
                 *total += counts.total;
+            }
+        }
+        for ((_, known), total) in self.boards.iter().zip(&mut totals) {
+            if let Some((_, total)) = total {
+                *total = known.definition.within_capacity(*total);
             }
         }
         Ok((totals, shards.as_of()))

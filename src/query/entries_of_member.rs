@@ -19,7 +19,8 @@ pub struct EntriesOfMember {
     pub as_of: AsOf,
     /// By the names of the instances read.
     pub entries: Vec<(BoardName, MemberEntry)>,
-    /// Boards that were asked for and do not exist, do not have the instance, or do not list the member.
+    /// Boards that were asked for and do not exist, do not have the instance, or do not list the member or
+    /// have it beyond their capacity.
     pub not_found: Vec<BoardName>,
     /// Where the other boards of the member begin, if all were asked for and these are not all.
     pub next: Option<TreeId>,
@@ -63,7 +64,9 @@ pub async fn entries_of_member(
 ) -> Result<EntriesOfMember, ReadError> {
     let instance = instance.not_before(shards.time());
     let (mut missing, mut next): (Vec<(usize, BoardName)>, _) = (Vec::new(), None);
-    let mut found: Vec<(RegisteredBoard, BoardLife, FoundMember)> = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
+    // Of the boards that are named, which one each is.
+    let mut places = Vec::new();
     match selection {
         BoardSelection::Named(boards) => {
             let mut known = Vec::with_capacity(boards.len());
@@ -82,11 +85,13 @@ pub async fn entries_of_member(
             let members = shards.member_on_boards(id, lives.clone()).await?;
             for (((nth, name, registered), life), member) in known.into_iter().zip(lives).zip(members) {
                 match member {
-                    Some(member) => found.push((registered, life, member)),
+                    Some(member) => {
+                        found.push((registered, life, member));
+                        places.push((nth, name));
+                    }
                     None => missing.push((nth, name.clone())),
                 }
             }
-            missing.sort_unstable_by_key(|(nth, _)| *nth);
         }
         BoardSelection::All { after, limit, prefixes } => {
             let limit = u32::try_from(*limit).unwrap_or(u32::MAX);
@@ -101,17 +106,26 @@ pub async fn entries_of_member(
             found.sort_by(|(_, a, _), (_, b, _)| a.board.cmp(&b.board));
         }
     }
-    let entries = sum(shards, id, &found).await?;
+    let summed = sum(shards, id, &found).await?;
+    let beyond = summed.iter().zip(&places).filter(|(entry, _)| entry.is_none());
+    missing.extend(beyond.map(|(_, (nth, name))| (*nth, (*name).clone())));
+    missing.sort_unstable_by_key(|(nth, _)| *nth);
+    let entries =
+        found.iter().zip(summed).filter_map(|((_, life, _), entry)| Some((life.board.clone(), entry?)));
+    let entries = entries.collect();
     let not_found = missing.into_iter().map(|(_, name)| name).collect();
     Ok(EntriesOfMember { as_of: shards.as_of(), entries, not_found, next })
 }
 
-/// Adds the other shards' counts to what the home shard found.
+/// What the home shard found of the member on a board.
+type Found = (RegisteredBoard, BoardLife, FoundMember);
+
+/// Adds the other shards' counts to what the home shard found. `None` where the entry is beyond the capacity.
 async fn sum(
     shards: ReadShards<'_>,
     id: &MemberId,
-    found: &[(RegisteredBoard, BoardLife, FoundMember)],
-) -> Result<Vec<(BoardName, MemberEntry)>, ReadError> {
+    found: &[Found],
+) -> Result<Vec<Option<MemberEntry>>, ReadError> {
     let home = shards.home_of(id);
     let marks = |known: &RegisteredBoard, member: &'_ FoundMember| {
         let words = member.entry.words.as_slice();
@@ -121,7 +135,7 @@ async fn sum(
         (life.clone(), vec![marks(known, member), Mark::Entry(member.entry.key())])
     });
     let counts = shards.counts(boards.collect(), Some(home)).await?;
-    let entries = found.iter().enumerate().filter_map(|(nth, (known, life, member))| {
+    let entries = found.iter().enumerate().map(|(nth, (known, _, member))| {
         let FoundMember { entry, at_score, index, total } = member;
         let (mut better, mut tied, mut total, mut ahead) =
             (at_score.before, at_score.through - at_score.before, *total, *index);
@@ -134,8 +148,8 @@ async fn sum(
             ahead += key.before;
         }
         let merged = MergedEntry { shard: home, key: entry.key(), source: EntrySource::Replied(entry) };
-        let listed = Listed::new(&known.definition, &merged, better, ahead + 1)?;
-        Some((life.board.clone(), MemberEntry { listed, standing: Standing { better, tied, total } }))
+        let standing = Standing { better, tied, total };
+        MemberEntry::within_capacity(&known.definition, &merged, ahead, &standing)
     });
     Ok(entries.collect())
 }

@@ -12,13 +12,12 @@
 
 use crate::query::board_view::BoardView;
 use crate::query::merge::{MergedEntry, backward, forward};
-use crate::query::page::{is_short_above, is_short_below, share};
+use crate::query::page::{before, is_short_above, is_short_below, share};
 use crate::query::question::{
     ENTRIES_MAX, Mark, RunQuestion, RunStart, Splitter, SplittersQuestion, SplittersReply,
 };
 use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
-use crate::query::top::before;
 
 /// Evenly spaced splitters per shard and round. For any data, a round divides the number of undecided entries
 /// by at least half of this number.

@@ -40,7 +40,7 @@ pub struct ListedInstance {
     pub instance: Instance,
     pub span: Span,
     pub is_open: bool,
-    /// Entries that are listed.
+    /// Entries that are shown.
     pub total: u64,
 }
 
@@ -135,7 +135,7 @@ impl ShardsRead for ListInstances {
         for (_, counts) in shards.counts(boards, None).await? {
             totals.iter_mut().zip(&counts).for_each(|(total, counts)| *total += counts.total);
         }
-        let mut totals = totals.into_iter();
+        let mut totals = totals.into_iter().map(|total| definition.within_capacity(total));
         let total = read.and_then(|instance| Some((instance, totals.next()?)));
         let windows = listed.into_iter().map(|(window, mut page, has_more)| {
             page.iter_mut().zip(totals.by_ref()).for_each(|(listed, total)| listed.total = total);

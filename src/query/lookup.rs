@@ -19,7 +19,7 @@ const ATTEMPTS: u32 = 16;
 pub struct Lookup {
     /// Best first, each with its competition rank within the group.
     pub entries: Vec<(Listed, u64)>,
-    /// Not listed: indexes into the request.
+    /// Not listed, or beyond the capacity: indexes into the request.
     pub not_found: Vec<usize>,
 }
 
@@ -93,6 +93,7 @@ fn ranked(
     }
     run.sort_unstable_by_key(|(_, found)| found.key);
     let mut entries = Vec::with_capacity(run.len());
+    let mut beyond = HashSet::new();
     let mut previous: Option<&MergedEntry<'_>> = None;
     let mut group_rank = 0;
     for ((nth, found), place) in run.iter().zip(1_u64..) {
@@ -106,6 +107,10 @@ fn ranked(
             better += at.better;
             ahead += at.before;
         }
+        if board.definition.capacity_after(ahead) == 0 {
+            beyond.insert(found.key.member);
+            continue;
+        }
         let listed = Listed::new(&board.definition, found, better, ahead + 1);
         entries.extend(listed.map(|listed| (listed, group_rank)));
     }
@@ -113,7 +118,8 @@ fn ranked(
     let mut not_found: Vec<usize> = replies
         .iter()
         .flat_map(|reply| reply.members.iter().zip(indexes_of(reply)))
-        .filter_map(|(found, index)| found.is_none().then_some(*index))
+        .filter(|(found, _)| found.as_ref().is_none_or(|found| beyond.contains(&*found.member)))
+        .map(|(_, index)| *index)
         .collect();
     not_found.sort_unstable();
     Lookup { entries, not_found }

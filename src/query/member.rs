@@ -1,6 +1,6 @@
 //! One member's entry.
 
-use crate::query::answer::{Listed, MemberEntry, Standing};
+use crate::query::answer::{MemberEntry, Standing};
 use crate::query::board_view::BoardView;
 use crate::query::merge::{MergedEntry, forward};
 use crate::query::question::{Mark, RunQuestion, RunStart};
@@ -9,8 +9,8 @@ use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
 use crate::types::MemberId;
 
-/// The member's entry; `None` if it is not listed: never here, removed or hidden. One round trip with its
-/// home shard, and then one with the others.
+/// The member's entry; `None` if it is not listed: never here, removed, hidden or beyond the capacity. One
+/// round trip with its home shard, and then one with the others.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -35,7 +35,7 @@ pub(super) async fn runs_of_others<'v>(
     board.runs(&RunQuestion { start, worst: None, above, below, metadata: true }, except).await
 }
 
-/// The entry before which all runs start.
+/// The entry before which all runs start; `None` if it is beyond the capacity.
 pub(super) fn entry<'r, 'v: 'r>(
     definition: &crate::board::Definition,
     found: &MergedEntry<'_>,
@@ -50,8 +50,7 @@ pub(super) fn entry<'r, 'v: 'r>(
         standing.total += run.total();
         ahead += run.start();
     }
-    let listed = Listed::new(definition, found, standing.better, ahead + 1)?;
-    Some(MemberEntry { listed, standing })
+    MemberEntry::within_capacity(definition, found, ahead, &standing)
 }
 
 /// Reads [`member`].

@@ -33,6 +33,7 @@ mod member;
 mod position;
 mod range;
 mod rank;
+mod rank_within_capacity;
 mod score_at;
 mod top;
 mod trim_scan;

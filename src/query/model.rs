@@ -23,7 +23,7 @@ pub struct ModelEntry {
     pub reached: i64,
 }
 
-/// Listed entries, best first.
+/// Entries that are listed, best first; no more than the board's capacity.
 pub struct Model {
     pub definition: Arc<Definition>,
     pub entries: Vec<ModelEntry>,
@@ -41,6 +41,9 @@ impl Model {
                 .then(ties)
                 .then(a.member.as_bytes().cmp(b.member.as_bytes()))
         });
+        if let Some(capacity) = definition.capacity {
+            entries.truncate(capacity as usize);
+        }
         Self { definition, entries }
     }
 

@@ -20,9 +20,9 @@ use crate::writer::{BoardOutcome, Registry, ShardRanking};
 pub struct EntryChange {
     pub board: BoardName,
     pub changed: bool,
-    /// The entry now; `None` if it is not listed.
+    /// The entry now; `None` if it is not listed, or beyond the capacity.
     pub entry: Option<MemberEntry>,
-    /// Where it stood just before, among the others as they are now.
+    /// Where it stood just before, among the others as they are now; `None` as for the entry.
     pub previous: Option<Previous>,
     pub as_of: AsOf,
 }
@@ -86,14 +86,15 @@ pub async fn add_other_shards(
         as_of.push((home, found.sequence));
         as_of.sort_by_key(|(shard, _)| *shard);
         let mut place = 0;
-        let mut summed = |ranking: &ShardRanking| {
+        let definition = &found.outcome.definition;
+        // `None` beyond the capacity.
+        let mut summed = |ranking| {
             let sum = Summed::over(ranking, &counts, nth, place);
             place += 1;
-            sum
+            (definition.capacity_after(sum.ahead) > 0).then_some((ranking, sum))
         };
-        let before = found.outcome.before.as_ref().map(|before| (before, summed(before)));
-        let after = found.outcome.after.as_ref().map(|after| (after, summed(after)));
-        let definition = &found.outcome.definition;
+        let before = found.outcome.before.as_ref().and_then(&mut summed);
+        let after = found.outcome.after.as_ref().and_then(&mut summed);
         EntryChange {
             board: found.outcome.board.clone(),
             changed: found.outcome.changed,
@@ -108,7 +109,7 @@ pub async fn add_other_shards(
                     metadata: metadata(after, home, tree),
                     profile: ListedProfile::NotAsked,
                 },
-                standing: summed.standing,
+                standing: summed.standing.within_capacity(definition),
             }),
             previous: before.map(|(before, summed)| Previous {
                 score: definition.score_of(before.words.as_slice()),

@@ -37,6 +37,11 @@ pub fn with_ranks(
     entries
 }
 
+/// Entries before the runs' starts.
+pub fn before(runs: &[ShardRun<'_>]) -> u64 {
+    runs.iter().map(ShardRun::start).sum()
+}
+
 /// Entries of all shards that are better than a score.
 pub fn better_than(runs: &[ShardRun<'_>], score: &[u64]) -> u64 {
     runs.iter().map(|run| run.better(score)).sum()

@@ -5,12 +5,12 @@ use crate::query::board_view::BoardView;
 use crate::query::count::best_and_worst;
 use crate::query::cursor::{End, PageCursor};
 use crate::query::merge::{MergedEntry, forward};
-use crate::query::page::{self, is_short_below, share};
+use crate::query::page::{self, before, is_short_below, share};
 use crate::query::question::{Mark, RunQuestion, RunStart};
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
-use crate::query::top::{before, next_cursor};
+use crate::query::top::next_cursor;
 use crate::tree::Words;
 
 /// Up to `limit` entries with a first key of `min..=max`, best first; after an entry, whether it is still
@@ -42,6 +42,7 @@ pub async fn range(
         let run = RunQuestion { start, worst: Some(worst), above: 0, below, metadata: true };
         let runs = board.runs(&run, None).await?;
         let remaining: u64 = runs.iter().map(ShardRun::remaining).sum();
+        let remaining = remaining.min(board.definition.capacity_after(before(&runs)));
         // What is within the bounds comes before all else from there on.
         let taken = limit.min(usize::try_from(remaining).unwrap_or(usize::MAX));
         let run: Vec<MergedEntry<'_>> = forward(&runs).take(taken).collect();

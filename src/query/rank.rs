@@ -3,6 +3,7 @@
 use crate::query::answer::Standing;
 use crate::query::board_view::{BoardView, ShardStanding};
 use crate::query::question::Mark;
+use crate::query::rank_within_capacity::ranks_within_capacity;
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
 use crate::types::Score;
@@ -14,14 +15,20 @@ pub struct ScoreRank {
     pub shards: Vec<ShardStanding>,
 }
 
-/// The standings of scores, each with as many keys as the board. One round trip with each shard.
+/// The standings of scores, each with as many keys as the board. One round trip with each shard; on a board
+/// that has more entries than its capacity, those that find its last shown entry, too.
 ///
 /// # Errors
-/// When some shard does not reply.
+/// When some shard does not reply, or the board kept changing too quickly.
 pub async fn ranks_of_scores(board: &BoardView<'_>, scores: &[Score]) -> Result<Vec<ScoreRank>, ReadError> {
     let marks: Vec<Mark<'_>> =
         scores.iter().map(|score| Mark::Score(board.definition.score_words(score))).collect();
     let counts = board.counts(&marks).await?;
+    let total = counts.iter().map(|(_, counts)| counts.total).sum();
+    if board.definition.within_capacity(total) < total {
+        let ranks = ranks_within_capacity(board, &marks).await?.into_iter();
+        return Ok(ranks.map(|(standing, shards)| ScoreRank { standing, shards }).collect());
+    }
     let rank = |nth: usize| {
         let mut standing = Standing { better: 0, tied: 0, total: 0 };
         let mut shards = Vec::with_capacity(counts.len());

@@ -3,12 +3,11 @@
 use crate::query::answer::{Standing, percentile};
 use crate::query::board_view::BoardView;
 use crate::query::find_place::{IndexOf, Part, SearchResult, margin, search, shown};
-use crate::query::page::better_than;
+use crate::query::page::{before, better_than};
 use crate::query::question::{Counted, Mark, RunQuestion, RunStart};
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
 use crate::query::shard_run::ShardRun;
-use crate::query::top::before;
 use crate::tree::Words;
 use crate::types::Score;
 
@@ -26,6 +25,9 @@ pub enum ScoreTarget {
 
 impl ScoreTarget {
     /// How many entries are before the place that is searched first; `None` if there is no such place.
+    ///
+    /// # Arguments
+    /// `total`: the entries that are shown.
     fn index(self, total: u64) -> Option<u64> {
         let last = total.checked_sub(1)?;
         match self {
@@ -76,6 +78,7 @@ pub async fn scores_at(
             looks.iter().map(|look| runs.by_ref().take(look.question_count()).collect()).collect();
         let first = runs.iter().flatten().next();
         let total = first.map_or(0, |runs| runs.iter().map(ShardRun::total).sum());
+        let total = board.definition.within_capacity(total);
         let mut found = Vec::with_capacity(targets.len());
         for ((target, look), runs) in targets.iter().zip(&mut looks).zip(&runs) {
             let shown = Shown { board, total, runs };
@@ -103,7 +106,8 @@ async fn search_again(
     looks: &mut [Look],
 ) -> Result<(), ReadError> {
     let lacking = targets.iter().zip(looks.iter()).filter(|(_, look)| look.place.is_none());
-    let index_of: Vec<_> = lacking.map(|(target, _)| |total| target.index(total)).collect();
+    let shown = |total| board.definition.within_capacity(total);
+    let index_of: Vec<_> = lacking.map(|(target, _)| move |total| target.index(shown(total))).collect();
     if index_of.is_empty() {
         return Ok(());
     }
@@ -162,6 +166,7 @@ impl Look {
 /// What one round trip showed of a target: for each of its questions, the shards' runs.
 struct Shown<'s, 'v> {
     board: &'s BoardView<'v>,
+    /// Entries within the capacity.
     total: u64,
     runs: &'s [Vec<ShardRun<'v>>],
 }
@@ -224,7 +229,8 @@ impl Shown<'_, '_> {
         self.runs.iter().find_map(|runs| {
             let at_score: Option<Vec<Counted>> =
                 runs.iter().map(|run| run.at_score(score.as_slice())).collect();
-            Some(sum(at_score?.into_iter().zip(runs.iter().map(ShardRun::total))))
+            let all = sum(at_score?.into_iter().zip(runs.iter().map(ShardRun::total)));
+            Some(all.within_capacity(&self.board.definition))
         })
     }
 }

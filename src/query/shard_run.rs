@@ -166,6 +166,20 @@ impl<'v> ShardRun<'v> {
         }
     }
 
+    /// Entries of the shard up to an entry that was merged from runs of this question, and that one if it is
+    /// on this shard.
+    #[must_use]
+    pub fn through(&self, key: &SortKey<'_>) -> u64 {
+        match &self.entries {
+            RunEntries::InMemory { shard_board, .. } => shard_board.through(key),
+            RunEntries::Replied { reply, .. } => {
+                let behind = count_while(reply.above.iter(), |entry| entry.key() > *key);
+                let further = count_while(reply.below.iter(), |entry| entry.key() <= *key);
+                reply.start - behind.min(reply.start) + further
+            }
+        }
+    }
+
     /// Entries of the shard that are better than the score of an entry of a page that was merged from runs of
     /// this question.
     ///

@@ -47,6 +47,7 @@ const REGULAR_SEASONS: u64 = u64::from_be_bytes(*b"regular\0");
 const MANUAL_SEASONS: u64 = u64::from_be_bytes(*b"manual\0\0");
 const GRACE: u64 = u64::from_be_bytes(*b"grace\0\0\0");
 const ENTRY_TTL: u64 = u64::from_be_bytes(*b"entryttl");
+const CAPACITY: u64 = u64::from_be_bytes(*b"capacity");
 
 /// The hash of the current segment at one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -169,7 +170,7 @@ impl LogHash {
     pub fn definition(&mut self, definition: &Definition) {
         let Definition { keys, policy, ties, utc_offset_minutes, keep, .. } = definition;
         // Later fields are mixed in only where they are set, so that plain boards hash as they always did.
-        let Definition { windows, seasons, grace_micros, entry_ttl_micros, .. } = definition;
+        let Definition { windows, seasons, grace_micros, entry_ttl_micros, capacity, .. } = definition;
         let policy = match policy {
             Policy::Set => 0,
             Policy::Best => 1,
@@ -218,6 +219,9 @@ impl LogHash {
         }
         if let Some(ttl) = entry_ttl_micros {
             self.words(ENTRY_TTL, ttl.cast_unsigned());
+        }
+        if let Some(capacity) = capacity {
+            self.words(CAPACITY, *capacity);
         }
     }
 }
@@ -417,6 +421,8 @@ mod tests {
             hash_of(|hash| {
                 hash.definition(&Definition { entry_ttl_micros: Some(1), ..Definition::default() });
             }),
+            hash_of(|hash| hash.definition(&Definition { capacity: Some(1), ..Definition::default() })),
+            hash_of(|hash| hash.definition(&Definition { capacity: Some(2), ..Definition::default() })),
             hash_of(|hash| hash.definition(&seasonal(None))),
             hash_of(|hash| hash.definition(&seasonal(Some(Seasons::Manual(Vec::new()))))),
             hash_of(|hash| hash.definition(&seasonal(Some(Seasons::Manual(vec![Timestamp::default()]))))),

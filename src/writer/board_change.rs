@@ -25,8 +25,8 @@ pub enum BoardChange {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefineRefused {
     #[error(
-        "the board exists already, with another definition: {0}. Only keep, grace, entry_ttl, the every of \
-         season and the min and max of keys can change; to change more, drop the board first"
+        "the board exists already, with another definition: {0}. Only keep, grace, entry_ttl, capacity, the \
+         every of season and the min and max of keys can change; to change more, drop the board first"
     )]
     Conflict(String),
     #[error("this node holds {MAX_BOARDS} boards, which is its limit; drop boards that are not needed")]

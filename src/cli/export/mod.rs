@@ -49,7 +49,7 @@ score, rank, position, at, updated_at and meta. With --all, which needs NDJSON, 
 `ranktree import` reads both formats, into any number of shards. It defines the board if the service does not have it, and \
 refuses a board that is defined differently, so that ranks come out equal. The order of ties comes out equal, too: it is the \
 order of at, the time at which the score was reached, and then of ids. On boards where only ids order ties, at is the time of \
-the entry's last change. An import takes at as updated_at, too. Versions are not exported, and hidden entries are left out.
+the entry's last change. An import takes at as updated_at, too. Versions are not exported, and hidden entries and those beyond the board's capacity are left out.
 
 With --profiles, the profile of each member on the board is a job of its own before the member's first row, which an import \
 applies. Members that are on no board are left out.

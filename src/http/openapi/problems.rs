@@ -76,7 +76,11 @@ pub const PROBLEMS: &[ProblemKind] = &[
         &[405],
         "the path does not support this method; `Allow` lists those that it supports",
     ),
-    kind("unknown_member", &[404], "the member has no entry on this board"),
+    kind(
+        "unknown_member",
+        &[404],
+        "the member has no entry on this board, or one that the board does not show",
+    ),
     kind(
         "unknown_window",
         &[404],

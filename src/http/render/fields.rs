@@ -193,7 +193,10 @@ pub fn definition(object: &mut Object<'_>, definition: &Definition) {
         Some(ttl) => object.text("entry_ttl", &length_text(ttl)),
         None => object.null("entry_ttl"),
     }
-    object.null("capacity");
+    match definition.capacity {
+        Some(capacity) => object.count("capacity", capacity),
+        None => object.null("capacity"),
+    }
 }
 
 /// When regular seasons start and how long the latest ones are, or that there are manual ones.

@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
 use crate::access::Scope;
-use crate::board::InvalidDefinition;
+use crate::board::{Definition, InvalidDefinition};
 use crate::http::render::json::{self, Object};
 use crate::http::render::reply::{PROBLEM_JSON, body_response};
 use crate::job::{Reject, RejectCode};
@@ -119,6 +119,18 @@ impl Problem {
             StatusCode::NOT_FOUND,
             "unknown_member",
             "the member has no entry on this board, or a hidden one; a job with a score creates one, and `show` shows a hidden one",
+        )
+    }
+
+    /// The same on a board of this definition.
+    pub fn unknown_member_of(definition: &Definition) -> Self {
+        let Some(capacity) = definition.capacity else { return Self::unknown_member() };
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "unknown_member",
+            format!(
+                "the member has no entry on this board, or a hidden one, or one beyond the best {capacity}, which are all that the board shows (`capacity`)"
+            ),
         )
     }
 

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::board::{Definition, Key, Order, Policy, Ties};
+use crate::board::{Definition, Key, MAX_CAPACITY, Order, Policy, Ties};
 use crate::http::render::fields;
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
@@ -14,8 +14,19 @@ use crate::types::{Timestamp, quoted, shown};
 use crate::window::{Seasons, Window, length};
 use crate::wire::lenient::{JsonFields, parse_integer};
 
-const FIELDS: [&str; 10] =
-    ["keys", "policy", "ties", "windows", "season", "utc_offset", "keep", "grace", "entry_ttl", "capacity"];
+const FIELDS: [&str; 11] = [
+    "keys",
+    "policy",
+    "ties",
+    "windows",
+    "season",
+    "utc_offset",
+    "keep",
+    "grace",
+    "entry_ttl",
+    "capacity",
+    "kind",
+];
 const KEY_FIELDS: [&str; 4] = ["name", "order", "min", "max"];
 const SEASON_FIELDS: [&str; 2] = ["starts", "every"];
 
@@ -69,8 +80,18 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     if let Some(ttl) = given(fields, "entry_ttl") {
         definition.entry_ttl_micros = Some(micros("entry_ttl", ttl)?);
     }
-    if given(fields, "capacity").is_some() {
-        return Err(Problem::unsupported("capacity is not supported yet; leave it out, or send null"));
+    if let Some(capacity) = given(fields, "capacity") {
+        let rule = format!("capacity must be a whole number from 1 to {MAX_CAPACITY}, or null for no limit");
+        definition.capacity = Some(capacity.as_u64().ok_or_else(|| wrong(&rule, capacity))?);
+    }
+    match given(fields, "kind").map(|kind| (kind, kind.as_str())) {
+        None | Some((_, Some("ranking"))) => {}
+        Some((_, Some("top_k"))) => {
+            return Err(Problem::unsupported(
+                "kind top_k is not supported yet; leave it out, or send ranking",
+            ));
+        }
+        Some((kind, _)) => return Err(wrong("kind must be ranking", kind)),
     }
     definition.validate()?;
     Ok(definition)
@@ -253,7 +274,7 @@ mod tests {
         let text = br#"{"keys":[{"name":"points","order":"desc","min":0,"max":"9223372036854775806"},
             {"name":"time_ms","order":"asc"}],"policy":"best","ties":"last","windows":["day","all","season"],
             "season":{"starts":"2026-11-02T09:00:00+09:00","every":"336h"},
-            "utc_offset":"-03:30","keep":3,"grace":"90m","entry_ttl":"30d","capacity":null}"#;
+            "utc_offset":"-03:30","keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000}"#;
         let definition = parse(text).expect("all of it is supported");
         assert_eq!(definition.windows, [Window::Day, Window::All, Window::Season]);
         let begin = Timestamp::parse("2026-11-02T00:00:00Z").expect("a time");
@@ -265,7 +286,7 @@ mod tests {
         let written = json(&definition);
         for part in [
             r#""windows":["day","all","season"],"season":{"starts":"2026-11-02T00:00:00Z","every":"2w"},"#,
-            r#""keep":3,"grace":"90m","entry_ttl":"30d","capacity":null}"#,
+            r#""keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000}"#,
         ] {
             assert!(written.contains(part), "{written}");
         }
@@ -348,7 +369,16 @@ mod tests {
             (r#"{"keep":-1}"#, "invalid_definition"),
             (r#"{"keep":1001}"#, "invalid_definition"),
             (r#"{"entry_ttl":"30d"}"#, "ok"),
-            (r#"{"capacity":10}"#, "unsupported"),
+            (r#"{"capacity":10}"#, "ok"),
+            (r#"{"kind":"ranking"}"#, "ok"),
+            (r#"{"kind":"top_k","capacity":10}"#, "unsupported"),
+            (r#"{"kind":"set"}"#, "invalid_definition"),
+            (r#"{"capacity":null}"#, "ok"),
+            (r#"{"capacity":0}"#, "invalid_definition"),
+            (r#"{"capacity":-1}"#, "invalid_definition"),
+            (r#"{"capacity":1.5}"#, "invalid_definition"),
+            (r#"{"capacity":"10"}"#, "invalid_definition"),
+            (r#"{"capacity":1000000000001}"#, "invalid_definition"),
         ] {
             let found = parse(text.as_bytes()).map_or_else(|problem| problem.code(), |_| "ok");
             assert_eq!(found, code, "{text}");

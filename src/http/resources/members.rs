@@ -32,7 +32,7 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
     let member = call.member()?;
     let answer = call.ask_entries(MemberOf { member: member.clone() }).await?;
     call.check_home_replied(&member)?;
-    let entry = answer.body.ok_or_else(Problem::unknown_member)?;
+    let entry = answer.body.ok_or_else(|| Problem::unknown_member_of(&answer.definition))?;
     Ok(Reply::object(|object| {
         fields::entry(object, call.board(), &answer.instance, &entry, &answer.as_of);
         call.write_freshness(object);
@@ -49,7 +49,7 @@ pub async fn around(call: Call) -> Result<Reply, Problem> {
     let member = call.member()?;
     let mut answer = call.ask_entries(AroundMember { member: member.clone(), around: asked }).await?;
     call.check_home_replied(&member)?;
-    let entries = answer.body.take().ok_or_else(Problem::unknown_member)?;
+    let entries = answer.body.take().ok_or_else(|| Problem::unknown_member_of(&answer.definition))?;
     Ok(Reply::sized(entries.len() * 160 + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
         fields::entries(object, &entries);

@@ -27,9 +27,9 @@ use crate::query::model::{Model, ModelEntry};
 use crate::query::tests::remote::AnsweringShards;
 use crate::query::{
     Around, BoardSelection, BoardView, End, InstanceAsked, Listed, MemberOnBoards, Node, ReadError,
-    RemoteShards, ScoreTarget, ShardHandle, Start, TrimScan, View, around, count, edges_over, from_position,
-    histogram, lookup, member, range, ranks_of_scores, read_in_memory, run_in_memory, score_at, top,
-    trim_point_of_position, trim_point_of_score,
+    RemoteShards, ScoreRank, ScoreTarget, ShardHandle, Start, TrimScan, View, around, count, edges_over,
+    from_position, histogram, lookup, member, range, ranks_of_scores, read_in_memory, run_in_memory,
+    score_at, top, trim_point_of_position, trim_point_of_score,
 };
 use crate::state::{Applied, BoardEvent, Change, Entry, EntryState, Incarnation, Shard, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock};
@@ -38,7 +38,7 @@ use crate::window::Instance;
 use crate::writer::{RegisteredBoard, Registry};
 
 const BOARD: &str = "arena";
-const SPLITS: [u16; 4] = [1, 2, 3, 10];
+const SPLITS: [u16; 4] = [1, 2, 3, 16];
 
 /// How a member stands with the board.
 #[derive(Debug, Clone)]
@@ -154,14 +154,38 @@ fn check_listed(
     Ok(())
 }
 
+/// Each shard's part of a rank is that of its members among those that are shown.
+fn check_shards(ranked: &ScoreRank, score: &[i64], model: &Model) -> Result<(), TestCaseError> {
+    let mut expected = vec![[0_u64; 3]; ranked.shards.len()];
+    for entry in &model.entries {
+        let order = super::model::compare(&model.definition, &entry.score, score);
+        let of_shard = &mut expected[shard_of(&id(&entry.member), ranked.shards.len() as u16).index()];
+        of_shard[0] += u64::from(order.is_lt());
+        of_shard[1] += u64::from(order.is_eq());
+        of_shard[2] += 1;
+    }
+    let found: Vec<[u64; 3]> =
+        ranked.shards.iter().map(|shard| [shard.better, shard.tied, shard.total]).collect();
+    prop_assert_eq!(found, expected);
+    Ok(())
+}
+
 fn definitions() -> impl Strategy<Value = Arc<Definition>> {
     let key = prop::sample::select(vec![Order::Ascending, Order::Descending]);
     let ties = prop::sample::select(vec![Ties::First, Ties::Last, Ties::Member]);
-    (prop::collection::vec(key, 1..4), ties).prop_map(|(orders, ties)| {
+    // Boards have 70 entries at most.
+    let capacity = prop_oneof![4 => Just(None), 1 => Just(Some(1)), 5 => (1_u64..75).prop_map(Some)];
+    (prop::collection::vec(key, 1..4), ties, capacity).prop_map(|(orders, ties, capacity)| {
         let keys = orders.into_iter().enumerate();
         let keys = keys.map(|(index, order)| Key { name: format!("k{index}"), order, ..Key::score() });
-        Arc::new(Definition { keys: keys.collect(), ties, ..Definition::default() })
+        Arc::new(Definition { keys: keys.collect(), ties, capacity, ..Definition::default() })
     })
+}
+
+/// All entries that are not hidden, those beyond the capacity included.
+fn whole(definition: &Arc<Definition>, rows: &[Row]) -> Model {
+    let listed = rows.iter().filter(|row| !row.hidden).map(|row| row.entry.clone());
+    Model::new(Arc::new(Definition { capacity: None, ..(**definition).clone() }), listed.collect())
 }
 
 fn value() -> impl Strategy<Value = i64> {
@@ -210,8 +234,7 @@ proptest! {
             prop_assert_eq!(ranked.standing.tied, model.tied(asked));
             prop_assert_eq!(ranked.standing.total, model.entries.len() as u64);
             prop_assert_eq!(ranked.shards.len(), usize::from(board.shard_count()));
-            let better: u64 = ranked.shards.iter().map(|shard| shard.better).sum();
-            prop_assert_eq!(better, ranked.standing.better);
+            check_shards(ranked, asked, model)?;
             Ok(())
         })?;
     }
@@ -222,7 +245,7 @@ proptest! {
             for row in &rows {
                 let found = ok(member(board, &id(&row.entry.member)));
                 let index = model.index_of(&row.entry.member);
-                prop_assert_eq!(found.is_none(), row.hidden);
+                prop_assert_eq!(found.is_none(), index.is_none());
                 let (Some(found), Some(index)) = (found, index) else { continue };
                 check_listed(&found.listed, model, index, &row.entry)?;
                 prop_assert_eq!(found.standing.better, model.better(&row.entry.score));
@@ -246,7 +269,7 @@ proptest! {
         on_every_split(&definition, &rows, |board, model, _| {
             for row in rows.iter().step_by(7) {
                 let found = ok(around(board, &id(&row.entry.member), Around { above, below, fill }));
-                prop_assert_eq!(found.is_none(), row.hidden);
+                prop_assert_eq!(found.is_none(), model.index_of(&row.entry.member).is_none());
                 let (Some(found), Some(index)) = (found, model.index_of(&row.entry.member)) else { continue };
                 let (above, below) = (above as usize, below as usize);
                 let mut first = index.saturating_sub(above);
@@ -282,6 +305,35 @@ proptest! {
                     read.reverse();
                 }
                 check_run(&read, model, 0, usize::MAX)?;
+            }
+            Ok(())
+        })?;
+    }
+
+    /// The capacity was lowered after the page before.
+    #[test]
+    fn a_cursor_beyond_the_capacity_goes_on_at_its_end(
+        (definition, rows) in boards(), capacity in 1_u64..30, limit in 1_usize..9,
+    ) {
+        let whole = whole(&definition, &rows);
+        let definition = Arc::new(Definition { capacity: Some(capacity), ..(*definition).clone() });
+        on_every_split(&definition, &rows, |board, model, _| {
+            let shown = model.entries.len();
+            for (index, entry) in whole.entries.iter().enumerate().step_by(3) {
+                let score = Score::new(&entry.score).expect("one to three keys");
+                let words = definition.entry_words(&score, time(entry.reached), entry.member.as_bytes());
+                let page = |from| {
+                    let member = entry.member.as_bytes().into();
+                    ok(top(board, &Start::After(super::PageCursor { from, words, member }), limit))
+                };
+                let down = page(End::Top);
+                check_run(&down.entries, model, index + 1, limit)?;
+                prop_assert_eq!(down.next.is_some(), index + 1 + limit < shown);
+                let mut up = page(End::Bottom);
+                up.entries.reverse();
+                let end = index.min(shown);
+                check_run(&up.entries, model, end.saturating_sub(limit), limit.min(end))?;
+                prop_assert_eq!(up.next.is_some(), limit < end);
             }
             Ok(())
         })?;
@@ -396,8 +448,8 @@ proptest! {
         for keys in 0..=definition.keys.len() {
             // For no keys, a position.
             let score = Score::new(&asked[..keys]).ok();
-            let listed = rows.iter().filter(|row| !row.hidden).map(|row| row.entry.clone());
-            let model = Model::new(Arc::clone(&definition), listed.collect());
+            // What is beyond the capacity is trimmed as well.
+            let model = whole(&definition, &rows);
             let place = position.checked_sub(1).and_then(|index| model.entries.get(index));
             let is_after = |entry: &ModelEntry| match &score {
                 Some(score) => super::model::compare(&definition, score.keys(), &entry.score[..keys]).is_lt(),

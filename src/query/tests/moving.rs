@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
-use super::{BOARD, Row, check_listed, check_run, id, known, numbered_rows, ok, shards, time};
+use super::{BOARD, Row, check_listed, check_run, check_shards, id, known, numbered_rows, ok, shards, time};
 use crate::board::Definition;
 use crate::query::model::Model;
 use crate::query::question::{Question, ShardReply, answer};
@@ -35,8 +35,8 @@ pub(super) struct MovingShards {
 }
 
 impl MovingShards {
-    fn new(rows: &[Row], count: u16, seed: u64, changes: usize, scores: i64) -> Self {
-        let definition = Arc::new(Definition::default());
+    fn new(rows: &[Row], count: u16, seed: u64, changes: usize, scores: i64, capacity: Option<u64>) -> Self {
+        let definition = Arc::new(Definition { capacity, ..Definition::default() });
         let shards = shards(&definition, rows, count);
         let history = shards.iter().enumerate().map(|(number, shard)| {
             let home = |row: &&Row| shard_of(&id(&row.entry.member), count).index() == number;
@@ -86,12 +86,21 @@ impl MovingShards {
 
     /// The entries as each shard had them at its sequence.
     pub(super) fn model(&self, as_of: &AsOf) -> Model {
+        self.model_of(Arc::clone(&self.definition), as_of)
+    }
+
+    /// The same with those beyond the capacity.
+    pub(super) fn whole(&self, as_of: &AsOf) -> Model {
+        self.model_of(Arc::new(Definition { capacity: None, ..(*self.definition).clone() }), as_of)
+    }
+
+    fn model_of(&self, definition: Arc<Definition>, as_of: &AsOf) -> Model {
         assert_eq!(as_of.0.len(), self.shards.len(), "each shard has a part in the answer");
         let rows = as_of.0.iter().flat_map(|(shard, sequence)| {
             self.history[shard.index()].lock().get(sequence).expect("a sequence of the shard").clone()
         });
         let listed = rows.filter(|row| !row.hidden).map(|row| row.entry);
-        Model::new(Arc::clone(&self.definition), listed.collect())
+        Model::new(definition, listed.collect())
     }
 }
 
@@ -115,7 +124,8 @@ impl ShardClient for MovingShards {
     }
 }
 
-/// Asks boards of few and of many ties, on few and on many shards, slowly and quickly moving.
+/// Asks boards of few and of many ties, on few and on many shards, slowly and quickly moving, some of them
+/// with more entries than their capacity.
 pub(super) fn on_moving_boards(
     check: impl Fn(&MovingShards, &BoardView<'_>, &RemoteShards<'_>, &mut StdRng),
 ) {
@@ -130,10 +140,11 @@ pub(super) fn on_moving_boards(
         // More entries share a score than a run shows.
         (1_500, 3, 2, 3),
     ] {
-        for _ in 0..6 {
+        let half = members as u64 / 2;
+        for capacity in [None, Some(1), None, Some(half), None, Some(half / 3 + 1)] {
             seed += 1;
             let rows = numbered_rows(members, |index| (index as i64 * 7_919 + 13) % scores);
-            let moving = MovingShards::new(&rows, shards, seed, changes, scores);
+            let moving = MovingShards::new(&rows, shards, seed, changes, scores, capacity);
             let name = BoardName::new(BOARD).expect("a good name");
             let mut random = StdRng::seed_from_u64(seed + 1_000);
             for _ in 0..20 {
@@ -165,6 +176,8 @@ fn ranks_and_counts_are_of_the_sequences_named() {
         for (score, ranked) in scores.iter().zip(&ranks) {
             assert_eq!(ranked.standing.better, model.better(&[*score]));
             assert_eq!(ranked.standing.tied, model.tied(&[*score]));
+            assert_eq!(ranked.standing.total, model.entries.len() as u64);
+            check_shards(ranked, &[*score], &model).expect("as the model says");
         }
         let (low, high) = (random.random_range(0..moving.scores), random.random_range(0..moving.scores));
         let counted = ok(count(board, low, high));
@@ -199,6 +212,9 @@ fn members_and_their_neighbours_are_of_the_sequences_named() {
             assert_eq!(found.standing.better, model.better(&entry.score));
             assert_eq!(found.standing.tied, model.tied(&entry.score));
             assert_eq!(found.standing.total, model.entries.len() as u64);
+        } else if remote.as_of().0.len() == moving.shards.len() {
+            // Its home shard has it, and all of them say that it is beyond the capacity.
+            assert_eq!(moving.model(&remote.as_of()).index_of(member_id.as_str()), None);
         }
         let wanted = Around { above: 3, below: 2, fill: random.random_range(0..2) == 0 };
         if let Some(found) = ok(around(board, &member_id, wanted)) {
@@ -247,6 +263,10 @@ fn pages_are_of_the_sequences_named() {
                 }
                 if nth == 0 && from == End::Top {
                     check_run(&page.entries, &model, 0, limit).expect("as the model says");
+                }
+                if nth == 0 && from == End::Bottom {
+                    let last = model.entries.iter().rev().take(limit).map(|entry| &*entry.member);
+                    assert!(page.entries.iter().map(|listed| &*listed.member).eq(last));
                 }
                 let Some(next) = page.next else { break };
                 start = Start::After(next);

@@ -17,7 +17,7 @@ use crate::state::{Applied, BoardEvent, Change, Entry, EntryState, Incarnation, 
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::{BoardName, Score, Sequence, ShardId, shard_of};
 use crate::window::Window;
-use crate::writer::{RegisteredBoard, Registry};
+use crate::writer::{Defined, RegisteredBoard, Registry};
 
 const DAY: i64 = 24 * 60 * 60 * 1_000_000;
 /// 2026-11-20T00:00:00Z.
@@ -53,7 +53,10 @@ impl Windows {
 
     /// Defines a board on every shard.
     fn define(&self, board: &str, windows: &[Window], keep: u32) {
-        let definition = Definition { windows: windows.to_vec(), keep, ..Definition::default() };
+        self.define_as(board, Definition { windows: windows.to_vec(), keep, ..Definition::default() });
+    }
+
+    fn define_as(&self, board: &str, definition: Definition) {
         self.registry.define(&name(board), definition).expect("few boards");
         for shard in &self.shards {
             self.bring(shard, board);
@@ -397,6 +400,80 @@ async fn totals_of_boards_are_of_one_instance_each() {
                 total.map_or_else(String::new, |(instance, total)| format!("{instance} {total}"))
             };
             assert_eq!(totals.iter().map(told).collect::<Vec<_>>(), expected, "{window}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_instance_shows_its_best_entries_only() {
+    for count in SPLITS {
+        let windows = Windows::new(count);
+        let with = |capacity| Definition {
+            windows: vec![Window::All, Window::Day],
+            capacity,
+            ..Definition::default()
+        };
+        windows.define_as(BOARD, with(Some(3)));
+        windows.define("other", &[Window::All, Window::Day], 12);
+        for (nth, member) in (0..).zip(["a", "b", "c", "d", "e"]) {
+            for board in [BOARD, "other"] {
+                windows.enter(board, member, nth, FRIDAY);
+            }
+            windows.enter("arena#2026-11-18", member, -nth, FRIDAY - 2 * DAY);
+        }
+        windows.enter("arena#2026-11-20", "a", 1, FRIDAY);
+        let of_a = async |window: &str| {
+            let boards = BoardSelection::Named(["nobody", BOARD, "other"].map(name).to_vec());
+            let read = MemberOnBoards { member: id("a"), boards, instance: asked(window, FRIDAY) };
+            let all = BoardSelection::All { after: None, limit: 10, prefixes: None };
+            let unnamed = MemberOnBoards { member: id("a"), boards: all, instance: asked(window, FRIDAY) };
+            let told = |found: &crate::query::EntriesOfMember| {
+                let entry = |(board, entry): &(BoardName, crate::query::MemberEntry)| {
+                    format!("{board} {}/{}", entry.listed.position, entry.standing.total)
+                };
+                found.entries.iter().map(entry).collect::<Vec<_>>().join(" ")
+            };
+            let [found, remote] = windows.read(&read).await;
+            assert_eq!((told(&found), &found.not_found), (told(&remote), &remote.not_found));
+            let [all, _] = windows.read(&unnamed).await;
+            assert_eq!(told(&all), told(&found));
+            let not_found = found.not_found.iter().map(ToString::to_string).collect::<Vec<_>>();
+            (told(&found), not_found.join(" "))
+        };
+        let shown = |members: &str| members.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        for (capacity, all, past) in [
+            (Some(3), "e d c", "a b c"),
+            (Some(1), "e", "a"),
+            (None, "e d c b a", "a b c d e"),
+            (Some(4), "e d c b", "a b c d"),
+        ] {
+            let changed = windows.registry.define(&name(BOARD), with(capacity)).expect("it may change");
+            assert!(matches!(changed, Defined::Changed(_) | Defined::Same(_)));
+            for (window, instance, members) in
+                [("all", "all", all), ("2026-11-18", "2026-11-18", past), ("day", "2026-11-20", "a")]
+            {
+                let found = windows.top(BOARD, window, FRIDAY).await;
+                assert_eq!(found, Ok((instance.to_owned(), shown(members))), "{capacity:?} {window}");
+            }
+            let (all, past) = (shown(all).len(), shown(past).len());
+            let answer = windows.instances(&list(BOARD, "", FRIDAY)).await.expect("it is there");
+            assert_eq!(answer.total.map(|(_, total)| total), Some(all as u64));
+            assert_eq!(told(&answer, Window::All), [format!("all+ {all}")]);
+            let days = ["2026-11-20+ 1".to_owned(), "2026-11-19+ 0".to_owned(), format!("2026-11-18 {past}")];
+            assert_eq!(told(&answer, Window::Day), days);
+            let boards = [(name(BOARD), windows.known(BOARD)), (name("other"), windows.known("other"))];
+            let read = TotalsOf { boards: &boards, instance: asked("", FRIDAY) };
+            for (totals, _) in windows.read(&read).await {
+                let totals: Vec<u64> = totals.iter().flatten().map(|(_, total)| *total).collect();
+                assert_eq!(totals, [all as u64, 5]);
+            }
+            let expected =
+                if all == 5 { ("arena 5/5 other 5/5", "nobody") } else { ("other 5/5", "nobody arena") };
+            let (found, not_found) = of_a("all").await;
+            assert_eq!((&*found, &*not_found), expected);
+            let (found, not_found) = of_a("2026-11-18").await;
+            let expected = format!("arena#2026-11-18 1/{past}");
+            assert_eq!((found, &*not_found), (expected, "nobody other"));
         }
     }
 }

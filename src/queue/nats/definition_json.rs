@@ -29,6 +29,8 @@ pub struct DefinitionJson {
     grace_micros: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     entry_ttl_micros: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    capacity: Option<u64>,
 }
 
 /// Times are microseconds since 1970.
@@ -56,11 +58,12 @@ pub const DEFINITION_FORMAT_MAX: u32 = 2;
 /// The format of a definition: the first version of the format that has all of it.
 #[must_use]
 pub fn format_of(definition: &Definition) -> u32 {
-    let Definition { seasons, grace_micros, entry_ttl_micros, .. } = definition;
+    let Definition { seasons, grace_micros, entry_ttl_micros, capacity, .. } = definition;
     let is_plain = definition.has_only_all()
         && seasons.is_none()
         && *grace_micros == DEFAULT_GRACE_MICROS
-        && entry_ttl_micros.is_none();
+        && entry_ttl_micros.is_none()
+        && capacity.is_none();
     if is_plain { 1 } else { DEFINITION_FORMAT_MAX }
 }
 
@@ -105,6 +108,7 @@ impl From<&Definition> for DefinitionJson {
             season: definition.seasons.as_ref().map(SeasonsJson::from),
             grace_micros: Some(definition.grace_micros).filter(|grace| *grace != DEFAULT_GRACE_MICROS),
             entry_ttl_micros: definition.entry_ttl_micros,
+            capacity: definition.capacity,
         }
     }
 }
@@ -160,6 +164,7 @@ impl DefinitionJson {
             seasons,
             grace_micros: self.grace_micros.unwrap_or(DEFAULT_GRACE_MICROS),
             entry_ttl_micros: self.entry_ttl_micros,
+            capacity: self.capacity,
         };
         definition.validate().ok()?;
         Some(definition)
@@ -195,6 +200,7 @@ mod tests {
             2,
             r#","entry_ttl_micros":86400000000"#,
         );
+        check(&Definition { capacity: Some(100), ..plain.clone() }, 2, r#","capacity":100"#);
         let windows = vec![Window::Day, Window::All];
         check(&Definition { windows, ..plain.clone() }, 2, r#","windows":["day","all"]"#);
         let seasonal =
@@ -230,6 +236,7 @@ mod tests {
             r#","windows":["season"],"season":{"lunar":[]}"#,
             r#","windows":["season"],"season":{"manual":[],"regular":[]}"#,
             r#","grace_micros":-1"#,
+            r#","capacity":0"#,
             r#","later":1"#,
         ] {
             assert!(!reads(more), "{more}");

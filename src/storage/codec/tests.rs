@@ -579,6 +579,7 @@ proptest! {
         (begin, every) in (0_i64..=1 << 52, 60_000_000_i64..=1 << 40),
         manual in prop::option::of(prop::collection::btree_set(0_i64..=1 << 52, 0..9)),
         (grace, ttl) in (0_i64..=600_000_000_000, prop::option::of(1_000_000_i64..=1 << 50)),
+        capacity in prop::option::of(1_u64..=1 << 39),
     ) {
         let seasons = windows.contains(&Window::Season).then(|| match manual {
             Some(begins) => Seasons::Manual(begins.into_iter().map(time).collect()),
@@ -600,6 +601,7 @@ proptest! {
             seasons,
             grace_micros: grace,
             entry_ttl_micros: ttl,
+            capacity,
         };
         let board = ManifestBoard { definition: Arc::new(definition), ..manifest().boards.remove(0) };
         let manifest = Manifest { boards: vec![board], ..manifest() };

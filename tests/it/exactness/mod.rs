@@ -10,11 +10,13 @@
 //! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
 //! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
 //! - [`real_windows`]: thirty days of real jobs through every window, as sorted by hand, over crashes
+//! - [`capacity`]: a board with a capacity shows its best entries only, however many there are
 //! - [`profiles`]: profiles of members, joined into answers of the same moment
 //! - [`quiet_shards`]: entries expire and instances are dropped although nobody writes
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 
 mod board_tokens;
+mod capacity;
 mod future_time;
 mod nats_real_data;
 mod nats_rejects;

@@ -56,8 +56,8 @@ class DefinitionInputSeason(TypedDict):
 
 
 class DefinitionInput(TypedDict):
-    """The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`, the
-    `every` of `season` and the `min` and `max` of keys can change later.
+    """The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`,
+    `capacity`, the `every` of `season` and the `min` and `max` of keys can change later.
     """
     keys: NotRequired[Union[Sequence[KeyInput], None]]
     """The components of a score, compared in this order. Default: one key, `score`, descending."""
@@ -88,8 +88,13 @@ class DefinitionInput(TypedDict):
     """How long an entry stays that is not updated, `1s` to `36500d`. Default: forever. A whole number and one
     of `s`, `m`, `h`, `d` and `w`.
     """
-    capacity: NotRequired[None]
-    """Not supported yet: anything but `null` is refused with `unsupported`."""
+    capacity: NotRequired[Union[int, None]]
+    """Each instance shows only so many entries, the best ones: those at later positions are not listed and
+    not counted. They are kept, and shown again when those before them leave or the capacity grows.
+    Default: all are shown.
+    """
+    kind: NotRequired[Union[Literal['ranking'], None]]
+    """`ranking`. `top_k` is not there yet, and refused with `unsupported`."""
 
 
 class ListedBoardSeason(TypedDict):
@@ -131,7 +136,7 @@ class ListedBoard(TypedDict):
     grace: str
     """How long an instance stays open after its end, in the longest unit that divides it."""
     entry_ttl: Union[str, None]
-    capacity: None
+    capacity: Union[int, None]
     totals: ListedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -199,7 +204,7 @@ class Board(TypedDict):
     grace: str
     """How long an instance stays open after its end, in the longest unit that divides it."""
     entry_ttl: Union[str, None]
-    capacity: None
+    capacity: Union[int, None]
     totals: BoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -260,7 +265,7 @@ class DefinedBoard(TypedDict):
     grace: str
     """How long an instance stays open after its end, in the longest unit that divides it."""
     entry_ttl: Union[str, None]
-    capacity: None
+    capacity: Union[int, None]
     totals: DefinedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.

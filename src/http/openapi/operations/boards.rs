@@ -50,8 +50,8 @@ pub fn board() -> Doc {
 pub fn put_board() -> Doc {
     write(TAG, "Define a board")
         .describe(
-            "Creates the board, or confirms that it exists. Idempotent. `keep`, `grace`, `entry_ttl`, the \
-             `every` of `season` and the `min` and `max` of keys may change later, and an absent one is \
+            "Creates the board, or confirms that it exists. Idempotent. `keep`, `grace`, `entry_ttl`, \
+             `capacity`, the `every` of `season` and the `min` and `max` of keys may change later, and an absent one is \
              reset to its default. Everything else is fixed when the board is created, and a definition \
              that differs in it is refused with `board_differs`. New bounds apply to the jobs that follow; \
              existing entries stay as they are. Another length of seasons holds from the next season on. \

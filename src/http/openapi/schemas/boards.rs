@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::board::{MAX_KEEP, Order, Policy, Ties};
+use crate::board::{MAX_CAPACITY, MAX_KEEP, Order, Policy, Ties};
 use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::parts::{
     AS_OF_PATTERN, array, as_of, by_window, count, missing, object, object_with, or_null, stale,
@@ -36,7 +36,8 @@ pub fn schemas() -> Value {
             "keep": count("Closed instances kept per kind of window."),
             "grace": length("How long an instance stays open after its end, in the longest unit that divides it."),
             "entry_ttl": or_null(length("How long an entry stays that is not updated.")),
-            "capacity": {"type": "null"},
+            "capacity": or_null(json!({"type": "integer", "minimum": 1, "maximum": MAX_CAPACITY,
+                                       "description": "Each instance shows only so many entries, the best ones."})),
             "totals": by_window(
                 "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
                 &count("Entries of the instance.")
@@ -139,7 +140,7 @@ pub fn seasons() -> Value {
 fn definition_input() -> Value {
     json!({
         "type": "object",
-        "description": "The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`, the `every` of `season` and the `min` and `max` of keys can change later.",
+        "description": "The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the `min` and `max` of keys can change later.",
         "additionalProperties": false,
         "properties": {
             "keys": {"type": ["array", "null"], "minItems": 1, "maxItems": MAX_KEYS, "items": component("KeyInput"),
@@ -165,7 +166,12 @@ fn definition_input() -> Value {
             "grace": length_input("How long an instance stays open after its end, up to `36500d`. It may keep at most \
                                    10,000 instances of a window open: with the window `hour` it is at most `10000h`.", "5m"),
             "entry_ttl": length_input("How long an entry stays that is not updated, `1s` to `36500d`. Default: forever.", "30d"),
-            "capacity": {"type": "null", "description": "Not supported yet: anything but `null` is refused with `unsupported`."}
+            "capacity": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_CAPACITY,
+                         "description": "Each instance shows only so many entries, the best ones: those at later positions \
+                                         are not listed and not counted. They are kept, and shown again when those before \
+                                         them leave or the capacity grows. Default: all are shown."},
+            "kind": {"type": ["string", "null"], "enum": ["ranking", null], "default": "ranking",
+                     "description": "`ranking`. `top_k` is not there yet, and refused with `unsupported`."}
         }
     })
 }
