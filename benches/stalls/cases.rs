@@ -110,6 +110,18 @@ pub const CASES: [Case; 17] = [
         prepare: boards_of_ten,
         play: delete,
     },
+    Case {
+        name: "expiry",
+        what: "all entries of a board expire together, beside jobs",
+        prepare: visits,
+        play: expiry,
+    },
+    Case {
+        name: "rollover",
+        what: "the day of many boards ends at one moment, beside jobs",
+        prepare: daily_boards,
+        play: rollover,
+    },
     Case { name: "park", what: "jobs park for unknown boards", prepare: arena, play: park },
     Case {
         name: "parked",
@@ -122,18 +134,6 @@ pub const CASES: [Case; 17] = [
         what: "everybody beyond nine tenths of the board of all members is removed",
         prepare: arena,
         play: trim,
-    },
-    Case {
-        name: "expiry",
-        what: "all entries of a board expire together, beside jobs",
-        prepare: visits,
-        play: expiry,
-    },
-    Case {
-        name: "rollover",
-        what: "the day of many boards ends at one moment, beside jobs",
-        prepare: daily_boards,
-        play: rollover,
     },
     Case {
         name: "drop",
