@@ -14,8 +14,8 @@ use crate::query::shard_run::ShardRun;
 /// Searches for the last entry that is shown. Another one is needed only if the board moved quickly.
 const ATTEMPTS: u32 = 16;
 
-/// The standings of scores among the entries that are shown, and each shard's share of them. A handful of round trips with each shard, the
-/// last of which decides.
+/// The standings of scores among the entries that are shown, and each shard's share of them. A handful of
+/// round trips with each shard, the last of which decides.
 ///
 /// # Errors
 /// When some shard does not reply, or the board kept changing too quickly.

@@ -260,7 +260,7 @@ fn what_is_beyond_the_capacity_is_kept(place: Place) {
         .output()
         .expect("it runs");
     assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
-    assert_eq!(exported.stdout.iter().filter(|byte| **byte == b'\n').count(), 3, "what is shown");
+    assert_eq!(String::from_utf8_lossy(&exported.stdout).lines().count(), 3, "what is shown");
 
     // Whoever is behind it follows when one before it leaves.
     let (status, _) = client.send(Method::DELETE, &entry_path("arena", "b"), None).expect("it is there");
