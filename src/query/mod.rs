@@ -30,6 +30,7 @@ mod count;
 mod entries_of_member;
 mod lookup;
 mod member;
+mod movement;
 mod position;
 mod range;
 mod rank;
@@ -52,7 +53,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Listed, ListedMetadata, ListedProfile, MemberEntry, Page, Standing};
+pub use answer::{Listed, ListedMetadata, ListedMovement, ListedProfile, MemberEntry, Page, Standing};
 pub use answering_shard::{AnsweringShard, NotAnswered};
 pub use around::{Around, AroundMember, around};
 pub use board_view::{BoardView, ShardStanding, run_in_memory};
@@ -71,6 +72,7 @@ pub use member::{MemberOf, member};
 pub use metadata::{
     ask_for_profiles, fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata,
 };
+pub use movement::{MovementAsked, NoMovement, WithMovement};
 pub use node::{Node, ShardHandle, View};
 pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other_shards};
 pub use position::{FromPosition, from_position};

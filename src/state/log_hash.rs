@@ -47,6 +47,7 @@ const REGULAR_SEASONS: u64 = u64::from_be_bytes(*b"regular\0");
 const MANUAL_SEASONS: u64 = u64::from_be_bytes(*b"manual\0\0");
 const GRACE: u64 = u64::from_be_bytes(*b"grace\0\0\0");
 const ENTRY_TTL: u64 = u64::from_be_bytes(*b"entryttl");
+const MOVEMENT: u64 = u64::from_be_bytes(*b"movement");
 
 /// The hash of the current segment at one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -218,6 +219,9 @@ impl LogHash {
         }
         if let Some(ttl) = entry_ttl_micros {
             self.words(ENTRY_TTL, ttl.cast_unsigned());
+        }
+        if definition.movement {
+            self.words(MOVEMENT, 0);
         }
     }
 }
@@ -417,6 +421,7 @@ mod tests {
             hash_of(|hash| {
                 hash.definition(&Definition { entry_ttl_micros: Some(1), ..Definition::default() });
             }),
+            hash_of(|hash| hash.definition(&Definition { movement: true, ..Definition::default() })),
             hash_of(|hash| hash.definition(&seasonal(None))),
             hash_of(|hash| hash.definition(&seasonal(Some(Seasons::Manual(Vec::new()))))),
             hash_of(|hash| hash.definition(&seasonal(Some(Seasons::Manual(vec![Timestamp::default()]))))),

@@ -29,6 +29,8 @@ pub struct DefinitionJson {
     grace_micros: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     entry_ttl_micros: Option<i64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    movement: bool,
 }
 
 /// Times are microseconds since 1970.
@@ -105,6 +107,7 @@ impl From<&Definition> for DefinitionJson {
             season: definition.seasons.as_ref().map(SeasonsJson::from),
             grace_micros: Some(definition.grace_micros).filter(|grace| *grace != DEFAULT_GRACE_MICROS),
             entry_ttl_micros: definition.entry_ttl_micros,
+            movement: definition.movement,
         }
     }
 }
@@ -160,6 +163,7 @@ impl DefinitionJson {
             seasons,
             grace_micros: self.grace_micros.unwrap_or(DEFAULT_GRACE_MICROS),
             entry_ttl_micros: self.entry_ttl_micros,
+            movement: self.movement,
         };
         definition.validate().ok()?;
         Some(definition)
@@ -196,7 +200,12 @@ mod tests {
             r#","entry_ttl_micros":86400000000"#,
         );
         let windows = vec![Window::Day, Window::All];
-        check(&Definition { windows, ..plain.clone() }, 2, r#","windows":["day","all"]"#);
+        check(&Definition { windows: windows.clone(), ..plain.clone() }, 2, r#","windows":["day","all"]"#);
+        check(
+            &Definition { windows, movement: true, ..plain.clone() },
+            2,
+            r#","windows":["day","all"],"movement":true"#,
+        );
         let seasonal =
             |seasons| Definition { windows: vec![Window::Season], seasons: Some(seasons), ..plain.clone() };
         check(
@@ -230,6 +239,8 @@ mod tests {
             r#","windows":["season"],"season":{"lunar":[]}"#,
             r#","windows":["season"],"season":{"manual":[],"regular":[]}"#,
             r#","grace_micros":-1"#,
+            r#","movement":true"#,
+            r#","windows":["all","day"],"movement":1"#,
             r#","later":1"#,
         ] {
             assert!(!reads(more), "{more}");

@@ -38,6 +38,7 @@ enum SettingWire {
     ManualSeasons(Vec<i64>),
     Grace(i64),
     EntryTtl(i64),
+    Movement,
 }
 
 impl Encode for DefinitionWire {
@@ -117,6 +118,7 @@ fn settings_of(definition: &Definition) -> Vec<SettingWire> {
         settings.push(SettingWire::Grace(definition.grace_micros));
     }
     settings.extend(definition.entry_ttl_micros.map(SettingWire::EntryTtl));
+    settings.extend(definition.movement.then_some(SettingWire::Movement));
     settings
 }
 
@@ -176,6 +178,7 @@ fn set(definition: &mut Definition, setting: &SettingWire) -> Result<(), Undecod
         }
         SettingWire::Grace(micros) => definition.grace_micros = *micros,
         SettingWire::EntryTtl(micros) => definition.entry_ttl_micros = Some(*micros),
+        SettingWire::Movement => definition.movement = true,
     }
     Ok(())
 }
@@ -205,6 +208,7 @@ mod tests {
         assert_eq!((daily.ties, &daily.windows[..]), (Ties::Member, &[Window::All, Window::Day][..]));
         let manual = with("80", "03 00020005 020102 0300").expect("a board with a season");
         assert_eq!(manual.grace_micros, 0);
+        assert!(with("80", "02 00020002 05").expect("a board with movement").movement && !daily.movement);
         for (ties, settings, what) in [
             ("80", "", "settings that are not there"),
             ("80", "00", "no settings"),
@@ -215,7 +219,10 @@ mod tests {
             ("80", "01 00020202", "a window twice"),
             ("80", "01 0000", "no window"),
             ("80", "01 000100", "the default windows"),
-            ("80", "01 0500", "a setting of a later version"),
+            ("80", "01 0600", "a setting of a later version"),
+            ("80", "01 05", "movement without a window"),
+            ("80", "02 00020002 0505", "a byte behind movement"),
+            ("80", "03 00020002 05 05", "movement twice"),
             ("80", "02 0304 00020002", "settings in another order"),
             ("80", "02 0304 0304", "a setting twice"),
             ("80", "01 03fc0046c323", "the default grace"),
