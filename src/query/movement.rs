@@ -14,7 +14,6 @@ use crate::query::instance::{InstanceAsked, WindowChoice};
 use crate::query::question::{MovementReply, SortKey};
 use crate::query::read::{BoardRead, NoBoard};
 use crate::query::remote_shards::ReadError;
-use crate::tree::Words;
 use crate::types::{AsOf, BoardName, MemberId, ShardId, Timestamp};
 use crate::window::{Instance, Span, Window};
 

@@ -243,6 +243,8 @@ impl Run {
         match said {
             Said::Jobs(jobs) | Said::Ask(jobs) => {
                 for job in jobs {
+                    // A job takes an entry as gone that an earlier one of its message brought too late.
+                    self.expire(now);
                     let outcome = self.tell_job(job, now);
                     self.rejected += u64::from(outcome.is_err());
                     told.push(outcome);

@@ -9,12 +9,14 @@
 //! - [`nats_rejects`]: two nodes publish each rejection once
 //! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
 //! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
+//! - [`movement`]: how far entries have moved since a season began is what two lists say
 //! - [`profiles`]: profiles of members, joined into answers of the same moment
 //! - [`quiet_shards`]: entries expire and instances are dropped although nobody writes
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 
 mod board_tokens;
 mod future_time;
+mod movement;
 mod nats_real_data;
 mod nats_rejects;
 mod nats_removals;

@@ -37,6 +37,7 @@ pub fn schemas() -> Value {
             "grace": length("How long an instance stays open after its end, in the longest unit that divides it."),
             "entry_ttl": or_null(length("How long an entry stays that is not updated.")),
             "capacity": {"type": "null"},
+            "movement": {"type": "boolean", "description": "Whether reads of `all` take `movement`."},
             "totals": by_window(
                 "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
                 &count("Entries of the instance.")
@@ -165,7 +166,11 @@ fn definition_input() -> Value {
             "grace": length_input("How long an instance stays open after its end, up to `36500d`. It may keep at most \
                                    10,000 instances of a window open: with the window `hour` it is at most `10000h`.", "5m"),
             "entry_ttl": length_input("How long an entry stays that is not updated, `1s` to `36500d`. Default: forever.", "30d"),
-            "capacity": {"type": "null", "description": "Not supported yet: anything but `null` is refused with `unsupported`."}
+            "capacity": {"type": "null", "description": "Not supported yet: anything but `null` is refused with `unsupported`."},
+            "movement": {"type": ["boolean", "null"], "default": false,
+                         "description": "`true` keeps what `movement` of reads needs: how positions in `all` were when \
+                                         the current instance of each other window began. The windows must be `all` \
+                                         and at least one other."}
         }
     })
 }
