@@ -1,13 +1,11 @@
 //! Movement: where each member of `all` was when the current slices began, by vectors sorted at that moment.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ModelBoard, Run, slice};
-use crate::query::question::{BoardLife, LifeOnShard, SortKey, movement_of};
 use crate::state_lock::Purpose;
-use crate::types::BoardName;
+use crate::tree::Words;
 use crate::window::{MovementPart, Window};
-use crate::writer::tests::build::board;
 
 /// The name of the current slice, and the members listed when it began, best first.
 pub(super) type Began = BTreeMap<Window, (String, Vec<String>)>;
@@ -57,25 +55,22 @@ impl Run {
         }
     }
 
-    /// Whether the members of then are these, in this order.
+    /// Whether what is kept since an instance began leads to these members, in this order.
     fn check_positions(&self, (name, instance): (&str, &str), listed: &[String], context: &str) {
         let shard = self.shard.read(Purpose::Read);
         let incarnation = shard.board(name).expect("it is there").incarnation;
-        let since: BoardName = board(name).with_instance(instance);
-        let since = BoardLife { board: since, incarnation };
-        let members: Vec<String> = (0..6).map(|member| format!("m{member}")).collect();
-        let members: Vec<&str> = members.iter().map(String::as_str).collect();
-        let told = movement_of(&shard, &since, &members, &[]);
-        assert_eq!((told.life, told.time), (LifeOnShard::Here, self.time));
-        let mut found = Vec::new();
-        for (member, words) in members.iter().zip(told.then) {
-            let Some(words) = words else { continue };
-            let key = SortKey { words, member: member.as_bytes() };
-            let before = movement_of(&shard, &since, &[], &[key]).before;
-            found.push((before[0], (*member).to_owned()));
-        }
-        found.sort_unstable();
-        let expected: Vec<(u64, String)> = (0..).zip(listed.iter().cloned()).collect();
-        assert_eq!(found, expected, "{context}, {instance}");
+        let of = |on_shard: &str| -> BTreeSet<(Words, String)> {
+            let found = shard.board(on_shard).filter(|board| board.incarnation == incarnation);
+            let tree = found.map(|board| shard.tree(board.all).expect("it has a tree"));
+            let entries = tree.into_iter().flat_map(|tree| tree.tree.cursor_at(0));
+            let id = |handle| String::from_utf8(shard.members.id(handle).to_vec()).expect("UTF-8");
+            entries.map(|(handle, words)| (words, id(handle))).collect()
+        };
+        let (all, then) = (of(name), of(&format!("{name}#{instance}.then")));
+        let now = of(&format!("{name}#{instance}.now"));
+        assert!(now.is_subset(&all), "{context}: {now:?} of {all:?}");
+        let began: BTreeSet<_> = all.difference(&now).chain(&then).collect();
+        let found: Vec<String> = began.into_iter().map(|(_, id)| id.clone()).collect();
+        assert_eq!(found, listed, "{context}, {instance}");
     }
 }
