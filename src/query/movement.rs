@@ -4,6 +4,7 @@
 //! long as the instance is current. So it may be asked after the entries were found, and of a later sequence.
 //! Must not know: how a shard keeps what was.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::board::Definition;
@@ -86,11 +87,10 @@ impl<R: BoardRead<Answer: VisitEntries>> BoardRead for WithMovement<R> {
         let mut now = asked.now.max(board.time());
         for attempt in 0..ATTEMPTS {
             let mut answer = self.read.read(board).await?;
-            match fill(board, asked, now, &mut answer).await? {
+            let is_last = attempt + 1 == ATTEMPTS;
+            match fill(board, asked, (now, is_last), &mut answer).await? {
                 Found::All => return Ok(answer),
                 Found::Later(time) => now = time,
-                // Its clock is far behind. What was before it is what is.
-                Found::NotYet if attempt + 1 == ATTEMPTS => return Ok(answer),
                 Found::NotYet => tokio::time::sleep(PAUSE).await,
             }
         }
@@ -100,10 +100,13 @@ impl<R: BoardRead<Answer: VisitEntries>> BoardRead for WithMovement<R> {
 
 /// Finds where the entries of an answer were. Two round trips with each shard: one for the entries of then,
 /// and one that counts those before them.
+///
+/// # Arguments
+/// `is_last`: whether a shard that has not reached the instance is taken as it is. Its clock is far behind.
 async fn fill(
     board: &BoardView<'_>,
     asked: &MovementAsked,
-    now: Timestamp,
+    (now, is_last): (Timestamp, bool),
     answer: &mut impl VisitEntries,
 ) -> Result<Found, ReadError> {
     let calendar = board.definition.calendar();
@@ -116,6 +119,9 @@ async fn fill(
     let since = instance.name_on_shards(&asked.board);
     let mut members: Vec<MemberId> = Vec::new();
     answer.each_entry(&mut |listed| members.extend(MemberId::new(listed.member.clone())));
+    if members.is_empty() {
+        return Ok(Found::All);
+    }
     let none = vec![Vec::new(); usize::from(board.shard_count())];
     let mut by_shard: Vec<Vec<&str>> = none.clone();
     for member in &members {
@@ -127,6 +133,7 @@ async fn fill(
     let told = board.movement(&since, &by_shard, &[]).await?;
     match are_of(&told, span, &as_of) {
         Found::All => {}
+        Found::NotYet if is_last => {}
         other => return Ok(other),
     }
     let mut then: Vec<SortKey<'_>> = Vec::new();
@@ -139,12 +146,13 @@ async fn fill(
     let counted = if then.is_empty() { told.clone() } else { board.movement(&since, &none, &then).await? };
     match are_of(&counted, span, &as_of) {
         Found::All => {}
+        Found::NotYet if is_last => {}
         other => return Ok(other),
     }
     let position =
         |nth: usize| 1 + counted.iter().filter_map(|(_, reply)| reply.before.get(nth)).sum::<u64>();
     let positions = then.iter().enumerate().map(|(nth, key)| (key.member, position(nth)));
-    let positions: std::collections::HashMap<&[u8], u64> = positions.collect();
+    let positions: HashMap<&[u8], u64> = positions.collect();
     answer.each_entry(&mut |listed| {
         listed.movement = match positions.get(listed.member.as_bytes()) {
             Some(then) => ListedMovement::By(climbed(*then, listed)),
