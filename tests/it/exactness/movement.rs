@@ -67,11 +67,11 @@ fn change(client: &Client, random: &mut StdRng, members: usize) {
 
 fn check(client: &Client, then: &[String]) {
     let now = listed(client);
+    let signed = |place: usize| i64::try_from(place).expect("a few");
     let expected = |member: &str| -> Value {
         let place = |list: &[String]| list.iter().position(|other| other == member);
         let now = place(&now).expect("it is listed");
-        place(then)
-            .map_or(Value::Null, |then| json!(i64::try_from(then).unwrap() - i64::try_from(now).unwrap()))
+        place(then).map_or(Value::Null, |then| json!(signed(then) - signed(now)))
     };
     let check = |entries: &Value| {
         let entries = entries.as_array().expect("a list");
