@@ -90,6 +90,10 @@ class DefinitionInput(TypedDict):
     """
     capacity: NotRequired[None]
     """Not supported yet: anything but `null` is refused with `unsupported`."""
+    movement: NotRequired[Union[bool, None]]
+    """`true` keeps what `movement` of reads needs: how positions in `all` were when the current instance of
+    each other window began. The windows must be `all` and at least one other.
+    """
 
 
 class ListedBoardSeason(TypedDict):
@@ -132,6 +136,8 @@ class ListedBoard(TypedDict):
     """How long an instance stays open after its end, in the longest unit that divides it."""
     entry_ttl: Union[str, None]
     capacity: None
+    movement: bool
+    """Whether reads of `all` take `movement`."""
     totals: ListedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -200,6 +206,8 @@ class Board(TypedDict):
     """How long an instance stays open after its end, in the longest unit that divides it."""
     entry_ttl: Union[str, None]
     capacity: None
+    movement: bool
+    """Whether reads of `all` take `movement`."""
     totals: BoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -261,6 +269,8 @@ class DefinedBoard(TypedDict):
     """How long an instance stays open after its end, in the longest unit that divides it."""
     entry_ttl: Union[str, None]
     capacity: None
+    movement: bool
+    """Whether reads of `all` take `movement`."""
     totals: DefinedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -519,6 +529,10 @@ class Entry(TypedDict):
     profile: NotRequired[Union[Profile, None]]
     """The member's profile; `null` if there is none, or if it could not be read. Present with `profile=true`.
     """
+    movement: NotRequired[Union[int, None]]
+    """The entry's position when the current instance of the window asked for began, less its position now:
+    positive if it has climbed. `null` if it was not listed then. Present with `movement`.
+    """
 
 
 class ListedEntry(TypedDict):
@@ -535,6 +549,10 @@ class ListedEntry(TypedDict):
     meta: Union[Dict[str, Any], None]
     profile: NotRequired[Union[Profile, None]]
     """The member's profile; `null` if there is none, or if it could not be read. Present with `profile=true`.
+    """
+    movement: NotRequired[Union[int, None]]
+    """The entry's position when the current instance of the window asked for began, less its position now:
+    positive if it has climbed. `null` if it was not listed then. Present with `movement`.
     """
     reached_at: NotRequired[str]
 
@@ -595,6 +613,10 @@ class GroupEntry(TypedDict):
     meta: Union[Dict[str, Any], None]
     profile: NotRequired[Union[Profile, None]]
     """The member's profile; `null` if there is none, or if it could not be read. Present with `profile=true`.
+    """
+    movement: NotRequired[Union[int, None]]
+    """The entry's position when the current instance of the window asked for began, less its position now:
+    positive if it has climbed. `null` if it was not listed then. Present with `movement`.
     """
 
 
@@ -1302,6 +1324,12 @@ class DeleteMemberQuery(TypedDict, total=False):
 
 class MemberQuery(Reading, total=False):
     """What `member` may be asked with."""
+    movement: Union[Literal['hour', 'day', 'week', 'month', 'season'], None]
+    """The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has
+    climbed since the current instance of that window began. It is exact at the answer's `as_of`. Entries
+    must be of `all`, and the board must be defined with `movement`; otherwise the answer is
+    `bad_parameter`. A window that the board does not have is `unknown_window`.
+    """
 
 
 class DeleteEverywhereQuery(TypedDict, total=False):
@@ -1350,10 +1378,22 @@ class AroundQuery(Reading, total=False):
     """How many entries after the member the answer has at most."""
     fill: Union[bool, None]
     """Whether the other side has more entries if there are too few at an end of the board."""
+    movement: Union[Literal['hour', 'day', 'week', 'month', 'season'], None]
+    """The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has
+    climbed since the current instance of that window began. It is exact at the answer's `as_of`. Entries
+    must be of `all`, and the board must be defined with `movement`; otherwise the answer is
+    `bad_parameter`. A window that the board does not have is `unknown_window`.
+    """
 
 
 class LookupQuery(Reading, total=False):
     """What `lookup` may be asked with."""
+    movement: Union[Literal['hour', 'day', 'week', 'month', 'season'], None]
+    """The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has
+    climbed since the current instance of that window began. It is exact at the answer's `as_of`. Entries
+    must be of `all`, and the board must be defined with `movement`; otherwise the answer is
+    `bad_parameter`. A window that the board does not have is `unknown_window`.
+    """
 
 
 class TopQuery(Reading, total=False):
@@ -1367,6 +1407,12 @@ class TopQuery(Reading, total=False):
     reached_at: Union[bool, None]
     """Whether entries have `reached_at`, the time at which the score was reached, on boards where it orders
     ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
+    """
+    movement: Union[Literal['hour', 'day', 'week', 'month', 'season'], None]
+    """The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has
+    climbed since the current instance of that window began. It is exact at the answer's `as_of`. Entries
+    must be of `all`, and the board must be defined with `movement`; otherwise the answer is
+    `bad_parameter`. A window that the board does not have is `unknown_window`.
     """
 
 

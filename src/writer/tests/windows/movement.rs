@@ -2,10 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ModelBoard, Run, slice};
+use super::{DAY, ModelBoard, Run, Said, micros, slice, windowed};
+use crate::board::Definition;
+use crate::job::Op;
 use crate::state_lock::Purpose;
+use crate::storage::verify;
 use crate::tree::Words;
 use crate::window::{MovementPart, Window};
+use crate::writer::tests::build::{bare, job, leave_all};
 
 /// The name of the current slice, and the members listed when it began, best first.
 pub(super) type Began = BTreeMap<Window, (String, Vec<String>)>;
@@ -73,4 +77,58 @@ impl Run {
         let found: Vec<String> = began.into_iter().map(|(_, id)| id.clone()).collect();
         assert_eq!(found, listed, "{context}, {instance}");
     }
+}
+
+/// The entries of what is kept, by name.
+fn kept(run: &Run) -> Vec<(String, u64)> {
+    let shard = run.shard.read(Purpose::Read);
+    let is_kept = |name| MovementPart::of_name_on_shards(name).is_some();
+    let kept = shard.boards_and_instances().filter(|(name, _)| is_kept(name));
+    let total = |tree| shard.tree(tree).expect("it has a tree").total();
+    kept.map(|(name, board)| (name.to_string(), total(board.all))).collect()
+}
+
+#[test]
+fn only_members_that_changed_are_kept_until_the_day_is_over() {
+    let mut run = Run::new();
+    let definition = Definition { movement: true, ..windowed(&[Window::Day, Window::All]) };
+    let mut now = micros("2026-11-20T10:00:00Z");
+    run.batch(vec![(now, Said::Define("every", definition))]);
+    let score = |member: &str, score: i64| Said::Jobs(vec![job(member, &[("every", &[score])])]);
+    run.batch((0..6).map(|member| (now, score(&format!("m{member}"), member % 3))).collect());
+    run.check("the first day");
+    let expect = |run: &Run, expected: &[(&str, u64)]| {
+        run.check("as the model has it");
+        let expected: Vec<_> = expected.iter().map(|(name, total)| ((*name).to_owned(), *total)).collect();
+        assert_eq!(kept(run), expected);
+    };
+    // They all came that day.
+    expect(&run, &[("every#2026-11-20.now", 6)]);
+    now += DAY;
+    // A shard that nobody writes to hears the time, and nothing is left.
+    run.batch(vec![(now, Said::Tick)]);
+    expect(&run, &[]);
+    let [then, present] = ["every#2026-11-21.then", "every#2026-11-21.now"];
+    // An equal score changes nothing, and keeps its place among those that are tied.
+    run.batch(vec![(now, score("m1", 1))]);
+    expect(&run, &[]);
+    run.batch(vec![(now, Said::Jobs(vec![bare(Op::Remove, "m1", &["every"])]))]);
+    expect(&run, &[(then, 1)]);
+    run.batch(vec![(now, Said::Jobs(vec![bare(Op::Hide, "m2", &["every"])])), (now, score("m1", 2))]);
+    expect(&run, &[(present, 1), (then, 2)]);
+    // It is where it was, and counts as changed all the same.
+    run.batch(vec![(now, Said::Jobs(vec![bare(Op::Show, "m2", &["every"])]))]);
+    expect(&run, &[(present, 2), (then, 2)]);
+    run.restart();
+    run.batch(vec![(now, score("new", 5)), (now, Said::Jobs(vec![leave_all("new")]))]);
+    expect(&run, &[(present, 2), (then, 2)]);
+    run.checkpoint();
+    run.restart();
+    run.batch(vec![(now, Said::Jobs(vec![leave_all("m3")]))]);
+    expect(&run, &[(present, 2), (then, 3)]);
+    now += DAY;
+    run.batch(vec![(now, score("m1", 0))]);
+    expect(&run, &[("every#2026-11-22.now", 1), ("every#2026-11-22.then", 1)]);
+    let (_, findings) = verify(run.store.as_ref().expect("open"), &|_, _, _| {}).expect("readable");
+    assert!(findings.is_empty(), "{findings:?}");
 }
