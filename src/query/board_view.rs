@@ -311,8 +311,7 @@ impl<'v> BoardView<'v> {
         }
     }
 
-    /// How the board was on each shard when an instance of another window began. The board is the view's, read
-    /// by `all`.
+    /// How the board was on each shard when an instance of another window began. The view is of `all`.
     ///
     /// # Arguments
     /// `members`: for each shard, by number, those of which it is the home. `keys`: of then.

@@ -64,7 +64,7 @@ pub use count::{
 pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};
 pub use entries_of_member::{BoardSelection, EntriesOfMember, MemberOnBoards, entries_of_member};
-pub use instance::{InstanceAsked, UnknownWindow, WindowChoice};
+pub use instance::{InstanceAsked, NoMovement, UnknownWindow, WindowChoice};
 pub use instances_of_board::{InstancesOfBoard, InstancesOfWindow, ListInstances, ListedInstance};
 pub use local_shards::LocalShards;
 pub use lookup::{Lookup, LookupMembers, lookup};
@@ -72,7 +72,7 @@ pub use member::{MemberOf, member};
 pub use metadata::{
     ask_for_profiles, fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata,
 };
-pub use movement::{MovementAsked, NoMovement, WithMovement};
+pub use movement::{MovementAsked, WithMovement};
 pub use node::{Node, ShardHandle, View};
 pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other_shards};
 pub use position::{FromPosition, from_position};

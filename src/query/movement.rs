@@ -11,7 +11,7 @@ use crate::board::Definition;
 use crate::query::answer::{Listed, ListedMovement};
 use crate::query::board_view::BoardView;
 use crate::query::entries::VisitEntries;
-use crate::query::instance::{InstanceAsked, WindowChoice};
+use crate::query::instance::{InstanceAsked, NoMovement, WindowChoice};
 use crate::query::question::{MovementReply, SortKey};
 use crate::query::read::{BoardRead, NoBoard};
 use crate::query::remote_shards::ReadError;
@@ -31,20 +31,6 @@ pub struct MovementAsked {
     pub window: Window,
     /// The reading node's time, which decides which instance is current.
     pub now: Timestamp,
-}
-
-/// Why a board's entries have no movement.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NoMovement {
-    #[error(
-        "the board keeps no movement; boards keep it that are defined with \"movement\": true, which cannot be \
-         changed later"
-    )]
-    NotKept,
-    #[error(
-        "only entries of the window all have movement, and not those of {0}; send window=all, or no window"
-    )]
-    OfInstance(Instance),
 }
 
 /// A read whose entries come with their movement, if that is asked for.

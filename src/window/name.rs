@@ -40,8 +40,8 @@ impl Instance {
         if self == Self::ALL { board.clone() } else { board.with_instance(&self.to_string()) }
     }
 
-    /// The instance that shards keep under a name. `None`: of no window that this version knows, or it is what
-    /// movement needs.
+    /// The instance that shards keep under a name. `None`: of no window that this version knows, or what is
+    /// kept is what movement needs.
     #[must_use]
     pub fn of_name_on_shards(name: &BoardName) -> Option<Self> {
         name.split().1.map_or(Some(Self::ALL), Self::of_name)

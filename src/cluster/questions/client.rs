@@ -333,7 +333,7 @@ impl Exchange<'_> {
                     }
                     // Other questions may well be answered there.
                     Reason::Overloaded | Reason::Unreadable | Reason::NoWrites | Reason::Unknown => {}
-                    // An older version does not know profiles or movement, and answers whatever else is asked.
+                    // An older version does not know profiles or movement, and answers what else is asked.
                     Reason::Format if self.terms.profiles || self.is_of_movement() => {}
                     Reason::Ending
                     | Reason::Format
