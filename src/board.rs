@@ -6,8 +6,8 @@
 use thiserror::Error;
 
 use crate::tree::Words;
-use crate::types::{MAX_KEYS, Score, Timestamp, quoted};
-use crate::window::{Calendar, Instance, InvalidSeasons, Seasons, Window, length_text};
+use crate::types::{BoardName, MAX_KEYS, Score, Timestamp, quoted};
+use crate::window::{Calendar, Instance, InvalidSeasons, MovementPart, Seasons, Window, length_text};
 
 /// The most closed window instances a board may keep per kind.
 pub const MAX_KEEP: u32 = 1_000;
@@ -126,6 +126,8 @@ pub struct Definition {
     /// Each instance shows this many of its entries, the best ones. `None`: all. Shards keep the others, and
     /// reads leave them out: which they are, no shard knows by itself.
     pub capacity: Option<u64>,
+    /// Whether shards keep how `all` was when the current instance of each other window began.
+    pub movement: bool,
 }
 
 impl Default for Definition {
@@ -141,6 +143,7 @@ impl Default for Definition {
             grace_micros: DEFAULT_GRACE_MICROS,
             entry_ttl_micros: None,
             capacity: None,
+            movement: false,
         }
     }
 }
@@ -179,6 +182,11 @@ pub enum InvalidDefinition {
     EntryTtl(i64),
     #[error("capacity must be 1 to {MAX_CAPACITY}, or null for no limit; got {0}")]
     Capacity(u64),
+    #[error(
+        "movement is how positions in the window all changed since another window's instance began: add all \
+         and one of hour, day, week, month and season to windows, or leave movement out"
+    )]
+    MovementWindows,
 }
 
 /// Why a score does not belong on a board.
@@ -229,6 +237,9 @@ impl Definition {
         self.validate_grace()?;
         if let Some(capacity) = self.capacity.filter(|capacity| !(1..=MAX_CAPACITY).contains(capacity)) {
             return Err(InvalidDefinition::Capacity(capacity));
+        }
+        if self.movement && (!self.has_all() || self.has_only_all()) {
+            return Err(InvalidDefinition::MovementWindows);
         }
         match self.entry_ttl_micros {
             Some(ttl) if !(MIN_TTL_MICROS..=MAX_DURATION_MICROS).contains(&ttl) => {
@@ -307,6 +318,17 @@ impl Definition {
             return None;
         }
         self.closes_at(instance.later(i64::from(self.keep)))
+    }
+
+    /// When what shards keep under a name is dropped: an instance, or what movement needs since one began.
+    /// `None`: not as far as is known.
+    #[must_use]
+    pub fn drops_name_at(&self, name: &BoardName) -> Option<Timestamp> {
+        match MovementPart::of_name_on_shards(name) {
+            // Nobody asks for it once the next instance has begun.
+            Some((_, instance)) => self.calendar().span(instance)?.end,
+            None => self.drops_at(Instance::of_name_on_shards(name)?),
+        }
     }
 
     /// When an entry that is not updated again leaves. `None`: not while its instance is open.
@@ -442,6 +464,7 @@ impl Definition {
         };
         differ("the list of windows", windows(self), windows(asked));
         differ("season", seasons_told(self), seasons_told(asked));
+        differ("movement", self.movement.to_string(), asked.movement.to_string());
         differ("utc_offset", offset(self.utc_offset_minutes), offset(asked.utc_offset_minutes));
         told
     }

@@ -27,6 +27,9 @@ pub const MAX_INSTANCE_BYTES: usize = 16;
 /// What stands between a board's name and an instance's where shards keep it. It sorts before everything that
 /// a board's name may have, so that a board's instances come right after it.
 pub const INSTANCE_MARK: char = '#';
+/// What the names end with under which shards keep what movement needs; see
+/// [`MovementPart`](crate::window::MovementPart).
+pub const MOVEMENT_ENDS: [&str; 2] = [".then", ".now"];
 /// The longest name of a node, in bytes (it is ASCII).
 pub const MAX_NODE_BYTES: usize = 64;
 /// The most shards one service may have.
@@ -97,7 +100,8 @@ impl BoardName {
     /// because a board's own name has no `#`.
     ///
     /// # Arguments
-    /// `instance`: its name, of letters, digits and `-`.
+    /// `instance`: its name, of letters, digits and `-`; for what movement needs, with one of
+    /// [`MOVEMENT_ENDS`].
     #[must_use]
     pub fn with_instance(&self, instance: &str) -> Self {
         Self(format!("{}{INSTANCE_MARK}{instance}", self.0).into())
@@ -112,7 +116,9 @@ impl BoardName {
             None => Self::new(text),
             Some((board, instance)) => {
                 let fits = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
-                if instance.is_empty() || instance.len() > MAX_INSTANCE_BYTES || !instance.bytes().all(fits) {
+                let kept = MOVEMENT_ENDS.iter().find_map(|end| instance.strip_suffix(end));
+                let of = kept.unwrap_or(instance);
+                if of.is_empty() || of.len() > MAX_INSTANCE_BYTES || !of.bytes().all(fits) {
                     return Err(Malformed::Board);
                 }
                 Ok(Self::new(board)?.with_instance(instance))
@@ -129,7 +135,7 @@ impl BoardName {
         }
     }
 
-    /// Whether it is the name of an instance other than `all`.
+    /// Whether it is the name of an instance other than `all`, or of what movement needs since one began.
     #[must_use]
     pub fn is_instance(&self) -> bool {
         self.0.contains(INSTANCE_MARK)
@@ -435,6 +441,16 @@ mod tests {
         }
         for bad in ["", ".a", "-a", "a b", "a/b", "é", &"a".repeat(65)] {
             assert_eq!(BoardName::new(bad), Err(Malformed::Board), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_on_shards_are_those_of_boards_of_instances_and_of_what_movement_needs() {
+        for good in ["a", "a#2026-W47", "a.then#s1", "a#2026-11-20T09", "a#2026-11-20T09.then", "a#s7.now"] {
+            assert_eq!(BoardName::of_shard(good).map(|name| name.to_string()), Ok(good.to_owned()));
+        }
+        for bad in ["#s1", "a#", "a#.then", "a#s1.", "a#s1.later", "a#s1.then.now", "a#s1#s2", "a#s1.thenx"] {
+            assert_eq!(BoardName::of_shard(bad), Err(Malformed::Board), "{bad}");
         }
     }
 

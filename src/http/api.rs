@@ -114,6 +114,7 @@ impl Api {
         match why {
             NoBoard::Unknown => self.unknown_board(),
             NoBoard::Window(why) => Problem::unknown_window(&why),
+            NoBoard::Movement(why) => Problem::bad_parameter(why.to_string()),
         }
     }
 

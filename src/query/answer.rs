@@ -73,6 +73,7 @@ pub struct Listed {
     pub reached_at: Option<Timestamp>,
     pub metadata: ListedMetadata,
     pub profile: ListedProfile,
+    pub movement: ListedMovement,
 }
 
 impl Listed {
@@ -128,6 +129,7 @@ impl Listed {
             reached_at,
             metadata,
             profile,
+            movement: ListedMovement::NotAsked,
         })
     }
 }
@@ -155,6 +157,15 @@ pub enum ListedProfile {
     Json(Arc<str>),
     /// The shard's disk cannot be read at the moment.
     Unreadable,
+}
+
+/// How far an entry has moved since an instance of another window began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ListedMovement {
+    NotAsked,
+    NotListedThen,
+    /// Positions; positive: it has climbed.
+    By(i64),
 }
 
 /// One member's entry, with its standing.

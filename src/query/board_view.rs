@@ -12,15 +12,15 @@ use futures_util::FutureExt as _;
 use crate::board::Definition;
 use crate::query::node::View;
 use crate::query::question::{
-    self, BoardCounts, BoardLife, KeyCounts, Mark, Question, Reply, RunQuestion, RunStart, ShardEntry,
-    SortKey, SplittersQuestion, SplittersReply,
+    self, BoardCounts, BoardLife, KeyCounts, Mark, MovementReply, Question, Reply, RunQuestion, RunStart,
+    ShardEntry, SortKey, SplittersQuestion, SplittersReply,
 };
 use crate::query::remote_shards::{ReadError, RemoteShards, unexpected};
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
 use crate::state::Incarnation;
 use crate::tree::Words;
-use crate::types::{AsOf, BoardName, MemberId, ShardId, shard_of};
+use crate::types::{AsOf, BoardName, MemberId, ShardId, Timestamp, shard_of};
 use crate::writer::RegisteredBoard;
 
 /// How one shard's entries compare with a score.
@@ -130,6 +130,17 @@ impl<'v> BoardView<'v> {
                     .collect(),
             ),
             BoardShards::Remote { shards, .. } => shards.as_of(),
+        }
+    }
+
+    /// The latest time of the shards in memory; see [`ReadShards::time`](crate::query::ReadShards::time).
+    #[must_use]
+    pub fn time(&self) -> Timestamp {
+        match &self.shards {
+            BoardShards::InMemory(shard_boards) => {
+                shard_boards.iter().map(|shard_board| shard_board.shard.time).max().unwrap_or_default()
+            }
+            BoardShards::Remote { .. } => Timestamp::default(),
         }
     }
 
@@ -297,6 +308,45 @@ impl<'v> BoardView<'v> {
                     found.iter_mut().zip(replies).for_each(|(found, reply)| found.push(reply));
                 }
                 Ok(found)
+            }
+        }
+    }
+
+    /// How the board was on each shard when an instance of another window began. The view is of `all`.
+    ///
+    /// # Arguments
+    /// `members`: for each shard, by number, those of which it is the home. `keys`: of then.
+    ///
+    /// # Errors
+    /// When some shard does not reply.
+    pub async fn movement(
+        &self,
+        since: &BoardName,
+        members: &[Vec<&str>],
+        keys: &[SortKey<'_>],
+    ) -> Result<Vec<(ShardId, MovementReply)>, ReadError> {
+        let since = BoardLife { board: since.clone(), incarnation: self.incarnation };
+        match &self.shards {
+            BoardShards::InMemory(shard_boards) => {
+                let replies = shard_boards.iter().zip(members).map(|(shard_board, members)| {
+                    let reply = question::movement_of(shard_board.shard, &since, members, keys);
+                    (shard_board.shard.id, reply)
+                });
+                Ok(replies.collect())
+            }
+            BoardShards::Remote { shards, .. } => {
+                let question = |members: &Vec<_>| Question::Movement {
+                    since: since.clone(),
+                    members: members.clone(),
+                    keys: keys.to_vec(),
+                };
+                let questions: Vec<_> = members.iter().map(question).collect();
+                let replies = shards.ask(shards.ids().zip(&questions)).await?;
+                let found = replies.into_iter().map(|(shard, reply)| match reply {
+                    Reply::Movement(reply) => Ok((shard, reply)),
+                    _ => Err(unexpected(shard)),
+                });
+                found.collect()
             }
         }
     }

@@ -79,6 +79,20 @@ pub enum UnknownWindow {
     NoSeason { begins: Option<Timestamp> },
 }
 
+/// Why a board's entries have no movement.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum NoMovement {
+    #[error(
+        "the board keeps no movement; boards keep it that are defined with \"movement\": true, which cannot be \
+         changed later"
+    )]
+    NotKept,
+    #[error(
+        "only entries of the window all have movement, and not those of {0}; send window=all, or no window"
+    )]
+    OfInstance(Instance),
+}
+
 fn when(begins: Option<Timestamp>) -> String {
     match begins {
         Some(begins) => format!("; it begins at {begins}"),

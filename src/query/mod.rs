@@ -30,6 +30,7 @@ mod count;
 mod entries_of_member;
 mod lookup;
 mod member;
+mod movement;
 mod position;
 mod range;
 mod rank;
@@ -53,7 +54,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{Listed, ListedMetadata, ListedProfile, MemberEntry, Page, Standing};
+pub use answer::{Listed, ListedMetadata, ListedMovement, ListedProfile, MemberEntry, Page, Standing};
 pub use answering_shard::{AnsweringShard, NotAnswered};
 pub use around::{Around, AroundMember, around};
 pub use board_view::{BoardView, ShardStanding, run_in_memory};
@@ -64,7 +65,7 @@ pub use count::{
 pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};
 pub use entries_of_member::{BoardSelection, EntriesOfMember, MemberOnBoards, entries_of_member};
-pub use instance::{InstanceAsked, UnknownWindow, WindowChoice};
+pub use instance::{InstanceAsked, NoMovement, UnknownWindow, WindowChoice};
 pub use instances_of_board::{InstancesOfBoard, InstancesOfWindow, ListInstances, ListedInstance};
 pub use local_shards::LocalShards;
 pub use lookup::{Lookup, LookupMembers, lookup};
@@ -72,6 +73,7 @@ pub use member::{MemberOf, member};
 pub use metadata::{
     ask_for_profiles, fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata,
 };
+pub use movement::{MovementAsked, WithMovement};
 pub use node::{Node, ShardHandle, View};
 pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other_shards};
 pub use position::{FromPosition, from_position};

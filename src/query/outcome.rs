@@ -1,7 +1,7 @@
 //! What a job did, told for the whole board. The writer knows its own shard only (`writer::outcome`); the
 //! counts of the others are added here.
 
-use crate::query::answer::{Listed, ListedMetadata, ListedProfile, MemberEntry, Standing};
+use crate::query::answer::{Listed, ListedMetadata, ListedMovement, ListedProfile, MemberEntry, Standing};
 use crate::query::entries::ConsistentAnswer;
 use crate::query::node::ShardHandle;
 use crate::query::question::{BoardLife, Mark, SortKey};
@@ -108,6 +108,7 @@ pub async fn add_other_shards(
                     reached_at: definition.reached_at(after.words.as_slice()),
                     metadata: metadata(after, home, tree),
                     profile: ListedProfile::NotAsked,
+                    movement: ListedMovement::NotAsked,
                 },
                 standing: summed.standing.within_capacity(definition),
             }),

@@ -12,12 +12,12 @@ use crate::board::Definition;
 use crate::query::answer::Listed;
 use crate::query::board_view::{BoardView, run_in_memory};
 use crate::query::entries::{ConsistentAnswer, VisitEntries};
-use crate::query::instance::{InstanceAsked, UnknownWindow};
+use crate::query::instance::{InstanceAsked, NoMovement, UnknownWindow};
 use crate::query::node::Node;
 use crate::query::read_options::ReadOptions;
 use crate::query::read_shards::ReadShards;
 use crate::query::remote_shards::{ReadError, RemoteShards, ShardClient};
-use crate::types::{AsOf, BoardName, ShardId};
+use crate::types::{AsOf, BoardName, ShardId, Timestamp};
 use crate::window::Instance;
 use crate::writer::Registry;
 
@@ -51,6 +51,14 @@ pub trait BoardRead: Send + Sync {
     /// asked for it.
     fn shows_total(_answer: &Self::Answer) -> bool {
         true
+    }
+
+    /// Whether an instance of a board has what is asked for, at this time.
+    ///
+    /// # Errors
+    /// When it does not.
+    fn check(&self, _: &Definition, _: Instance, _now: Timestamp) -> Result<(), NoBoard> {
+        Ok(())
     }
 
     /// # Errors
@@ -102,6 +110,8 @@ pub enum NoBoard {
     Unknown,
     /// The board has no such instance.
     Window(UnknownWindow),
+    /// The board is there, and its entries have no movement.
+    Movement(NoMovement),
 }
 
 impl From<UnknownWindow> for NoBoard {
@@ -121,10 +131,14 @@ impl<R: BoardRead> ShardsRead for OfBoard<R> {
         // After shards in memory are locked: a board whose drop had begun before is unknown, so that no
         // answer counts some shards before the drop and others after it.
         let Some(known) = registry.get(self.board.as_str()) else { return Ok(Err(NoBoard::Unknown)) };
-        let instance = match self.instance.not_before(shards.time()).of(&known.definition) {
+        let asked = self.instance.not_before(shards.time());
+        let instance = match asked.of(&known.definition) {
             Ok(instance) => instance,
             Err(why) => return Ok(Err(why.into())),
         };
+        if let Err(why) = self.read.check(&known.definition, instance, asked.now) {
+            return Ok(Err(why));
+        }
         let board = shards.board(&self.board, instance, &known);
         let body = self.read.read(&board).await?;
         let total = if R::shows_total(&body) { board.total().await? } else { 0 };

@@ -284,7 +284,11 @@ impl<'v> RemoteShards<'v> {
         });
         let (has_ended_board, total) = (reply.has_ended_board(), reply.total());
         if let Some(seen) = self.seen.lock().get_mut(shard.index()) {
-            *seen = Seen::Replied(Exact { sequence, is_live, has_ended_board, total });
+            match (seen, question) {
+                // What was is not what the answer is exact at.
+                (Seen::Replied(known), Question::Movement { .. }) => known.has_ended_board |= has_ended_board,
+                (seen, _) => *seen = Seen::Replied(Exact { sequence, is_live, has_ended_board, total }),
+            }
         }
         Ok(reply)
     }

@@ -48,6 +48,7 @@ const MANUAL_SEASONS: u64 = u64::from_be_bytes(*b"manual\0\0");
 const GRACE: u64 = u64::from_be_bytes(*b"grace\0\0\0");
 const ENTRY_TTL: u64 = u64::from_be_bytes(*b"entryttl");
 const CAPACITY: u64 = u64::from_be_bytes(*b"capacity");
+const MOVEMENT: u64 = u64::from_be_bytes(*b"movement");
 
 /// The hash of the current segment at one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -222,6 +223,9 @@ impl LogHash {
         }
         if let Some(capacity) = capacity {
             self.words(CAPACITY, *capacity);
+        }
+        if definition.movement {
+            self.words(MOVEMENT, 0);
         }
     }
 }
@@ -423,6 +427,7 @@ mod tests {
             }),
             hash_of(|hash| hash.definition(&Definition { capacity: Some(1), ..Definition::default() })),
             hash_of(|hash| hash.definition(&Definition { capacity: Some(2), ..Definition::default() })),
+            hash_of(|hash| hash.definition(&Definition { movement: true, ..Definition::default() })),
             hash_of(|hash| hash.definition(&seasonal(None))),
             hash_of(|hash| hash.definition(&seasonal(Some(Seasons::Manual(Vec::new()))))),
             hash_of(|hash| hash.definition(&seasonal(Some(Seasons::Manual(vec![Timestamp::default()]))))),

@@ -263,10 +263,11 @@ impl Shard {
         }
     }
 
-    /// When an instance is dropped, by the definition that its board has now.
+    /// When an instance is dropped, or what movement needs since one began, by the definition that its board
+    /// has now.
     fn drop_due(&self, name: &BoardName) -> Option<(Timestamp, BoardName)> {
         let definition = &self.boards.get(name.split().0)?.definition;
-        Some((definition.drops_at(Instance::of_name_on_shards(name)?)?, name.clone()))
+        Some((definition.drops_name_at(name)?, name.clone()))
     }
 
     /// When the instances of a board are dropped, by the definition that it has now.

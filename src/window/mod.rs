@@ -17,6 +17,7 @@ use jiff::civil::Date;
 use crate::types::Timestamp;
 
 pub use length::{length, length_text};
+pub use name::MovementPart;
 pub use seasons::{InvalidSeasons, SEASONS_MAX, Seasons, Series};
 pub use span::Span;
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use jiff::civil::{Date, ISOWeekDate, Weekday};
 
-use crate::types::{BoardName, decimal};
+use crate::types::{BoardName, MOVEMENT_ENDS, decimal};
 use crate::window::{DAYS_OF_WEEK_0, Instance, Window, date_of, days_of};
 
 impl fmt::Display for Instance {
@@ -40,7 +40,8 @@ impl Instance {
         if self == Self::ALL { board.clone() } else { board.with_instance(&self.to_string()) }
     }
 
-    /// The instance that shards keep under a name. `None`: of no window that this version knows.
+    /// The instance that shards keep under a name. `None`: of no window that this version knows, or what is
+    /// kept is what movement needs.
     #[must_use]
     pub fn of_name_on_shards(name: &BoardName) -> Option<Self> {
         name.split().1.map_or(Some(Self::ALL), Self::of_name)
@@ -52,6 +53,44 @@ impl Instance {
         let parsed = parse(name)?;
         // One instance has one name: `2026-W7` and `s07` are none.
         (parsed.to_string() == name).then_some(parsed)
+    }
+}
+
+/// What shards keep of a board for the movement since an instance began: a tree each, under a name like an
+/// instance's. Only a board's definition leads to these names, and no client can say them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MovementPart {
+    /// Of the members that changed since: the entries of `all` that they had when the instance began.
+    Then,
+    /// The entries of `all` that these members have now.
+    Now,
+}
+
+impl MovementPart {
+    pub const ALL: [Self; 2] = [Self::Then, Self::Now];
+
+    fn end(self) -> &'static str {
+        let [then, now] = MOVEMENT_ENDS;
+        match self {
+            Self::Then => then,
+            Self::Now => now,
+        }
+    }
+
+    /// The name under which shards keep this part: `arena#2026-W47.then`.
+    #[must_use]
+    pub fn name_on_shards(self, instance: Instance, board: &BoardName) -> BoardName {
+        board.with_instance(&format!("{instance}{}", self.end()))
+    }
+
+    /// Which part shards keep under a name, and since when; `None`: it is the name of something else.
+    #[must_use]
+    pub fn of_name_on_shards(name: &BoardName) -> Option<(Self, Instance)> {
+        let kept = name.split().1?;
+        Self::ALL.into_iter().find_map(|part| {
+            let instance = kept.strip_suffix(part.end())?;
+            Some((part, Instance::of_name(instance)?))
+        })
     }
 }
 

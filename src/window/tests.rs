@@ -344,6 +344,23 @@ fn names_that_are_not_canonical_are_none() {
 }
 
 #[test]
+fn what_movement_needs_has_names_that_no_instance_has() {
+    let board = crate::types::BoardName::new("arena.now").expect("a good name");
+    for name in ["2026-11-20T09", "2026-11-20", "2026-W47", "2026-11", "s4294967295"] {
+        let instance = Instance::of_name(name).expect("an instance");
+        assert_eq!(MovementPart::of_name_on_shards(&instance.name_on_shards(&board)), None);
+        for part in MovementPart::ALL {
+            let kept = part.name_on_shards(instance, &board);
+            assert_eq!(MovementPart::of_name_on_shards(&kept), Some((part, instance)), "{kept}");
+            assert_eq!(Instance::of_name_on_shards(&kept), None, "{kept}");
+            assert_eq!(kept.board(), board);
+            assert_eq!(crate::types::BoardName::of_shard(kept.as_str()), Ok(kept));
+        }
+    }
+    assert_eq!(MovementPart::of_name_on_shards(&board), None);
+}
+
+#[test]
 fn regular_seasons_are_counted_from_their_start() {
     let seasons = Seasons::regular(at("2026-11-02T00:00:00Z"), 14 * DAY);
     let calendar = Calendar { utc_offset_minutes: 540, seasons: Some(&seasons) };

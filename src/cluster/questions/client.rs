@@ -274,6 +274,8 @@ impl Exchange<'_> {
         };
         let bytes = if self.terms.profiles {
             wire::encode_question_with_profiles(&asked)
+        } else if self.is_of_movement() {
+            wire::encode_question_of_movement(&asked)
         } else {
             wire::encode_question(&asked)
         };
@@ -331,8 +333,8 @@ impl Exchange<'_> {
                     }
                     // Other questions may well be answered there.
                     Reason::Overloaded | Reason::Unreadable | Reason::NoWrites | Reason::Unknown => {}
-                    // An older version does not know profiles, and answers whatever else is asked.
-                    Reason::Format if self.terms.profiles => {}
+                    // An older version does not know profiles or movement, and answers what else is asked.
+                    Reason::Format if self.terms.profiles || self.is_of_movement() => {}
                     Reason::Ending
                     | Reason::Format
                     | Reason::Invalid
@@ -353,6 +355,10 @@ impl Exchange<'_> {
             Err(why) => self.note("not_sent", why),
         }
         Next::Another
+    }
+
+    fn is_of_movement(&self) -> bool {
+        matches!(self.question, Question::Movement { .. })
     }
 
     fn decode(&self, bytes: &[u8]) -> Result<ShardReply, Undecodable> {

@@ -10,6 +10,7 @@ use crate::http::resources::lists::{PAGE, PAGE_MAX};
 use crate::http::resources::members::{NEIGHBOURS, NEIGHBOURS_MAX};
 use crate::http::resources::ranks::BUCKETS;
 use crate::types::MAX_SHARDS;
+use crate::window::Window;
 
 /// The parameters in a route's braces.
 pub fn of_path(path: &str) -> impl Iterator<Item = Value> {
@@ -47,6 +48,16 @@ pub fn limit() -> Value {
 pub fn neighbours(name: &str, side: &str) -> Value {
     let schema = json!({"type": "integer", "minimum": 0, "maximum": NEIGHBOURS_MAX, "default": NEIGHBOURS});
     query(name, &schema, &format!("How many entries {side} the member the answer has at most."))
+}
+
+pub fn movement() -> Value {
+    let windows: Vec<&str> =
+        Window::ALL.into_iter().filter(|window| *window != Window::All).map(Window::name).collect();
+    let text = "The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has \
+                climbed since the current instance of that window began. It is exact at the answer's `as_of`. Entries \
+                must be of `all`, and the board must be defined with `movement`; otherwise the answer is \
+                `bad_parameter`. A window that the board does not have is `unknown_window`.";
+    query("movement", &json!({"type": "string", "enum": windows}), text)
 }
 
 pub fn buckets() -> Value {

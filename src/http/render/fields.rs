@@ -7,8 +7,8 @@ use std::fmt::Display;
 use crate::board::{Definition, Key, offset};
 use crate::http::render::json::{self, Object};
 use crate::query::{
-    Answer, EntryChange, Listed, ListedMetadata, ListedProfile, MemberEntry, PageCursor, ShardStanding,
-    Standing,
+    Answer, EntryChange, Listed, ListedMetadata, ListedMovement, ListedProfile, MemberEntry, PageCursor,
+    ShardStanding, Standing,
 };
 use crate::types::{AsOf, BoardName, Score};
 use crate::window::{Instance, Seasons, Window, length_text};
@@ -39,6 +39,15 @@ fn profile(object: &mut Object<'_>, profile: &ListedProfile) {
     }
 }
 
+/// Only if it was asked for.
+fn movement(object: &mut Object<'_>, movement: ListedMovement) {
+    match movement {
+        ListedMovement::NotAsked => {}
+        ListedMovement::NotListedThen => object.null("movement"),
+        ListedMovement::By(climbed) => json::signed(object.name("movement"), climbed),
+    }
+}
+
 /// better, tied, worse, total.
 pub fn counts(object: &mut Object<'_>, standing: &Standing) {
     object.count("better", standing.better);
@@ -64,6 +73,7 @@ pub fn entry(object: &mut Object<'_>, board: &str, window: &impl Display, entry:
     object.plain("updated_at", &listed.updated_at);
     metadata(object.name("meta"), &listed.metadata);
     profile(object, &listed.profile);
+    movement(object, listed.movement);
     object.plain("as_of", as_of);
 }
 
@@ -76,6 +86,7 @@ pub fn listed(object: &mut Object<'_>, listed: &Listed) {
     object.plain("updated_at", &listed.updated_at);
     metadata(object.name("meta"), &listed.metadata);
     profile(object, &listed.profile);
+    movement(object, listed.movement);
 }
 
 /// The beginning of answers about a board, unless they have the total among other counts.
@@ -197,6 +208,7 @@ pub fn definition(object: &mut Object<'_>, definition: &Definition) {
         Some(capacity) => object.count("capacity", capacity),
         None => object.null("capacity"),
     }
+    object.bool("movement", definition.movement);
 }
 
 /// When regular seasons start and how long the latest ones are, or that there are manual ones.

@@ -17,9 +17,9 @@ use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::job::{MAX_METADATA_BYTES, MAX_PROFILE_BYTES};
 use crate::query::{
-    Answer, BoardRead, ConsistentAnswer, EntryChange, InstanceAsked, OfBoard, ReadOptions, ShardHandle,
-    ShardsRead, VisitEntries, WindowChoice, ask_for_profiles, fill_metadata, fill_unchanged_metadata,
-    missing_metadata, read, with_metadata,
+    Answer, BoardRead, ConsistentAnswer, EntryChange, InstanceAsked, MovementAsked, OfBoard, ReadOptions,
+    ShardHandle, ShardsRead, VisitEntries, WindowChoice, WithMovement, ask_for_profiles, fill_metadata,
+    fill_unchanged_metadata, missing_metadata, read, with_metadata,
 };
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
@@ -225,6 +225,18 @@ impl Call {
         R: BoardRead<Answer: VisitEntries> + 'static,
     {
         self.ask_entries_of(self.window(), asked).await
+    }
+
+    /// The read of a board's entries, with the movement that the parameters ask for.
+    ///
+    /// # Errors
+    /// When the parameter is not as it should be.
+    pub fn with_movement<R>(&self, params: &Params<'_>, read: R) -> Result<WithMovement<R>, Problem> {
+        let movement = match params.movement()? {
+            Some(window) => Some(MovementAsked { board: self.board_name()?, window, now: self.api.now() }),
+            None => None,
+        };
+        Ok(WithMovement { read, movement })
     }
 
     /// As [`Call::ask_entries`], of an instance that is not the one of the parameter `window`.

@@ -14,7 +14,7 @@ use crate::types::{Timestamp, quoted, shown};
 use crate::window::{Seasons, Window, length};
 use crate::wire::lenient::{JsonFields, parse_integer};
 
-const FIELDS: [&str; 11] = [
+const FIELDS: [&str; 12] = [
     "keys",
     "policy",
     "ties",
@@ -26,6 +26,7 @@ const FIELDS: [&str; 11] = [
     "entry_ttl",
     "capacity",
     "kind",
+    "movement",
 ];
 const KEY_FIELDS: [&str; 4] = ["name", "order", "min", "max"];
 const SEASON_FIELDS: [&str; 2] = ["starts", "every"];
@@ -79,6 +80,10 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     }
     if let Some(ttl) = given(fields, "entry_ttl") {
         definition.entry_ttl_micros = Some(micros("entry_ttl", ttl)?);
+    }
+    if let Some(movement) = given(fields, "movement") {
+        definition.movement =
+            movement.as_bool().ok_or_else(|| wrong("movement must be true or false", movement))?;
     }
     if let Some(capacity) = given(fields, "capacity") {
         let rule = format!("capacity must be a whole number from 1 to {MAX_CAPACITY}, or null for no limit");
@@ -274,7 +279,7 @@ mod tests {
         let text = br#"{"keys":[{"name":"points","order":"desc","min":0,"max":"9223372036854775806"},
             {"name":"time_ms","order":"asc"}],"policy":"best","ties":"last","windows":["day","all","season"],
             "season":{"starts":"2026-11-02T09:00:00+09:00","every":"336h"},
-            "utc_offset":"-03:30","keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000}"#;
+            "utc_offset":"-03:30","keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000,"movement":true}"#;
         let definition = parse(text).expect("all of it is supported");
         assert_eq!(definition.windows, [Window::Day, Window::All, Window::Season]);
         let begin = Timestamp::parse("2026-11-02T00:00:00Z").expect("a time");
@@ -286,7 +291,7 @@ mod tests {
         let written = json(&definition);
         for part in [
             r#""windows":["day","all","season"],"season":{"starts":"2026-11-02T00:00:00Z","every":"2w"},"#,
-            r#""keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000}"#,
+            r#""keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000,"movement":true}"#,
         ] {
             assert!(written.contains(part), "{written}");
         }
@@ -330,6 +335,11 @@ mod tests {
             (r#"{"windows":"day"}"#, "invalid_definition"),
             (r#"{"windows":["all","day"]}"#, "ok"),
             (r#"{"windows":["month","week","hour"]}"#, "ok"),
+            (r#"{"windows":["hour","all"],"movement":true}"#, "ok"),
+            (r#"{"movement":false}"#, "ok"),
+            (r#"{"movement":true}"#, "invalid_definition"),
+            (r#"{"windows":["hour"],"movement":true}"#, "invalid_definition"),
+            (r#"{"windows":["hour","all"],"movement":"true"}"#, "invalid_definition"),
             (r#"{"windows":["season"]}"#, "invalid_definition"),
             (r#"{"season":"manual"}"#, "invalid_definition"),
             (r#"{"windows":["season"],"season":"manual"}"#, "ok"),

@@ -9,6 +9,7 @@ use percent_encoding::percent_decode_str;
 use crate::http::render::problem::Problem;
 use crate::query::WindowChoice;
 use crate::types::{AsOf, BoardName, quoted};
+use crate::window::Window;
 use crate::wire::lenient::parse_integer;
 
 /// How long `after` waits when `timeout_ms` does not say.
@@ -19,6 +20,8 @@ pub const TIMEOUT_MS_MAX: u64 = 60_000;
 const READS: [&str; 5] = ["window", "after", "timeout_ms", "partial", "profile"];
 const WINDOW_RULE: &str = "window must be all, hour, day, week, month or season, or the name of an instance such as \
                            2026-11-20T09, 2026-11-20, 2026-W47, 2026-11 or s7";
+const MOVEMENT_RULE: &str =
+    "movement must be hour, day, week, month or season: the window since whose current instance it is";
 /// More parameters than any route has.
 const PARAMETERS_MAX: usize = 16;
 
@@ -127,6 +130,16 @@ impl<'a> Params<'a> {
     pub fn window(&self) -> Result<WindowChoice, Problem> {
         let Some(text) = self.get("window") else { return Ok(WindowChoice::Default) };
         WindowChoice::of_name(text).ok_or_else(|| invalid_value(WINDOW_RULE, text))
+    }
+
+    /// The window since whose current instance entries' movement is asked for.
+    ///
+    /// # Errors
+    /// When it is no window's name, or `all`.
+    pub fn movement(&self) -> Result<Option<Window>, Problem> {
+        let Some(text) = self.get("movement") else { return Ok(None) };
+        let window = Window::of_name(text).filter(|window| *window != Window::All);
+        window.map(Some).ok_or_else(|| invalid_value(MOVEMENT_RULE, text))
     }
 
     /// The token of `after`, and how long to wait for it.

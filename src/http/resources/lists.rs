@@ -15,7 +15,7 @@ pub const PAGE_MAX: u64 = 1_000;
 pub const PAGE: u64 = 10;
 
 pub async fn top(call: Call) -> Result<Reply, Problem> {
-    let params = call.read_params(&["limit", "cursor", "from", "reached_at"]).await?;
+    let params = call.read_params(&["limit", "cursor", "from", "reached_at", "movement"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let from = match params.get("from") {
         None => None,
@@ -35,7 +35,8 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
     };
     let with_reached = params.flag("reached_at")?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer = call.ask_entries_of(window, Top { start, limit }).await?;
+    let asked = call.with_movement(&params, Top { start, limit })?;
+    let answer = call.ask_entries_of(window, asked).await?;
     Ok(page(&call, &answer, with_reached))
 }
 

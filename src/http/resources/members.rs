@@ -28,9 +28,10 @@ pub const NEIGHBOURS_MAX: u64 = 500;
 pub const NEIGHBOURS: u64 = 4;
 
 pub async fn get(call: Call) -> Result<Reply, Problem> {
-    call.read_params(&[]).await?;
+    let params = call.read_params(&["movement"]).await?;
     let member = call.member()?;
-    let answer = call.ask_entries(MemberOf { member: member.clone() }).await?;
+    let asked = call.with_movement(&params, MemberOf { member: member.clone() })?;
+    let answer = call.ask_entries(asked).await?;
     call.check_home_replied(&member)?;
     let entry = answer.body.ok_or_else(|| Problem::unknown_member_of(&answer.definition))?;
     Ok(Reply::object(|object| {
@@ -40,14 +41,15 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
 }
 
 pub async fn around(call: Call) -> Result<Reply, Problem> {
-    let params = call.read_params(&["above", "below", "fill"]).await?;
+    let params = call.read_params(&["above", "below", "fill", "movement"]).await?;
     let asked = Around {
         above: params.bounded("above", NEIGHBOURS, 0, NEIGHBOURS_MAX)?,
         below: params.bounded("below", NEIGHBOURS, 0, NEIGHBOURS_MAX)?,
         fill: params.flag("fill")?,
     };
     let member = call.member()?;
-    let mut answer = call.ask_entries(AroundMember { member: member.clone(), around: asked }).await?;
+    let asked = call.with_movement(&params, AroundMember { member: member.clone(), around: asked })?;
+    let mut answer = call.ask_entries(asked).await?;
     call.check_home_replied(&member)?;
     let entries = answer.body.take().ok_or_else(|| Problem::unknown_member_of(&answer.definition))?;
     Ok(Reply::sized(entries.len() * 160 + 200, |object| {
@@ -64,11 +66,11 @@ fn member_id(json: &str) -> Result<MemberId, Problem> {
 }
 
 pub async fn lookup(call: Call) -> Result<Reply, Problem> {
-    call.read_params(&[]).await?;
+    let params = call.read_params(&["movement"]).await?;
     let asked = parse_list(&call.body, "members", r#"{"members": ["p42", "p43"]}"#)?;
     let members: Vec<MemberId> = asked.into_iter().map(member_id).collect::<Result<_, Problem>>()?;
     let named = members.clone();
-    let answer = call.ask_entries(LookupMembers { members }).await?;
+    let answer = call.ask_entries(call.with_movement(&params, LookupMembers { members })?).await?;
     Ok(Reply::sized(named.len() * 180 + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
         object.array("entries", &answer.body.entries, |out, (listed, group_rank)| {

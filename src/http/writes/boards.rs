@@ -151,7 +151,7 @@ pub async fn clear_board(api: Arc<Api>, name: BoardName) -> Result<Removed, Prob
         Ok(answer) => answer.body,
         // No season has begun.
         Err(NoBoard::Window(_)) => 0,
-        Err(NoBoard::Unknown) => return Err(api.unknown_board()),
+        Err(why) => return Err(api.no_board(why)),
     };
     let token = if let Some(boards) = &api.boards_stream {
         AsOf(boards.clear_board(&name).await?)

@@ -7,14 +7,15 @@ use crate::board::Definition;
 use crate::query::instance::InstanceAsked;
 use crate::query::question::{
     BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember, LifeOnShard,
-    Mark, Question, RejectsReply, Reply, RunQuestion, RunReply, ShardEntry, Splitter, SplittersQuestion,
-    SplittersReply,
+    Mark, MovementReply, Question, RejectsReply, Reply, RunQuestion, RunReply, ShardEntry, SortKey, Splitter,
+    SplittersQuestion, SplittersReply,
 };
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
 use crate::state::{Shard, TreeId, WindowTree};
 use crate::tree::Handle;
-use crate::window::Instance;
+use crate::types::BoardName;
+use crate::window::{Instance, MovementPart};
 
 /// Boards that are looked at for one reply: many of them may be dropped ones.
 const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
@@ -64,6 +65,9 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
         }
         // None of them is in memory: `AnsweringShard` reads them from the disk.
         Question::Rejects(_) => Reply::Rejects(RejectsReply::default()),
+        Question::Movement { since, members, keys } => {
+            Reply::Movement(movement_of(shard, since, members, keys))
+        }
     }
 }
 
@@ -188,6 +192,44 @@ fn shard_entry(
 pub fn entries_of_members(shard_board: &ShardBoard<'_>, members: &[&str]) -> Vec<Option<ShardEntry>> {
     let entry = |member: &&str| entry_of(shard_board, shard_board.shard.members.get(member.as_bytes())?);
     members.iter().map(entry).collect()
+}
+
+/// How `all` of a board was when an instance of another window began. What has changed since is kept; all
+/// else is as it was.
+#[must_use]
+pub fn movement_of(
+    shard: &Shard,
+    since: &BoardLife,
+    members: &[&str],
+    keys: &[SortKey<'_>],
+) -> MovementReply {
+    let (board, incarnation) = (since.board.board(), since.incarnation);
+    let life = life_of(shard, &BoardLife { board: board.clone(), incarnation });
+    let of = |name: &BoardName| ShardBoard::of(shard, name.as_str(), incarnation);
+    let kept = |part: MovementPart| {
+        let instance = Instance::of_name_on_shards(&since.board)?;
+        Some(of(&part.name_on_shards(instance, &board)))
+    };
+    let (all, then, now) = (of(&board), kept(MovementPart::Then), kept(MovementPart::Now));
+    let words = |part: &ShardBoard<'_>, handle| part.window.and_then(|(_, window)| window.tree.get(handle));
+    let words_then = |member: &&str| {
+        let handle = shard.members.get(member.as_bytes())?;
+        let changed = then.and_then(|then| words(&then, handle));
+        let has_come = || now.is_some_and(|now| words(&now, handle).is_some());
+        changed.or_else(|| if has_come() { None } else { words(&all, handle) })
+    };
+    let before = |key: &SortKey<'_>| {
+        let of_part = |part: Option<ShardBoard<'_>>| part.map_or(0, |part| part.before(key));
+        // Those that have not changed since, and those that have, as they were.
+        all.before(key).saturating_sub(of_part(now)) + of_part(then)
+    };
+    MovementReply {
+        life,
+        sequence: shard.applied.sequence,
+        time: shard.time,
+        then: members.iter().map(words_then).collect(),
+        before: keys.iter().map(before).collect(),
+    }
 }
 
 /// A member of this shard, with its counts on it.

@@ -58,6 +58,9 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
                 && found.boards.iter().all(|(_, found)| member_fits(member, found))
         }
         (Question::Rejects(question), Reply::Rejects(reply)) => rejects_fit(question, reply),
+        (Question::Movement { members, keys, .. }, Reply::Movement(reply)) => {
+            members.len() == reply.then.len() && keys.len() == reply.before.len()
+        }
         _ => false,
     }
 }

@@ -57,7 +57,7 @@ pub fn check(question: &Question<'_>) -> Result<(), InvalidQuestion> {
             within("searches", splitters.len(), SEARCHES_MAX)?;
             within("splitters", splitters.iter().map(|asked| usize::from(asked.even)).sum(), SPLITTERS_MAX)
         }
-        Question::Lookup { members, keys, .. } => {
+        Question::Lookup { members, keys, .. } | Question::Movement { members, keys, .. } => {
             within("members", members.len(), MEMBERS_MAX)?;
             within("keys", keys.len(), MEMBERS_MAX)
         }

@@ -22,7 +22,8 @@ use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
 pub use answer::{
-    answer, ask_for_profiles, boards_of_member, counts_of, entries_of_members, found_member, splitters_of,
+    answer, ask_for_profiles, boards_of_member, counts_of, entries_of_members, found_member, movement_of,
+    splitters_of,
 };
 pub use consistency::is_consistent;
 pub(super) use limits::ENTRIES_MAX;
@@ -136,6 +137,15 @@ pub enum Question<'a> {
     },
     /// Jobs that the shard has rejected, newest first. They are on its disk.
     Rejects(RejectsQuestion<'a>),
+    /// How `all` of a board was when an instance of another window began.
+    Movement {
+        /// The instance, with its board's life.
+        since: BoardLife,
+        /// Members of this shard, whose entries of then are wanted.
+        members: Vec<&'a str>,
+        /// Entries of then; those before them are counted.
+        keys: Vec<SortKey<'a>>,
+    },
 }
 
 /// Which of a shard's rejects are wanted.
@@ -172,7 +182,7 @@ impl Question<'_> {
             Self::Runs(_, runs) => runs.iter().any(|run| run.metadata),
             Self::Lookup { metadata, .. } => *metadata,
             Self::MemberOnBoards { .. } | Self::BoardsOfMember { .. } => true,
-            Self::Counts(_) | Self::Splitters(..) | Self::Rejects(_) => false,
+            Self::Counts(_) | Self::Splitters(..) | Self::Rejects(_) | Self::Movement { .. } => false,
         }
     }
 
@@ -180,9 +190,10 @@ impl Question<'_> {
     pub fn boards(&self) -> impl Iterator<Item = BoardName> {
         let (one, several, counted): (_, &[BoardLife], &[(BoardLife, Vec<Mark<'_>>)]) = match self {
             Self::Counts(boards) => (None, &[], boards),
-            Self::Runs(board, _) | Self::Splitters(board, _) | Self::Lookup { board, .. } => {
-                (Some(board), &[], &[])
-            }
+            Self::Runs(board, _)
+            | Self::Splitters(board, _)
+            | Self::Lookup { board, .. }
+            | Self::Movement { since: board, .. } => (Some(board), &[], &[]),
             Self::MemberOnBoards { boards, .. } => (None, boards, &[]),
             Self::BoardsOfMember { .. } | Self::Rejects(_) => (None, &[], &[]),
         };
@@ -337,6 +348,22 @@ pub enum Reply {
     MemberOnBoards(Vec<Option<FoundMember>>),
     BoardsOfMember(BoardsOfMember),
     Rejects(RejectsReply),
+    Movement(MovementReply),
+}
+
+/// How `all` of a board was on a shard when an instance of another window began. As long as that instance is
+/// current on the shard, later changes leave it as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MovementReply {
+    pub life: LifeOnShard,
+    /// The shard's applied sequence.
+    pub sequence: Sequence,
+    /// The shard's time: that of its last message.
+    pub time: Timestamp,
+    /// The words of each member's entry of then; `None` if it was not listed.
+    pub then: Vec<Option<Words>>,
+    /// For each key, the entries of then that were before it.
+    pub before: Vec<u64>,
 }
 
 /// Boards that list a member, in the order in which boards came.
@@ -375,6 +402,7 @@ impl Reply {
             Self::Runs(runs) => runs.iter().flatten().any(|run| is_over(run.life)),
             Self::Splitters(splitters) => splitters.iter().any(|reply| is_over(reply.life)),
             Self::Lookup { life, .. } => is_over(*life),
+            Self::Movement(reply) => is_over(reply.life),
             Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) => false,
         }
     }
@@ -390,14 +418,14 @@ impl Reply {
             Self::Runs(runs) => runs.iter().flatten().map(|run| run.total).next(),
             Self::Splitters(splitters) => splitters.first().map(|reply| reply.total),
             Self::Lookup { total, .. } => Some(*total),
-            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) => None,
+            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) | Self::Movement(_) => None,
         }
     }
 
     /// Visits each entry of the reply.
     pub fn each_entry(&mut self, visit: &mut dyn FnMut(&mut ShardEntry)) {
         match self {
-            Self::Counts(_) | Self::Splitters(_) | Self::Rejects(_) => {}
+            Self::Counts(_) | Self::Splitters(_) | Self::Rejects(_) | Self::Movement(_) => {}
             Self::Runs(runs) => {
                 let runs = runs.iter_mut().flatten();
                 runs.flat_map(|run| run.above.iter_mut().chain(&mut run.below)).for_each(visit);

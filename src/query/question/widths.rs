@@ -36,6 +36,10 @@ pub fn check_widths(shard: &Shard, question: &Question<'_>) -> Result<(), Invali
         Question::Lookup { board, keys, .. } => {
             widths(board).map_or(Ok(()), |widths| keys.iter().try_for_each(|key| widths.check_key(key)))
         }
+        Question::Movement { since, keys, .. } => {
+            let board = BoardLife { board: since.board.board(), ..*since };
+            widths(&board).map_or(Ok(()), |widths| keys.iter().try_for_each(|key| widths.check_key(key)))
+        }
         Question::MemberOnBoards { .. } | Question::BoardsOfMember { .. } | Question::Rejects(_) => Ok(()),
     }
 }

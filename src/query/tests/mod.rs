@@ -10,6 +10,7 @@
 )]
 
 mod missing;
+mod movement;
 mod moving;
 mod moving_more;
 mod remote;

@@ -19,17 +19,17 @@ use crate::types::{BoardName, Score, Sequence, ShardId, shard_of};
 use crate::window::Window;
 use crate::writer::{Defined, RegisteredBoard, Registry};
 
-const DAY: i64 = 24 * 60 * 60 * 1_000_000;
+pub(super) const DAY: i64 = 24 * 60 * 60 * 1_000_000;
 /// 2026-11-20T00:00:00Z.
-const FRIDAY: i64 = 20_777 * DAY;
+pub(super) const FRIDAY: i64 = 20_777 * DAY;
 
 /// Some shards, and what the boards on them are.
-struct Windows {
-    shards: Vec<Arc<StateLock>>,
-    registry: Registry,
+pub(super) struct Windows {
+    pub(super) shards: Vec<Arc<StateLock>>,
+    pub(super) registry: Registry,
 }
 
-fn name(text: &str) -> BoardName {
+pub(super) fn name(text: &str) -> BoardName {
     BoardName::of_shard(text).expect("a good name")
 }
 
@@ -41,12 +41,12 @@ fn choice(text: &str) -> WindowChoice {
     }
 }
 
-fn asked(window: &str, now: i64) -> InstanceAsked {
+pub(super) fn asked(window: &str, now: i64) -> InstanceAsked {
     InstanceAsked { choice: choice(window), now: time(now) }
 }
 
 impl Windows {
-    fn new(count: u16) -> Self {
+    pub(super) fn new(count: u16) -> Self {
         let shards = (0..count).map(|number| Arc::new(StateLock::new(Shard::new(ShardId(number)))));
         Self { shards: shards.collect(), registry: Registry::new(true) }
     }
@@ -56,7 +56,7 @@ impl Windows {
         self.define_as(board, Definition { windows: windows.to_vec(), keep, ..Definition::default() });
     }
 
-    fn define_as(&self, board: &str, definition: Definition) {
+    pub(super) fn define_as(&self, board: &str, definition: Definition) {
         self.registry.define(&name(board), definition).expect("few boards");
         for shard in &self.shards {
             self.bring(shard, board);
@@ -76,7 +76,7 @@ impl Windows {
     }
 
     /// Brings an entry to the member's shard, and the instance if need be: no other shard gets it.
-    fn enter(&self, on_shard: &str, member: &str, score: i64, at: i64) {
+    pub(super) fn enter(&self, on_shard: &str, member: &str, score: i64, at: i64) {
         let home = &self.shards[shard_of(&id(member), self.count()).index()];
         if home.read(Purpose::Read).board(on_shard).is_none() {
             self.bring(home, on_shard);
@@ -101,7 +101,7 @@ impl Windows {
     }
 
     /// The answers of a node that has the shards in memory, and of one that asks them.
-    async fn read<R: ShardsRead>(&self, asked: &R) -> [R::Answer; 2] {
+    pub(super) async fn read<R: ShardsRead>(&self, asked: &R) -> [R::Answer; 2] {
         let handle = |shard: &Arc<StateLock>| ShardHandle {
             id: shard.read(Purpose::Read).id,
             state: Arc::clone(shard),

@@ -31,6 +31,8 @@ pub struct DefinitionJson {
     entry_ttl_micros: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     capacity: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    movement: bool,
 }
 
 /// Times are microseconds since 1970.
@@ -109,6 +111,7 @@ impl From<&Definition> for DefinitionJson {
             grace_micros: Some(definition.grace_micros).filter(|grace| *grace != DEFAULT_GRACE_MICROS),
             entry_ttl_micros: definition.entry_ttl_micros,
             capacity: definition.capacity,
+            movement: definition.movement,
         }
     }
 }
@@ -165,6 +168,7 @@ impl DefinitionJson {
             grace_micros: self.grace_micros.unwrap_or(DEFAULT_GRACE_MICROS),
             entry_ttl_micros: self.entry_ttl_micros,
             capacity: self.capacity,
+            movement: self.movement,
         };
         definition.validate().ok()?;
         Some(definition)
@@ -202,7 +206,12 @@ mod tests {
         );
         check(&Definition { capacity: Some(100), ..plain.clone() }, 2, r#","capacity":100"#);
         let windows = vec![Window::Day, Window::All];
-        check(&Definition { windows, ..plain.clone() }, 2, r#","windows":["day","all"]"#);
+        check(&Definition { windows: windows.clone(), ..plain.clone() }, 2, r#","windows":["day","all"]"#);
+        check(
+            &Definition { windows, movement: true, ..plain.clone() },
+            2,
+            r#","windows":["day","all"],"movement":true"#,
+        );
         let seasonal =
             |seasons| Definition { windows: vec![Window::Season], seasons: Some(seasons), ..plain.clone() };
         check(
@@ -237,6 +246,8 @@ mod tests {
             r#","windows":["season"],"season":{"manual":[],"regular":[]}"#,
             r#","grace_micros":-1"#,
             r#","capacity":0"#,
+            r#","movement":true"#,
+            r#","windows":["all","day"],"movement":1"#,
             r#","later":1"#,
         ] {
             assert!(!reads(more), "{more}");

@@ -39,6 +39,7 @@ enum SettingWire {
     Grace(i64),
     EntryTtl(i64),
     Capacity(u64),
+    Movement,
 }
 
 impl Encode for DefinitionWire {
@@ -119,6 +120,7 @@ fn settings_of(definition: &Definition) -> Vec<SettingWire> {
     }
     settings.extend(definition.entry_ttl_micros.map(SettingWire::EntryTtl));
     settings.extend(definition.capacity.map(SettingWire::Capacity));
+    settings.extend(definition.movement.then_some(SettingWire::Movement));
     settings
 }
 
@@ -179,6 +181,7 @@ fn set(definition: &mut Definition, setting: &SettingWire) -> Result<(), Undecod
         SettingWire::Grace(micros) => definition.grace_micros = *micros,
         SettingWire::EntryTtl(micros) => definition.entry_ttl_micros = Some(*micros),
         SettingWire::Capacity(entries) => definition.capacity = Some(*entries),
+        SettingWire::Movement => definition.movement = true,
     }
     Ok(())
 }
@@ -209,6 +212,7 @@ mod tests {
         let manual = with("80", "03 00020005 020102 0300").expect("a board with a season");
         assert_eq!(manual.grace_micros, 0);
         assert_eq!(with("80", "01 0507").expect("a board with a capacity").capacity, Some(7));
+        assert!(with("80", "02 00020002 06").expect("a board with movement").movement && !daily.movement);
         for (ties, settings, what) in [
             ("80", "", "settings that are not there"),
             ("80", "00", "no settings"),
@@ -219,9 +223,12 @@ mod tests {
             ("80", "01 00020202", "a window twice"),
             ("80", "01 0000", "no window"),
             ("80", "01 000100", "the default windows"),
-            ("80", "01 0600", "a setting of a later version"),
+            ("80", "01 0700", "a setting of a later version"),
             ("80", "01 0500", "a capacity of nothing"),
             ("80", "02 0507 0302", "a setting before one with a smaller number"),
+            ("80", "01 06", "movement without a window"),
+            ("80", "02 00020002 0606", "a byte behind movement"),
+            ("80", "03 00020002 06 06", "movement twice"),
             ("80", "02 0304 00020002", "settings in another order"),
             ("80", "02 0304 0304", "a setting twice"),
             ("80", "01 03fc0046c323", "the default grace"),

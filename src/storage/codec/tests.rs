@@ -578,13 +578,15 @@ proptest! {
         windows in prop::sample::subsequence(Window::ALL.to_vec(), 1..=6).prop_shuffle(),
         (begin, every) in (0_i64..=1 << 52, 60_000_000_i64..=1 << 40),
         manual in prop::option::of(prop::collection::btree_set(0_i64..=1 << 52, 0..9)),
-        (grace, ttl) in (0_i64..=600_000_000_000, prop::option::of(1_000_000_i64..=1 << 50)),
+        (grace, ttl, movement) in
+            (0_i64..=600_000_000_000, prop::option::of(1_000_000_i64..=1 << 50), any::<bool>()),
         capacity in prop::option::of(1_u64..=1 << 39),
     ) {
         let seasons = windows.contains(&Window::Season).then(|| match manual {
             Some(begins) => Seasons::Manual(begins.into_iter().map(time).collect()),
             None => Seasons::regular(time(begin), every),
         });
+        let movement = movement && windows.contains(&Window::All) && windows.len() > 1;
         let keys = keys.into_iter().enumerate().map(|(index, (ascending, a, b))| Key {
             name: format!("k{index}"),
             order: if ascending { Order::Ascending } else { Order::Descending },
@@ -602,6 +604,7 @@ proptest! {
             grace_micros: grace,
             entry_ttl_micros: ttl,
             capacity,
+            movement,
         };
         let board = ManifestBoard { definition: Arc::new(definition), ..manifest().boards.remove(0) };
         let manifest = Manifest { boards: vec![board], ..manifest() };

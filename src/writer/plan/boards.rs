@@ -9,6 +9,7 @@ use crate::board::Definition;
 use crate::state::{BoardEvent, Dropped, Incarnation, RecordNumber, Shard, TreeId};
 use crate::tree::Handle;
 use crate::types::BoardName;
+use crate::window::MovementPart;
 use crate::writer::plan::Batch;
 use crate::writer::registry::RegisteredBoard;
 
@@ -102,10 +103,14 @@ impl Batch<'_> {
         names
     }
 
-    /// The name of a tree's board, if it exists and holds an entry of the member.
+    /// The name of a tree's board, if it exists and holds an entry of the member. What is kept for movement
+    /// is none: no job is about it.
     fn board_of_entry(&self, tree: TreeId, handle: Handle) -> Option<BoardName> {
         let known = self.shard.tree(tree).map(|window| &window.board);
         let name = known.or_else(|| self.new_trees.get(&tree))?;
+        if MovementPart::of_name_on_shards(name).is_some() {
+            return None;
+        }
         // Another incarnation of the name has another tree.
         let is_current_incarnation = self.board(name).is_some_and(|board| board.tree == tree);
         (is_current_incarnation && self.entry(tree, handle).is_some()).then(|| name.clone())

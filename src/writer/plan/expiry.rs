@@ -115,6 +115,8 @@ impl Batch<'_> {
         let Ok(decision) = decide(&definition, before.as_ref(), &request) else { return };
         self.hash_entry((name, incarnation), member, (before.as_ref(), decision.after.as_ref()));
         self.change(*tree, *handle, before, decision.after);
+        let (found, left) = (before.as_ref(), decision.after.as_ref());
+        self.note_movement((name, incarnation, &definition), (member, *handle), (found, left));
         self.expired += 1;
         self.plan_metadata((member, None), *tree, *handle, before.as_ref(), &decision, applied.sequence);
     }

@@ -300,6 +300,7 @@ impl Batch<'_> {
         let name = &*name;
         let expires = |definition: &&Arc<Definition>| definition.entry_ttl_micros.is_some();
         let expiring = source.definition().filter(expires).cloned();
+        let moving = source.definition().filter(|definition| definition.movement).cloned();
         let (tree, incarnation) = match source {
             BoardSource::OnShard(tree, incarnation, _) => (tree, incarnation),
             // A job that leaves an instance as it is must not be what creates it.
@@ -328,6 +329,10 @@ impl Batch<'_> {
         };
         if let Some(handle) = handle.filter(|_| changes) {
             self.change(tree, handle, before, decision.after);
+            if let Some(definition) = moving {
+                let board = (name, incarnation, &definition);
+                self.note_movement(board, (&job.member, handle), (before.as_ref(), decision.after.as_ref()));
+            }
             if let Some(definition) = expiring {
                 self.note_expiring(&definition, name, (tree, handle), &job.member, decision.after.as_ref());
             }

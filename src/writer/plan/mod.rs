@@ -28,6 +28,7 @@
 //! - [`trim`]: which entries a trim removes
 //! - [`expiry`]: the entries that expire
 //! - [`windows`]: the instances that a job changes, and those whose time is over
+//! - [`movement`]: what is kept of entries that change for the first time since an instance began
 //! - [`profiles`]: what becomes of a member's profile
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
 //! - [`hashed`]: what of all that is mixed into the hash of the log
@@ -39,6 +40,7 @@ mod messages;
 
 mod expiry;
 mod jobs;
+mod movement;
 mod parked;
 mod profiles;
 mod trim;
@@ -69,6 +71,7 @@ use crate::writer::plan::changes::NetChange;
 use crate::writer::plan::expiry::DueEntries;
 use crate::writer::plan::hashed::BatchHash;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
+use crate::writer::plan::movement::KeptMovements;
 use crate::writer::plan::profiles::BatchProfile;
 use crate::writer::plan::windows::{DueDrops, EnteredInstances};
 use crate::writer::registry::Registry;
@@ -121,6 +124,8 @@ struct Batch<'a> {
     boards: ChangedBoards,
     /// Instances that jobs entered last.
     entered: EnteredInstances,
+    /// Where entries that change are kept for the movement since the current instances began.
+    movements: KeptMovements,
     /// When instances are dropped that this batch has created.
     drops: DueDrops,
     /// Which entries expire next.
@@ -197,6 +202,7 @@ impl Planner<'_> {
             added: 0,
             boards: BTreeMap::new(),
             entered: EnteredInstances::default(),
+            movements: KeptMovements::default(),
             drops: DueDrops::default(),
             expiring: DueEntries::default(),
             new_trees: BTreeMap::new(),

@@ -251,12 +251,10 @@ impl Batch<'_> {
         let board = name.board();
         for window in Window::ALL {
             self.entered.remove(&(board.clone(), window));
+            self.movements.remove(&(board.clone(), window));
         }
         let definition = self.board(&board).map(|board| Arc::clone(board.definition));
-        let drops_at = |name: &BoardName| {
-            let instance = Instance::of_name_on_shards(name)?;
-            definition.as_ref()?.drops_at(instance)
-        };
+        let drops_at = |name: &BoardName| definition.as_ref()?.drops_name_at(name);
         if name.is_instance() {
             let due = drops_at(name).map(|at| (at, name.clone()));
             match (due, self.board(name).is_some()) {

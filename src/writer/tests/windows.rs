@@ -1,6 +1,8 @@
 //! Windows: random jobs, times, settings, batches, checkpoints and crashes against a plain model, which finds
 //! the instance of a time by the calendar of civil dates and shares no code with what it judges.
 
+mod movement;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -15,7 +17,7 @@ use crate::state::{EntryState, LogHash, Shard};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Checkpoint, Commit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, Timestamp};
-use crate::window::{Seasons, Window};
+use crate::window::{MovementPart, Seasons, Window};
 use crate::writer::apply::apply;
 use crate::writer::plan::Planner;
 use crate::writer::tests::build::{bare, board, job, leave_all};
@@ -88,6 +90,8 @@ fn dropped_at(definition: &Definition, window: Window, mut end: i64) -> i64 {
 struct ModelEntry {
     score: i64,
     updated: i64,
+    /// When the score was reached, which orders ties.
+    reached: i64,
     hidden: bool,
 }
 
@@ -103,6 +107,8 @@ struct ModelBoard {
     definition: Definition,
     instances: BTreeMap<String, ModelInstance>,
     versions: BTreeMap<String, u64>,
+    /// How `all` was listed when the current slices began, by window.
+    began: movement::Began,
 }
 
 type Entries = BTreeMap<String, BTreeMap<String, ModelEntry>>;
@@ -173,7 +179,10 @@ impl ModelBoard {
                         (Op::Best, Some(held)) if held.score >= given => continue,
                         _ => given,
                     };
-                    instance.entries.insert(id.clone(), ModelEntry { score, updated: time, hidden });
+                    // An equal score keeps its place among the ties.
+                    let kept = held.filter(|held| held.score == score).map(|held| held.reached);
+                    let reached = kept.unwrap_or(time);
+                    instance.entries.insert(id.clone(), ModelEntry { score, updated: time, reached, hidden });
                 }
             }
         }
@@ -228,11 +237,14 @@ impl Run {
             return told;
         }
         self.told = Some(now);
+        self.model.values_mut().for_each(|board| board.begin_slices(now));
         self.expire(now);
         self.drop_instances(now);
         match said {
             Said::Jobs(jobs) | Said::Ask(jobs) => {
                 for job in jobs {
+                    // A job takes an entry as gone that an earlier one of its message brought too late.
+                    self.expire(now);
                     let outcome = self.tell_job(job, now);
                     self.rejected += u64::from(outcome.is_err());
                     told.push(outcome);
@@ -417,13 +429,16 @@ impl Run {
             assert!(due.contains(name) || is_last_season, "{name} is dropped some day");
         }
         assert!(due.iter().all(|name| shard.board(name.as_str()).is_some()));
+        drop(shard);
+        self.check_movement(context);
     }
 }
 
 /// What a shard holds, by board or instance.
 fn held(shard: &Shard) -> Entries {
     let mut held = Entries::new();
-    for (name, board) in shard.boards_and_instances() {
+    let is_kept = |name| MovementPart::of_name_on_shards(name).is_some();
+    for (name, board) in shard.boards_and_instances().filter(|(name, _)| !is_kept(name)) {
         let tree = shard.tree(board.all).expect("it has a tree");
         let mut entries = BTreeMap::new();
         for handle in tree.handles() {
@@ -435,7 +450,9 @@ fn held(shard: &Shard) -> Entries {
             };
             let score = board.definition.score_of(words.as_slice()).keys()[0];
             let id = String::from_utf8(shard.members.id(handle).to_vec()).expect("UTF-8");
-            entries.insert(id, ModelEntry { score, updated: entry.updated_at.as_micros(), hidden });
+            let reached = board.definition.reached_at(words.as_slice()).expect("it orders ties").as_micros();
+            let updated = entry.updated_at.as_micros();
+            entries.insert(id, ModelEntry { score, updated, reached, hidden });
         }
         if !entries.is_empty() {
             held.insert(name.as_str().to_owned(), entries);
@@ -451,6 +468,7 @@ fn windowed(windows: &[Window]) -> Definition {
 fn definitions(random: &mut StdRng) -> [(&'static str, Definition); 3] {
     let all = windowed(&[Window::All, Window::Hour, Window::Day, Window::Week, Window::Month]);
     let start = at(micros("2026-12-20T00:00:00Z") + random.random_range(0..DAY));
+    let has_all = random.random_range(0..2) == 0;
     [
         (
             "every",
@@ -460,6 +478,7 @@ fn definitions(random: &mut StdRng) -> [(&'static str, Definition); 3] {
                 grace_micros: [0, 5 * MINUTE, 30 * HOUR][random.random_range(0..3)],
                 policy: [Policy::Set, Policy::Best, Policy::Incr][random.random_range(0..3)],
                 entry_ttl_micros: [None, Some(HOUR), Some(3 * DAY)][random.random_range(0..3)],
+                movement: random.random_range(0..4) > 0,
                 ..all
             },
         ),
@@ -477,7 +496,12 @@ fn definitions(random: &mut StdRng) -> [(&'static str, Definition); 3] {
                 policy: Policy::Incr,
                 keep: 1,
                 seasons: Some(Seasons::regular(start, 3 * HOUR)),
-                ..windowed(&[Window::Season, Window::Day])
+                movement: has_all,
+                ..windowed(if has_all {
+                    &[Window::Season, Window::All, Window::Day]
+                } else {
+                    &[Window::Season, Window::Day]
+                })
             },
         ),
     ]
@@ -541,6 +565,8 @@ fn jobs_in_windows_equal_a_model_whatever_the_batches_and_after_crashes() {
                     _ => Said::Jobs(jobs),
                 };
                 batch.push((now, said));
+                // What has expired at once is gone before another instance begins.
+                batch.extend((0..40).map(|_| (now, Said::Tick)));
             }
             // A message drops a bounded number of instances: these bring the rest.
             batch.extend((0..200).map(|_| (now, Said::Tick)));

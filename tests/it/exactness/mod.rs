@@ -11,6 +11,7 @@
 //! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
 //! - [`real_windows`]: thirty days of real jobs through every window, as sorted by hand, over crashes
 //! - [`capacity`]: a board with a capacity shows its best entries only, however many there are
+//! - [`movement`]: how far entries have moved since a season began is what two lists say
 //! - [`profiles`]: profiles of members, joined into answers of the same moment
 //! - [`quiet_shards`]: entries expire and instances are dropped although nobody writes
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
@@ -18,6 +19,7 @@
 mod board_tokens;
 mod capacity;
 mod future_time;
+mod movement;
 mod nats_real_data;
 mod nats_rejects;
 mod nats_removals;

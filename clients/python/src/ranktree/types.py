@@ -524,6 +524,10 @@ class Entry(TypedDict):
     profile: NotRequired[Union[Profile, None]]
     """The member's profile; `null` if there is none, or if it could not be read. Present with `profile=true`.
     """
+    movement: NotRequired[Union[int, None]]
+    """The entry's position when the current instance of the window asked for began, less its position now:
+    positive if it has climbed. `null` if it was not listed then. Present with `movement`.
+    """
 
 
 class ListedEntry(TypedDict):
@@ -540,6 +544,10 @@ class ListedEntry(TypedDict):
     meta: Union[Dict[str, Any], None]
     profile: NotRequired[Union[Profile, None]]
     """The member's profile; `null` if there is none, or if it could not be read. Present with `profile=true`.
+    """
+    movement: NotRequired[Union[int, None]]
+    """The entry's position when the current instance of the window asked for began, less its position now:
+    positive if it has climbed. `null` if it was not listed then. Present with `movement`.
     """
     reached_at: NotRequired[str]
 
@@ -600,6 +608,10 @@ class GroupEntry(TypedDict):
     meta: Union[Dict[str, Any], None]
     profile: NotRequired[Union[Profile, None]]
     """The member's profile; `null` if there is none, or if it could not be read. Present with `profile=true`.
+    """
+    movement: NotRequired[Union[int, None]]
+    """The entry's position when the current instance of the window asked for began, less its position now:
+    positive if it has climbed. `null` if it was not listed then. Present with `movement`.
     """
 
 
@@ -1307,6 +1319,12 @@ class DeleteMemberQuery(TypedDict, total=False):
 
 class MemberQuery(Reading, total=False):
     """What `member` may be asked with."""
+    movement: Union[Literal['hour', 'day', 'week', 'month', 'season'], None]
+    """The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has
+    climbed since the current instance of that window began. It is exact at the answer's `as_of`. Entries
+    must be of `all`, and the board must be defined with `movement`; otherwise the answer is
+    `bad_parameter`. A window that the board does not have is `unknown_window`.
+    """
 
 
 class DeleteEverywhereQuery(TypedDict, total=False):
@@ -1355,10 +1373,22 @@ class AroundQuery(Reading, total=False):
     """How many entries after the member the answer has at most."""
     fill: Union[bool, None]
     """Whether the other side has more entries if there are too few at an end of the board."""
+    movement: Union[Literal['hour', 'day', 'week', 'month', 'season'], None]
+    """The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has
+    climbed since the current instance of that window began. It is exact at the answer's `as_of`. Entries
+    must be of `all`, and the board must be defined with `movement`; otherwise the answer is
+    `bad_parameter`. A window that the board does not have is `unknown_window`.
+    """
 
 
 class LookupQuery(Reading, total=False):
     """What `lookup` may be asked with."""
+    movement: Union[Literal['hour', 'day', 'week', 'month', 'season'], None]
+    """The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has
+    climbed since the current instance of that window began. It is exact at the answer's `as_of`. Entries
+    must be of `all`, and the board must be defined with `movement`; otherwise the answer is
+    `bad_parameter`. A window that the board does not have is `unknown_window`.
+    """
 
 
 class TopQuery(Reading, total=False):
@@ -1372,6 +1402,12 @@ class TopQuery(Reading, total=False):
     reached_at: Union[bool, None]
     """Whether entries have `reached_at`, the time at which the score was reached, on boards where it orders
     ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
+    """
+    movement: Union[Literal['hour', 'day', 'week', 'month', 'season'], None]
+    """The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has
+    climbed since the current instance of that window began. It is exact at the answer's `as_of`. Entries
+    must be of `all`, and the board must be defined with `movement`; otherwise the answer is
+    `bad_parameter`. A window that the board does not have is `unknown_window`.
     """
 
 

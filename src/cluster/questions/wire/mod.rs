@@ -10,6 +10,7 @@
 //! checked before it is used.
 
 mod counterparts;
+mod movement;
 mod profiles;
 mod question;
 mod reply;
@@ -21,6 +22,7 @@ mod tests;
 use bincode::config::{Configuration, standard};
 use thiserror::Error;
 
+pub use movement::{MOVEMENT_FORMAT, decode_question_of_movement, encode_question_of_movement};
 pub use profiles::{
     PROFILES_FORMAT, decode_question_with_profiles, decode_reply_with_profiles,
     encode_question_with_profiles, encode_reply_with_profiles,

@@ -88,6 +88,11 @@ enum QuestionWire<'a> {
         window: String,
         now_micros: i64,
     },
+    Movement {
+        since: LifeWire<'a>,
+        members: Vec<&'a str>,
+        keys: Vec<KeyWire<'a>>,
+    },
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -161,6 +166,11 @@ impl<'a> QuestionWire<'a> {
                 now_micros: instance.now.as_micros(),
             },
             Question::Rejects(question) => Self::Rejects(RejectsWire::of(question)),
+            Question::Movement { since, members, keys } => Self::Movement {
+                since: LifeWire::of(since),
+                members: members.clone(),
+                keys: keys.iter().map(KeyWire::of).collect(),
+            },
         }
     }
 
@@ -203,6 +213,11 @@ impl<'a> QuestionWire<'a> {
                 Question::BoardsOfMember { member, after, limit, prefixes, instance }
             }
             Self::Rejects(question) => Question::Rejects(question.read()?),
+            Self::Movement { since, members, keys } => Question::Movement {
+                since: since.read()?,
+                members,
+                keys: keys.into_iter().map(KeyWire::read).collect(),
+            },
         })
     }
 }

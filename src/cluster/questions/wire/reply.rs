@@ -9,7 +9,7 @@ use crate::cluster::questions::wire::{
 };
 use crate::query::question::{
     BoardCounts, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember, KeyCounts, LifeOnShard,
-    RejectsReply, Reply, RunReply, ShardEntry, ShardReply, Splitter, SplittersReply,
+    MovementReply, RejectsReply, Reply, RunReply, ShardEntry, ShardReply, Splitter, SplittersReply,
 };
 use crate::storage::codec::RejectRecord;
 use crate::types::{Sequence, Timestamp};
@@ -49,6 +49,7 @@ enum ReplyWire<'a> {
     MemberOnBoards(Vec<Option<FoundWire<'a>>>),
     BoardsOfMember(Vec<(LifeWire<'a>, FoundWire<'a>)>, Option<u32>),
     Rejects(Vec<RejectWire<'a>>, Option<(u64, u32)>),
+    Movement(MovementWire),
 }
 
 #[derive(Clone, Copy, Encode, Decode)]
@@ -85,6 +86,15 @@ struct SplittersReplyWire<'a> {
     low: u64,
     high: u64,
     splitters: Vec<(u64, WordsWire, &'a [u8])>,
+}
+
+#[derive(Encode, Decode)]
+struct MovementWire {
+    life: LifeOnShardWire,
+    sequence: u64,
+    time_micros: i64,
+    then: Vec<Option<WordsWire>>,
+    before: Vec<u64>,
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -149,6 +159,7 @@ impl<'a> ReplyWire<'a> {
                 rejects.iter().map(RejectWire::of).collect(),
                 next.map(|(sequence, index)| (sequence.0, index)),
             ),
+            Reply::Movement(reply) => Self::Movement(MovementWire::of(reply)),
         }
     }
 
@@ -185,6 +196,7 @@ impl<'a> ReplyWire<'a> {
                 rejects: rejects.into_iter().map(RejectWire::read).collect::<Result<_, _>>()?,
                 next: next.map(|(sequence, index)| (Sequence(sequence), index)),
             }),
+            Self::Movement(reply) => Reply::Movement(reply.read()?),
         })
     }
 }
@@ -280,6 +292,30 @@ impl<'a> SplittersReplyWire<'a> {
         };
         let splitters = splitters.into_iter().map(splitter).collect();
         SplittersReply { life: life.read(), total, low, high, splitters }
+    }
+}
+
+impl MovementWire {
+    fn of(reply: &MovementReply) -> Self {
+        let MovementReply { life, sequence, time, then, before } = reply;
+        Self {
+            life: LifeOnShardWire::of(*life),
+            sequence: sequence.0,
+            time_micros: time.as_micros(),
+            then: then.iter().map(|words| words.map(WordsWire)).collect(),
+            before: before.clone(),
+        }
+    }
+
+    fn read(self) -> Result<MovementReply, Undecodable> {
+        let Self { life, sequence, time_micros, then, before } = self;
+        Ok(MovementReply {
+            life: life.read(),
+            sequence: Sequence(sequence),
+            time: Timestamp::from_micros(time_micros).map_err(undecodable)?,
+            then: then.into_iter().map(|words| words.map(|words| words.0)).collect(),
+            before,
+        })
     }
 }
 

@@ -7,8 +7,8 @@ use super::*;
 use crate::job::RejectCode;
 use crate::query::question::{
     BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember, KeyCounts,
-    LifeOnShard, Mark, Question, RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply, RunStart,
-    ShardEntry, ShardReply, SortKey, Splitter, SplittersQuestion, SplittersReply,
+    LifeOnShard, Mark, MovementReply, Question, RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply,
+    RunStart, ShardEntry, ShardReply, SortKey, Splitter, SplittersQuestion, SplittersReply,
 };
 use crate::query::{InstanceAsked, WindowChoice};
 use crate::state::Incarnation;
@@ -102,6 +102,7 @@ fn questions() -> Vec<Question<'static>> {
             choice: WindowChoice::of_name("2026-11-20").expect("an instance"),
             now: Timestamp::from_micros(1_000_000).expect("in range"),
         }),
+        Question::Movement { since: life("a#2026-W47", 7), members: vec!["m7"], keys: vec![key(b"m")] },
     ]
 }
 
@@ -185,6 +186,13 @@ fn replies() -> Vec<Reply> {
             }],
             next: Some((Sequence(299), 1)),
         }),
+        Reply::Movement(MovementReply {
+            life: LifeOnShard::Here,
+            sequence: Sequence(1_842),
+            time: Timestamp::from_micros(1_000_000).expect("in range"),
+            then: vec![None, Some(words(&[5, 0]))],
+            before: vec![300],
+        }),
     ]
 }
 
@@ -207,6 +215,7 @@ fn the_bytes_of_questions_are_fixed() {
         "01fb2c01fbf4010000010a6123323032362d5734370700",
         "01fb2c01fbf4010007026d3701030a0102016101620000",
         "01fb2c01fbf4010007026d3701030a0102016101620a323032362d31312d3230fc80841e00",
+        "01fb2c01fbf40100080a6123323032362d5734370701026d3701020b01016d",
     ];
     let bytes: Vec<String> = questions()
         .into_iter()
@@ -228,6 +237,7 @@ fn the_bytes_of_replies_are_fixed() {
         "01fb32070104020001020b01026d37fc80841e00020d7b22636172223a226d7835227d01030209",
         "01fb3207010501016107020b01026d37fc80841e00020d7b22636172223a226d7835227d010302090103",
         "01fb3207010601fb2b0101096261645f73636f726503776879027b7d01fc80841e0001fb2b0101",
+        "01fb3207010701fb3207fc80841e00020001020b0101fb2c01",
     ];
     let bytes: Vec<String> =
         replies().into_iter().map(|each| hex(&encode_reply(&reply(each)).expect("it is small"))).collect();
@@ -328,6 +338,17 @@ fn questions_with_profiles_have_a_format_of_their_own_around_them() {
     }
 }
 
+#[test]
+fn questions_about_movement_have_a_format_of_their_own_around_them() {
+    let asked = asked(questions().pop().expect("it is the last"));
+    let bytes = encode_question_of_movement(&asked).expect("it is small");
+    assert_eq!(bytes[0], 105);
+    assert_eq!(&bytes[1..], encode_question(&asked).expect("it is small"));
+    assert_eq!(decode_question_of_movement(&bytes), Ok(asked));
+    let refused = decode_question(&bytes).expect_err("as a node that does not know movement");
+    assert_eq!(refused, Undecodable::Format { found: 105 });
+}
+
 fn with_profiles(profiles: &[(&[u8], EntryProfile)]) -> ShardReply {
     let entry = |(member, profile): &(&[u8], EntryProfile)| ShardEntry {
         member: (*member).into(),
@@ -405,7 +426,7 @@ proptest! {
 
     #[test]
     fn no_change_of_some_bytes_makes_it_panic(
-        which in 0_usize..7,
+        which in 0_usize..8,
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
         let mut question = encode_question(&asked(questions().swap_remove(which))).expect("it is small");

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::kinds::{read, read_board};
-use crate::http::openapi::parameters::{limit, list, neighbours, query, signed};
+use crate::http::openapi::parameters::{limit, list, movement, neighbours, query, signed};
 use crate::http::openapi::reference::component;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::resources::members::NEIGHBOURS_MAX;
@@ -15,6 +15,7 @@ const LISTS: &str = "Lists";
 pub fn member() -> Doc {
     read_board(ENTRIES, "A member's entry")
         .describe("Score, rank, position and percentile of a member on a board.")
+        .query(movement())
         .answer(200, "Entry", "The entry.")
         .problem(404, "unknown_member")
         .problem(422, "bad_member")
@@ -34,6 +35,7 @@ pub fn around() -> Doc {
             &json!({"type": "boolean", "default": false}),
             "Whether the other side has more entries if there are too few at an end of the board.",
         ))
+        .query(movement())
         .answer(200, "Neighbours", "The entries.")
         .problem(404, "unknown_member")
         .problem(422, "bad_member")
@@ -46,6 +48,7 @@ pub fn lookup() -> Doc {
              board, best first, with their rank within the group and on the board; and those who are not \
              on the board."
         ))
+        .query(movement())
         .body("LookupInput", true, "The members.")
         .answer(200, "Group", "The entries.")
         .problem(422, "bad_member")
@@ -101,6 +104,7 @@ pub fn top() -> Doc {
              it orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be \
              later.",
         ))
+        .query(movement())
         .answer(200, "Page", "A page.")
         .problem(422, "bad_cursor")
 }

@@ -38,6 +38,7 @@ pub fn schemas() -> Value {
             "entry_ttl": or_null(length("How long an entry stays that is not updated.")),
             "capacity": or_null(json!({"type": "integer", "minimum": 1, "maximum": MAX_CAPACITY,
                                        "description": "Each instance shows only so many entries, the best ones."})),
+            "movement": {"type": "boolean", "description": "Whether reads of `all` take `movement`."},
             "totals": by_window(
                 "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
                 &count("Entries of the instance.")
@@ -171,7 +172,11 @@ fn definition_input() -> Value {
                                          are not listed and not counted. They are kept, and shown again when those before \
                                          them leave or the capacity grows. Default: all are shown."},
             "kind": {"type": ["string", "null"], "enum": ["ranking", null], "default": "ranking",
-                     "description": "`ranking`. `top_k` is not there yet, and refused with `unsupported`."}
+                     "description": "`ranking`. `top_k` is not there yet, and refused with `unsupported`."},
+            "movement": {"type": ["boolean", "null"], "default": false,
+                         "description": "`true` keeps what `movement` of reads needs: how positions in `all` were when \
+                                         the current instance of each other window began. The windows must be `all` \
+                                         and at least one other."}
         }
     })
 }

@@ -36,13 +36,17 @@ fn with_optional(mut schema: Value, fields: Value) -> Value {
     schema
 }
 
-/// With the profile, which is there if it was asked for.
+/// With the profile and the movement, which are there if they were asked for.
 fn with_profile(schema: Value) -> Value {
     let profile = json!({
         "anyOf": [component("Profile"), {"type": "null"}],
         "description": "The member's profile; `null` if there is none, or if it could not be read. Present with `profile=true`."
     });
-    with_optional(schema, json!({"profile": profile}))
+    let movement = json!({
+        "type": ["integer", "null"], "format": "int64",
+        "description": "The entry's position when the current instance of the window asked for began, less its position now: positive if it has climbed. `null` if it was not listed then. Present with `movement`."
+    });
+    with_optional(schema, json!({"profile": profile, "movement": movement}))
 }
 
 fn percentile() -> Value {

@@ -1,0 +1,174 @@
+//! How far entries of `all` have moved since the current instance of another window began.
+//!
+//! Knows: that a position of then is a sum over shards, as one of now is, and that it stays what it is for as
+//! long as the instance is current. So it may be asked after the entries were found, and of a later sequence.
+//! Must not know: how a shard keeps what was.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::board::Definition;
+use crate::query::answer::{Listed, ListedMovement};
+use crate::query::board_view::BoardView;
+use crate::query::entries::VisitEntries;
+use crate::query::instance::{InstanceAsked, NoMovement, WindowChoice};
+use crate::query::question::{MovementReply, SortKey};
+use crate::query::read::{BoardRead, NoBoard};
+use crate::query::remote_shards::ReadError;
+use crate::types::{AsOf, BoardName, MemberId, ShardId, Timestamp};
+use crate::window::{Instance, Span, Window};
+
+/// How often a read is repeated because a shard is in another instance than this node's clock says, or has
+/// been left out meanwhile, and the pause before.
+const ATTEMPTS: u32 = 40;
+const PAUSE: Duration = Duration::from_millis(25);
+
+/// Which movement is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MovementAsked {
+    pub board: BoardName,
+    /// Since its current instance began. Not `all`.
+    pub window: Window,
+    /// The reading node's time, which decides which instance is current.
+    pub now: Timestamp,
+}
+
+/// A read whose entries come with their movement, if that is asked for.
+pub struct WithMovement<R> {
+    pub read: R,
+    pub movement: Option<MovementAsked>,
+}
+
+/// What came of looking for the movement of entries.
+enum Found {
+    All,
+    /// A shard is in a later instance by its time.
+    Later(Timestamp),
+    /// The entries are to be found again.
+    NotYet,
+}
+
+impl<R: BoardRead<Answer: VisitEntries>> BoardRead for WithMovement<R> {
+    type Answer = R::Answer;
+
+    fn shows_total(answer: &Self::Answer) -> bool {
+        R::shows_total(answer)
+    }
+
+    fn check(&self, definition: &Definition, instance: Instance, now: Timestamp) -> Result<(), NoBoard> {
+        let Some(asked) = &self.movement else { return Ok(()) };
+        if !definition.movement {
+            return Err(NoBoard::Movement(NoMovement::NotKept));
+        }
+        if instance != Instance::ALL {
+            return Err(NoBoard::Movement(NoMovement::OfInstance(instance)));
+        }
+        let since = InstanceAsked { choice: WindowChoice::Current(asked.window), now };
+        since.of(definition)?;
+        Ok(())
+    }
+
+    async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
+        let Some(asked) = &self.movement else { return self.read.read(board).await };
+        let mut now = asked.now.max(board.time());
+        for attempt in 0..ATTEMPTS {
+            let mut answer = self.read.read(board).await?;
+            let is_last = attempt + 1 == ATTEMPTS;
+            match fill(board, asked, (now, is_last), &mut answer).await? {
+                Found::All => return Ok(answer),
+                Found::Later(time) => now = time,
+                Found::NotYet => tokio::time::sleep(PAUSE).await,
+            }
+        }
+        Err(ReadError::KeptChanging(ATTEMPTS))
+    }
+}
+
+/// Finds where the entries of an answer were. Two round trips with each shard: one for the entries of then,
+/// and one that counts those before them.
+///
+/// # Arguments
+/// `is_last`: whether a shard that has not reached the instance is taken as it is. Its clock is far behind.
+async fn fill(
+    board: &BoardView<'_>,
+    asked: &MovementAsked,
+    (now, is_last): (Timestamp, bool),
+    answer: &mut impl VisitEntries,
+) -> Result<Found, ReadError> {
+    let calendar = board.definition.calendar();
+    let instance = calendar.instance_at(asked.window, now);
+    let Some((instance, span)) = instance.and_then(|instance| Some((instance, calendar.span(instance)?)))
+    else {
+        answer.each_entry(&mut |listed| listed.movement = ListedMovement::NotListedThen);
+        return Ok(Found::All);
+    };
+    let since = instance.name_on_shards(&asked.board);
+    let mut members: Vec<MemberId> = Vec::new();
+    answer.each_entry(&mut |listed| members.extend(MemberId::new(listed.member.clone())));
+    if members.is_empty() {
+        return Ok(Found::All);
+    }
+    let none = vec![Vec::new(); usize::from(board.shard_count())];
+    let mut by_shard: Vec<Vec<&str>> = none.clone();
+    for member in &members {
+        if let Some(of_shard) = by_shard.get_mut(board.home_of(member).index()) {
+            of_shard.push(member.as_str());
+        }
+    }
+    let as_of = board.as_of();
+    let told = board.movement(&since, &by_shard, &[]).await?;
+    match are_of(&told, span, &as_of) {
+        Found::All => {}
+        Found::NotYet if is_last => {}
+        other => return Ok(other),
+    }
+    let mut then: Vec<SortKey<'_>> = Vec::new();
+    for (shard, reply) in &told {
+        let members = by_shard.get(shard.index()).into_iter().flatten();
+        for (words, member) in reply.then.iter().zip(members) {
+            then.extend(words.map(|words| SortKey { words, member: member.as_bytes() }));
+        }
+    }
+    let counted = if then.is_empty() { told.clone() } else { board.movement(&since, &none, &then).await? };
+    match are_of(&counted, span, &as_of) {
+        Found::All => {}
+        Found::NotYet if is_last => {}
+        other => return Ok(other),
+    }
+    let position =
+        |nth: usize| 1 + counted.iter().filter_map(|(_, reply)| reply.before.get(nth)).sum::<u64>();
+    // What a capacity does not show was not listed. The one of now decides, for then as well.
+    let is_listed = |position: u64| board.definition.capacity_after(position - 1) > 0;
+    let positions = then.iter().enumerate().map(|(nth, key)| (key.member, position(nth)));
+    let positions = positions.filter(|(_, position)| is_listed(*position));
+    let positions: HashMap<&[u8], u64> = positions.collect();
+    answer.each_entry(&mut |listed| {
+        listed.movement = match positions.get(listed.member.as_bytes()) {
+            Some(then) => ListedMovement::By(climbed(*then, listed)),
+            None => ListedMovement::NotListedThen,
+        };
+    });
+    Ok(Found::All)
+}
+
+/// Positions are below 2^63.
+fn climbed(then: u64, listed: &Listed) -> i64 {
+    let signed = |position: u64| i64::try_from(position).unwrap_or(i64::MAX);
+    signed(then) - signed(listed.position)
+}
+
+/// Whether what shards have told is of the instance of this span, and they are those that the answer is of.
+fn are_of(told: &[(ShardId, MovementReply)], span: Span, as_of: &AsOf) -> Found {
+    let times = told.iter().map(|(_, reply)| reply.time);
+    if let Some(later) = times.max().filter(|time| span.end.is_some_and(|end| end <= *time)) {
+        return Found::Later(later);
+    }
+    // Until a shard is in the instance by its time, what it holds now is what it held when that began. It has
+    // to be what the answer has counted.
+    let is_moving = |(shard, reply): &(ShardId, MovementReply)| {
+        reply.time < span.begin
+            && !as_of.0.iter().any(|(id, sequence)| (id, *sequence) == (shard, reply.sequence))
+    };
+    // One that was left out meanwhile has a part in the entries' positions.
+    if told.len() < as_of.0.len() || told.iter().any(is_moving) { Found::NotYet } else { Found::All }
+}
