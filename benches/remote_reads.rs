@@ -106,6 +106,7 @@ fn shards(count: u16, members: u64) -> Vec<ShardHandle> {
             started: watch::channel(true).1,
             health,
             store: Arc::default(),
+            summaries: Arc::default(),
         }
     };
     (0..).zip(of_shard).map(shard).collect()

@@ -161,6 +161,7 @@ impl ShardClient for AskingShards {
                 NotAnswered::Invalid(_)
                 | NotAnswered::Lost
                 | NotAnswered::Ending
+                | NotAnswered::TooBusy(_)
                 | NotAnswered::Unreadable(_) => NoReply::unavailable(shard, why.to_string()),
             })?;
             reply.is_live &= level.is_level(own);
@@ -274,6 +275,8 @@ impl Exchange<'_> {
         };
         let bytes = if self.terms.profiles {
             wire::encode_question_with_profiles(&asked)
+        } else if is_of_summary(self.question) {
+            wire::encode_question_of_summary(&asked)
         } else {
             wire::encode_question(&asked)
         };
@@ -331,8 +334,9 @@ impl Exchange<'_> {
                     }
                     // Other questions may well be answered there.
                     Reason::Overloaded | Reason::Unreadable | Reason::NoWrites | Reason::Unknown => {}
-                    // An older version does not know profiles, and answers whatever else is asked.
-                    Reason::Format if self.terms.profiles => {}
+                    // An older version does not know profiles or summaries, and answers whatever else is
+                    // asked.
+                    Reason::Format if self.terms.profiles || is_of_summary(self.question) => {}
                     Reason::Ending
                     | Reason::Format
                     | Reason::Invalid
@@ -390,6 +394,10 @@ impl Exchange<'_> {
         };
         NoReply::unavailable(self.shard, reason)
     }
+}
+
+fn is_of_summary(question: &Question<'_>) -> bool {
+    matches!(question, Question::Summary { .. })
 }
 
 fn count_hedged(shard: ShardId, questions: u64) {

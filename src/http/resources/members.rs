@@ -28,13 +28,15 @@ pub const NEIGHBOURS_MAX: u64 = 500;
 pub const NEIGHBOURS: u64 = 4;
 
 pub async fn get(call: Call) -> Result<Reply, Problem> {
-    call.read_params(&[]).await?;
+    let (_, accuracy) = call.read_params_with_accuracy(&[]).await?;
     let member = call.member()?;
-    let answer = call.ask_entries(MemberOf { member: member.clone() }).await?;
+    let asked = MemberOf { member: member.clone() };
+    let (answer, errors) = call.ask_entries_by_accuracy(accuracy, asked).await?;
     call.check_home_replied(&member)?;
     let entry = answer.body.ok_or_else(Problem::unknown_member)?;
     Ok(Reply::object(|object| {
         fields::entry(object, call.board(), &answer.instance, &entry, &answer.as_of);
+        errors.write(object, 0);
         call.write_freshness(object);
     }))
 }

@@ -9,6 +9,7 @@ use crate::query::question::{
     BoardCounts, Counted, FoundMember, Question, RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply,
     RunStart, ShardEntry, SortKey, SplittersQuestion, SplittersReply,
 };
+use crate::query::summary::SummaryReply;
 use crate::storage::codec::RejectRecord;
 use crate::types::count;
 
@@ -58,6 +59,11 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
                 && found.boards.iter().all(|(_, found)| member_fits(member, found))
         }
         (Question::Rejects(question), Reply::Rejects(reply)) => rejects_fit(question, reply),
+        (Question::Summary { known, .. }, Reply::Summary(reply)) => match reply {
+            SummaryReply::Made(summary) => summary.is_consistent(),
+            SummaryReply::Unchanged => known.is_some(),
+            SummaryReply::Over => true,
+        },
         _ => false,
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crate::job::{JobPlace, RejectCode};
 use crate::query::instance::InstanceAsked;
+use crate::query::summary::SummaryReply;
 use crate::state::Incarnation;
 use crate::storage::codec::RejectRecord;
 use crate::tree::Words;
@@ -31,7 +32,7 @@ pub use widths::check_widths;
 
 /// A board as one of its lives, so that no count mixes two of them; or an instance of one of its windows,
 /// under the name by which shards keep it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BoardLife {
     pub board: BoardName,
     pub incarnation: Incarnation,
@@ -136,6 +137,12 @@ pub enum Question<'a> {
     },
     /// Jobs that the shard has rejected, newest first. They are on its disk.
     Rejects(RejectsQuestion<'a>),
+    /// A summary of a board's tree, for approximate ranks.
+    Summary {
+        board: BoardLife,
+        /// The sequence of the summary that the asking node has.
+        known: Option<Sequence>,
+    },
 }
 
 /// Which of a shard's rejects are wanted.
@@ -172,7 +179,7 @@ impl Question<'_> {
             Self::Runs(_, runs) => runs.iter().any(|run| run.metadata),
             Self::Lookup { metadata, .. } => *metadata,
             Self::MemberOnBoards { .. } | Self::BoardsOfMember { .. } => true,
-            Self::Counts(_) | Self::Splitters(..) | Self::Rejects(_) => false,
+            Self::Counts(_) | Self::Splitters(..) | Self::Rejects(_) | Self::Summary { .. } => false,
         }
     }
 
@@ -180,9 +187,10 @@ impl Question<'_> {
     pub fn boards(&self) -> impl Iterator<Item = BoardName> {
         let (one, several, counted): (_, &[BoardLife], &[(BoardLife, Vec<Mark<'_>>)]) = match self {
             Self::Counts(boards) => (None, &[], boards),
-            Self::Runs(board, _) | Self::Splitters(board, _) | Self::Lookup { board, .. } => {
-                (Some(board), &[], &[])
-            }
+            Self::Runs(board, _)
+            | Self::Splitters(board, _)
+            | Self::Lookup { board, .. }
+            | Self::Summary { board, .. } => (Some(board), &[], &[]),
             Self::MemberOnBoards { boards, .. } => (None, boards, &[]),
             Self::BoardsOfMember { .. } | Self::Rejects(_) => (None, &[], &[]),
         };
@@ -337,6 +345,7 @@ pub enum Reply {
     MemberOnBoards(Vec<Option<FoundMember>>),
     BoardsOfMember(BoardsOfMember),
     Rejects(RejectsReply),
+    Summary(SummaryReply),
 }
 
 /// Boards that list a member, in the order in which boards came.
@@ -375,7 +384,7 @@ impl Reply {
             Self::Runs(runs) => runs.iter().flatten().any(|run| is_over(run.life)),
             Self::Splitters(splitters) => splitters.iter().any(|reply| is_over(reply.life)),
             Self::Lookup { life, .. } => is_over(*life),
-            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) => false,
+            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) | Self::Summary(_) => false,
         }
     }
 
@@ -390,14 +399,14 @@ impl Reply {
             Self::Runs(runs) => runs.iter().flatten().map(|run| run.total).next(),
             Self::Splitters(splitters) => splitters.first().map(|reply| reply.total),
             Self::Lookup { total, .. } => Some(*total),
-            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) => None,
+            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) | Self::Summary(_) => None,
         }
     }
 
     /// Visits each entry of the reply.
     pub fn each_entry(&mut self, visit: &mut dyn FnMut(&mut ShardEntry)) {
         match self {
-            Self::Counts(_) | Self::Splitters(_) | Self::Rejects(_) => {}
+            Self::Counts(_) | Self::Splitters(_) | Self::Rejects(_) | Self::Summary(_) => {}
             Self::Runs(runs) => {
                 let runs = runs.iter_mut().flatten();
                 runs.flat_map(|run| run.above.iter_mut().chain(&mut run.below)).for_each(visit);

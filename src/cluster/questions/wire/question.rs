@@ -88,6 +88,10 @@ enum QuestionWire<'a> {
         window: String,
         now_micros: i64,
     },
+    Summary {
+        board: LifeWire<'a>,
+        known: Option<u64>,
+    },
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -161,6 +165,9 @@ impl<'a> QuestionWire<'a> {
                 now_micros: instance.now.as_micros(),
             },
             Question::Rejects(question) => Self::Rejects(RejectsWire::of(question)),
+            Question::Summary { board, known } => {
+                Self::Summary { board: LifeWire::of(board), known: known.map(|known| known.0) }
+            }
         }
     }
 
@@ -203,6 +210,9 @@ impl<'a> QuestionWire<'a> {
                 Question::BoardsOfMember { member, after, limit, prefixes, instance }
             }
             Self::Rejects(question) => Question::Rejects(question.read()?),
+            Self::Summary { board, known } => {
+                Question::Summary { board: board.read()?, known: known.map(Sequence) }
+            }
         })
     }
 }

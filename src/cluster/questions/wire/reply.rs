@@ -4,6 +4,7 @@ use bincode::{BorrowDecode, Decode, Encode};
 
 use crate::cluster::questions::wire::counterparts::{LifeWire, WordsWire};
 use crate::cluster::questions::wire::question::read_code;
+use crate::cluster::questions::wire::summary::SummaryWire;
 use crate::cluster::questions::wire::{
     REPLY_BYTES_MAX, REPLY_MEMORY_MAX, Undecodable, body, decode, encode, undecodable,
 };
@@ -49,6 +50,7 @@ enum ReplyWire<'a> {
     MemberOnBoards(Vec<Option<FoundWire<'a>>>),
     BoardsOfMember(Vec<(LifeWire<'a>, FoundWire<'a>)>, Option<u32>),
     Rejects(Vec<RejectWire<'a>>, Option<(u64, u32)>),
+    Summary(SummaryWire<'a>),
 }
 
 #[derive(Clone, Copy, Encode, Decode)]
@@ -145,6 +147,7 @@ impl<'a> ReplyWire<'a> {
                 let boards = boards.map(|(life, found)| (LifeWire::of(life), FoundWire::of(found)));
                 Self::BoardsOfMember(boards.collect(), found.next)
             }
+            Reply::Summary(summary) => Self::Summary(SummaryWire::of(summary)),
             Reply::Rejects(RejectsReply { rejects, next }) => Self::Rejects(
                 rejects.iter().map(RejectWire::of).collect(),
                 next.map(|(sequence, index)| (sequence.0, index)),
@@ -181,6 +184,7 @@ impl<'a> ReplyWire<'a> {
                 let boards = boards.into_iter().map(board).collect::<Result<_, _>>()?;
                 Reply::BoardsOfMember(BoardsOfMember { boards, next })
             }
+            Self::Summary(summary) => Reply::Summary(summary.read()?),
             Self::Rejects(rejects, next) => Reply::Rejects(RejectsReply {
                 rejects: rejects.into_iter().map(RejectWire::read).collect::<Result<_, _>>()?,
                 next: next.map(|(sequence, index)| (Sequence(sequence), index)),
