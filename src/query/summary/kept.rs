@@ -9,11 +9,11 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::{StreamExt as _, stream};
-use metrics::gauge;
+use metrics::{counter, gauge};
 use parking_lot::RwLock;
 use tokio::sync::Notify;
 
-use crate::metrics::{SUMMARY_AGE_SECONDS, SUMMARY_BYTES};
+use crate::metrics::{APPROXIMATE_PARTS_TOTAL, SUMMARY_AGE_SECONDS, SUMMARY_BYTES};
 use crate::query::question::{BoardLife, Question, Reply, is_consistent};
 use crate::query::remote_shards::{AskTerms, ShardClient};
 use crate::query::summary::{Summary, SummaryReply};
@@ -114,6 +114,9 @@ impl Summaries {
     pub fn new(shards: Arc<dyn ShardClient>) -> Self {
         // Before the first summary, too, there is a number.
         gauge!(SUMMARY_BYTES).set(0.0);
+        for source in ["summary", "shard"] {
+            counter!(APPROXIMATE_PARTS_TOTAL, "source" => source).increment(0);
+        }
         for shard in 0..shards.shard_count() {
             gauge!(SUMMARY_AGE_SECONDS, "shard" => ShardId(shard).to_string()).set(0.0);
         }
