@@ -4,9 +4,9 @@
 //! connection each to a real nats-server. Prints `RATIO remote_<read>_<shards>_shards …` (the median over
 //! NATS / the median in memory) and `remote_<read>_…` with both in microseconds.
 //!
-//! Approximate ranks against exact ones: `RATIO approximate_<read>_<shards>_shards_remote …` is the median of
-//! the exact read over NATS / that of the approximate one from summaries, and `…_in_memory` the same where all
-//! shards are in memory. `summary_<shards>_shards` is how long a shard's lock is held for a summary, and
+//! Approximate ranks against exact ones: `RATIO approximate_<read>_<shards>_shards_remote …` is the median
+//! of the exact read over NATS / that of the approximate one from summaries, and `…_in_memory` the same where
+//! all shards are in memory. `summary_<shards>_shards` is how long a shard's lock is held for a summary, and
 //! `approximate_error_…` the largest error that an answer told.
 //!
 //! `cargo bench --bench remote_reads -- --members 1000000 --reads 2000`

@@ -57,10 +57,15 @@ impl<'s> ApproximateShards<'s> {
         sum.better.error().max(sum.before.error())
     }
 
-    fn summary_of(&self, shard: ShardId, life: &BoardLife) -> Option<KeptSummary> {
+    /// The summary to use, if there is one. Names the tree in any case.
+    fn summary_of(&self, shard: ShardId, life: &BoardLife, terms: AskTerms) -> Option<KeptSummary> {
         let mut tree = self.tree.lock();
         if tree.as_ref().is_none_or(|(known, _)| known != life) {
             *tree = Some((life.clone(), self.summaries.of(life)));
+        }
+        // Of a shard that must have applied something, only the shard itself knows.
+        if terms.least > Sequence::default() {
+            return None;
         }
         let (_, tree) = tree.as_ref()?;
         tree.as_ref()?.of_shard(shard)
@@ -68,14 +73,10 @@ impl<'s> ApproximateShards<'s> {
 
     /// The reply of a summary, if the question is one that it can answer.
     fn reply(&self, shard: ShardId, question: &Question<'_>, terms: AskTerms) -> Option<ShardReply> {
-        // Of a shard that must have applied something, only the shard itself knows.
-        if terms.least > Sequence::default() {
-            return None;
-        }
         let (kept, reply, guessed) = match question {
             Question::Counts(boards) => {
                 let [(life, marks)] = boards.as_slice() else { return None };
-                let kept = self.summary_of(shard, life)?;
+                let kept = self.summary_of(shard, life, terms)?;
                 let (counts, guessed) = marks.iter().map(|mark| at_mark(&kept.summary, mark)).unzip();
                 let counts = BoardCounts {
                     life: LifeOnShard::Here,
@@ -98,7 +99,7 @@ impl<'s> ApproximateShards<'s> {
                 else {
                     return None;
                 };
-                let kept = self.summary_of(shard, life)?;
+                let kept = self.summary_of(shard, life, terms)?;
                 let (run, guessed) = before_entry(&kept.summary, key);
                 (kept, Reply::Runs(vec![Some(run)]), vec![guessed])
             }
@@ -123,7 +124,7 @@ fn at_mark(summary: &Summary, mark: &Mark<'_>) -> (Counted, Guessed) {
             (counted, Guessed { better, before: Estimate::default() })
         }
         Mark::Entry(key) => {
-            let before = summary.before(key);
+            let before = summary.before(key.words.as_slice(), key.member);
             (Counted { before: before.guess, through: before.guess }, Guessed { better: before, before })
         }
     }
@@ -133,7 +134,7 @@ fn at_mark(summary: &Summary, mark: &Mark<'_>) -> (Counted, Guessed) {
 fn before_entry(summary: &Summary, key: &SortKey<'_>) -> (RunReply, Guessed) {
     let words = key.words.as_slice();
     let (better, through) = summary.at_score(words.get(..summary.score_words).unwrap_or(words));
-    let before = summary.before(key);
+    let before = summary.before(key.words.as_slice(), key.member);
     let run = RunReply {
         life: LifeOnShard::Here,
         total: summary.total,

@@ -1,4 +1,4 @@
-//! The newest summaries that a node knows of all shards, its own and others', and the task that asks for them.
+//! The newest summaries that a node knows, of its own shards and others', and the task that asks for them.
 //!
 //! Knows: that only trees are asked for which a read has named lately, and how much memory and how many
 //! questions that may take. Must not know: what an answer is made of.

@@ -6,7 +6,6 @@
 
 use std::cmp::Ordering;
 
-use crate::query::question::SortKey;
 use crate::query::summary::estimate::Estimate;
 use crate::tree::{MAX_WORDS, Words};
 
@@ -68,11 +67,13 @@ impl Summary {
     }
 
     /// Entries before a key, whose own need not be in the tree. The guess is between those at its score.
+    ///
+    /// # Arguments
+    /// `words`, `member`: the key.
     #[must_use]
-    pub fn before(&self, key: &SortKey<'_>) -> Estimate {
-        let words = key.words.as_slice();
-        let cut = self.marks_before(|mark, id| mark.cmp(words).then(id.cmp(key.member)) == Ordering::Less);
-        if self.mark(cut).is_some_and(|mark| mark == (words, key.member)) {
+    pub fn before(&self, words: &[u64], member: &[u8]) -> Estimate {
+        let cut = self.marks_before(|mark, id| mark.cmp(words).then(id.cmp(member)) == Ordering::Less);
+        if self.mark(cut).is_some_and(|mark| mark == (words, member)) {
             return self.before.get(cut).copied().map(Estimate::exactly).unwrap_or_default();
         }
         let score = words.get(..self.score_words).unwrap_or(words);

@@ -131,3 +131,132 @@ impl<'a> SummaryWire<'a> {
         Ok(SummaryReply::Made(Arc::new(summary)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::cluster::questions::wire::{
+        FORMAT, decode_reply, encode_question, encode_reply, question::AskedQuestion,
+    };
+    use crate::query::question::{BoardLife, Question, Reply, ShardReply, is_consistent};
+    use crate::state::Incarnation;
+    use crate::tree::Words;
+    use crate::types::{BoardName, Sequence};
+
+    fn question() -> AskedQuestion<'static> {
+        let board = BoardName::new("a").expect("a good name");
+        let board = BoardLife { board, incarnation: Incarnation(7) };
+        let question = Question::Summary { board, known: Some(Sequence(300)) };
+        AskedQuestion { question, least: Sequence(0), wait_ms: 500, may_be_behind: false }
+    }
+
+    /// Marks at 0, 1, 5 and 9 of ten entries, two words each.
+    fn summary() -> Summary {
+        let words = [865, 300, 100, -7].into_iter().zip(1_u64..);
+        Summary {
+            total: 10,
+            score_words: 1,
+            columns: 2,
+            before: vec![0, 1, 5, 9],
+            words: words.flat_map(|(score, tie)| [(1_u64 << 63).wrapping_sub_signed(score), tie]).collect(),
+            id_ends: vec![1, 3, 3, 9],
+            ids: "m77日本".as_bytes().to_vec(),
+            shared: vec![SharedScore { score: Words::from_slice(&[(1 << 63) - 100]), better: 2, through: 8 }],
+        }
+    }
+
+    fn reply(summary: SummaryReply) -> ShardReply {
+        ShardReply { sequence: Sequence(1_842), is_live: true, reply: Reply::Summary(summary) }
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    #[test]
+    fn the_bytes_are_fixed_and_read_back() {
+        let asked = question();
+        let bytes = encode_question_of_summary(&asked).expect("it is small");
+        assert_eq!(hex(&bytes), "6e0100fbf401000801610701fb2c01");
+        assert_eq!(decode_question_of_summary(&bytes).as_ref(), Ok(&asked));
+        let summary = Arc::new(summary());
+        assert!(summary.is_consistent());
+        for (each, expected) in [
+            (SummaryReply::Made(summary), "made"),
+            (SummaryReply::Unchanged, "01fb3207010701"),
+            (SummaryReply::Over, "01fb3207010702"),
+        ] {
+            let reply = reply(each);
+            let bytes = encode_reply(&reply).expect("it is small");
+            if expected != "made" {
+                assert_eq!(hex(&bytes), expected);
+            }
+            assert_eq!(decode_reply(&bytes).as_ref(), Ok(&reply));
+            assert!(is_consistent(&asked.question, &reply.reply));
+            assert!((0..bytes.len()).all(|length| decode_reply(bytes.get(..length).unwrap_or(&[])).is_err()));
+        }
+    }
+
+    #[test]
+    fn a_node_that_does_not_know_summaries_says_so() {
+        let bytes = encode_question_of_summary(&question()).expect("it is small");
+        assert_ne!(SUMMARY_FORMAT, FORMAT);
+        let refused = crate::cluster::questions::wire::decode_question(&bytes);
+        assert_eq!(refused, Err(Undecodable::Format { found: SUMMARY_FORMAT }));
+        let plain = encode_question(&question()).expect("it is small");
+        assert!(decode_question_of_summary(&plain).is_err());
+    }
+
+    #[test]
+    fn a_summary_whose_bounds_would_not_hold_is_no_reply() {
+        let spoil: [fn(&mut Summary); 11] = [
+            |summary| summary.total = 11,
+            |summary| summary.before.swap(1, 2),
+            |summary| summary.before.iter_mut().for_each(|before| *before += 1),
+            |summary| drop(summary.before.pop()),
+            |summary| summary.words.swap(0, 2),
+            |summary| drop(summary.words.pop()),
+            |summary| summary.columns = 3,
+            |summary| summary.score_words = 3,
+            |summary| summary.ids.push(7),
+            |summary| summary.id_ends.swap(0, 1),
+            |summary| summary.shared.iter_mut().for_each(|shared| shared.through = 1),
+        ];
+        for (nth, spoil) in spoil.iter().enumerate() {
+            let mut summary = summary();
+            spoil(&mut summary);
+            let reply = Reply::Summary(SummaryReply::Made(Arc::new(summary)));
+            assert!(!is_consistent(&question().question, &reply), "{nth}");
+        }
+        assert!(Summary::default().is_consistent());
+    }
+
+    proptest! {
+        #[test]
+        fn no_change_of_some_bytes_makes_a_count_panic(
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+            score in any::<u64>(),
+        ) {
+            let made = reply(SummaryReply::Made(Arc::new(summary())));
+            let mut bytes = encode_reply(&made).expect("it is small");
+            for (at, byte) in &changes {
+                let at = at.index(bytes.len());
+                bytes.get_mut(at).into_iter().for_each(|place| *place = *byte);
+            }
+            let Ok(ShardReply { reply: Reply::Summary(reply), .. }) = decode_reply(&bytes) else {
+                return Ok(());
+            };
+            if let SummaryReply::Made(summary) = &reply
+                && summary.is_consistent()
+            {
+                let (better, through) = summary.at_score(&[score]);
+                prop_assert!(better.high <= summary.total && through.high <= summary.total);
+                let before = summary.before(&[score, 1], b"m");
+                prop_assert!(before.low <= before.guess && before.guess <= before.high);
+                prop_assert!(before.high <= summary.total);
+            }
+        }
+    }
+}
