@@ -160,7 +160,7 @@ mod tests {
             score_words: 1,
             columns: 2,
             before: vec![0, 1, 5, 9],
-            words: words.flat_map(|(score, tie)| [(1_u64 << 63).wrapping_sub_signed(score), tie]).collect(),
+            words: words.flat_map(|(score, tie)| [(1_u64 << 63).wrapping_add_signed(-score), tie]).collect(),
             id_ends: vec![1, 3, 3, 9],
             ids: "m77日本".as_bytes().to_vec(),
             shared: vec![SharedScore { score: Words::from_slice(&[(1 << 63) - 100]), better: 2, through: 8 }],
