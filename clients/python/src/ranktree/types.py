@@ -519,6 +519,10 @@ class Entry(TypedDict):
     profile: NotRequired[Union[Profile, None]]
     """The member's profile; `null` if there is none, or if it could not be read. Present with `profile=true`.
     """
+    rank_error: NotRequired[int]
+    """Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the summaries
+    that `as_of` names. 0 for the first 1,000.
+    """
 
 
 class ListedEntry(TypedDict):
@@ -677,6 +681,10 @@ class Rank(TypedDict):
     """Present if the answer lacks shards, which no node answered for: their numbers. Only with
     `partial=true`, or after a board was defined.
     """
+    rank_error: NotRequired[int]
+    """Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the summaries
+    that `as_of` names. 0 for the first 1,000.
+    """
 
 
 class ScoresInput(TypedDict):
@@ -709,6 +717,10 @@ class RanksRank(TypedDict):
     total: int
     """Entries of the instance: better + tied + worse."""
     shards: List[RanksRankShard]
+    rank_error: NotRequired[int]
+    """Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the summaries
+    that `as_of` names. 0 for the first 1,000.
+    """
 
 
 class Ranks(TypedDict):
@@ -1199,6 +1211,13 @@ class Reading(TypedDict, total=False):
 
 class BoardsQuery(Reading, total=False):
     """What `boards` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
     limit: Union[int, None]
     """How many boards the page has at most."""
     cursor: Union[str, None]
@@ -1216,6 +1235,13 @@ class PutBoardQuery(TypedDict, total=False):
 
 class BoardQuery(Reading, total=False):
     """What `board` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
     limit: Union[int, None]
     """How many instances of a window are listed at most. An answer lists 1,000 in all: where several windows
     are listed, each has its share.
@@ -1302,6 +1328,13 @@ class DeleteMemberQuery(TypedDict, total=False):
 
 class MemberQuery(Reading, total=False):
     """What `member` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
 
 
 class DeleteEverywhereQuery(TypedDict, total=False):
@@ -1323,6 +1356,13 @@ class DeleteEverywhereQuery(TypedDict, total=False):
 
 class MemberBoardsQuery(Reading, total=False):
     """What `member_boards` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
     boards: Union[Sequence[BoardName], None]
     """Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time."""
     cursor: Union[str, None]
@@ -1344,6 +1384,13 @@ class JobsQuery(TypedDict, total=False):
 
 class AroundQuery(Reading, total=False):
     """What `around` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
     above: Union[int, None]
     """How many entries before the member the answer has at most."""
     below: Union[int, None]
@@ -1354,10 +1401,24 @@ class AroundQuery(Reading, total=False):
 
 class LookupQuery(Reading, total=False):
     """What `lookup` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
 
 
 class TopQuery(Reading, total=False):
     """What `top` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
     limit: Union[int, None]
     """How many entries the page has at most."""
     cursor: Union[str, None]
@@ -1372,12 +1433,26 @@ class TopQuery(Reading, total=False):
 
 class PositionsQuery(Reading, total=False):
     """What `positions` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
     limit: Union[int, None]
     """How many entries the page has at most."""
 
 
 class RangeQuery(Reading, total=False):
     """What `range` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
     min: Union[int, None]
     """The least value."""
     max: Union[int, None]
@@ -1390,14 +1465,35 @@ class RangeQuery(Reading, total=False):
 
 class RankQuery(Reading, total=False):
     """What `rank` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
 
 
 class RanksOfQuery(Reading, total=False):
     """What `ranks_of` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
 
 
 class ScoreQuery(Reading, total=False):
     """What `score` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
     rank: Union[int, None]
     """A rank, from 1."""
     position: Union[int, None]
@@ -1411,6 +1507,13 @@ class ScoreQuery(Reading, total=False):
 
 class CountQuery(Reading, total=False):
     """What `count` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
     min: Union[int, None]
     """The least value."""
     max: Union[int, None]
@@ -1419,6 +1522,13 @@ class CountQuery(Reading, total=False):
 
 class HistogramQuery(Reading, total=False):
     """What `histogram` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
     buckets: Union[int, None]
     """How many buckets of about equal width the range from the least to the greatest score is cut into. Not
     with `edges`.
@@ -1431,10 +1541,24 @@ class HistogramQuery(Reading, total=False):
 
 class PercentilesQuery(Reading, total=False):
     """What `percentiles` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
 
 
 class RejectsQuery(Reading, total=False):
     """What `rejects` may be asked with."""
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+    """
     shard: Union[int, None]
     """Only rejects of this shard."""
     reason: Union[Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
