@@ -1207,10 +1207,6 @@ class Reading(TypedDict, total=False):
     """Whether each entry has its member's `profile`, as it was at the answer's `as_of`. Answers without
     entries take no notice of it.
     """
-
-
-class BoardsQuery(Reading, total=False):
-    """What `boards` may be asked with."""
     accuracy: Union[Literal['exact', 'approx'], None]
     """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
     second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
@@ -1218,6 +1214,10 @@ class BoardsQuery(Reading, total=False):
     asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
     can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
     """
+
+
+class BoardsQuery(Reading, total=False):
+    """What `boards` may be asked with."""
     limit: Union[int, None]
     """How many boards the page has at most."""
     cursor: Union[str, None]
@@ -1235,13 +1235,6 @@ class PutBoardQuery(TypedDict, total=False):
 
 class BoardQuery(Reading, total=False):
     """What `board` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
     limit: Union[int, None]
     """How many instances of a window are listed at most. An answer lists 1,000 in all: where several windows
     are listed, each has its share.
@@ -1328,13 +1321,6 @@ class DeleteMemberQuery(TypedDict, total=False):
 
 class MemberQuery(Reading, total=False):
     """What `member` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
 
 
 class DeleteEverywhereQuery(TypedDict, total=False):
@@ -1356,13 +1342,6 @@ class DeleteEverywhereQuery(TypedDict, total=False):
 
 class MemberBoardsQuery(Reading, total=False):
     """What `member_boards` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
     boards: Union[Sequence[BoardName], None]
     """Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time."""
     cursor: Union[str, None]
@@ -1384,13 +1363,6 @@ class JobsQuery(TypedDict, total=False):
 
 class AroundQuery(Reading, total=False):
     """What `around` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
     above: Union[int, None]
     """How many entries before the member the answer has at most."""
     below: Union[int, None]
@@ -1401,24 +1373,10 @@ class AroundQuery(Reading, total=False):
 
 class LookupQuery(Reading, total=False):
     """What `lookup` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
 
 
 class TopQuery(Reading, total=False):
     """What `top` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
     limit: Union[int, None]
     """How many entries the page has at most."""
     cursor: Union[str, None]
@@ -1433,26 +1391,12 @@ class TopQuery(Reading, total=False):
 
 class PositionsQuery(Reading, total=False):
     """What `positions` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
     limit: Union[int, None]
     """How many entries the page has at most."""
 
 
 class RangeQuery(Reading, total=False):
     """What `range` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
     min: Union[int, None]
     """The least value."""
     max: Union[int, None]
@@ -1465,35 +1409,14 @@ class RangeQuery(Reading, total=False):
 
 class RankQuery(Reading, total=False):
     """What `rank` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
 
 
 class RanksOfQuery(Reading, total=False):
     """What `ranks_of` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
 
 
 class ScoreQuery(Reading, total=False):
     """What `score` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
     rank: Union[int, None]
     """A rank, from 1."""
     position: Union[int, None]
@@ -1507,13 +1430,6 @@ class ScoreQuery(Reading, total=False):
 
 class CountQuery(Reading, total=False):
     """What `count` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
     min: Union[int, None]
     """The least value."""
     max: Union[int, None]
@@ -1522,13 +1438,6 @@ class CountQuery(Reading, total=False):
 
 class HistogramQuery(Reading, total=False):
     """What `histogram` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
     buckets: Union[int, None]
     """How many buckets of about equal width the range from the least to the greatest score is cut into. Not
     with `edges`.
@@ -1541,24 +1450,10 @@ class HistogramQuery(Reading, total=False):
 
 class PercentilesQuery(Reading, total=False):
     """What `percentiles` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
 
 
 class RejectsQuery(Reading, total=False):
     """What `rejects` may be asked with."""
-    accuracy: Union[Literal['exact', 'approx'], None]
-    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
-    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
-    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
-    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
-    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
-    """
     shard: Union[int, None]
     """Only rejects of this shard."""
     reason: Union[Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
