@@ -74,7 +74,7 @@ impl MadeSummaries {
     ) -> Result<(Sequence, SummaryReply), TooBusy> {
         let mut made = self.0.lock();
         let now = Instant::now();
-        if !made.by_life.get(life).is_some_and(|found| now - found.at < MADE_AFTER) {
+        if made.by_life.get(life).is_none_or(|found| now - found.at >= MADE_AFTER) {
             made.renew(shard, state, life, now)?;
         }
         let found = made.by_life.get_mut(life).ok_or(TooBusy)?;
