@@ -239,7 +239,9 @@ impl Bench<'_> {
                         let reply = read_remote(&*self.cluster.asking, self.registry, &read, &options).await;
                         black_box(reply.expect("all shards reply"));
                     } else {
-                        black_box(read_in_memory(self.node, self.registry, &read).expect("it is in memory"));
+                        let answer =
+                            read_in_memory(self.node, self.registry, &read).expect("it is in memory");
+                        black_box(answer.expect("the board is there"));
                     }
                     exact.push(started.elapsed());
                     let started = Instant::now();
