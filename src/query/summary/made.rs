@@ -23,7 +23,7 @@ use crate::types::{Sequence, ShardId};
 const MADE_AFTER: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_millis(800) };
 /// A summary that nobody has asked for is forgotten after this time.
 const KEPT: Duration = Duration::from_secs(60);
-/// Memory of a shard's summaries. Those of the large trees are some 50 KB each.
+/// Memory of a shard's summaries. Those of the large trees are some 100 KB each.
 const BYTES_MAX: usize = 32 << 20;
 /// The pause that follows the making of a summary, as a multiple of the time that it took. So summaries take
 /// a twentieth of a core for each shard at most, whatever is asked for.
