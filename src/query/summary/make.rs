@@ -1,7 +1,7 @@
 //! A summary from a shard in memory, under one hold of its lock, so that all of it is of one sequence.
 //!
 //! Knows: that the counts in the tree's inner nodes give entries at nearly equal distances without a search
-//! for each. So a summary of ten million entries takes about as long as one of ten thousand.
+//! for each. So the work follows the number of marks and not that of entries.
 
 use crate::query::question::BoardLife;
 use crate::query::shard_board::ShardBoard;
