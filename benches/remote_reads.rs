@@ -4,6 +4,11 @@
 //! connection each to a real nats-server. Prints `RATIO remote_<read>_<shards>_shards …` (the median over
 //! NATS / the median in memory) and `remote_<read>_…` with both in microseconds.
 //!
+//! Approximate ranks against exact ones: `RATIO approximate_<read>_<shards>_shards_remote …` is the median
+//! of the exact read over NATS / that of the approximate one from summaries, and `…_in_memory` the same where
+//! all shards are in memory. `summary_<shards>_shards` is how long a shard's lock is held for a summary, and
+//! `approximate_error_…` the largest error that an answer told.
+//!
 //! `cargo bench --bench remote_reads -- --members 1000000 --reads 2000`
 
 #![allow(
@@ -28,12 +33,14 @@ use ranktree::cluster::questions::{
     AskSubjects, AskingShards, KnownOwner, KnownShard, Link, OwnerSource, Owners, QuestionService,
     ServiceLimits, ShardEnd, StreamEnds, Trimming,
 };
+use ranktree::query::question::BoardLife;
+use ranktree::query::summary::{ApproximateShards, Summaries, SummarySizes, summarize};
 use ranktree::query::{
-    AnsweringShard, Around, AroundMember, BoardRead, End, InstanceAsked, MemberOf, Node, OfBoard, RanksOf,
-    ReadOptions, ShardHandle, Start, Top, read_in_memory, read_remote,
+    AnsweringShard, Around, AroundMember, BoardRead, End, InstanceAsked, LocalShards, MemberOf, Node,
+    OfBoard, RanksOf, ReadOptions, ShardClient, ShardHandle, Start, Top, read_in_memory, read_remote,
 };
 use ranktree::state::{Applied, BoardEvent, Change, Entry, EntryState, Incarnation, Shard, Step, TreeId};
-use ranktree::state_lock::StateLock;
+use ranktree::state_lock::{Purpose, StateLock};
 use ranktree::types::{BoardName, MemberId, NodeName, Score, Sequence, ShardId, Timestamp, shard_of};
 use ranktree::writer::{Health, Registry, ShardState};
 use tokio::sync::watch;
@@ -106,6 +113,7 @@ fn shards(count: u16, members: u64) -> Vec<ShardHandle> {
             started: watch::channel(true).1,
             health,
             store: Arc::default(),
+            summaries: Arc::default(),
         }
     };
     (0..).zip(of_shard).map(shard).collect()
@@ -113,7 +121,7 @@ fn shards(count: u16, members: u64) -> Vec<ShardHandle> {
 
 /// Both ends of the questions.
 struct Cluster {
-    asking: AskingShards,
+    asking: Arc<AskingShards>,
     _owners: Vec<(QuestionService, watch::Sender<u64>)>,
 }
 
@@ -141,7 +149,7 @@ impl Cluster {
         let count = u16::try_from(shards.len()).expect("a few");
         let choice = Owners::start(Arc::new(Told(known)));
         let asking = AskingShards::open(link, AskSubjects::new("bench"), choice, count, Vec::new()).await;
-        Self { asking: asking.expect("it is connected"), _owners: owners }
+        Self { asking: Arc::new(asking.expect("it is connected")), _owners: owners }
     }
 }
 
@@ -153,7 +161,7 @@ fn main() {
     for count in [1, 4, 16] {
         let node = Node::in_memory(shards(count, members));
         let registry = Registry::new(true);
-        registry.register_boards_of(&node.shards[0].state.read(ranktree::state_lock::Purpose::Read));
+        registry.register_boards_of(&node.shards[0].state.read(Purpose::Read));
         let cluster = runtime.block_on(async {
             loop {
                 if async_nats::connect(nats.url()).await.is_ok() {
@@ -171,6 +179,9 @@ fn main() {
         bench.run("rank", scores.iter().map(|score| RanksOf { scores: score }));
         let members: Vec<MemberId> = (0..reads).map(|_| member()).collect();
         bench.run("member", members.iter().map(|member| MemberOf { member: member.clone() }));
+        bench.summarize();
+        bench.approximate("rank", scores.iter().map(|score| RanksOf { scores: score }));
+        bench.approximate("member", members.iter().map(|member| MemberOf { member: member.clone() }));
         let around = Around { above: 4, below: 4, fill: false };
         bench.run("around", members.iter().map(|member| AroundMember { member: member.clone(), around }));
         bench.run("top_10", members.iter().map(|_| Top { start: Start::End(End::Top), limit: 10 }));
@@ -186,6 +197,78 @@ struct Bench<'b> {
 }
 
 impl Bench<'_> {
+    /// How long it takes to summarise each shard.
+    fn summarize(&self) {
+        let life = BoardLife { board: board(), incarnation: Incarnation(1) };
+        let mut held = Vec::new();
+        let mut bytes = 0;
+        for _ in 0..20 {
+            for shard in &self.node.shards {
+                let state = shard.state.read(Purpose::Summary);
+                let started = Instant::now();
+                let summary = summarize(&state, &life, &SummarySizes::SERVICE);
+                held.push(started.elapsed());
+                bytes = summary.bytes();
+            }
+        }
+        held.sort_unstable();
+        println!(
+            "summary_{}_shards: p50 {:.0} us, largest {:.0} us, {bytes} bytes",
+            self.node.shard_count(),
+            micros(percentile(&held, 0.5)),
+            micros(percentile(&held, 1.0)),
+        );
+    }
+
+    /// The same reads from summaries and exactly, with all shards in memory and over NATS.
+    fn approximate<R: BoardRead + Clone>(&self, name: &str, reads: impl Iterator<Item = R>) {
+        let options = ReadOptions::default();
+        let count = self.node.shard_count();
+        let in_memory: Arc<dyn ShardClient> = Arc::new(LocalShards::new(&self.node.shards, count));
+        let over_nats: Arc<dyn ShardClient> = Arc::<AskingShards>::clone(&self.cluster.asking);
+        let reads: Vec<R> = reads.collect();
+        for (place, shards) in [("in_memory", in_memory), ("remote", over_nats)] {
+            let summaries = Summaries::new(shards);
+            let (mut exact, mut approximate, mut error) = (Vec::new(), Vec::new(), 0);
+            self.runtime.block_on(async {
+                for (nth, read) in reads.iter().enumerate() {
+                    let read =
+                        OfBoard { board: board(), instance: InstanceAsked::default(), read: read.clone() };
+                    let started = Instant::now();
+                    if place == "remote" {
+                        let reply = read_remote(&*self.cluster.asking, self.registry, &read, &options).await;
+                        black_box(reply.expect("all shards reply"));
+                    } else {
+                        let answer =
+                            read_in_memory(self.node, self.registry, &read).expect("it is in memory");
+                        black_box(answer.expect("the board is there"));
+                    }
+                    exact.push(started.elapsed());
+                    let started = Instant::now();
+                    let shards = ApproximateShards::new(&summaries);
+                    let reply = read_remote(&shards, self.registry, &read, &options).await;
+                    black_box(reply.expect("all shards reply"));
+                    if nth == 0 {
+                        // The first one has asked for the summaries.
+                        summaries.refresh(false).await;
+                    } else {
+                        approximate.push(started.elapsed());
+                        error = error.max(shards.rank_error(0));
+                    }
+                }
+            });
+            exact.sort_unstable();
+            approximate.sort_unstable();
+            let median = |sorted: &[Duration]| micros(percentile(sorted, 0.5));
+            let (exact, approximate) = (median(&exact), median(&approximate));
+            println!(
+                "approximate_{name}_{count}_shards_{place}: p50 {approximate:.1} us, exact {exact:.1} us"
+            );
+            println!("approximate_error_{name}_{count}_shards_{place}: {error}");
+            println!("RATIO approximate_{name}_{count}_shards_{place} {:.2}", exact / approximate);
+        }
+    }
+
     fn run<R: BoardRead>(&self, name: &str, reads: impl Iterator<Item = R>) {
         let options = ReadOptions::default();
         let (mut local, mut remote) = (Vec::new(), Vec::new());
@@ -197,11 +280,11 @@ impl Bench<'_> {
                 black_box(answer.expect("the board is there"));
                 local.push(started.elapsed());
                 // The services need a moment to subscribe at first.
-                while read_remote(&self.cluster.asking, self.registry, &read, &options).await.is_err() {
+                while read_remote(&*self.cluster.asking, self.registry, &read, &options).await.is_err() {
                     tokio::time::sleep(Duration::from_millis(5)).await;
                 }
                 let started = Instant::now();
-                let reply = read_remote(&self.cluster.asking, self.registry, &read, &options).await;
+                let reply = read_remote(&*self.cluster.asking, self.registry, &read, &options).await;
                 black_box(reply.expect("all shards reply"));
                 remote.push(started.elapsed());
             }

@@ -267,6 +267,8 @@ SHARDS = dashboard(
                     (f"sum by (shard, reason) ({rate('ranktree_question_failures_total', NODE)})", "shard {{shard}} {{reason}}")], "reqps", 8),
             series("Questions of other nodes", "To shards of the node, by outcome. Those that are not answered say why; overloaded: the node has as many in work as it takes.",
                    [(f"sum by (instance, outcome) ({rate('ranktree_questions_answered_total', NODE)})", "{{instance}} {{outcome}}")], "reqps", 8),
+            series("Age of summaries", "How long ago an owner of the shard has confirmed the oldest summary that approximate ranks (accuracy=approx) are made from on the node. About a second; above 5 such answers are stale. 0 while nobody asks for any.",
+                   [(f"ranktree_summary_age_seconds{{{SHARD}}}", "{{instance}} shard {{shard}}")], "s", 8, min=0, steps=steps((5, YELLOW))),
             series("Replicas that differ", "Other owners of the shard that have applied the same messages with other results. Above 0, one of them is wrong.",
                    [(f"ranktree_shard_replicas_differing{{{SHARD}}}", "{{instance}} shard {{shard}}")], "none", 8, min=0, steps=steps((1, RED))),
             series("Copies of shards", "Under way between nodes, and shards that need one: they lost their data, or their stream was purged past them.",

@@ -20,6 +20,38 @@ pub const QUESTION_FAILURES_TOTAL: &str = "ranktree_question_failures_total";
 /// Counter, questions of other nodes, by shard and outcome: `answered`, or why not.
 pub const QUESTIONS_ANSWERED_TOTAL: &str = "ranktree_questions_answered_total";
 
+/// Gauge, seconds, by shard: how long ago an owner has confirmed the oldest summary of the shard that this
+/// node keeps for approximate ranks; 0 while nobody asks for any.
+pub const SUMMARY_AGE_SECONDS: &str = "ranktree_summary_age_seconds";
+/// Gauge, bytes: the summaries that this node keeps.
+pub const SUMMARY_BYTES: &str = "ranktree_summary_bytes";
+/// Counter, summaries that this node has made, by shard.
+pub const SUMMARIES_MADE_TOTAL: &str = "ranktree_summaries_made_total";
+/// Counter, parts that shards have in approximate answers, by source: `summary`, or `shard` if the shard was
+/// asked.
+pub const APPROXIMATE_PARTS_TOTAL: &str = "ranktree_approximate_parts_total";
+
+/// Tells the recorder what the metrics of summaries mean. Call it once, after the recorder is installed.
+pub fn describe_summaries() {
+    use metrics::{Unit, describe_counter, describe_gauge};
+    describe_gauge!(
+        SUMMARY_AGE_SECONDS,
+        Unit::Seconds,
+        "Time since an owner has confirmed the oldest summary of the shard that approximate ranks are made from"
+    );
+    describe_gauge!(
+        SUMMARY_BYTES,
+        Unit::Bytes,
+        "Memory of the summaries that approximate ranks are made from"
+    );
+    describe_counter!(SUMMARIES_MADE_TOTAL, Unit::Count, "Summaries that this node has made of its shards");
+    describe_counter!(
+        APPROXIMATE_PARTS_TOTAL,
+        Unit::Count,
+        "Parts that shards have in approximate answers, by where they are from"
+    );
+}
+
 /// Tells the recorder what the metrics of questions between nodes mean. Call it once, after the recorder is
 /// installed.
 pub fn describe_questions() {

@@ -48,12 +48,14 @@ pub enum Purpose {
     Gauges,
     /// Comparing the shard's boards with the decided ones.
     Boards,
+    /// Summarising a board's tree for approximate ranks.
+    Summary,
     /// Loading, before anything is served or while nothing can be written.
     Start,
 }
 
 impl Purpose {
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Read,
         Self::Plan,
         Self::Warm,
@@ -64,6 +66,7 @@ impl Purpose {
         Self::CheckpointEnd,
         Self::Gauges,
         Self::Boards,
+        Self::Summary,
         Self::Start,
     ];
 
@@ -81,6 +84,7 @@ impl Purpose {
             Self::CheckpointEnd => "checkpoint_end",
             Self::Gauges => "gauges",
             Self::Boards => "boards",
+            Self::Summary => "summary",
             Self::Start => "start",
         }
     }
@@ -98,7 +102,8 @@ impl Purpose {
             Self::CheckpointEnd => 7,
             Self::Gauges => 8,
             Self::Boards => 9,
-            Self::Start => 10,
+            Self::Summary => 10,
+            Self::Start => 11,
         }
     }
 }
@@ -365,7 +370,7 @@ mod tests {
         let count = |metric, purpose: Purpose| counted(&recorder, metric, purpose);
         let held = [Purpose::Read, Purpose::Gauges, Purpose::Apply, Purpose::Plan];
         assert_eq!(held.map(|purpose| count(STATE_LOCK_HELD_SECONDS, purpose)), [10, 3, 2, 0]);
-        assert_eq!(Purpose::ALL.map(|purpose| count(STATE_LOCK_WAIT_SECONDS, purpose)), [0; 11]);
+        assert_eq!(Purpose::ALL.map(|purpose| count(STATE_LOCK_WAIT_SECONDS, purpose)), [0; 12]);
         // Sooner or later a reader comes while the lock is held, however busy the machine is.
         let started = Instant::now();
         while count(STATE_LOCK_WAIT_SECONDS, Purpose::Read) == 0 {

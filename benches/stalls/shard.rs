@@ -111,6 +111,7 @@ impl Running {
             started,
             health: Arc::clone(&health),
             store: slot,
+            summaries: Arc::default(),
         };
         Self {
             node: Arc::new(Node::in_memory(vec![handle])),

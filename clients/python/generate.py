@@ -42,7 +42,7 @@ FREE_FORM = ["job", "meta", "profile"]
 # Routes that return something else than JSON, or that `ranktree snapshot` is for.
 LEFT_OUT = ["/openapi.json", "/docs", "/metrics", "/healthz", "/readyz"]
 # What every read takes.
-READING = ["window", "after", "timeout_ms", "partial", "profile"]
+READING = ["window", "after", "timeout_ms", "partial", "profile", "accuracy"]
 WIDTH = 110
 
 HEADER = '''"""The types of requests and answers. `make clients-generate` writes this file: do not edit it."""

@@ -10,7 +10,8 @@ use crate::http::guard::limits::Limits;
 use crate::http::guard::refusal_log::RefusalLog;
 use crate::http::offload::Offload;
 use crate::http::render::problem::Problem;
-use crate::query::{NoBoard, Node};
+use crate::query::summary::Summaries;
+use crate::query::{LocalShards, NoBoard, Node, ShardClient};
 use crate::queue::nats::{BoardsStream, Peers};
 use crate::queue::{Publishers, RemoteWriter, ThisNode};
 use crate::snapshot::Snapshots;
@@ -23,6 +24,8 @@ pub struct Api {
     pub node: Arc<Node>,
     pub publishers: Arc<Publishers>,
     pub registry: Arc<Registry>,
+    /// What approximate ranks are made from.
+    pub summaries: Arc<Summaries>,
     /// Renders all metrics as Prometheus text.
     pub render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub limits: Limits,
@@ -63,12 +66,18 @@ impl Api {
         access: Option<Arc<ActiveTokens>>,
         boards_stream: Option<Arc<BoardsStream>>,
     ) -> Self {
+        let shards = node.remote.clone().unwrap_or_else(|| {
+            let in_memory: Arc<dyn ShardClient> =
+                Arc::new(LocalShards::new(&node.shards, node.shard_count()));
+            in_memory
+        });
         let lagging = node.shards.iter().map(|_| AtomicBool::new(false)).collect();
         Self {
             node,
             publishers,
             lagging,
             registry,
+            summaries: Arc::new(Summaries::new(shards)),
             render_metrics,
             limits,
             access,
@@ -105,8 +114,14 @@ impl Api {
         if self.node.remote.is_none() {
             return clock;
         }
+        clock.max(self.time_of_shards())
+    }
+
+    /// The latest time of the shards in memory.
+    #[must_use]
+    pub fn time_of_shards(&self) -> Timestamp {
         let times = self.node.shards.iter().map(|shard| shard.state.read(Purpose::Read).time);
-        times.max().map_or(clock, |time| time.max(clock))
+        times.max().unwrap_or_default()
     }
 
     /// The answer where there is nothing to read.

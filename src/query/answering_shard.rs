@@ -16,6 +16,7 @@ use crate::query::question::{
 };
 use crate::query::rejects_of_shard::read_rejects;
 use crate::query::remote_shards::AskTerms;
+use crate::query::summary::{MadeSummaries, TooBusy};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::StoreSlot;
 use crate::types::{Sequence, ShardId};
@@ -43,6 +44,7 @@ pub struct AnsweringShard {
     pub applied: watch::Receiver<Sequence>,
     pub health: Arc<Health>,
     pub store: Arc<StoreSlot>,
+    pub summaries: Arc<MadeSummaries>,
 }
 
 /// Why a shard of this node does not reply.
@@ -56,6 +58,8 @@ pub enum NotAnswered {
     Lost,
     #[error("the node is shutting down")]
     Ending,
+    #[error(transparent)]
+    TooBusy(#[from] TooBusy),
     /// What it asks for is on the disk, and cannot be read there now.
     #[error("{0}")]
     Unreadable(String),
@@ -70,6 +74,7 @@ impl AnsweringShard {
             applied: shard.applied.clone(),
             health: Arc::clone(&shard.health),
             store: Arc::clone(&shard.store),
+            summaries: Arc::clone(&shard.summaries),
         }
     }
 
@@ -90,6 +95,11 @@ impl AnsweringShard {
             let rejects = read_rejects(self.id, Arc::clone(&self.store), wanted).await;
             let reply = Reply::Rejects(rejects.map_err(NotAnswered::Unreadable)?);
             return Ok(ShardReply { sequence, is_live, reply });
+        }
+        if let Question::Summary { board, known } = question {
+            let is_live = self.health.is_live();
+            let (sequence, summary) = self.summaries.reply(self.id, &self.state, board, *known)?;
+            return Ok(ShardReply { sequence, is_live, reply: Reply::Summary(summary) });
         }
         let mut reply = self.answer_from_memory(question, terms)?;
         for attempt in 0..ATTEMPTS {

@@ -45,6 +45,7 @@ impl ShardClient for LocalShards {
                 NotAnswered::Invalid(_)
                 | NotAnswered::Lost
                 | NotAnswered::Ending
+                | NotAnswered::TooBusy(_)
                 | NotAnswered::Unreadable(_) => NoReply::unavailable(shard, why.to_string()),
             })
         })

@@ -54,6 +54,7 @@ pub(super) fn entry<'r, 'v: 'r>(
 }
 
 /// Reads [`member`].
+#[derive(Clone)]
 pub struct MemberOf {
     pub member: MemberId,
 }

@@ -11,6 +11,7 @@ mod local_shards;
 mod node;
 
 pub mod question;
+pub mod summary;
 
 mod shard_board;
 mod shard_run;

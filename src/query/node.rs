@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::query::remote_shards::ShardClient;
+use crate::query::summary::MadeSummaries;
 use crate::state_lock::{Purpose, ReadGuard, StateLock};
 use crate::storage::StoreSlot;
 use crate::types::{MemberId, Sequence, ShardId, shard_of};
@@ -27,6 +28,8 @@ pub struct ShardHandle {
     pub health: Arc<Health>,
     /// Holds metadata and rejects.
     pub store: Arc<StoreSlot>,
+    /// Those that were made for approximate ranks.
+    pub summaries: Arc<MadeSummaries>,
 }
 
 /// A node's shards, of all that there are.

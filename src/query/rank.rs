@@ -47,6 +47,7 @@ pub async fn ranks_of_scores(board: &BoardView<'_>, scores: &[Score]) -> Result<
 
 /// Reads [`ranks_of_scores`]. Returns the first score whose number of keys is not the board's, if there is
 /// one.
+#[derive(Clone)]
 pub struct RanksOf<'a> {
     pub scores: &'a [Score],
 }

@@ -15,6 +15,7 @@ use crate::cluster::questions::{AskingShards, QuestionService};
 use crate::config::{HttpConfig, ServeConfig};
 use crate::credential_files::CredentialFiles;
 use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
+use crate::query::summary::keep_summaries;
 use crate::query::{LocalShards, Node, ShardClient, ShardHandle};
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
@@ -124,6 +125,7 @@ pub async fn run(
         _ => api,
     });
     all_started(&node).await;
+    tokio::spawn(keep_summaries(Arc::downgrade(&api.summaries)));
     tokio::spawn(publish_ticks(Arc::downgrade(&node), Arc::clone(&publishers)));
     let write_service = writing.map(|writing| Arc::new(writing.start(this, &node, &api)));
     let shutdown = stop_first(write_service.clone(), shutdown);

@@ -57,6 +57,7 @@ pub fn start<S: JobSource + 'static>(
         health: Arc::clone(&shard.health),
         store: Arc::clone(&shard.store),
         started,
+        summaries: Arc::default(),
     };
     let writer = Writer {
         id: shard.id,

@@ -144,6 +144,11 @@ impl Members {
         Some(handle)
     }
 
+    /// Prefetches the id behind a handle.
+    pub fn prefetch_id_of(&self, handle: Handle) {
+        self.ids.prefetch(handle);
+    }
+
     /// Prefetches the part of a long id that is not in its slot. Call it some time after
     /// [`Members::prefetch_id`].
     pub fn prefetch_long_id(&self, handle: Handle) {

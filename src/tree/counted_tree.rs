@@ -313,6 +313,16 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
+    /// Visits entries, in order and with their indexes, such that at most `depth` entries lie from the start
+    /// to the first of them, from each to the next one, and from the last one to the end. There are at most
+    /// about twice as many as have to be. Costs as much as there are of them, and O(log n). A tree that is
+    /// small has none.
+    pub fn outline(&self, depth: u64, visit: &mut dyn FnMut(u64, Handle, Words)) {
+        if let Form::Large(large) = &self.form {
+            large.outline(depth, visit);
+        }
+    }
+
     /// A cursor before the entry at `index`, or behind the last one if there is none. One descent.
     #[must_use]
     pub fn cursor_at(&self, index: u64) -> Cursor<'_, LEAF, INNER> {

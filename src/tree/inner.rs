@@ -75,6 +75,11 @@ impl<const N: usize> InnerNodes<N> {
         &self.words.get(node)[self.columns * N..][..self.len(node)]
     }
 
+    /// The counts of a node, and those of slots that it does not use. It is known without its length.
+    pub(super) fn all_counts(&self, node: u32) -> &[u64] {
+        &self.words.get(node)[self.columns * N..]
+    }
+
     #[inline]
     pub(super) fn count_mut(&mut self, node: u32, slot: usize) -> &mut u64 {
         let at = self.columns * N + slot;

@@ -37,6 +37,7 @@ mod check;
 mod cursor;
 mod edit;
 mod load;
+mod outline;
 mod pre_images;
 mod rebalance;
 mod search;

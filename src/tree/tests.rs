@@ -199,7 +199,26 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
         }
         assert_eq!(cursor.prev(), None);
         assert!(backward.iter().rev().eq(model.0.iter().map(|entry| &entry.2)), "backward as forward");
+        for depth in [0, 1, 2, 3, 7, 40, 1_000] {
+            self.compare_outline(depth);
+        }
         self.compare_counts(&mut vec![]);
+    }
+
+    /// The entries of an outline are at the indexes that it says, and no run between them is too long.
+    fn compare_outline(&self, depth: u64) {
+        let (tree, model) = (&self.tree, &self.model);
+        let (mut last, mut count) = (0, 0);
+        tree.outline(depth, &mut |index, handle, words| {
+            let (expected, _, expected_handle) = &model.0[index as usize];
+            assert_eq!((words.as_slice(), handle.0), (&expected[..], *expected_handle), "at {index}");
+            assert!(last < index && index - last <= depth.max(1), "{last} to {index} by {depth}");
+            (last, count) = (index, count + 1);
+        });
+        if count > 0 {
+            assert!(tree.len() - last <= depth.max(1), "after {last} of {}", tree.len());
+            assert!(count <= 2 * tree.len().div_ceil(depth.max(1)) + 1, "{count} entries by {depth}");
+        }
     }
 
     /// Every prefix over the values, each longer one after the one it extends.

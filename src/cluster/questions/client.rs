@@ -161,6 +161,7 @@ impl ShardClient for AskingShards {
                 NotAnswered::Invalid(_)
                 | NotAnswered::Lost
                 | NotAnswered::Ending
+                | NotAnswered::TooBusy(_)
                 | NotAnswered::Unreadable(_) => NoReply::unavailable(shard, why.to_string()),
             })?;
             reply.is_live &= level.is_level(own);
@@ -276,6 +277,8 @@ impl Exchange<'_> {
             wire::encode_question_with_profiles(&asked)
         } else if self.is_of_movement() {
             wire::encode_question_of_movement(&asked)
+        } else if is_of_summary(self.question) {
+            wire::encode_question_of_summary(&asked)
         } else {
             wire::encode_question(&asked)
         };
@@ -333,8 +336,10 @@ impl Exchange<'_> {
                     }
                     // Other questions may well be answered there.
                     Reason::Overloaded | Reason::Unreadable | Reason::NoWrites | Reason::Unknown => {}
-                    // An older version does not know profiles or movement, and answers what else is asked.
-                    Reason::Format if self.terms.profiles || self.is_of_movement() => {}
+                    // An older version does not know profiles, movement or summaries, and answers what else
+                    // is asked.
+                    Reason::Format
+                        if self.terms.profiles || self.is_of_movement() || is_of_summary(self.question) => {}
                     Reason::Ending
                     | Reason::Format
                     | Reason::Invalid
@@ -396,6 +401,10 @@ impl Exchange<'_> {
         };
         NoReply::unavailable(self.shard, reason)
     }
+}
+
+fn is_of_summary(question: &Question<'_>) -> bool {
+    matches!(question, Question::Summary { .. })
 }
 
 fn count_hedged(shard: ShardId, questions: u64) {

@@ -18,7 +18,9 @@ use crate::cluster::questions::parts::split;
 use crate::cluster::questions::refusal::{Reason, Refusal};
 use crate::cluster::questions::subjects::{AskSubjects, GROUP};
 use crate::cluster::questions::trims::Trimming;
-use crate::cluster::questions::wire::{self, MOVEMENT_FORMAT, PROFILES_FORMAT, TRIM_FORMAT, Undecodable};
+use crate::cluster::questions::wire::{
+    self, MOVEMENT_FORMAT, PROFILES_FORMAT, SUMMARY_FORMAT, TRIM_FORMAT, Undecodable,
+};
 use crate::metrics::QUESTIONS_ANSWERED_TOTAL;
 use crate::query::question::Question;
 use crate::query::{AnsweringShard, AskTerms, NotAnswered};
@@ -215,6 +217,7 @@ impl Answering {
         let asked = match bytes.first() {
             Some(&PROFILES_FORMAT) => wire::decode_question_with_profiles(bytes),
             Some(&MOVEMENT_FORMAT) => wire::decode_question_of_movement(bytes),
+            Some(&SUMMARY_FORMAT) => wire::decode_question_of_summary(bytes),
             _ => wire::decode_question(bytes),
         };
         let asked = asked.map_err(|why| not_understood(&why))?;
@@ -305,6 +308,7 @@ fn refusal(why: NotAnswered) -> Refusal {
     let reason = match why {
         NotAnswered::Invalid(_) => Reason::Invalid,
         NotAnswered::NotYetApplied { .. } => Reason::NotYetApplied,
+        NotAnswered::TooBusy(_) => Reason::Overloaded,
         // The same for whoever asks: another owner is asked, and this one is passed over.
         NotAnswered::Lost | NotAnswered::Ending => Reason::Ending,
         NotAnswered::Unreadable(_) => Reason::Unreadable,

@@ -19,7 +19,7 @@ pub fn of_path(path: &str) -> impl Iterator<Item = Value> {
 
 /// What every read takes.
 pub fn of_reads() -> Vec<Value> {
-    ["window", "after", "timeout_ms", "partial", "profile"].map(shared).to_vec()
+    ["window", "after", "timeout_ms", "partial", "profile", "accuracy"].map(shared).to_vec()
 }
 
 /// A query parameter.
@@ -145,6 +145,16 @@ pub fn components() -> Value {
             &json!({"type": "boolean", "default": false}),
             "Whether each entry has its member's `profile`, as it was at the answer's `as_of`. Answers \
              without entries take no notice of it."
+        ),
+        "accuracy": query(
+            "accuracy",
+            &json!({"type": "string", "enum": ["exact", "approx"], "default": "exact"}),
+            "`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are \
+             about a second old, and `rank_error` says by how much rank and position can be off as of these; \
+             `as_of` names their sequences. The first 1,000 are exact. A shard that has no summary yet, or \
+             that `after` names, is asked as for an exact answer. Only the rank of a score, the ranks of many \
+             scores and a member's entry can be approximate; other answers are always exact, and refuse it \
+             with `bad_parameter`."
         ),
         "wait": query(
             "wait",

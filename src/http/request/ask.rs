@@ -13,13 +13,14 @@ use std::time::{Duration, Instant};
 use crate::http::api::Api;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
+use crate::http::request::accuracy::Accuracy;
 use crate::http::request::call::Call;
 use crate::http::request::params::Params;
 use crate::job::{MAX_METADATA_BYTES, MAX_PROFILE_BYTES};
 use crate::query::{
     Answer, BoardRead, ConsistentAnswer, EntryChange, InstanceAsked, MovementAsked, OfBoard, ReadOptions,
-    ShardHandle, ShardsRead, VisitEntries, WindowChoice, WithMovement, ask_for_profiles, fill_metadata,
-    fill_unchanged_metadata, missing_metadata, read, with_metadata,
+    ReadReply, ShardHandle, ShardsRead, VisitEntries, WindowChoice, WithMovement, ask_for_profiles,
+    fill_metadata, fill_unchanged_metadata, missing_metadata, read, with_metadata,
 };
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
@@ -39,6 +40,21 @@ impl Call {
     /// When a parameter is not as it should be, or the wait is too long.
     pub async fn read_params(&self, known: &[&str]) -> Result<Params<'_>, Problem> {
         let params = Params::parse_read(self.query(), known)?;
+        params.accuracy()?.check_exact()?;
+        self.read_params_of(params).await
+    }
+
+    /// As [`Call::read_params`], for a read that may be approximate.
+    ///
+    /// # Errors
+    /// As [`Call::read_params`].
+    pub async fn read_params_with_accuracy(&self, known: &[&str]) -> Result<(Params<'_>, Accuracy), Problem> {
+        let params = Params::parse_read(self.query(), known)?;
+        let accuracy = params.accuracy()?;
+        Ok((self.read_params_of(params).await?, accuracy))
+    }
+
+    async fn read_params_of<'c>(&'c self, params: Params<'c>) -> Result<Params<'c>, Problem> {
         let (after, partial, profiles) = (params.after()?, params.flag("partial")?, params.flag("profile")?);
         self.read_window(&params)?;
         if after.is_some() || partial || profiles {
@@ -149,11 +165,16 @@ impl Call {
     /// When some shard does not reply, or what was asked for kept changing.
     pub async fn ask_shards<R: ShardsRead>(&self, asked: &R) -> Result<R::Answer, Problem> {
         let reply = read(&self.api.node, &self.api.registry, asked, self.read_options()).await?;
+        Ok(self.note_seen(reply))
+    }
+
+    /// Notes what a read has seen of the shards.
+    pub(super) fn note_seen<A>(&self, reply: ReadReply<A>) -> A {
         if reply.is_stale || !reply.missing.is_empty() {
             self.seen.lock().is_stale |= reply.is_stale;
             self.note_missing(&reply.missing);
         }
-        Ok(reply.answer)
+        reply.answer
     }
 
     /// Notes that shards have no part in the answer.
@@ -256,7 +277,7 @@ impl Call {
     }
 
     /// A read of the board of the path.
-    async fn of_board<R>(&self, choice: WindowChoice, asked: R) -> Result<OfBoard<R>, Problem> {
+    pub(super) async fn of_board<R>(&self, choice: WindowChoice, asked: R) -> Result<OfBoard<R>, Problem> {
         let board = self.wait_for_board_of_path().await?;
         let instance = InstanceAsked { choice, ..self.instance_asked() };
         Ok(OfBoard { board, instance, read: asked })

@@ -2,9 +2,10 @@
 //!
 //! - `call`: a request, all of it read: from `head` and `body`
 //! - `params`: parameters of the query; `json_body`, `definition`: bodies that are no jobs
-//! - `ask`: how a handler asks a board
+//! - `ask`: how a handler asks a board; `accuracy`: how it asks for approximate ranks
 //! - `metrics`: the metrics of requests
 
+pub mod accuracy;
 pub mod ask;
 pub mod body;
 pub mod call;

@@ -17,7 +17,7 @@ pub const TIMEOUT_MS: u64 = 5_000;
 /// The longest that `after` may wait.
 pub const TIMEOUT_MS_MAX: u64 = 60_000;
 /// The parameters that every read takes.
-const READS: [&str; 5] = ["window", "after", "timeout_ms", "partial", "profile"];
+const READS: [&str; 6] = ["window", "after", "timeout_ms", "partial", "profile", "accuracy"];
 const WINDOW_RULE: &str = "window must be all, hour, day, week, month or season, or the name of an instance such as \
                            2026-11-20T09, 2026-11-20, 2026-W47, 2026-11 or s7";
 const MOVEMENT_RULE: &str =
@@ -52,9 +52,9 @@ impl<'a> Params<'a> {
         Ok(Self(params))
     }
 
-    /// As [`Params::parse`] for a read, which also takes `window`, `after`, `timeout_ms`, `partial` and
-    /// `profile`. These are checked here; the caller waits for `after` and minds the last
-    /// two.
+    /// As [`Params::parse`] for a read, which also takes `window`, `after`, `timeout_ms`, `partial`,
+    /// `profile` and `accuracy`. These are checked here; the caller waits for `after` and minds the last
+    /// three.
     ///
     /// # Errors
     pub fn parse_read(query: Option<&'a str>, known: &[&str]) -> Result<Self, Problem> {
@@ -68,6 +68,7 @@ impl<'a> Params<'a> {
         // As above: the caller does what it says.
         params.flag("partial")?;
         params.flag("profile")?;
+        params.accuracy()?;
         Ok(params)
     }
 

@@ -28,14 +28,18 @@ pub const NEIGHBOURS_MAX: u64 = 500;
 pub const NEIGHBOURS: u64 = 4;
 
 pub async fn get(call: Call) -> Result<Reply, Problem> {
-    let params = call.read_params(&["movement"]).await?;
+    let (params, accuracy) = call.read_params_with_accuracy(&["movement"]).await?;
     let member = call.member()?;
     let asked = call.with_movement(&params, MemberOf { member: member.clone() })?;
-    let answer = call.ask_entries(asked).await?;
+    if asked.movement.is_some() {
+        accuracy.check_exact()?;
+    }
+    let (answer, errors) = call.ask_entries_by_accuracy(accuracy, asked).await?;
     call.check_home_replied(&member)?;
     let entry = answer.body.ok_or_else(|| Problem::unknown_member_of(&answer.definition))?;
     Ok(Reply::object(|object| {
         fields::entry(object, call.board(), &answer.instance, &entry, &answer.as_of);
+        errors.write(object, 0);
         call.write_freshness(object);
     }))
 }

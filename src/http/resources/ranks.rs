@@ -15,7 +15,7 @@ use crate::wire::lenient::{parse_integer, parse_score, score_of};
 pub const BUCKETS: u64 = 20;
 
 pub async fn of_score(call: Call) -> Result<Reply, Problem> {
-    let params = call.read_params(&["score"]).await?;
+    let (params, accuracy) = call.read_params_with_accuracy(&["score"]).await?;
     let text = params
         .get("score")
         .ok_or_else(|| Problem::bad_parameter("score is missing, for example score=1200"))?;
@@ -29,32 +29,36 @@ pub async fn of_score(call: Call) -> Result<Reply, Problem> {
         Problem::bad_score(format!("not a score: {why}{form}"))
     };
     let score = parse_score(text).map_err(wrong)?;
-    let (answer, ranks) = call.ask(RanksOf { scores: &[score] }).await?.split();
+    let (answer, errors) = call.ask_by_accuracy(accuracy, RanksOf { scores: &[score] }).await?;
+    let (answer, ranks) = answer.split();
     let ranks = ranks.map_err(|score| Problem::bad_score(answer.definition.not_a_score_in_query(&score)))?;
     let ranked = ranks.first().ok_or_else(Problem::internal)?;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
         object.plain("window", &answer.instance);
         fields::rank(object, &score, &ranked.standing, &ranked.shards);
+        errors.write(object, 0);
         call.write_answer_end(object, &answer.as_of);
     }))
 }
 
 pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
-    call.read_params(&[]).await?;
+    let (_, accuracy) = call.read_params_with_accuracy(&[]).await?;
     let asked = parse_list(&call.body, "scores", r#"{"scores": [1200, 1300]}"#)?;
     let mut scores = Vec::with_capacity(asked.len());
     for (index, json) in asked.into_iter().enumerate() {
         let wrong = |why| Problem::bad_score(format!("scores[{index}] is not a score: {why}"));
         scores.push(score_of(json).map_err(wrong)?);
     }
-    let (answer, ranks) = call.ask(RanksOf { scores: &scores }).await?.split();
+    let (answer, errors) = call.ask_by_accuracy(accuracy, RanksOf { scores: &scores }).await?;
+    let (answer, ranks) = answer.split();
     let ranks = ranks.map_err(|score| Problem::bad_score(answer.definition.not_a_score(&score)))?;
     Ok(Reply::sized(scores.len() * 160 + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
-        object.array("ranks", scores.iter().zip(&ranks), |out, (score, ranked)| {
+        object.array("ranks", scores.iter().zip(&ranks).enumerate(), |out, (nth, (score, ranked))| {
             let mut object = Object::begin(out);
             fields::rank(&mut object, score, &ranked.standing, &ranked.shards);
+            errors.write(&mut object, nth);
             object.end();
         });
         call.write_answer_end(object, &answer.as_of);

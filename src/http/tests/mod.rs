@@ -111,7 +111,8 @@ fn start_shard(id: ShardId, registry: Arc<Registry>) -> (ShardHandle, Publisher)
     });
     let (_, started) = watch::channel(true);
     let store = Arc::new(StoreSlot::default());
-    (ShardHandle { id, state, applied, started, health, store }, Publisher::Embedded(publisher))
+    let summaries = Arc::default();
+    (ShardHandle { id, state, applied, started, health, store, summaries }, Publisher::Embedded(publisher))
 }
 
 fn without_boards(targets: &Targets) -> JobOutcome {

@@ -3,6 +3,8 @@
 //! Knows: one shard at one applied sequence. Must not know: the other shards, or the disk: metadata is marked
 //! as being there.
 
+use std::sync::Arc;
+
 use crate::board::Definition;
 use crate::query::instance::InstanceAsked;
 use crate::query::question::{
@@ -12,6 +14,7 @@ use crate::query::question::{
 };
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
+use crate::query::summary::{SummaryReply, SummarySizes, summarize};
 use crate::state::{Shard, TreeId, WindowTree};
 use crate::tree::Handle;
 use crate::types::BoardName;
@@ -68,6 +71,13 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
         Question::Movement { since, members, keys } => {
             Reply::Movement(movement_of(shard, since, members, keys))
         }
+        // `AnsweringShard` makes them once for all who ask.
+        Question::Summary { board, .. } => Reply::Summary(match life_of(shard, board) {
+            LifeOnShard::Over => SummaryReply::Over,
+            LifeOnShard::NotYet | LifeOnShard::Here => {
+                SummaryReply::Made(Arc::new(summarize(shard, board, &SummarySizes::SERVICE)))
+            }
+        }),
     }
 }
 

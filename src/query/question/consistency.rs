@@ -9,6 +9,7 @@ use crate::query::question::{
     BoardCounts, Counted, FoundMember, Question, RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply,
     RunStart, ShardEntry, SortKey, SplittersQuestion, SplittersReply,
 };
+use crate::query::summary::SummaryReply;
 use crate::storage::codec::RejectRecord;
 use crate::types::count;
 
@@ -61,6 +62,11 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
         (Question::Movement { members, keys, .. }, Reply::Movement(reply)) => {
             members.len() == reply.then.len() && keys.len() == reply.before.len()
         }
+        (Question::Summary { known, .. }, Reply::Summary(reply)) => match reply {
+            SummaryReply::Made(summary) => summary.is_consistent(),
+            SummaryReply::Unchanged => known.is_some(),
+            SummaryReply::Over => true,
+        },
         _ => false,
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use crate::job::{JobPlace, RejectCode};
 use crate::query::instance::InstanceAsked;
+use crate::query::summary::SummaryReply;
 use crate::state::Incarnation;
 use crate::storage::codec::RejectRecord;
 use crate::tree::Words;
@@ -32,7 +33,7 @@ pub use widths::check_widths;
 
 /// A board as one of its lives, so that no count mixes two of them; or an instance of one of its windows,
 /// under the name by which shards keep it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BoardLife {
     pub board: BoardName,
     pub incarnation: Incarnation,
@@ -146,6 +147,12 @@ pub enum Question<'a> {
         /// Entries of then; those before them are counted.
         keys: Vec<SortKey<'a>>,
     },
+    /// A summary of a board's tree, for approximate ranks.
+    Summary {
+        board: BoardLife,
+        /// The sequence of the summary that the asking node has.
+        known: Option<Sequence>,
+    },
 }
 
 /// Which of a shard's rejects are wanted.
@@ -182,7 +189,11 @@ impl Question<'_> {
             Self::Runs(_, runs) => runs.iter().any(|run| run.metadata),
             Self::Lookup { metadata, .. } => *metadata,
             Self::MemberOnBoards { .. } | Self::BoardsOfMember { .. } => true,
-            Self::Counts(_) | Self::Splitters(..) | Self::Rejects(_) | Self::Movement { .. } => false,
+            Self::Counts(_)
+            | Self::Splitters(..)
+            | Self::Rejects(_)
+            | Self::Movement { .. }
+            | Self::Summary { .. } => false,
         }
     }
 
@@ -193,7 +204,8 @@ impl Question<'_> {
             Self::Runs(board, _)
             | Self::Splitters(board, _)
             | Self::Lookup { board, .. }
-            | Self::Movement { since: board, .. } => (Some(board), &[], &[]),
+            | Self::Movement { since: board, .. }
+            | Self::Summary { board, .. } => (Some(board), &[], &[]),
             Self::MemberOnBoards { boards, .. } => (None, boards, &[]),
             Self::BoardsOfMember { .. } | Self::Rejects(_) => (None, &[], &[]),
         };
@@ -349,6 +361,7 @@ pub enum Reply {
     BoardsOfMember(BoardsOfMember),
     Rejects(RejectsReply),
     Movement(MovementReply),
+    Summary(SummaryReply),
 }
 
 /// How `all` of a board was on a shard when an instance of another window began. As long as that instance is
@@ -403,7 +416,7 @@ impl Reply {
             Self::Splitters(splitters) => splitters.iter().any(|reply| is_over(reply.life)),
             Self::Lookup { life, .. } => is_over(*life),
             Self::Movement(reply) => is_over(reply.life),
-            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) => false,
+            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) | Self::Summary(_) => false,
         }
     }
 
@@ -418,14 +431,22 @@ impl Reply {
             Self::Runs(runs) => runs.iter().flatten().map(|run| run.total).next(),
             Self::Splitters(splitters) => splitters.first().map(|reply| reply.total),
             Self::Lookup { total, .. } => Some(*total),
-            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) | Self::Movement(_) => None,
+            Self::MemberOnBoards(_)
+            | Self::BoardsOfMember(_)
+            | Self::Rejects(_)
+            | Self::Movement(_)
+            | Self::Summary(_) => None,
         }
     }
 
     /// Visits each entry of the reply.
     pub fn each_entry(&mut self, visit: &mut dyn FnMut(&mut ShardEntry)) {
         match self {
-            Self::Counts(_) | Self::Splitters(_) | Self::Rejects(_) | Self::Movement(_) => {}
+            Self::Counts(_)
+            | Self::Splitters(_)
+            | Self::Rejects(_)
+            | Self::Movement(_)
+            | Self::Summary(_) => {}
             Self::Runs(runs) => {
                 let runs = runs.iter_mut().flatten();
                 runs.flat_map(|run| run.above.iter_mut().chain(&mut run.below)).for_each(visit);

@@ -40,7 +40,10 @@ pub fn check_widths(shard: &Shard, question: &Question<'_>) -> Result<(), Invali
             let board = BoardLife { board: since.board.board(), ..*since };
             widths(&board).map_or(Ok(()), |widths| keys.iter().try_for_each(|key| widths.check_key(key)))
         }
-        Question::MemberOnBoards { .. } | Question::BoardsOfMember { .. } | Question::Rejects(_) => Ok(()),
+        Question::MemberOnBoards { .. }
+        | Question::BoardsOfMember { .. }
+        | Question::Rejects(_)
+        | Question::Summary { .. } => Ok(()),
     }
 }
 

@@ -9,6 +9,7 @@
     reason = "a test's numbers are small, and a bad index fails the test"
 )]
 
+mod approximate;
 mod missing;
 mod movement;
 mod moving;
@@ -664,6 +665,7 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
         started: watch::channel(true).1,
         health: Arc::default(),
         store: Arc::default(),
+        summaries: Arc::default(),
     }]);
     let (mut after, mut pages) = (None, Vec::new());
     loop {

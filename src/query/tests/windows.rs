@@ -109,6 +109,7 @@ impl Windows {
             started: watch::channel(true).1,
             health: Arc::default(),
             store: Arc::default(),
+            summaries: Arc::default(),
         };
         let node = Node::in_memory(self.shards.iter().map(handle).collect());
         let in_memory = read_in_memory(&node, &self.registry, asked).expect("they are in memory");

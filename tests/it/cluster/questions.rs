@@ -68,6 +68,7 @@ impl Owner {
             applied: seen,
             health,
             store: Arc::default(),
+            summaries: Arc::default(),
         };
         Self { shard, applied }
     }

@@ -43,6 +43,9 @@ const OF_OURS: &[(&str, &str)] = &[
     ("checkpoint_pending_changes", "gauge"),
     ("time_ahead_seconds", "gauge"),
     ("checkpoint_failures_total", "counter"),
+    ("summary_age_seconds", "gauge"),
+    ("summary_bytes", "gauge"),
+    ("approximate_parts_total", "counter"),
     ("data_dir_free_bytes", "gauge"),
     ("data_dir_size_bytes", "gauge"),
     ("http_responses_total", "counter"),
@@ -96,8 +99,17 @@ fn every_metric_is_exposed_with_its_description_and_no_member_is_a_label() {
     for name in ["process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"] {
         assert!(before.metrics.contains_key(name), "there is no {name}");
     }
-    let known =
-        BTreeSet::from(["shard", "reason", "route", "class", "le", "version", "connection", "purpose"]);
+    let known = BTreeSet::from([
+        "shard",
+        "reason",
+        "route",
+        "class",
+        "le",
+        "version",
+        "connection",
+        "purpose",
+        "source",
+    ]);
     let labels: BTreeSet<_> = before.labels.keys().map(String::as_str).collect();
     assert!(labels.is_subset(&known), "{labels:?}");
     assert_eq!(before.labels["shard"], BTreeSet::from(["0".to_owned(), "1".to_owned()]));

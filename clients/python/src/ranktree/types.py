@@ -95,6 +95,10 @@ class DefinitionInput(TypedDict):
     """
     kind: NotRequired[Union[Literal['ranking'], None]]
     """`ranking`. `top_k` is not there yet, and refused with `unsupported`."""
+    movement: NotRequired[Union[bool, None]]
+    """`true` keeps what `movement` of reads needs: how positions in `all` were when the current instance of
+    each other window began. The windows must be `all` and at least one other.
+    """
 
 
 class ListedBoardSeason(TypedDict):
@@ -137,6 +141,8 @@ class ListedBoard(TypedDict):
     """How long an instance stays open after its end, in the longest unit that divides it."""
     entry_ttl: Union[str, None]
     capacity: Union[int, None]
+    movement: bool
+    """Whether reads of `all` take `movement`."""
     totals: ListedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -205,6 +211,8 @@ class Board(TypedDict):
     """How long an instance stays open after its end, in the longest unit that divides it."""
     entry_ttl: Union[str, None]
     capacity: Union[int, None]
+    movement: bool
+    """Whether reads of `all` take `movement`."""
     totals: BoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -266,6 +274,8 @@ class DefinedBoard(TypedDict):
     """How long an instance stays open after its end, in the longest unit that divides it."""
     entry_ttl: Union[str, None]
     capacity: Union[int, None]
+    movement: bool
+    """Whether reads of `all` take `movement`."""
     totals: DefinedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -528,6 +538,10 @@ class Entry(TypedDict):
     """The entry's position when the current instance of the window asked for began, less its position now:
     positive if it has climbed. `null` if it was not listed then. Present with `movement`.
     """
+    rank_error: NotRequired[int]
+    """Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the summaries
+    that `as_of` names. 0 for the first 1,000.
+    """
 
 
 class ListedEntry(TypedDict):
@@ -694,6 +708,10 @@ class Rank(TypedDict):
     """Present if the answer lacks shards, which no node answered for: their numbers. Only with
     `partial=true`, or after a board was defined.
     """
+    rank_error: NotRequired[int]
+    """Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the summaries
+    that `as_of` names. 0 for the first 1,000.
+    """
 
 
 class ScoresInput(TypedDict):
@@ -726,6 +744,10 @@ class RanksRank(TypedDict):
     total: int
     """Entries of the instance: better + tied + worse."""
     shards: List[RanksRankShard]
+    rank_error: NotRequired[int]
+    """Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the summaries
+    that `as_of` names. 0 for the first 1,000.
+    """
 
 
 class Ranks(TypedDict):
@@ -1211,6 +1233,13 @@ class Reading(TypedDict, total=False):
     profile: Union[bool, None]
     """Whether each entry has its member's `profile`, as it was at the answer's `as_of`. Answers without
     entries take no notice of it.
+    """
+    accuracy: Union[Literal['exact', 'approx'], None]
+    """`approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a
+    second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names
+    their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is
+    asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry
+    can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
     """
 
 

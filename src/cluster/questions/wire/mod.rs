@@ -14,6 +14,7 @@ mod movement;
 mod profiles;
 mod question;
 mod reply;
+mod summary;
 mod trim;
 
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use profiles::{
 };
 pub use question::{AskedQuestion, decode_question, encode_question};
 pub use reply::{decode_reply, encode_reply};
+pub use summary::{SUMMARY_FORMAT, decode_question_of_summary, encode_question_of_summary};
 pub use trim::{AskedTrim, TRIM_FORMAT, decode_trim, decode_trimmed, encode_trim, encode_trimmed};
 
 /// The format that this version writes and reads. Raised with every change that an older node could not

@@ -93,6 +93,10 @@ enum QuestionWire<'a> {
         members: Vec<&'a str>,
         keys: Vec<KeyWire<'a>>,
     },
+    Summary {
+        board: LifeWire<'a>,
+        known: Option<u64>,
+    },
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -171,6 +175,9 @@ impl<'a> QuestionWire<'a> {
                 members: members.clone(),
                 keys: keys.iter().map(KeyWire::of).collect(),
             },
+            Question::Summary { board, known } => {
+                Self::Summary { board: LifeWire::of(board), known: known.map(|known| known.0) }
+            }
         }
     }
 
@@ -218,6 +225,9 @@ impl<'a> QuestionWire<'a> {
                 members,
                 keys: keys.into_iter().map(KeyWire::read).collect(),
             },
+            Self::Summary { board, known } => {
+                Question::Summary { board: board.read()?, known: known.map(Sequence) }
+            }
         })
     }
 }

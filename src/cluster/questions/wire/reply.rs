@@ -4,6 +4,7 @@ use bincode::{BorrowDecode, Decode, Encode};
 
 use crate::cluster::questions::wire::counterparts::{LifeWire, WordsWire};
 use crate::cluster::questions::wire::question::read_code;
+use crate::cluster::questions::wire::summary::SummaryWire;
 use crate::cluster::questions::wire::{
     REPLY_BYTES_MAX, REPLY_MEMORY_MAX, Undecodable, body, decode, encode, undecodable,
 };
@@ -50,6 +51,7 @@ enum ReplyWire<'a> {
     BoardsOfMember(Vec<(LifeWire<'a>, FoundWire<'a>)>, Option<u32>),
     Rejects(Vec<RejectWire<'a>>, Option<(u64, u32)>),
     Movement(MovementWire),
+    Summary(SummaryWire<'a>),
 }
 
 #[derive(Clone, Copy, Encode, Decode)]
@@ -155,6 +157,7 @@ impl<'a> ReplyWire<'a> {
                 let boards = boards.map(|(life, found)| (LifeWire::of(life), FoundWire::of(found)));
                 Self::BoardsOfMember(boards.collect(), found.next)
             }
+            Reply::Summary(summary) => Self::Summary(SummaryWire::of(summary)),
             Reply::Rejects(RejectsReply { rejects, next }) => Self::Rejects(
                 rejects.iter().map(RejectWire::of).collect(),
                 next.map(|(sequence, index)| (sequence.0, index)),
@@ -192,6 +195,7 @@ impl<'a> ReplyWire<'a> {
                 let boards = boards.into_iter().map(board).collect::<Result<_, _>>()?;
                 Reply::BoardsOfMember(BoardsOfMember { boards, next })
             }
+            Self::Summary(summary) => Reply::Summary(summary.read()?),
             Self::Rejects(rejects, next) => Reply::Rejects(RejectsReply {
                 rejects: rejects.into_iter().map(RejectWire::read).collect::<Result<_, _>>()?,
                 next: next.map(|(sequence, index)| (Sequence(sequence), index)),

@@ -49,6 +49,13 @@ fn with_profile(schema: Value) -> Value {
     with_optional(schema, json!({"profile": profile, "movement": movement}))
 }
 
+/// Present if the answer is approximate.
+fn rank_error() -> Value {
+    json!({"rank_error": count(
+        "Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the summaries that `as_of` names. 0 for the first 1,000."
+    )})
+}
+
 fn percentile() -> Value {
     json!({"percentile": {"type": "number", "minimum": 0, "maximum": 100, "description": "100 × worse / total: the share of entries with a worse score. Entries of equal score have the same percentile, and are not worse than each other."}})
 }
@@ -67,11 +74,14 @@ pub fn schemas() -> Value {
     );
     let group = with(json!({"group_rank": ordinal("Rank among the members asked for.")}), [listed_fields()]);
     json!({
-        "Entry": with_profile(read_answer(
-            "A member's entry on a board. `meta` is `{}` if there is none, and `null` if it could not be read.",
-            entry,
-            json!({})
-        )),
+        "Entry": with_optional(
+            with_profile(read_answer(
+                "A member's entry on a board. `meta` is `{}` if there is none, and `null` if it could not be read.",
+                entry,
+                json!({})
+            )),
+            rank_error(),
+        ),
         "ListedEntry": listed_entry(),
         "Page": read_answer(
             "Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end.",
@@ -133,7 +143,10 @@ pub fn ranks() -> Value {
         with(json!({"score": component("Score"), "rank": ordinal("Its rank.")}), [counts(), percentile()]);
     let found = with(json!({"p": {"type": "number"}}), [place.clone()]);
     json!({
-        "Rank": read_answer("The rank of a score, whether a member has it or not.", with(head(), [rank.clone()]), json!({})),
+        "Rank": with_optional(
+            read_answer("The rank of a score, whether a member has it or not.", with(head(), [rank.clone()]), json!({})),
+            rank_error(),
+        ),
         "ScoresInput": {
             "type": "object", "additionalProperties": false, "required": ["scores"],
             "properties": {"scores": {"type": "array", "maxItems": BATCH_MAX, "items": component("ScoreInput")}}
@@ -141,7 +154,10 @@ pub fn ranks() -> Value {
         "Ranks": read_answer(
             "The ranks of the scores, in their order.",
             with(head(), [total()]),
-            json!({"ranks": array(object("The rank of a score, whether a member has it or not.", rank))})
+            json!({"ranks": array(with_optional(
+                object("The rank of a score, whether a member has it or not.", rank),
+                rank_error(),
+            ))})
         ),
         "Place": read_answer("The score at that place, and how many entries have it.", with(head(), [place]), json!({})),
         "Count": read_answer(

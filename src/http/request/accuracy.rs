@@ -1,0 +1,128 @@
+//! How exact a read is to be, and how a handler asks a board approximately.
+
+use std::time::Instant;
+
+use crate::http::render::json::Object;
+use crate::http::render::problem::Problem;
+use crate::http::request::call::Call;
+use crate::http::request::params::{Params, invalid_value};
+use crate::query::summary::ApproximateShards;
+use crate::query::{Answer, BoardRead, OfBoard, VisitEntries, read_remote};
+
+/// What the parameter `accuracy` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Accuracy {
+    #[default]
+    Exact,
+    /// From summaries of the shards' trees, with the most by which it can be off.
+    Approximate,
+}
+
+impl Params<'_> {
+    /// # Errors
+    /// When it is neither `exact` nor `approx`.
+    pub fn accuracy(&self) -> Result<Accuracy, Problem> {
+        match self.get("accuracy") {
+            None | Some("exact") => Ok(Accuracy::Exact),
+            Some("approx") => Ok(Accuracy::Approximate),
+            Some(other) => Err(invalid_value("accuracy must be exact or approx", other)),
+        }
+    }
+}
+
+impl Accuracy {
+    /// Refuses what a read cannot do that is always exact.
+    ///
+    /// # Errors
+    /// When it is to be approximate.
+    pub fn check_exact(self) -> Result<(), Problem> {
+        match self {
+            Self::Exact => Ok(()),
+            Self::Approximate => Err(Problem::bad_parameter(
+                "accuracy=approx is for the rank of a score, the ranks of many scores and a member's entry; \
+                 this answer is always exact, so leave accuracy out",
+            )),
+        }
+    }
+}
+
+/// By how much ranks and positions of an answer may be off.
+pub enum RankErrors<'c> {
+    /// Nobody asked.
+    Exact,
+    /// The answer is exact although it did not have to be.
+    None,
+    Of(ApproximateShards<'c>),
+}
+
+impl RankErrors<'_> {
+    /// Writes the most by which the `nth` rank and position can be off, if that was asked for.
+    pub fn write(&self, object: &mut Object<'_>, nth: usize) {
+        match self {
+            Self::Exact => {}
+            Self::None => object.count("rank_error", 0),
+            Self::Of(approximate) => object.count("rank_error", approximate.rank_error(nth)),
+        }
+    }
+}
+
+impl Call {
+    /// Asks the board of the path for counts, as exactly as the request says.
+    ///
+    /// # Errors
+    /// As [`Call::ask`].
+    pub async fn ask_by_accuracy<R: BoardRead>(
+        &self,
+        accuracy: Accuracy,
+        asked: R,
+    ) -> Result<(Answer<R::Answer>, RankErrors<'_>), Problem> {
+        match accuracy {
+            Accuracy::Exact => Ok((self.ask(asked).await?, RankErrors::Exact)),
+            Accuracy::Approximate if self.has_capacity() => Ok((self.ask(asked).await?, RankErrors::None)),
+            Accuracy::Approximate => self.ask_approximately(asked).await,
+        }
+    }
+
+    /// Whether the board of the path has a capacity. Which entries it shows, summaries do not tell for sure.
+    fn has_capacity(&self) -> bool {
+        self.api.registry.get(self.board()).is_some_and(|known| known.definition.capacity.is_some())
+    }
+
+    /// Asks the board of the path for entries, with their metadata, and for ranks as exact as the request
+    /// says.
+    ///
+    /// # Errors
+    /// As [`Call::ask_entries`].
+    pub async fn ask_entries_by_accuracy<R>(
+        &self,
+        accuracy: Accuracy,
+        asked: R,
+    ) -> Result<(Answer<R::Answer>, RankErrors<'_>), Problem>
+    where
+        R: BoardRead<Answer: VisitEntries> + 'static,
+    {
+        match accuracy {
+            Accuracy::Exact => Ok((self.ask_entries(asked).await?, RankErrors::Exact)),
+            Accuracy::Approximate if self.has_capacity() => {
+                Ok((self.ask_entries(asked).await?, RankErrors::None))
+            }
+            Accuracy::Approximate => self.ask_approximately(asked).await,
+        }
+    }
+
+    async fn ask_approximately<R: BoardRead>(
+        &self,
+        asked: R,
+    ) -> Result<(Answer<R::Answer>, RankErrors<'_>), Problem> {
+        let started = Instant::now();
+        let asked = self.of_board(self.window(), asked).await?;
+        // Shards in memory are not held, so that the read does not see their times.
+        let asked = OfBoard { instance: asked.instance.not_before(self.api.time_of_shards()), ..asked };
+        let approximate = ApproximateShards::new(&self.api.summaries);
+        let reply = read_remote(&approximate, &self.api.registry, &asked, self.read_options()).await?;
+        let answer = self.note_seen(reply);
+        self.record_read(started);
+        let answer = answer.map_err(|why| self.api.no_board(why))?;
+        Ok((answer, RankErrors::Of(approximate)))
+    }
+}
