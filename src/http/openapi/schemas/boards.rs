@@ -25,25 +25,7 @@ pub fn schemas() -> Value {
         }
     });
     let board = |more: Value| {
-        let mut fields = json!({
-            "board": component("BoardName"),
-            "keys": {"type": "array", "minItems": 1, "maxItems": MAX_KEYS, "items": component("Key")},
-            "policy": {"enum": policies(false)},
-            "ties": {"enum": ties(false)},
-            "windows": array(json!({"enum": windows()})),
-            "season": season("When seasons begin: `null` if there are none."),
-            "utc_offset": {"type": "string", "pattern": "^[+-][0-9]{2}:[0-9]{2}$"},
-            "keep": count("Closed instances kept per kind of window."),
-            "grace": length("How long an instance stays open after its end, in the longest unit that divides it."),
-            "entry_ttl": or_null(length("How long an entry stays that is not updated.")),
-            "capacity": or_null(json!({"type": "integer", "minimum": 1, "maximum": MAX_CAPACITY,
-                                       "description": "Each instance shows only so many entries, the best ones."})),
-            "movement": {"type": "boolean", "description": "Whether reads of `all` take `movement`."},
-            "totals": by_window(
-                "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
-                &count("Entries of the instance.")
-            )
-        });
+        let mut fields = definition_fields();
         let mut required: Vec<String> =
             fields.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
         if let (Some(fields), Value::Object(more)) = (fields.as_object_mut(), more) {
@@ -110,6 +92,29 @@ pub fn schemas() -> Value {
         "DroppedBoard": object(
             "The outcome of dropping a board.",
             json!({"board": {"type": "string"}, "dropped": {"const": true}, "token": component("Token")})
+        )
+    })
+}
+
+/// A definition's fields as they are answered, and the board's totals.
+fn definition_fields() -> Value {
+    json!({
+        "board": component("BoardName"),
+        "keys": {"type": "array", "minItems": 1, "maxItems": MAX_KEYS, "items": component("Key")},
+        "policy": {"enum": policies(false)},
+        "ties": {"enum": ties(false)},
+        "windows": array(json!({"enum": windows()})),
+        "season": season("When seasons begin: `null` if there are none."),
+        "utc_offset": {"type": "string", "pattern": "^[+-][0-9]{2}:[0-9]{2}$"},
+        "keep": count("Closed instances kept per kind of window."),
+        "grace": length("How long an instance stays open after its end, in the longest unit that divides it."),
+        "entry_ttl": or_null(length("How long an entry stays that is not updated.")),
+        "capacity": or_null(json!({"type": "integer", "minimum": 1, "maximum": MAX_CAPACITY,
+                                   "description": "Each instance shows only so many entries, the best ones."})),
+        "movement": {"type": "boolean", "description": "Whether reads of `all` take `movement`."},
+        "totals": by_window(
+            "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
+            &count("Entries of the instance.")
         )
     })
 }
