@@ -22,6 +22,11 @@ use crate::window::{Instance, Span, Window};
 /// been left out meanwhile, and the pause before.
 const ATTEMPTS: u32 = 40;
 const PAUSE: Duration = Duration::from_millis(25);
+/// After so many, what counts is not this node's clock but the latest time of a shard. It may be behind for
+/// long: a shard that catches up is.
+const ATTEMPTS_BY_CLOCK: u32 = 4;
+/// How long the entries of an answer may have been found before their movement, in microseconds.
+const LONGEST_READ: i64 = 10_000_000;
 
 /// Which movement is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,8 +49,11 @@ enum Found {
     All,
     /// A shard is in a later instance by its time.
     Later(Timestamp),
-    /// The entries are to be found again.
-    NotYet,
+    /// The entries are to be found again. A shard has not reached the instance; the latest time of one.
+    NotYet(Timestamp),
+    /// The entries are to be found again: they may be of a moment before the instance began, which it has by
+    /// now.
+    JustBegun,
 }
 
 impl<R: BoardRead<Answer: VisitEntries>> BoardRead for WithMovement<R> {
@@ -71,13 +79,19 @@ impl<R: BoardRead<Answer: VisitEntries>> BoardRead for WithMovement<R> {
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
         let Some(asked) = &self.movement else { return self.read.read(board).await };
         let mut now = asked.now.max(board.time());
+        let mut has_begun = false;
         for attempt in 0..ATTEMPTS {
             let mut answer = self.read.read(board).await?;
-            let is_last = attempt + 1 == ATTEMPTS;
-            match fill(board, asked, (now, is_last), &mut answer).await? {
+            match fill(board, asked, (now, has_begun), &mut answer).await? {
                 Found::All => return Ok(answer),
-                Found::Later(time) => now = time,
-                Found::NotYet => tokio::time::sleep(PAUSE).await,
+                Found::JustBegun => has_begun = true,
+                Found::Later(time) => (now, has_begun) = (time, false),
+                Found::NotYet(latest) => {
+                    if attempt + 1 >= ATTEMPTS_BY_CLOCK {
+                        (now, has_begun) = (latest, false);
+                    }
+                    tokio::time::sleep(PAUSE).await;
+                }
             }
         }
         Err(ReadError::KeptChanging(ATTEMPTS))
@@ -88,11 +102,11 @@ impl<R: BoardRead<Answer: VisitEntries>> BoardRead for WithMovement<R> {
 /// and one that counts those before them.
 ///
 /// # Arguments
-/// `is_last`: whether a shard that has not reached the instance is taken as it is. Its clock is far behind.
+/// `has_begun`: whether the instance had begun on all shards before the entries were found.
 async fn fill(
     board: &BoardView<'_>,
     asked: &MovementAsked,
-    (now, is_last): (Timestamp, bool),
+    (now, has_begun): (Timestamp, bool),
     answer: &mut impl VisitEntries,
 ) -> Result<Found, ReadError> {
     let calendar = board.definition.calendar();
@@ -117,9 +131,8 @@ async fn fill(
     }
     let as_of = board.as_of();
     let told = board.movement(&since, &by_shard, &[]).await?;
-    match are_of(&told, span, &as_of) {
+    match are_of(&told, span, &as_of, has_begun) {
         Found::All => {}
-        Found::NotYet if is_last => {}
         other => return Ok(other),
     }
     let mut then: Vec<SortKey<'_>> = Vec::new();
@@ -130,13 +143,12 @@ async fn fill(
         }
     }
     let counted = if then.is_empty() { told.clone() } else { board.movement(&since, &none, &then).await? };
-    match are_of(&counted, span, &as_of) {
+    match are_of(&counted, span, &as_of, has_begun) {
         Found::All => {}
-        Found::NotYet if is_last => {}
         other => return Ok(other),
     }
-    let position =
-        |nth: usize| 1 + counted.iter().filter_map(|(_, reply)| reply.before.get(nth)).sum::<u64>();
+    let before = |nth: usize| counted.iter().filter_map(move |(_, reply)| reply.before.get(nth));
+    let position = |nth: usize| before(nth).fold(1, |all: u64, of_shard| all.saturating_add(*of_shard));
     // What a capacity does not show was not listed. The one of now decides, for then as well.
     let is_listed = |position: u64| board.definition.capacity_after(position - 1) > 0;
     let positions = then.iter().enumerate().map(|(nth, key)| (key.member, position(nth)));
@@ -158,17 +170,24 @@ fn climbed(then: u64, listed: &Listed) -> i64 {
 }
 
 /// Whether what shards have told is of the instance of this span, and they are those that the answer is of.
-fn are_of(told: &[(ShardId, MovementReply)], span: Span, as_of: &AsOf) -> Found {
-    let times = told.iter().map(|(_, reply)| reply.time);
-    if let Some(later) = times.max().filter(|time| span.end.is_some_and(|end| end <= *time)) {
-        return Found::Later(later);
+fn are_of(told: &[(ShardId, MovementReply)], span: Span, as_of: &AsOf, has_begun: bool) -> Found {
+    let latest = told.iter().map(|(_, reply)| reply.time).max().unwrap_or_default();
+    if span.end.is_some_and(|end| end <= latest) {
+        return Found::Later(latest);
     }
+    let has_moved = |(shard, reply): &(ShardId, MovementReply)| {
+        !as_of.0.iter().any(|(id, sequence)| (id, *sequence) == (shard, reply.sequence))
+    };
     // Until a shard is in the instance by its time, what it holds now is what it held when that began. It has
     // to be what the answer has counted.
-    let is_moving = |(shard, reply): &(ShardId, MovementReply)| {
-        reply.time < span.begin
-            && !as_of.0.iter().any(|(id, sequence)| (id, *sequence) == (shard, reply.sequence))
-    };
+    let is_moving = |told: &(ShardId, MovementReply)| told.1.time < span.begin && has_moved(told);
     // One that was left out meanwhile has a part in the entries' positions.
-    if told.len() < as_of.0.len() || told.iter().any(is_moving) { Found::NotYet } else { Found::All }
+    if told.len() < as_of.0.len() || told.iter().any(is_moving) {
+        return Found::NotYet(latest);
+    }
+    let just_begun = |told: &(ShardId, MovementReply)| {
+        let since = told.1.time.as_micros().saturating_sub(span.begin.as_micros());
+        since < LONGEST_READ && has_moved(told)
+    };
+    if !has_begun && told.iter().any(just_begun) { Found::JustBegun } else { Found::All }
 }

@@ -93,7 +93,10 @@ pub fn decide(
             };
             let had_metadata = before.is_some_and(|entry| entry.has_metadata);
             let has_metadata = request.metadata.unwrap_or(had_metadata);
-            let after = Entry { state, updated_at: request.at, version, has_metadata };
+            // A job that comes late does not make the entry older, nor one with an `entry_ttl` expire.
+            let known = before.filter(|entry| entry.state != EntryState::Removed);
+            let updated_at = known.map_or(request.at, |entry| entry.updated_at.max(request.at));
+            let after = Entry { state, updated_at, version, has_metadata };
             let changed = before.is_none_or(|entry| entry.state != state) || request.metadata.is_some();
             Ok(Decision { after: Some(after), changed, takes_metadata: request.metadata.is_some() })
         }
@@ -215,6 +218,8 @@ mod tests {
         let again = again.after.expect("an entry");
         assert_eq!(again.words(), first.words());
         assert_eq!(again.updated_at, at(5));
+        let late = run(&board, Some(&again), Op::Incr, 1, 3).expect("accepted").after.expect("an entry");
+        assert_eq!((score(&late), late.updated_at), (11, at(5)));
     }
 
     #[test]

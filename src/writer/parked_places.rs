@@ -3,8 +3,8 @@
 //!
 //! Knows, for each board: the sequence of the first job of the lines that are filed under it. A job may also
 //! be parked in a line of another board: behind a job of its member, or because it names several boards. So
-//! for each board that parked jobs name, a sequence that none of them comes before is known, too, and the
-//! oldest job of all lines: nothing before that is parked. A read may so wait for a job that is not of its
+//! for each board that parked jobs name, a sequence that none of them comes before is known, too, the same of
+//! jobs that are for every board, and the oldest job of all lines: nothing before that is parked. A read may so wait for a job that is not of its
 //! board, but only while its board is named by parked jobs. Must not know: how jobs are parked (`parking`).
 
 use std::collections::BTreeMap;
@@ -36,6 +36,8 @@ pub struct ParkedChange {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ParkedChanges {
     pub boards: Vec<ParkedChange>,
+    /// No parked job comes before that counts for every board.
+    pub everywhere: Option<Sequence>,
     /// The oldest job of all lines.
     pub oldest: Option<Sequence>,
 }
@@ -44,6 +46,7 @@ pub struct ParkedChanges {
 #[derive(Default)]
 struct Places {
     by_board: BTreeMap<BoardName, BoardPlaces>,
+    everywhere: Option<Sequence>,
     oldest: Option<Sequence>,
 }
 
@@ -59,12 +62,13 @@ impl ParkedPlaces {
     /// Replaces all that is known.
     pub fn replace(&self, places: ParkedChanges) {
         let by_board = places.boards.into_iter().map(|change| (change.board, change.now)).collect();
-        self.0.send_replace(Places { by_board, oldest: places.oldest });
+        self.0.send_replace(Places { by_board, everywhere: places.everywhere, oldest: places.oldest });
     }
 
     /// Before readers see a batch's sequences: jobs that it parks are known, and none is forgotten yet.
     pub fn begin(&self, changes: &ParkedChanges) {
         self.change(changes, |places| {
+            places.everywhere = lower(places.everywhere, changes.everywhere);
             places.oldest = lower(places.oldest, changes.oldest);
             for ParkedChange { board, lowest, .. } in &changes.boards {
                 let known = places.by_board.entry(board.clone()).or_default();
@@ -78,7 +82,7 @@ impl ParkedPlaces {
     /// Once readers see the batch: jobs that it has unparked are forgotten.
     pub fn end(&self, changes: &ParkedChanges) {
         self.change(changes, |places| {
-            places.oldest = changes.oldest;
+            (places.everywhere, places.oldest) = (changes.everywhere, changes.oldest);
             for ParkedChange { board, now, .. } in &changes.boards {
                 if *now == BoardPlaces::default() {
                     places.by_board.remove(board);
@@ -90,8 +94,11 @@ impl ParkedPlaces {
     }
 
     fn change(&self, changes: &ParkedChanges, change: impl FnOnce(&mut Places)) {
-        // Without a changed board no line was filed or taken, so the oldest job is the same.
-        if !changes.boards.is_empty() {
+        let is_same = {
+            let known = self.0.borrow();
+            (known.everywhere, known.oldest) == (changes.everywhere, changes.oldest)
+        };
+        if !(changes.boards.is_empty() && is_same) {
             self.0.send_modify(change);
         }
     }
@@ -112,9 +119,9 @@ impl ParkedPlaces {
 
 impl Places {
     fn holds(&self, board: &BoardName, through: Sequence) -> bool {
-        let Some(BoardPlaces { filed, named }) = self.by_board.get(board) else { return false };
-        let is_before = |sequence: &Option<Sequence>| sequence.is_some_and(|sequence| sequence <= through);
-        is_before(filed) || (is_before(named) && is_before(&self.oldest))
+        let BoardPlaces { filed, named } = self.by_board.get(board).copied().unwrap_or_default();
+        let is_before = |sequence: Option<Sequence>| sequence.is_some_and(|sequence| sequence <= through);
+        is_before(filed) || ((is_before(named) || is_before(self.everywhere)) && is_before(self.oldest))
     }
 }
 
@@ -140,7 +147,7 @@ mod tests {
     }
 
     fn changes(boards: impl Into<Vec<ParkedChange>>, oldest: Option<u64>) -> ParkedChanges {
-        ParkedChanges { boards: boards.into(), oldest: oldest.map(Sequence) }
+        ParkedChanges { boards: boards.into(), everywhere: None, oldest: oldest.map(Sequence) }
     }
 
     /// The first sequence whose readers of the board wait; 0 for none.
@@ -194,5 +201,15 @@ mod tests {
         places.begin(&fourth);
         places.end(&fourth);
         assert_eq!(held(&places, "known"), 0);
+        // One for every board, whose line no board is known of.
+        let fifth = ParkedChanges { everywhere: Some(Sequence(11)), ..changes([], Some(9)) };
+        places.begin(&fifth);
+        places.end(&fifth);
+        assert_eq!((held(&places, "known"), held(&places, "other")), (11, 11));
+        let sixth = changes([], None);
+        places.begin(&sixth);
+        assert_eq!(held(&places, "other"), 11);
+        places.end(&sixth);
+        assert_eq!(held(&places, "other"), 0);
     }
 }

@@ -179,7 +179,8 @@ impl Parking {
             let now = BoardPlaces { filed: self.order.first_of(&board), named: self.names.since(&board) };
             ParkedChange { board, lowest, now }
         });
-        ParkedChanges { boards: boards.collect(), oldest: self.order.oldest() }
+        let (everywhere, oldest) = (self.names.everywhere_since(), self.order.oldest());
+        ParkedChanges { boards: boards.collect(), everywhere, oldest }
     }
 
     /// A job of a line that is checked out is unparked.

@@ -160,6 +160,8 @@ impl ModelBoard {
                     Some(held) if compared == Some(Ordering::Equal) => held.reached,
                     _ => at,
                 };
+                // A late job does not make an entry older.
+                let updated = held.map_or(at, |held| held.updated.max(at));
                 let meta = match &job.meta {
                     Some(meta) if &*meta.0 == "{}" => None,
                     Some(meta) => Some(meta.0.to_string()),
@@ -167,7 +169,7 @@ impl ModelBoard {
                 };
                 let hidden = before.as_ref().is_some_and(|entry| entry.shown == Shown::Hidden);
                 let shown = if hidden { Shown::Hidden } else { Shown::Listed };
-                self.entries.insert(id, ModelEntry { shown, score, reached, updated: at, version, meta });
+                self.entries.insert(id, ModelEntry { shown, score, reached, updated, version, meta });
             }
             Op::Remove => {
                 if version.is_some() {

@@ -179,10 +179,12 @@ impl ModelBoard {
                         (Op::Best, Some(held)) if held.score >= given => continue,
                         _ => given,
                     };
+                    // A late job does not make an entry older.
+                    let updated = held.as_ref().map_or(time, |held| held.updated.max(time));
                     // An equal score keeps its place among the ties.
                     let kept = held.filter(|held| held.score == score).map(|held| held.reached);
                     let reached = kept.unwrap_or(time);
-                    instance.entries.insert(id.clone(), ModelEntry { score, updated: time, reached, hidden });
+                    instance.entries.insert(id.clone(), ModelEntry { score, updated, reached, hidden });
                 }
             }
         }

@@ -8,7 +8,7 @@
 //! tell which decisions shards of other nodes lack: the node that made one may have died before it had
 //! delivered it. So until their owners have confirmed what they hold, every decision counts as lacking.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -39,16 +39,36 @@ pub enum Following {
     Confirmed,
 }
 
-/// What the stream said when it was read from the beginning.
+/// What the stream says.
 pub struct Unconfirmed {
+    /// From when it was read from the beginning.
     records: Arc<LastRecords>,
+    /// The records that were read since.
+    later: HashMap<BoardName, Record>,
     /// What this node has published since then.
-    published: HashSet<(ShardId, BoardName)>,
+    published: HashMap<BoardName, HashSet<ShardId>>,
 }
 
 impl Unconfirmed {
     pub fn new(records: Arc<LastRecords>) -> Self {
-        Self { records, published: HashSet::new() }
+        Self { records, later: HashMap::new(), published: HashMap::new() }
+    }
+}
+
+impl Following {
+    /// The stream is not followed any more. Writes wait from the first time on that this is said.
+    pub fn end(&mut self) {
+        if !matches!(self, Self::NotSince(_)) {
+            *self = Self::NotSince(Instant::now());
+        }
+    }
+
+    /// A record was read that came after the beginning.
+    pub fn note(&mut self, name: &BoardName, recorded: &Record) {
+        if let Self::Unconfirmed(unconfirmed) = self {
+            unconfirmed.later.insert(name.clone(), recorded.clone());
+            unconfirmed.published.remove(name);
+        }
     }
 }
 
@@ -86,10 +106,9 @@ impl BoardsStream {
             let pending_decision = pending.get(name);
             if let Some(other) = self.other(id) {
                 let lacking = pending_decision.filter(|known| !self.has_reached(known, other));
-                let lacking = lacking.map(|known| &known.recorded).or_else(|| {
-                    let said = pending_decision.map(|known| &known.recorded);
-                    self.unconfirmed_decision(unconfirmed?, said, other, name)
-                });
+                let lacking = lacking
+                    .map(|known| &known.recorded)
+                    .or_else(|| self.unconfirmed_decision(unconfirmed?, other, name));
                 due.extend(lacking.map(|recorded| ((id, name.clone()), (recorded.clone(), false))));
                 continue;
             }
@@ -107,22 +126,17 @@ impl BoardsStream {
 
     /// What was decided about a board, if the owners of a shard have not confirmed since this node follows
     /// the stream, and this node has not published it to the shard.
-    ///
-    /// # Arguments
-    /// `later`: what was decided after the stream was read from the beginning.
     fn unconfirmed_decision<'a>(
         &self,
         unconfirmed: &'a Unconfirmed,
-        later: Option<&'a Record>,
         other: &OtherShard,
         name: &BoardName,
     ) -> Option<&'a Record> {
-        let Unconfirmed { records, published } = unconfirmed;
-        let recorded = later.or_else(|| records.records.get(name))?;
-        let sequence = recorded.sequence;
-        let has_confirmed = sequence > 0 && self.confirmations.borrow().of(other.id) >= sequence;
-        let is_lacking = !has_confirmed && !published.contains(&(other.id, name.clone()));
-        is_lacking.then_some(recorded)
+        let Unconfirmed { records, later, published } = unconfirmed;
+        let recorded = later.get(name).or_else(|| records.records.get(name))?;
+        let has_confirmed = self.confirmations.borrow().of(other.id) >= recorded.sequence;
+        let is_published = published.get(name).is_some_and(|shards| shards.contains(&other.id));
+        (!has_confirmed && !is_published).then_some(recorded)
     }
 
     fn other(&self, shard: ShardId) -> Option<&OtherShard> {
@@ -169,11 +183,11 @@ impl BoardsStream {
     }
 
     fn note_published(&self, shard: ShardId, name: &BoardName) {
-        // Nobody waits for this.
         self.following.send_if_modified(|following| {
             if let Following::Unconfirmed(Unconfirmed { published, .. }) = following {
-                published.insert((shard, name.clone()));
+                published.entry(name.clone()).or_default().insert(shard);
             }
+            // Nobody waits for this.
             false
         });
     }

@@ -60,7 +60,7 @@ impl BoardsStream {
                 Ok(()) => self.follow_once().await,
                 Err(error) => Err(error),
             };
-            self.following.send_replace(Following::NotSince(Instant::now()));
+            self.following.send_modify(Following::end);
             self.compared.send_replace(false);
             self.reconciled.send_replace(false);
             if let Err(error) = followed {
@@ -216,6 +216,12 @@ impl BoardsStream {
             // Drops from before this node followed have arrived where they had to, unless a shard holds the
             // board.
             self.note(&name, &recorded, first.is_none());
+            if first.is_none() {
+                self.following.send_if_modified(|following| {
+                    following.note(&name, &recorded);
+                    false
+                });
+            }
             self.tombstones.lock().note(&name, &recorded);
             if let Some(in_stream) = first {
                 in_stream.unreadable.remove(&name);
