@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use crate::job::{JobPlace, RejectCode};
 use crate::query::instance::InstanceAsked;
-use crate::query::summary::SummaryReply;
+use crate::query::summary::{KnownSummary, SummaryReply};
 use crate::state::Incarnation;
 use crate::storage::codec::RejectRecord;
 use crate::tree::Words;
@@ -150,8 +150,8 @@ pub enum Question<'a> {
     /// A summary of a board's tree, for approximate ranks.
     Summary {
         board: BoardLife,
-        /// The sequence of the summary that the asking node has.
-        known: Option<Sequence>,
+        /// What the asking node has.
+        known: Option<KnownSummary>,
     },
 }
 

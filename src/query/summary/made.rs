@@ -14,7 +14,7 @@ use thiserror::Error;
 use crate::metrics::SUMMARIES_MADE_TOTAL;
 use crate::query::question::BoardLife;
 use crate::query::summary::make::{SummarySizes, summarize};
-use crate::query::summary::{Summary, SummaryReply};
+use crate::query::summary::{KnownSummary, Summary, SummaryReply};
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::{Sequence, ShardId};
 
@@ -44,7 +44,8 @@ struct Made {
 
 struct MadeSummary {
     summary: Arc<Summary>,
-    /// The tree was the same from this sequence to that one.
+    hash: u64,
+    /// The tree was the same at this sequence and at that one, and whenever it was looked at between.
     from: Sequence,
     through: Sequence,
     is_over: bool,
@@ -61,7 +62,7 @@ impl MadeSummaries {
     /// The summary of a board of the shard, and the sequence that it is of.
     ///
     /// # Arguments
-    /// `known`: the sequence of the summary that whoever asks has.
+    /// `known`: the summary that whoever asks has, of this owner or of another one.
     ///
     /// # Errors
     /// When there is none, and no time to make one.
@@ -70,7 +71,7 @@ impl MadeSummaries {
         shard: ShardId,
         state: &StateLock,
         life: &BoardLife,
-        known: Option<Sequence>,
+        known: Option<KnownSummary>,
     ) -> Result<(Sequence, SummaryReply), TooBusy> {
         let mut made = self.0.lock();
         let now = Instant::now();
@@ -79,7 +80,9 @@ impl MadeSummaries {
         }
         let found = made.by_life.get_mut(life).ok_or(TooBusy)?;
         found.asked = now;
-        let is_known = known.is_some_and(|known| (found.from..=found.through).contains(&known));
+        let is_known = known.is_some_and(|known| {
+            known.hash == found.hash && (found.from..=found.through).contains(&known.sequence)
+        });
         let reply = match (found.is_over, is_known) {
             (true, _) => SummaryReply::Over,
             (false, true) => SummaryReply::Unchanged,
@@ -125,8 +128,9 @@ impl Made {
                 (found.through, found.at) = (sequence, now);
             }
             _ => {
-                let (summary, from, through) = (Arc::new(summary), sequence, sequence);
-                let made = MadeSummary { summary, from, through, is_over, at: now, asked: now };
+                let (from, through, hash) = (sequence, sequence, summary.hash());
+                let summary = Arc::new(summary);
+                let made = MadeSummary { summary, hash, from, through, is_over, at: now, asked: now };
                 self.by_life.insert(life.clone(), made);
                 self.forget(now, life);
             }

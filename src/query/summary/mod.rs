@@ -24,6 +24,17 @@ pub use tree_summary::{SharedScore, Summary};
 
 use std::sync::Arc;
 
+use crate::types::Sequence;
+
+/// Which summary a node has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KnownSummary {
+    pub sequence: Sequence,
+    /// Of what it says ([`Summary::hash`]). Two owners of a shard look at a tree at different times, and one
+    /// may miss a change that the other one has seen. So a sequence alone does not say which summary it is.
+    pub hash: u64,
+}
+
 /// What a shard replies that is asked for a summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SummaryReply {

@@ -5,6 +5,9 @@
 //! that there are other shards.
 
 use std::cmp::Ordering;
+use std::hash::{BuildHasher as _, Hash as _, Hasher as _};
+
+use foldhash::quality::FixedState;
 
 use crate::query::summary::estimate::Estimate;
 use crate::tree::{MAX_WORDS, Words};
@@ -146,6 +149,19 @@ impl Summary {
     pub(super) fn marks(&self) -> impl Iterator<Item = (u64, &[u64], &[u8])> {
         let mark = |(at, before): (usize, &u64)| self.mark(at).map(|(words, id)| (*before, words, id));
         self.before.iter().enumerate().filter_map(mark)
+    }
+
+    /// A hash of all that it says. Nodes of different builds may have different ones of the same summary,
+    /// which is sent once more then.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        let Self { total, score_words, columns, before, words, id_ends, ids, shared } = self;
+        let mut hasher = FixedState::default().build_hasher();
+        (total, score_words, columns, before, words, id_ends, ids).hash(&mut hasher);
+        for SharedScore { score, better, through } in shared {
+            (score.as_slice(), better, through).hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
     /// Memory held, itself included.

@@ -9,7 +9,9 @@ use rand::{Rng as _, SeedableRng as _};
 
 use super::*;
 use crate::query::question::{BoardLife, Question, ShardReply, answer};
-use crate::query::summary::{ApproximateShards, MadeSummaries, Summaries, SummarySizes, summarize};
+use crate::query::summary::{
+    ApproximateShards, KnownSummary, MadeSummaries, Summaries, SummaryReply, SummarySizes, summarize,
+};
 use crate::query::{AskTerms, NoReply, ReadOptions, ShardClient};
 
 /// Shards that are asked as remote ones are, and can be made to say nothing.
@@ -62,6 +64,15 @@ fn life() -> BoardLife {
 
 fn refresh(summaries: &Summaries) {
     summaries.refresh(false).now_or_never().expect("nothing is waited for");
+}
+
+/// Gives the sequence at which it is done.
+fn change(state: &StateLock, change: Change) -> Sequence {
+    let mut state = state.write(Purpose::Apply);
+    let sequence = state.applied.sequence.next();
+    let applied = Applied { sequence, ..Applied::default() };
+    state.apply(&Step { changes: vec![change], applied, ..Step::default() });
+    sequence
 }
 
 /// Scores of a kind, from a seed.
@@ -266,14 +277,12 @@ fn summaries_follow_writes_and_answer_alone_once_the_owners_are_gone() {
     assert_eq!(read(&now).expect("summaries answer"), (5_000, exact_as_of.clone(), 0));
     // A write on each shard.
     let removed = |state: &StateLock| {
-        let mut state = state.write(Purpose::Apply);
-        let sequence = state.applied.sequence.next();
-        let handle =
-            state.board(BOARD).and_then(|board| state.tree(board.all)?.tree.select(9)).expect("it is");
-        let change = Change { tree: TreeId(0), handle: handle.0, after: None };
-        let applied = Applied { sequence, ..Applied::default() };
-        state.apply(&Step { changes: vec![change], applied, ..Step::default() });
-        sequence
+        let handle = {
+            let state = state.read(Purpose::Read);
+            let tree = state.board(BOARD).and_then(|board| state.tree(board.all));
+            tree.and_then(|tree| tree.tree.select(9)).expect("it is").0
+        };
+        change(state, Change { tree: TreeId(0), handle, after: None })
     };
     let sequences: Vec<Sequence> = asked.shards.iter().map(removed).collect();
     assert_eq!(read(&now).expect("summaries answer").1, exact_as_of, "as of the summaries");
@@ -291,20 +300,26 @@ fn summaries_follow_writes_and_answer_alone_once_the_owners_are_gone() {
 
 #[test]
 fn a_summary_that_has_not_changed_is_not_sent_again() {
-    use crate::query::summary::SummaryReply;
     let definition = Arc::<Definition>::default();
     let shard = shards(&definition, &Scores::Zipf.rows(3_000, 5), 1).remove(0);
     let made = MadeSummaries::default();
-    let ask = |known| made.reply(ShardId(0), &shard, &life(), known).expect("it has time");
-    let (sequence, first) = ask(None);
-    assert!(matches!(&first, SummaryReply::Made(summary) if summary.total == 3_000));
-    assert_eq!(ask(Some(sequence)), (sequence, SummaryReply::Unchanged));
+    let mut hash = 0;
+    let ask = |sequence: Option<Sequence>, hash| {
+        let known = sequence.map(|sequence| KnownSummary { sequence, hash });
+        made.reply(ShardId(0), &shard, &life(), known).expect("it has time")
+    };
+    let (sequence, first) = ask(None, hash);
+    if let SummaryReply::Made(summary) = &first {
+        assert_eq!(summary.total, 3_000);
+        hash = summary.hash();
+    }
+    assert_eq!(ask(Some(sequence), hash), (sequence, SummaryReply::Unchanged));
     // Something else was applied.
     let later = sequence.next();
     let applied = Applied { sequence: later, ..Applied::default() };
     shard.write(Purpose::Apply).apply(&Step { applied, ..Step::default() });
-    assert_eq!(ask(Some(sequence)), (later, SummaryReply::Unchanged));
-    assert_eq!(ask(None), (later, first));
+    assert_eq!(ask(Some(sequence), hash), (later, SummaryReply::Unchanged));
+    assert_eq!(ask(None, hash), (later, first));
     let event = BoardEvent::Drop {
         board: BoardName::new(BOARD).expect("a good name"),
         incarnation: Incarnation(7),
@@ -312,7 +327,40 @@ fn a_summary_that_has_not_changed_is_not_sent_again() {
     };
     let applied = Applied { sequence: later.next(), ..Applied::default() };
     shard.write(Purpose::Apply).apply(&Step { events: vec![event], applied, ..Step::default() });
-    assert_eq!(ask(Some(later)).1, SummaryReply::Over);
+    assert_eq!(ask(Some(later), hash).1, SummaryReply::Over);
+}
+
+#[test]
+fn a_summary_of_another_owner_that_saw_what_this_one_missed_is_replaced() {
+    let definition = Arc::<Definition>::default();
+    let shard = shards(&definition, &Scores::Uniform.rows(3_000, 5), 1).remove(0);
+    let (one, other) = (MadeSummaries::default(), MadeSummaries::default());
+    let ask = |owner: &MadeSummaries, known| {
+        let (sequence, reply) = owner.reply(ShardId(0), &shard, &life(), known).expect("it has time");
+        match reply {
+            SummaryReply::Made(summary) => (sequence, Some(summary)),
+            _ => (sequence, None),
+        }
+    };
+    let (_, first) = ask(&one, None);
+    let (handle, entry) = {
+        let state = shard.read(Purpose::Read);
+        let tree = state.board(BOARD).and_then(|board| state.tree(board.all)).expect("it is there");
+        let handle = tree.tree.select(9).expect("it is").0;
+        (handle, tree.entry(handle).expect("it is"))
+    };
+    change(&shard, Change { tree: TreeId(0), handle, after: None });
+    let (sequence, without) = ask(&other, None);
+    let without = without.expect("nothing was known");
+    assert_eq!(without.total, 2_999);
+    change(&shard, Change { tree: TreeId(0), handle, after: Some(entry) });
+    // What the one owner sees is as it was before the entry went.
+    let known = KnownSummary { sequence, hash: without.hash() };
+    let (through, found) = ask(&one, Some(known));
+    assert!(through > sequence);
+    assert_eq!(found, first, "the asking node does not keep one without the entry");
+    let hash = first.expect("nothing was known").hash();
+    assert_eq!(ask(&one, Some(KnownSummary { sequence: through, hash })), (through, None));
 }
 
 proptest! {

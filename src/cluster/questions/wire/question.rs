@@ -8,6 +8,7 @@ use crate::cluster::questions::wire::{
 };
 use crate::job::{JobPlace, RejectCode};
 use crate::query::question::{Question, RejectsQuestion, RunQuestion, RunStart, SplittersQuestion};
+use crate::query::summary::KnownSummary;
 use crate::query::{InstanceAsked, WindowChoice};
 use crate::types::{Sequence, Timestamp};
 use crate::window::Window;
@@ -95,7 +96,8 @@ enum QuestionWire<'a> {
     },
     Summary {
         board: LifeWire<'a>,
-        known: Option<u64>,
+        /// A sequence and a hash.
+        known: Option<(u64, u64)>,
     },
 }
 
@@ -176,7 +178,8 @@ impl<'a> QuestionWire<'a> {
                 keys: keys.iter().map(KeyWire::of).collect(),
             },
             Question::Summary { board, known } => {
-                Self::Summary { board: LifeWire::of(board), known: known.map(|known| known.0) }
+                let known = known.map(|known| (known.sequence.0, known.hash));
+                Self::Summary { board: LifeWire::of(board), known }
             }
         }
     }
@@ -226,7 +229,8 @@ impl<'a> QuestionWire<'a> {
                 keys: keys.into_iter().map(KeyWire::read).collect(),
             },
             Self::Summary { board, known } => {
-                Question::Summary { board: board.read()?, known: known.map(Sequence) }
+                let known = known.map(|(sequence, hash)| KnownSummary { sequence: Sequence(sequence), hash });
+                Question::Summary { board: board.read()?, known }
             }
         })
     }

@@ -141,6 +141,7 @@ mod tests {
         FORMAT, decode_reply, encode_question, encode_reply, question::AskedQuestion,
     };
     use crate::query::question::{BoardLife, Question, Reply, ShardReply, is_consistent};
+    use crate::query::summary::KnownSummary;
     use crate::state::Incarnation;
     use crate::tree::Words;
     use crate::types::{BoardName, Sequence};
@@ -148,7 +149,8 @@ mod tests {
     fn question() -> AskedQuestion<'static> {
         let board = BoardName::new("a").expect("a good name");
         let board = BoardLife { board, incarnation: Incarnation(7) };
-        let question = Question::Summary { board, known: Some(Sequence(300)) };
+        let known = KnownSummary { sequence: Sequence(300), hash: 0x0123_4567_89ab_cdef };
+        let question = Question::Summary { board, known: Some(known) };
         AskedQuestion { question, least: Sequence(0), wait_ms: 500, may_be_behind: false }
     }
 
@@ -179,14 +181,14 @@ mod tests {
     fn the_bytes_are_fixed_and_read_back() {
         let asked = question();
         let bytes = encode_question_of_summary(&asked).expect("it is small");
-        assert_eq!(hex(&bytes), "6e0100fbf401000801610701fb2c01");
+        assert_eq!(hex(&bytes), "6e0100fbf401000901610701fb2c01fdefcdab8967452301");
         assert_eq!(decode_question_of_summary(&bytes).as_ref(), Ok(&asked));
         let summary = Arc::new(summary());
         assert!(summary.is_consistent());
         for (each, expected) in [
             (SummaryReply::Made(summary), "made"),
-            (SummaryReply::Unchanged, "01fb3207010701"),
-            (SummaryReply::Over, "01fb3207010702"),
+            (SummaryReply::Unchanged, "01fb3207010801"),
+            (SummaryReply::Over, "01fb3207010802"),
         ] {
             let reply = reply(each);
             let bytes = encode_reply(&reply).expect("it is small");
