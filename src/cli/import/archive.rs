@@ -6,24 +6,35 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::board::{MAX_DURATION_MICROS, MAX_KEEP, OPEN_INSTANCES_MAX};
+use crate::board::{Definition, MAX_DURATION_MICROS, MAX_KEEP, OPEN_INSTANCES_MAX};
 use crate::cli::board_line::ExportedInstance;
 use crate::types::Timestamp;
-use crate::window::{Instance, Window, length_text};
+use crate::window::{Instance, Seasons, Window, length_text};
 
 const SECOND: i64 = 1_000_000;
 /// The shortest that regular seasons can be.
 const SEASON_MIN: i64 = 60 * SECOND;
+/// The shortest that an instance is kept which somebody took the trouble to import.
+const KEPT_MIN: i64 = 30 * 24 * 60 * 60 * SECOND;
 
-/// The definition of such a board.
+/// Such a board.
+#[derive(Debug)]
+pub struct Archive {
+    /// As JSON.
+    pub definition: String,
+    /// When the instance goes, with all of its entries. `None`: later than times go.
+    pub drops_at: Option<Timestamp>,
+}
+
+/// The definition of such a board, and until when it has the instance.
 ///
 /// # Arguments
 /// - `definition`: of the board that the rows were on, as JSON.
 /// - `now`: when they are imported; the instance must be open then.
 ///
 /// # Errors
-/// In words, when no board can have the instance.
-pub fn archive(definition: &str, rows_of: ExportedInstance, now: Timestamp) -> Result<String, String> {
+/// In words, when no board can have the instance, or none for long.
+pub fn archive(definition: &str, rows_of: ExportedInstance, now: Timestamp) -> Result<Archive, String> {
     let ExportedInstance { instance, span } = rows_of;
     let parsed: Result<Map<String, Value>, _> = serde_json::from_str(definition);
     let mut fields = parsed.map_err(|why| format!("the file's definition is none: {why}"))?;
@@ -33,12 +44,16 @@ pub fn archive(definition: &str, rows_of: ExportedInstance, now: Timestamp) -> R
              it once the next one has begun"
         ));
     };
+    let mut regular = None;
     let shortest = if let Some(shortest) = instance.window.shortest() {
         fields.insert("season".to_owned(), Value::Null);
         shortest
     } else {
         let every = ends - span.begin.as_micros();
-        fields.insert("season".to_owned(), seasons(instance, span.begin, every)?);
+        let starts = first_season(instance, span.begin, every)?;
+        fields
+            .insert("season".to_owned(), json!({"starts": starts.to_string(), "every": length_text(every)}));
+        regular = Some(Seasons::regular(starts, every));
         every
     };
     let grace = shortest.saturating_mul(OPEN_INSTANCES_MAX).min(MAX_DURATION_MICROS);
@@ -49,6 +64,16 @@ pub fn archive(definition: &str, rows_of: ExportedInstance, now: Timestamp) -> R
              Define a board with the window all, and import with --rows-only"
         ));
     }
+    let drops_at = drops_at(rows_of, regular, grace);
+    let kept_until = now.as_micros().saturating_add(KEPT_MIN);
+    if let Some(drops_at) = drops_at.filter(|drops_at| drops_at.as_micros() < kept_until) {
+        let (window, least) = (instance.window.name(), length_text(KEPT_MIN));
+        return Err(format!(
+            "{instance} would be dropped with all of its entries at {drops_at}, in less than {least}: a board \
+             keeps at most {MAX_KEEP} newer instances of its window {window}. Define a board with the window \
+             all, and import with --rows-only"
+        ));
+    }
     fields.insert("windows".to_owned(), json!([instance.window.name()]));
     fields.insert("grace".to_owned(), json!(length_text(grace)));
     fields.insert("keep".to_owned(), json!(MAX_KEEP));
@@ -56,7 +81,19 @@ pub fn archive(definition: &str, rows_of: ExportedInstance, now: Timestamp) -> R
     fields.insert("entry_ttl".to_owned(), Value::Null);
     // It is about the window all.
     fields.shift_remove("movement");
-    Ok(Value::Object(fields).to_string())
+    Ok(Archive { definition: Value::Object(fields).to_string(), drops_at })
+}
+
+/// When such a board drops the instance. `None`: later than times go.
+fn drops_at(rows_of: ExportedInstance, seasons: Option<Seasons>, grace: i64) -> Option<Timestamp> {
+    let ExportedInstance { instance, span } = rows_of;
+    let windows = vec![instance.window];
+    let in_utc =
+        Definition { windows, seasons, keep: MAX_KEEP, grace_micros: grace, ..Definition::default() };
+    // An offset from UTC moves all instances of a window alike.
+    let offset = span.begin.as_micros() - in_utc.calendar().span(instance)?.begin.as_micros();
+    let drops_at = in_utc.drops_at(instance)?;
+    Timestamp::from_micros(drops_at.as_micros().checked_add(offset)?).ok()
 }
 
 /// When the instance ends on such a board, in microseconds. Seasons are whole seconds there, and a minute at
@@ -70,17 +107,16 @@ pub fn ends_in_archive(rows_of: ExportedInstance) -> Option<i64> {
     Some(begin + ((length + SECOND - 1) / SECOND * SECOND).max(SEASON_MIN))
 }
 
-/// Regular seasons, of which the one of this number begins then.
-fn seasons(instance: Instance, begin: Timestamp, every: i64) -> Result<Value, String> {
+/// When the first of regular seasons begins, of which the one of this number begins then.
+fn first_season(instance: Instance, begin: Timestamp, every: i64) -> Result<Timestamp, String> {
     let before = every.checked_mul(instance.number - 1);
     let starts = before.and_then(|before| Timestamp::from_micros(begin.as_micros() - before).ok());
-    let starts = starts.ok_or_else(|| {
+    starts.ok_or_else(|| {
         format!(
             "{instance} is so long that a first season of that length would begin before 1970. Define a board \
              with the window all, and import with --rows-only"
         )
-    })?;
-    Ok(json!({"starts": starts.to_string(), "every": length_text(every)}))
+    })
 }
 
 #[cfg(test)]
@@ -93,11 +129,35 @@ mod tests {
         "entry_ttl":"30d","capacity":null,"movement":true}"#;
 
     fn made(name: &str, begin: &str, end: Option<&str>) -> Result<Value, String> {
+        let made = archive_of(name, begin, end)?;
+        Ok(serde_json::from_str(&made.definition).expect("JSON"))
+    }
+
+    fn archive_of(name: &str, begin: &str, end: Option<&str>) -> Result<Archive, String> {
         let time = |text| Timestamp::parse(text).expect("a time");
         let instance = Instance::of_name(name).expect("an instance");
         let rows_of = ExportedInstance { instance, span: Span { begin: time(begin), end: end.map(time) } };
-        let made = archive(BOARD, rows_of, time("2026-11-20T00:00:00Z"))?;
-        Ok(serde_json::from_str(&made).expect("JSON"))
+        archive(BOARD, rows_of, time("2026-11-20T00:00:00Z"))
+    }
+
+    #[test]
+    fn it_tells_when_the_instance_will_be_dropped_and_is_none_if_that_is_soon() {
+        for (name, begin, end, expect) in [
+            // 1,000 hours and the grace of 10,000 after its end.
+            ("2026-11-19T09", "2026-11-19T03:30:00Z", "2026-11-19T04:30:00Z", Some("2028-02-20T12:30:00Z")),
+            // 1,000 months later, and 36,500 days, as midnight is in +05:30.
+            ("2026-10", "2026-09-30T18:30:00Z", "2026-10-31T18:30:00Z", Some("2210-02-04T18:30:00Z")),
+            ("s3", "2026-11-19T10:00:00Z", "2026-11-19T10:10:00Z", Some("2027-02-03T19:30:00Z")),
+            ("s1", "2026-09-01T00:00:00Z", "2026-11-01T00:00:00Z", None),
+        ] {
+            let made = archive_of(name, begin, Some(end)).expect("a good instance");
+            assert_eq!(made.drops_at.map(|at| at.to_string()), expect.map(str::to_owned), "{name}");
+        }
+        // 11,000 minutes are 7.6 days.
+        let why = archive_of("s1", "2026-11-19T10:00:00Z", Some("2026-11-19T10:00:05Z"));
+        let why = why.expect_err("too short");
+        let told = "s1 would be dropped with all of its entries at 2026-11-27T01:21:00Z, in less than 30d";
+        assert!(why.starts_with(told) && why.contains("--rows-only"), "{why}");
     }
 
     #[test]
@@ -129,8 +189,6 @@ mod tests {
         let third = third.expect("it has ended");
         // Ten days and a second: the season ends a little later than it did, and so has all of its rows.
         assert_eq!(third["season"], json!({"starts": "2026-09-10T09:59:58.25Z", "every": "864001s"}));
-        let short = made("s1", "2026-11-19T10:00:00Z", Some("2026-11-19T10:00:05Z")).expect("it has ended");
-        assert_eq!(short["season"], json!({"starts": "2026-11-19T10:00:00Z", "every": "1m"}));
         let why = made("s1", "2026-11-12T10:00:00Z", Some("2026-11-12T10:00:05Z")).expect_err("too long ago");
         assert!(why.contains("more than 10000m ago"), "{why}");
         let open = made("s3", "2026-09-30T10:00:00Z", None).expect_err("it has no end");

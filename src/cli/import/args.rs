@@ -37,7 +37,8 @@ number. NDJSON is one job object per line, as in POST /v1/jobs.
 
 The output of `ranktree export` can be imported in either format. Its first line is the definition of the board. A board \
 that does not exist is defined by it, for which a token needs the scope admin. A board that exists with another definition \
-is left unchanged, and the import fails. Ranks, the order of ties and times come out as they were. --rows-only ignores the \
+is left unchanged, and the import fails. Its entry_ttl a board gets after all rows; one that has an entry_ttl is without it \
+until then, for which a token needs the scope admin, too. Ranks, the order of ties and times come out as they were. --rows-only ignores the \
 definition: the rows go into the board as it is, or as its first job creates it, with the defaults.
 
 An export of one instance, such as the season s7, comes back as that instance. Where the board does not exist, the import \

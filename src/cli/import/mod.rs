@@ -135,7 +135,8 @@ fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportErr
     let token = args.client.token()?;
     let client = Client::new(&args.url, token.as_deref(), args.client.ca.as_deref(), "import")?;
     let service = Service::new(client, args.retry_for, tally);
-    thread::scope(|scope| {
+    let mut to_finish = Vec::new();
+    let sent = thread::scope(|scope| {
         let mut lanes = Vec::new();
         let mut connections = Vec::new();
         for _ in 0..args.connections.get() {
@@ -144,22 +145,31 @@ fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportErr
             connections.push(scope.spawn(move || batches.into_iter().try_for_each(|b| connection.send(b))));
             lanes.push(Lane::new(queue, args.batch));
         }
-        let mut to_finish = Vec::new();
         let read = distribute(rows, lanes, &service, args, &mut to_finish);
         // A connection's failure comes first: it is what stopped the reading.
         for connection in connections {
             connection.join().expect("a connection does not panic")?;
         }
-        read?;
-        let connection = Connection::new(&service);
-        to_finish.iter().try_for_each(|board| connection.finish(board))
-    })
+        read
+    });
+    let connection = Connection::new(&service);
+    let finished = sent.and_then(|()| {
+        while let Some(board) = to_finish.last() {
+            connection.finish(board)?;
+            to_finish.pop();
+        }
+        Ok(())
+    });
+    for board in &to_finish {
+        tally.note(&board.told());
+    }
+    finished
 }
 
 /// Reads to the end, or until a lane's connection has failed.
 ///
 /// # Arguments
-/// `to_finish`: gets the boards that are to be defined once more when all rows are applied.
+/// `to_finish`: gets the boards that are to get their `entry_ttl` when all rows are applied.
 fn distribute(
     rows: Box<dyn Rows>,
     mut lanes: Vec<Lane>,
@@ -191,7 +201,7 @@ fn distribute(
             // A board is defined before any of its rows is sent: on another board they would rank otherwise.
             Parsed::Board(line) => {
                 if !args.rows_only {
-                    to_finish.extend(connection.prepare(&line, args.into_all_windows)?);
+                    connection.prepare(&line, args.into_all_windows, to_finish)?;
                 }
                 continue;
             }

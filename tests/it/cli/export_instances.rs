@@ -266,11 +266,24 @@ fn a_season_that_was_opened_comes_back_as_a_regular_one_of_its_number() {
 
     let target = Node::shards(2).start();
     let (client, url) = (target.client(), target.base());
-    done(&["import", &path("s2.ndjson"), "--url", url, "--board", "league-s2"]);
+    // It was a moment long, and seasons of a minute would go soon.
+    let (code, said) = run(&["import", &path("s2.ndjson"), "--url", url, "--board", "league-s2"]);
+    assert!(code == Some(2) && said.contains("s2 would be dropped with all of its entries at"), "{said}");
+    assert_eq!(client.get("/v1/boards/league-s2").0, 404);
+    let text = fs::read_to_string(path("s2.ndjson")).expect("it was written");
+    let mut first: Value = serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+    let begin: Timestamp = first["begin"].as_str().expect("a time").parse().expect("a time");
+    let end = begin.checked_add(SignedDuration::from_mins(10)).expect("a time");
+    let text = text.replacen(&first["end"].to_string(), &format!("\"{end}\""), 1);
+    first["end"] = json!(end.to_string());
+    fs::write(path("s2.ndjson"), text).expect("it can be written");
+    let said = done(&["import", &path("s2.ndjson"), "--url", url, "--board", "league-s2"]);
+    // 1,000 seasons and the grace of 10,000.
+    let drops_at = end.checked_add(SignedDuration::from_mins(110_000)).expect("a time");
+    let told = format!("s2 is dropped with all of its entries at {drops_at}");
+    assert!(said.contains(&told), "{told}: {said}");
     assert_same(&entries(&client, "league-s2", "s2"), &expect, "another service");
     let board = ok(client.get("/v1/boards/league-s2?window=s2"));
-    let first = fs::read_to_string(path("s2.ndjson")).expect("it was written");
-    let first: Value = serde_json::from_str(first.lines().next().expect("a line")).expect("JSON");
     assert_eq!(board["instances"]["season"][0]["begin"], first["begin"], "{board}");
     // Seasons of that service's own are others.
     ok(client
@@ -288,56 +301,114 @@ fn a_season_that_was_opened_comes_back_as_a_regular_one_of_its_number() {
     assert!(code == Some(2) && said.contains("s2 of the board is from"), "{said}");
 }
 
-#[test]
-fn entries_that_would_have_expired_come_back_with_their_times() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
-    let mut source = Node::at(folder.path().join("source")).shards(3).start();
+/// A board whose only season so far began 50 days ago.
+fn with_ttl(starts: &str, ttl: &Value) -> Value {
+    json!({"windows": ["season", "all"], "season": {"starts": starts, "every": "60d"}, "entry_ttl": ttl})
+}
+
+/// Exports `all` and the season of a board with an `entry_ttl` of 30 days, whose entries were reached longer
+/// ago than that and updated since, into files of these names; the entries of both.
+fn export_with_ttl(folder: &Path, starts: &str) -> (Vec<Value>, Vec<Value>) {
+    let mut source = Node::at(folder.join("source")).shards(3).start();
     let (client, url) = (source.client(), source.base().to_owned());
-    let starts = ago(24 * 50).to_string();
-    let board = |ttl: Value| json!({"windows": ["season", "all"], "season": {"starts": starts, "every": "60d"}, "entry_ttl": ttl});
-    ok(client.put("/v1/boards/arena", &board(Value::Null)));
+    ok(client.put("/v1/boards/arena", &with_ttl(starts, &Value::Null)));
     // All were reached longer ago than the entry_ttl; those that were updated since stay.
     let job = |number: i64, hours: i64| {
         let at = ago(hours).checked_add(SignedDuration::from_secs(number)).expect("a time").to_string();
-        json!({"board": "arena", "member": format!("m{}", number * 37 % 100), "score": number % 4, "at": at})
+        json!({"board": "arena", "member": format!("m{}", number * 37 % 100), "score": number % 4, "at": at,
+               "meta": {"car": number}})
     };
     send(&client, &(0..100).map(|number| job(number, 24 * 40)).collect::<Vec<_>>());
     send(&client, &(0..100).rev().filter(|n| n % 3 > 0).map(|n| job(n, 24 * 10)).collect::<Vec<_>>());
-    ok(client.put("/v1/boards/arena", &board(json!("30d"))));
+    ok(client.put("/v1/boards/arena", &with_ttl(starts, &json!("30d"))));
     for window in ["all", "season"] {
         wait_until("the others have left", || entries(&client, "arena", window).len() == 66);
     }
     let expect = (entries(&client, "arena", "all"), entries(&client, "arena", "season"));
     assert!(expect.0.iter().all(|entry| entry["reached_at"] != entry["updated_at"]));
     for window in ["all", "season"] {
-        let to = path(window);
-        done(&["export", "--board", "arena", "--window", window, "--url", &url, "--output", &to]);
+        let to = folder.join(window);
+        let to = to.to_str().expect("UTF-8");
+        done(&["export", "--board", "arena", "--window", window, "--url", &url, "--output", to]);
     }
     source.terminate();
+    expect
+}
+
+#[test]
+fn entries_that_would_have_expired_come_back_with_their_times() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let starts = ago(24 * 50).to_string();
+    let expect = export_with_ttl(folder.path(), &starts);
     let target = Node::shards(2).start();
     let (client, url) = (target.client(), target.base());
     let said = done(&["import", &path("all"), "--url", url]);
     assert!(said.contains("but for entry_ttl"), "{said}");
     assert_same(&entries(&client, "arena", "all"), &expect.0, "all");
-    assert_eq!(ok(client.get("/v1/boards/arena"))["entry_ttl"], json!("30d"), "it has it in the end");
+    let ttl = || ok(client.get("/v1/boards/arena"))["entry_ttl"].take();
+    assert_eq!(ttl(), json!("30d"), "it has it in the end");
+    // Once more, now that it has it.
+    let said = done(&["import", &path("all"), "--url", url]);
+    assert!(said.contains("has an entry_ttl of \"30d\", which it gets again"), "{said}");
+    assert_same(&entries(&client, "arena", "all"), &expect.0, "all, again");
+    assert_eq!(ttl(), json!("30d"));
     // A board that is there keeps its settings, also one with seasons.
-    let mut longer = board(json!("40d"));
+    let mut longer = with_ttl(&starts, &json!("40d"));
     longer["keep"] = json!(7);
     ok(client.put("/v1/boards/arena", &longer));
     done(&["import", &path("all"), "--url", url]);
     let kept = ok(client.get("/v1/boards/arena"));
     assert_eq!((&kept["entry_ttl"], &kept["keep"]), (&json!("40d"), &json!(7)));
+    longer["entry_ttl"] = Value::Null;
+    ok(client.put("/v1/boards/arena", &longer));
+    let said = done(&["import", &path("all"), "--url", url]);
+    assert!(said.contains("so it gets no entry_ttl, which is \"30d\" in the file"), "{said}");
+    assert_eq!(ttl(), Value::Null);
     done(&["import", &path("season"), "--url", url, "--board", "past"]);
     assert_same(&entries(&client, "past", "s1"), &expect.1, "season");
     assert_eq!(ok(client.get("/v1/boards/past"))["entry_ttl"], Value::Null);
-    // A board that has an entry_ttl is used as it is.
+    // A board that has an entry_ttl has it again in the end.
     let other =
         json!({"windows": ["season"], "season": {"starts": starts, "every": "60d"}, "entry_ttl": "30d"});
     ok(client.put("/v1/boards/other", &other));
     let said = done(&["import", &path("season"), "--url", url, "--board", "other"]);
     assert!(said.contains("has an entry_ttl"), "{said}");
-    assert_eq!(entries(&client, "other", "s1").len(), 66);
+    assert_same(&entries(&client, "other", "s1"), &expect.1, "a board that has the season");
+    assert_eq!(ok(client.get("/v1/boards/other"))["entry_ttl"], json!("30d"));
+}
+
+#[test]
+fn an_import_that_failed_says_which_board_lacks_its_entry_ttl_and_the_next_one_gives_it() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let starts = ago(24 * 50).to_string();
+    let (expect, _) = export_with_ttl(folder.path(), &starts);
+    let target = Node::shards(2).start();
+    let (client, url) = (target.client(), target.base());
+    // The definition of the board twice, as of exports that were put together, and then no job.
+    let text = fs::read_to_string(path("all")).expect("it was written");
+    let first = text.lines().next().expect("a line");
+    fs::write(path("bad"), format!("{text}{first}\nno job\n")).expect("it can be written");
+    fs::write(path("twice"), format!("{first}\n{text}")).expect("it can be written");
+    let ttl = || ok(client.get("/v1/boards/arena"))["entry_ttl"].take();
+    let lacks = |ttl: &str| format!("did not give board arena its entry_ttl, which is \"{ttl}\"");
+    let (code, said) = run(&["import", &path("bad"), "--url", url, "--limit-errors", "0"]);
+    assert!(code == Some(2) && said.matches(&lacks("30d")).count() == 1, "{said}");
+    assert_eq!(ttl(), Value::Null);
+    let said = done(&["import", &path("twice"), "--url", url]);
+    assert!(said.contains("but for entry_ttl, which it gets after all rows"), "{said}");
+    assert_same(&entries(&client, "arena", "all"), &expect, "the second import");
+    assert_eq!(ttl(), json!("30d"));
+
+    // A board that had another one gets that: by hand, if no import knows it any more.
+    ok(client.put("/v1/boards/arena", &with_ttl(&starts, &json!("45d"))));
+    let (code, said) = run(&["import", &path("bad"), "--url", url, "--limit-errors", "0"]);
+    assert!(code == Some(2) && said.matches(&lacks("45d")).count() == 1, "{said}");
+    ok(client.put("/v1/boards/arena", &with_ttl(&starts, &json!("45d"))));
+    done(&["import", &path("twice"), "--url", url]);
+    assert_eq!(ttl(), json!("45d"));
+    assert_same(&entries(&client, "arena", "all"), &expect, "the third import");
 }
 
 #[test]

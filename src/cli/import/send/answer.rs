@@ -32,6 +32,11 @@ pub struct Answer {
     pub utc_offset: Option<String>,
     pub season: Option<Value>,
     pub entry_ttl: Option<Value>,
+    keep: Option<Value>,
+    grace: Option<Value>,
+    capacity: Option<Value>,
+    movement: Option<Value>,
+    kind: Option<Value>,
     /// By window.
     instances: Option<Value>,
 }
@@ -64,13 +69,19 @@ pub struct InvalidJob {
 }
 
 impl Answer {
-    /// The part of a board's definition that can never change.
+    /// A board's definition, without the fields that are null.
     pub fn definition(&self) -> Value {
-        let Self { policy, keys, ties, windows, utc_offset, season, .. } = self;
-        json!({
+        let Self { policy, keys, ties, windows, utc_offset, season, entry_ttl, .. } = self;
+        let Self { keep, grace, capacity, movement, kind, .. } = self;
+        let mut definition = json!({
             "policy": policy, "keys": keys, "ties": ties, "windows": windows, "utc_offset": utc_offset,
-            "season": season
-        })
+            "season": season, "entry_ttl": entry_ttl, "keep": keep, "grace": grace, "capacity": capacity,
+            "movement": movement, "kind": kind
+        });
+        if let Some(fields) = definition.as_object_mut() {
+            fields.retain(|_, field| !field.is_null());
+        }
+        definition
     }
 
     /// What the board tells of one of its instances.

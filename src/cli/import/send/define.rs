@@ -1,11 +1,11 @@
 //! The board that rows go into: defined as their file says, or found to be as it says.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use ureq::http::StatusCode;
 
 use crate::cli::board_line::{BoardLine, ExportedInstance};
 use crate::cli::import::ImportError;
-use crate::cli::import::archive::{archive, ends_in_archive};
+use crate::cli::import::archive::{Archive, archive, ends_in_archive};
 use crate::cli::import::send::answer::Answer;
 use crate::cli::import::send::connection::Connection;
 use crate::cli::import::send::retries::{Ended, Retries, until_answered};
@@ -14,58 +14,144 @@ use crate::types::{BoardName, Timestamp};
 /// What of a definition decides the order of entries, whatever windows there are.
 const ORDERING_FIELDS: [&str; 3] = ["keys", "policy", "ties"];
 
-/// What is left to be done with a board once all rows are applied.
+/// What is left to be done with a board once all rows are applied: it gets its `entry_ttl`.
+///
+/// It has none until then. An entry whose score was reached longer ago than that, and which was updated
+/// since, comes as two rows; the first would let it leave, and the second would enter it anew, as of its last
+/// update and without metadata.
 pub struct ToFinish {
     board: BoardName,
-    definition: String,
+    ttl: Value,
+}
+
+impl ToFinish {
+    /// For the operator of an import that failed before it could finish the board.
+    pub fn told(&self) -> String {
+        let Self { board, ttl } = self;
+        format!(
+            "the import did not give board {board} its entry_ttl, which is {ttl}. Run the import again, and \
+             then see whether GET /v1/boards/{board} has it; if not, set it with PUT"
+        )
+    }
 }
 
 impl Connection<'_> {
-    /// Defines the board of the rows that follow, unless the service has one that ranks alike.
+    /// Defines the board of the rows that follow, unless the service has one that ranks alike. In any case it
+    /// has no `entry_ttl` then.
     ///
     /// # Arguments
-    /// `into_all_windows`: whether rows of one instance may change other windows of the board.
+    /// - `into_all_windows`: whether rows of one instance may change other windows of the board.
+    /// - `to_finish`: gets the board, if it is to have an `entry_ttl`, also where this fails.
     ///
     /// # Errors
     /// When the board is there and ranks otherwise, or cannot be defined; when rows of one instance would not
     /// be of that one, or would change others.
-    pub fn prepare(&self, line: &BoardLine, into_all_windows: bool) -> Result<Option<ToFinish>, ImportError> {
+    pub fn prepare(
+        &self,
+        line: &BoardLine,
+        into_all_windows: bool,
+        to_finish: &mut Vec<ToFinish>,
+    ) -> Result<(), ImportError> {
         match line.instance {
-            None => self.prepare_board(line),
-            Some(rows_of) => self.prepare_instance(line, rows_of, into_all_windows).map(|()| None),
+            None => self.prepare_board(line, to_finish),
+            Some(rows_of) => self.prepare_instance(line, rows_of, into_all_windows, to_finish),
         }
     }
 
-    /// Defines the board as it is to be in the end.
+    /// Gives the board its `entry_ttl`, and leaves the rest of it as it is by now.
     ///
     /// # Errors
-    /// When the service refuses.
+    /// When the service refuses, or has no such board any more.
     pub fn finish(&self, left: &ToFinish) -> Result<(), ImportError> {
-        let ToFinish { board, definition } = left;
-        self.put_board(board, definition, |reason| self.refused(board, reason))
+        let ToFinish { board, ttl } = left;
+        let refused = |reason: String| self.refused(board, format!("it is to get its entry_ttl: {reason}"));
+        let (status, found) = self.ask_for_board(board, "", refused)?;
+        if status != StatusCode::OK {
+            return Err(refused(found.describe(status)));
+        }
+        let mut definition = found.definition();
+        if let Some(fields) = definition.as_object_mut() {
+            fields.insert("entry_ttl".to_owned(), ttl.clone());
+        }
+        self.put_board(board, &definition.to_string(), refused)
     }
 
-    fn prepare_board(&self, line: &BoardLine) -> Result<Option<ToFinish>, ImportError> {
+    fn prepare_board(&self, line: &BoardLine, to_finish: &mut Vec<ToFinish>) -> Result<(), ImportError> {
         let BoardLine { board, definition, .. } = line;
         let refused = |reason| self.refused(board, reason);
         let (status, found) = self.ask_for_board(board, "", refused)?;
-        if status == StatusCode::OK && line.is_met_by(&found.definition()) {
-            return Ok(None);
+        let found = found.definition();
+        let ours = split_ttl(definition);
+        if status == StatusCode::OK && line.is_met_by(&found) {
+            if self.take_ttl(board, &found, to_finish)? {
+                return Ok(());
+            }
+            let Some((ours, ttl)) = ours else { return Ok(()) };
+            if Value::from(ours) == found {
+                // An import that failed has left it so.
+                self.note(&format!(
+                    "board {board} is as the file says, but for entry_ttl, which it gets after all rows"
+                ));
+                to_finish.push(ToFinish { board: board.clone(), ttl });
+            } else {
+                self.note(&format!(
+                    "board {board} has other settings than the file says, and keeps them; so it gets no \
+                     entry_ttl, which is {ttl} in the file"
+                ));
+            }
+            return Ok(());
         }
         if status == StatusCode::NOT_FOUND
-            && let Some(without_ttl) = without_ttl(definition)
+            && let Some((ours, ttl)) = ours
         {
-            // Entries whose scores are older than that would leave at once, although they were updated since.
-            self.put_board(board, &without_ttl, refused)?;
+            self.put_without_ttl(board, ours, ttl, to_finish)?;
             self.note(&format!(
                 "board {board} is defined as the file says, but for entry_ttl, which it gets after all rows"
             ));
-            return Ok(Some(ToFinish { board: board.clone(), definition: definition.clone() }));
+            return Ok(());
         }
         // The service explains a mismatch better than a comparison here could.
         self.put_board(board, definition, refused)?;
         self.note(&format!("board {board} is defined as the file says"));
-        Ok(None)
+        Ok(())
+    }
+
+    /// Takes the `entry_ttl` from a board that there is, until it is finished. `false`: it has none, and
+    /// this import did not take it.
+    fn take_ttl(
+        &self,
+        board: &BoardName,
+        found: &Value,
+        to_finish: &mut Vec<ToFinish>,
+    ) -> Result<bool, ImportError> {
+        if to_finish.iter().any(|left| left.board == *board) {
+            return Ok(true);
+        }
+        let Some((without, ttl)) = split_ttl(&found.to_string()) else { return Ok(false) };
+        let note = format!(
+            "board {board} has an entry_ttl of {ttl}, which it gets again after all rows; until then no entry \
+             leaves, and then those do that were updated longer ago"
+        );
+        self.put_without_ttl(board, without, ttl, to_finish)?;
+        self.note(&note);
+        Ok(true)
+    }
+
+    fn put_without_ttl(
+        &self,
+        board: &BoardName,
+        without: Map<String, Value>,
+        ttl: Value,
+        to_finish: &mut Vec<ToFinish>,
+    ) -> Result<(), ImportError> {
+        let refused =
+            |reason| self.refused(board, format!("without entry_ttl, until all rows are there: {reason}"));
+        let put = self.put_board(board, &Value::from(without).to_string(), refused);
+        // What was not refused, but had no answer, may have been done.
+        if !matches!(put, Err(ImportError::Board { .. })) {
+            to_finish.push(ToFinish { board: board.clone(), ttl });
+        }
+        put
     }
 
     /// Defines a board that has the instance alone, unless there is a board that has the same one.
@@ -74,6 +160,7 @@ impl Connection<'_> {
         line: &BoardLine,
         rows_of: ExportedInstance,
         into_all_windows: bool,
+        to_finish: &mut Vec<ToFinish>,
     ) -> Result<(), ImportError> {
         let (board, instance) = (&line.board, rows_of.instance);
         let unfit = |reason| ImportError::Instance {
@@ -86,24 +173,25 @@ impl Connection<'_> {
         let (status, found) = self.ask_for_board(board, &query, unfit)?;
         if status == StatusCode::OK {
             check_board(&found, line, rows_of, into_all_windows).map_err(unfit)?;
-            if found.entry_ttl.as_ref().is_some_and(|ttl| !ttl.is_null()) {
-                self.note(&format!(
-                    "board {board} has an entry_ttl: entries of the open {instance} that were updated longer \
-                     ago than that leave at once"
-                ));
-            }
-            return Ok(());
+            return self.take_ttl(board, &found.definition(), to_finish).map(drop);
         }
         if found.code != "unknown_board" {
             return Err(unfit(found.describe(status)));
         }
         let now = Timestamp::parse(&jiff::Timestamp::now().to_string()).expect("a clock's time is one");
-        let definition = archive(&line.definition, rows_of, now).map_err(unfit)?;
+        let Archive { definition, drops_at } = archive(&line.definition, rows_of, now).map_err(unfit)?;
         self.put_board(board, &definition, |reason| self.refused(board, reason))?;
+        let until = drops_at.map(|drops_at| {
+            format!(
+                ". {instance} is dropped with all of its entries at {drops_at}: to keep it for good, define a \
+                 board with the window all, and import with --rows-only"
+            )
+        });
         self.note(&format!(
             "board {board} is defined with the window {} alone, and with a long grace, so that {instance} is \
-             open",
-            instance.window.name()
+             open{}",
+            instance.window.name(),
+            until.unwrap_or_default()
         ));
         Ok(())
     }
@@ -145,12 +233,12 @@ impl Connection<'_> {
     }
 }
 
-/// The definition without its `entry_ttl`. `None`: it has none.
-fn without_ttl(definition: &str) -> Option<String> {
-    let mut definition: Value = serde_json::from_str(definition).ok()?;
-    let ttl = definition.get_mut("entry_ttl").filter(|ttl| !ttl.is_null())?;
-    *ttl = Value::Null;
-    Some(definition.to_string())
+/// The definition without its `entry_ttl` and fields that are null, and that. `None`: it has none.
+fn split_ttl(definition: &str) -> Option<(Map<String, Value>, Value)> {
+    let mut definition: Map<String, Value> = serde_json::from_str(definition).ok()?;
+    definition.retain(|_, field| !field.is_null());
+    let ttl = definition.remove("entry_ttl")?;
+    Some((definition, ttl))
 }
 
 /// Whether rows of an instance can go into a board that there is, and rank there as they did.
