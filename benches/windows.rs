@@ -4,20 +4,25 @@
 //!   that names four boards; and four jobs, one for each of four boards. The same members score in the same
 //!   order in each, in turn, several rounds. Prints `RATIO windows_four_jobs/four_windows`: above 1.00, one job
 //!   into four windows costs less than four jobs. `RATIO windows_one/four`: what is left of the rate.
+//! - `movement`: what a job costs on a board with `movement`, and a read that tells it, against a read that does
+//!   not: a member's entry and the top 100, after a tenth of the members have changed since the day began.
+//!   Prints `RATIO windows_movement_…`: the rate that is left.
 //! - `memory`: bytes of memory for each entry of a further window.
 //! - `start`: how long a node takes to open so many boards, each with four windows that somebody has entered.
 //!
-//! `cargo bench --bench windows -- --cases jobs,memory,start --members 1000000 --batch 1000 --seconds 10
+//! `cargo bench --bench windows -- --cases jobs,movement,memory,start --members 1000000 --batch 1000 --seconds 10
 //! --rounds 3 --boards 100000`
 
 #![allow(
     clippy::as_conversions,
     clippy::cast_precision_loss,
+    clippy::indexing_slicing,
     reason = "figures are for people; numbers stay far below 2^53"
 )]
 
 mod support;
 
+use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -25,6 +30,10 @@ use std::time::{Duration, Instant};
 
 use ranktree::board::Definition;
 use ranktree::job::{Job, Op, Targets};
+use ranktree::query::{
+    BoardRead, End, InstanceAsked, MemberOf, MovementAsked, Node, OfBoard, Start, Top, WindowChoice,
+    WithMovement, read_in_memory,
+};
 use ranktree::storage::{StorageResources, Store, TreesFrom, recover};
 use ranktree::types::{BoardName, MemberId, Score, ShardId};
 use ranktree::window::Window;
@@ -46,12 +55,13 @@ fn main() {
     if let Some(folder) = argument("open") {
         return open(Path::new(&folder));
     }
-    for case in list("cases", "jobs,memory,start") {
+    for case in list("cases", "jobs,movement,memory,start") {
         match case.as_str() {
             "jobs" => jobs(),
+            "movement" => movement(),
             "memory" => memory(),
             "start" => start(),
-            other => panic!("--cases are jobs, memory and start, not {other}"),
+            other => panic!("--cases are jobs, movement, memory and start, not {other}"),
         }
     }
 }
@@ -68,7 +78,7 @@ fn job(member: u64, boards: &[&str], score: i64) -> Job {
     let score = Score::new(&[score]).expect("one key");
     Job {
         member: MemberId::new(id(member)).expect("well-formed"),
-        targets: Targets::Boards(boards.iter().map(|name| (board(name), Some(score.clone()))).collect()),
+        targets: Targets::Boards(boards.iter().map(|name| (board(name), Some(score))).collect()),
         op: Some(Op::Set),
         version: None,
         at: None,
@@ -162,7 +172,83 @@ fn jobs() {
         println!("RATIO windows_{}_four_boards/four_windows {:.3}", short(members), together / four);
         println!("RATIO windows_{}_one/four {:.3}", short(members), one / four);
     }
-    running.into_iter().for_each(|(_, engine, _, _)| engine.close());
+    for (_, engine, ..) in running {
+        engine.close();
+    }
+}
+
+/// A read of a member, with movement or without: how long it took.
+type TimedRead<'r> = dyn Fn(Option<&MovementAsked>, u64) -> Duration + 'r;
+
+/// Members and jobs are the same with and without.
+fn movement() {
+    let (members, batch) = (number("members", 1_000_000), number("batch", 1_000));
+    let time = Duration::from_secs(number("seconds", 10));
+    let running: Vec<_> = [false, true]
+        .into_iter()
+        .map(|movement| {
+            let folder = scratch();
+            let mut workload = Workload::new(members, Access::Uniform, Scores::Distinct);
+            let mut engine = Engine::open(folder.path());
+            let windows = vec![Window::All, Window::Day];
+            let definition = Definition { windows, movement, ..Definition::default() };
+            engine.define([board("arena")], &Arc::new(definition));
+            engine.load(members, &mut workload);
+            engine.let_pass(Duration::from_secs(24 * 3_600));
+            let (mut spent, mut jobs) = (Duration::ZERO, 0);
+            while jobs < members / 10 {
+                let made_up = (0..batch).map(|_| workload.job()).collect();
+                let messages = engine.messages(made_up);
+                spent += engine.turn(messages).total();
+                jobs += batch;
+            }
+            let each = micros(spent) / jobs as f64;
+            let with = if movement { "with" } else { "without" };
+            println!("windows_{} {each:.3} us a job {with} movement, windows all and day", short(members));
+            (engine, folder, each)
+        })
+        .collect();
+    let [(plain, _, without), (engine, _, with)] = &running[..] else { panic!("two of them") };
+    println!("RATIO windows_{}_movement_job {:.3}", short(members), without / with);
+    drop(plain.node());
+    let node = engine.node();
+    let asked = MovementAsked { board: board("arena"), window: Window::Day, now: engine.now() };
+    let read = |movement: Option<&MovementAsked>, member: u64| {
+        let member = MemberOf { member: MemberId::new(id(member)).expect("well-formed") };
+        timed(&node, engine, WithMovement { read: member, movement: movement.cloned() })
+    };
+    let page = |movement: Option<&MovementAsked>, _: u64| {
+        let top = Top { start: Start::End(End::Top), limit: 100 };
+        timed(&node, engine, WithMovement { read: top, movement: movement.cloned() })
+    };
+    let reads: [(&str, &TimedRead); 2] = [("member", &read), ("top_100", &page)];
+    for (name, read) in reads {
+        let mut workload = Workload::new(members, Access::Uniform, Scores::Distinct);
+        let (mut spent, mut count) = ([Duration::ZERO; 2], 0_u64);
+        let started = Instant::now();
+        while started.elapsed() < time {
+            let member = workload.member();
+            spent[0] += read(None, member);
+            spent[1] += read(Some(&asked), member);
+            count += 1;
+        }
+        let [plain, moved] = spent.map(|spent| micros(spent) / count as f64);
+        println!("windows_{} {name}: {plain:.2} us, {moved:.2} us with movement", short(members));
+        println!("RATIO windows_{}_movement_{name} {:.3}", short(members), plain / moved);
+    }
+    for (engine, ..) in running {
+        engine.close();
+    }
+}
+
+fn timed<R: BoardRead>(node: &Node, engine: &Engine, read: R) -> Duration {
+    let instance = InstanceAsked { choice: WindowChoice::Current(Window::All), now: engine.now() };
+    let read = OfBoard { board: board("arena"), instance, read };
+    let started = Instant::now();
+    let answer = read_in_memory(node, &engine.registry, &read).expect("shards in memory answer");
+    let took = started.elapsed();
+    drop(black_box(answer));
+    took
 }
 
 fn memory() {

@@ -6,14 +6,16 @@ use std::time::{Duration, Instant};
 
 use ranktree::board::Definition;
 use ranktree::job::Job;
+use ranktree::query::{Node, ShardHandle};
 use ranktree::state::{Incarnation, LogHash, RecordNumber};
 use ranktree::state_lock::{Purpose, StateLock};
-use ranktree::storage::{Commit, HashCommit, StorageResources, Store, TreesFrom, recover};
+use ranktree::storage::{Commit, HashCommit, StorageResources, Store, StoreSlot, TreesFrom, recover};
 use ranktree::types::{BoardName, Sequence, ShardId, Timestamp};
 use ranktree::writer::{
     CheckpointGate, CheckpointPolicy, Checkpointer, Message, Payload, Planner, RegisteredBoard, Registry,
     apply,
 };
+use tokio::sync::watch;
 
 use super::workload::Workload;
 
@@ -95,6 +97,33 @@ impl Engine {
             }
         }
         self.turn_without_checkpoint(messages);
+    }
+
+    /// Lets so much time pass before the next message.
+    pub fn let_pass(&mut self, time: Duration) {
+        self.clock += i64::try_from(time.as_micros()).expect("within the range of times");
+    }
+
+    /// The time of the last message.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_micros(self.clock).expect("in range")
+    }
+
+    /// The shard for reads, which see what is applied.
+    pub fn node(&self) -> Node {
+        let (_, applied) = watch::channel(self.shard.read(Purpose::Read).applied.sequence);
+        let (_, started) = watch::channel(true);
+        let store = Arc::new(StoreSlot::default());
+        store.put(Arc::clone(&self.store));
+        Node::in_memory(vec![ShardHandle {
+            id: ShardId(0),
+            state: Arc::clone(&self.shard),
+            applied,
+            started,
+            health: Arc::default(),
+            store,
+            summaries: Arc::default(),
+        }])
     }
 
     /// A message that follows the last one.

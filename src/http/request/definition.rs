@@ -407,6 +407,10 @@ mod tests {
             let found = parse(text.as_bytes()).map_or_else(|problem| problem.code(), |_| "ok");
             assert_eq!(found, code, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_refused_in_a_definition_is_said_with_its_value() {
         for (text, detail) in [
             (r#"{"policy":"worst"}"#, "policy must be set, best or incr; got \"worst\""),
             (r#"{"keys":[{"name":"a","min":1.5}]}"#, "or their decimal strings; got 1.5"),

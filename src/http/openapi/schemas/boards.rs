@@ -25,26 +25,7 @@ pub fn schemas() -> Value {
         }
     });
     let board = |more: Value| {
-        let mut fields = json!({
-            "board": component("BoardName"),
-            "keys": {"type": "array", "minItems": 1, "maxItems": MAX_KEYS, "items": component("Key")},
-            "policy": {"enum": policies(false)},
-            "ties": {"enum": ties(false)},
-            "windows": array(json!({"enum": windows()})),
-            "season": season("When seasons begin: `null` if there are none."),
-            "utc_offset": {"type": "string", "pattern": "^[+-][0-9]{2}:[0-9]{2}$"},
-            "keep": count("Closed instances kept per kind of window."),
-            "grace": length("How long an instance stays open after its end, in the longest unit that divides it."),
-            "entry_ttl": or_null(length("How long an entry stays that is not updated.")),
-            "capacity": or_null(json!({"type": "integer", "minimum": 1, "maximum": MAX_CAPACITY,
-                                       "description": "Each instance shows only so many entries, the best ones."})),
-            "movement": {"type": "boolean", "description": "Whether reads of `all` take `movement`."},
-            "kind": {"enum": ["ranking", "top_k"]},
-            "totals": by_window(
-                "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
-                &count("Entries of the instance.")
-            )
-        });
+        let mut fields = definition_fields();
         let mut required: Vec<String> =
             fields.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
         if let (Some(fields), Value::Object(more)) = (fields.as_object_mut(), more) {
@@ -115,6 +96,30 @@ pub fn schemas() -> Value {
     })
 }
 
+/// A definition's fields as they are answered, and the board's totals.
+fn definition_fields() -> Value {
+    json!({
+        "board": component("BoardName"),
+        "keys": {"type": "array", "minItems": 1, "maxItems": MAX_KEYS, "items": component("Key")},
+        "policy": {"enum": policies(false)},
+        "ties": {"enum": ties(false)},
+        "windows": array(json!({"enum": windows()})),
+        "season": season("When seasons begin: `null` if there are none."),
+        "utc_offset": {"type": "string", "pattern": "^[+-][0-9]{2}:[0-9]{2}$"},
+        "keep": count("Closed instances kept per kind of window."),
+        "grace": length("How long an instance stays open after its end, in the longest unit that divides it."),
+        "entry_ttl": or_null(length("How long an entry stays that is not updated.")),
+        "capacity": or_null(json!({"type": "integer", "minimum": 1, "maximum": MAX_CAPACITY,
+                                   "description": "Each instance shows only so many entries, the best ones."})),
+        "movement": {"type": "boolean", "description": "Whether reads of `all` take `movement`."},
+        "kind": {"enum": ["ranking", "top_k"]},
+        "totals": by_window(
+            "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
+            &count("Entries of the instance.")
+        )
+    })
+}
+
 /// What opening a manual season takes and answers.
 pub fn seasons() -> Value {
     json!({
@@ -173,7 +178,13 @@ fn definition_input() -> Value {
                                          are not listed and not counted. They are kept, and shown again when those before \
                                          them leave or the capacity grows. Default: all are shown."},
             "kind": {"type": ["string", "null"], "enum": ["ranking", "top_k", null], "default": "ranking",
-                     "description": "`ranking` keeps all members. `top_k`, for streams of unbounded members, keeps                                      those with the greatest counts in fixed memory (SpaceSaving): `capacity`, which                                      must be given and cannot change later, is the number of entries that each                                      instance has on each shard at most, and entries have `error`. It has one                                      descending key and the policy `incr`, `ties` of `first` or `last`, no                                      `entry_ttl` and no `movement`. Its jobs are `incr` by 0 or more and `remove`,                                      without `version`."},
+                     "description": "`ranking` keeps all members. `top_k`, for streams of unbounded members, keeps \
+                                     those with the greatest counts in fixed memory (SpaceSaving): `capacity`, which \
+                                     must be given and cannot change later, is the number of entries that each \
+                                     instance has on each shard at most, and entries have `error`. It has one \
+                                     descending key and the policy `incr`, `ties` of `first` or `last`, no \
+                                     `entry_ttl` and no `movement`. Its jobs are `incr` by 0 or more and `remove`, \
+                                     without `version`."},
             "movement": {"type": ["boolean", "null"], "default": false,
                          "description": "`true` keeps what `movement` of reads needs: how positions in `all` were when \
                                          the current instance of each other window began. The windows must be `all` \
