@@ -109,7 +109,7 @@ impl Ties {
 pub enum Kind {
     /// All of them.
     Ranking,
-    /// Those with the greatest counts, in memory that does not grow: SpaceSaving, with at most
+    /// Those with the greatest counts, in memory that does not grow: `SpaceSaving`, with at most
     /// [`Definition::capacity`] entries of each instance on each shard. Every entry has an *error*, the most
     /// by which its score is too high.
     TopK,

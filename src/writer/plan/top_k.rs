@@ -1,5 +1,5 @@
 //! Plans jobs on boards of the kind `top_k`, which keep the members with the greatest counts in memory that
-//! does not grow: SpaceSaving (Metwally, Agrawal, El Abbadi, 2005), once for each instance on each shard.
+//! does not grow: `SpaceSaving` (Metwally, Agrawal, El Abbadi, 2005), once for each instance on each shard.
 //!
 //! Knows: which entry a new member replaces, and what its error is. Must not know: what reads make of it.
 //!
@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::board::{Definition, Order, encode};
 use crate::job::{Job, Op, Reject, RejectCode, Targets};
-use crate::state::{Entry, EntryState, Incarnation, TreeId};
+use crate::state::{Entry, EntryState, Incarnation, TreeId, WindowTree};
 use crate::tree::{Handle, Words};
 use crate::types::{BoardName, MemberId, Score, Sequence};
 use crate::writer::decide::{Decision, Request, decide};
@@ -141,10 +141,10 @@ impl Batch<'_> {
         })
     }
 
-    /// The last listed entry as the batch sees it.
+    /// The last listed entry as the batch sees it. Yields the lock.
     ///
     /// # Arguments
-    /// `leaving`: a member that does not count. Yields the lock.
+    /// `leaving`: a member that does not count.
     fn worst_entry(&mut self, tree: TreeId, leaving: Option<&MemberId>) -> Option<Placed> {
         self.counted_tree(tree);
         let is_leaving = |id: &[u8]| leaving.is_some_and(|member| member.as_bytes() == id);
@@ -227,8 +227,8 @@ impl Batch<'_> {
     fn counted_tree(&mut self, tree: TreeId) -> &mut CountedTree {
         let window = self.shard.tree(tree);
         self.counted.entry(tree).or_insert_with(|| CountedTree {
-            total: window.map_or(0, |window| window.total()),
-            with_error: window.map_or(0, |window| window.with_error()),
+            total: window.map_or(0, WindowTree::total),
+            with_error: window.map_or(0, WindowTree::with_error),
             ..CountedTree::default()
         })
     }
