@@ -104,11 +104,33 @@ impl Ties {
     }
 }
 
-/// Everything a board's creator decides. Keys, policy, ties, windows, the offset and when seasons start can
-/// never change.
+/// What a board keeps of its members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// All of them.
+    Ranking,
+    /// Those with the greatest counts, in memory that does not grow: `SpaceSaving`, with at most
+    /// [`Definition::capacity`] entries of each instance on each shard. Every entry has an *error*, the most
+    /// by which its score is too high.
+    TopK,
+}
+
+impl Kind {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ranking => "ranking",
+            Self::TopK => "top_k",
+        }
+    }
+}
+
+/// Everything a board's creator decides. Keys, kind, policy, ties, windows, the offset and when seasons start
+/// can never change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Definition {
     pub keys: Vec<Key>,
+    pub kind: Kind,
     pub policy: Policy,
     pub ties: Ties,
     /// At least one, each at most once.
@@ -134,6 +156,7 @@ impl Default for Definition {
     fn default() -> Self {
         Self {
             keys: vec![Key::score()],
+            kind: Kind::Ranking,
             policy: Policy::Set,
             ties: Ties::First,
             windows: vec![Window::All],
@@ -187,6 +210,8 @@ pub enum InvalidDefinition {
          and one of hour, day, week, month and season to windows, or leave movement out"
     )]
     MovementWindows,
+    #[error("a board of the kind top_k has {0}")]
+    TopK(&'static str),
 }
 
 /// Why a score does not belong on a board.
@@ -241,12 +266,41 @@ impl Definition {
         if self.movement && (!self.has_all() || self.has_only_all()) {
             return Err(InvalidDefinition::MovementWindows);
         }
+        if let Some(rule) = self.is_top_k().then(|| self.broken_rule_of_top_k()).flatten() {
+            return Err(InvalidDefinition::TopK(rule));
+        }
         match self.entry_ttl_micros {
             Some(ttl) if !(MIN_TTL_MICROS..=MAX_DURATION_MICROS).contains(&ttl) => {
                 Err(InvalidDefinition::EntryTtl(ttl))
             }
             _ => Ok(()),
         }
+    }
+
+    /// What does not fit a board of the kind `top_k`.
+    fn broken_rule_of_top_k(&self) -> Option<&'static str> {
+        let is_ascending = self.keys.iter().any(|key| key.order == Order::Ascending);
+        let rules = [
+            (self.capacity.is_none(), "a capacity, which is how many members it keeps: send one"),
+            (self.keys.len() > 1, "one key: send one, or leave keys out"),
+            (is_ascending, "a key whose order is desc: it keeps those with the greatest counts"),
+            (self.policy != Policy::Incr, "the policy incr: it counts, and keeps no scores that are set"),
+            (
+                self.ties == Ties::Member,
+                "ties of first or last: an entry's error comes before its id among equal scores",
+            ),
+            (self.movement, "no movement: that would have to be kept of members that are gone"),
+            (
+                self.entry_ttl_micros.is_some(),
+                "no entry_ttl: counts that expire say nothing of the members that are gone. Use a window",
+            ),
+        ];
+        rules.into_iter().find_map(|(is_broken, rule)| is_broken.then_some(rule))
+    }
+
+    #[must_use]
+    pub fn is_top_k(&self) -> bool {
+        self.kind == Kind::TopK
     }
 
     /// Whether the grace is within its range, and keeps few enough instances of each window open.
@@ -388,7 +442,8 @@ impl Definition {
             keep: 0,
             grace_micros: 0,
             entry_ttl_micros: None,
-            capacity: None,
+            // It decides which members of a stream are kept.
+            capacity: definition.capacity.filter(|_| definition.is_top_k()),
             ..definition.clone()
         };
         fixed(self) == fixed(other)
@@ -457,6 +512,11 @@ impl Definition {
             };
             differ("the list of keys", names(&self.keys), names(&asked.keys));
         }
+        differ("kind", self.kind.name().to_owned(), asked.kind.name().to_owned());
+        if self.is_top_k() && asked.is_top_k() {
+            let told = |definition: &Self| definition.capacity.unwrap_or_default().to_string();
+            differ("capacity of top_k", told(self), told(asked));
+        }
         differ("policy", self.policy.name().to_owned(), asked.policy.name().to_owned());
         differ("ties", self.ties.name().to_owned(), asked.ties.name().to_owned());
         let windows = |definition: &Self| {
@@ -512,16 +572,33 @@ impl Definition {
     /// The tree entry of a score: its words, then the tie-break of a member that reached it at `reached`.
     #[must_use]
     pub fn entry_words(&self, score: &Score, reached: Timestamp, member: &[u8]) -> Words {
+        self.entry_words_with(score, 0, reached, member)
+    }
+
+    /// The same of an entry whose score is too high by `error` at most. Where errors are kept, that is the
+    /// last word.
+    #[must_use]
+    pub fn entry_words_with(&self, score: &Score, error: i64, reached: Timestamp, member: &[u8]) -> Words {
         let mut words = self.score_words(score);
         words.push(match self.ties {
             Ties::First => encode(reached.as_micros(), Order::Ascending),
             Ties::Last => encode(reached.as_micros(), Order::Descending),
             Ties::Member => member_prefix(member),
         });
+        if self.is_top_k() {
+            words.push(encode(error, Order::Ascending));
+        }
         words
     }
 
-    /// The score of a tree entry's words, whose last is the tie-break.
+    /// The most by which the score of a tree entry's words is too high; `None` where scores are exact.
+    #[must_use]
+    pub fn error_of(&self, words: &[u64]) -> Option<i64> {
+        let error = *words.get(self.keys.len() + 1).filter(|_| self.is_top_k())?;
+        Some(decode(error, Order::Ascending))
+    }
+
+    /// The score of a tree entry's words, which are its first.
     #[must_use]
     pub fn score_of(&self, words: &[u64]) -> Score {
         let mut values = [0; MAX_KEYS];
@@ -543,10 +620,10 @@ impl Definition {
         }
     }
 
-    /// Words per tree entry: one per key and the tie-break.
+    /// Words per tree entry: one per key, the tie-break, and the error where there is one.
     #[must_use]
     pub fn columns(&self) -> usize {
-        self.keys.len() + 1
+        self.keys.len() + 1 + usize::from(self.is_top_k())
     }
 }
 

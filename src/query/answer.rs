@@ -64,6 +64,8 @@ pub fn percentile(worse: u64, total: u64) -> f64 {
 pub struct Listed {
     pub member: Box<str>,
     pub score: Score,
+    /// The most by which the score is too high; `None` where scores are exact.
+    pub error: Option<i64>,
     /// Entries with a strictly better score.
     pub better: u64,
     /// 1-based.
@@ -123,6 +125,7 @@ impl Listed {
         Some(Self {
             member: String::from_utf8_lossy(found.key.member).into(),
             score: definition.score_of(words),
+            error: definition.error_of(words),
             better,
             position,
             updated_at,

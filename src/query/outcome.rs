@@ -102,6 +102,7 @@ pub async fn add_other_shards(
                 listed: Listed {
                     member: found.member.as_str().into(),
                     score: definition.score_of(after.words.as_slice()),
+                    error: definition.error_of(after.words.as_slice()),
                     better: summed.standing.better,
                     position: summed.ahead + 1,
                     updated_at: after.updated_at,

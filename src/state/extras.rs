@@ -20,6 +20,8 @@ pub(super) struct Extras {
     metadata: HandleSet,
     hidden: HandleMap<Words>,
     removed: HandleSet,
+    /// On boards of the kind `top_k`: how many listed entries have an error above 0.
+    pub(super) with_error: u64,
 }
 
 /// A position in a walk over the unlisted entries.
@@ -31,7 +33,7 @@ pub(super) struct UnlistedPlace {
 
 impl Extras {
     pub(super) fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.len() == 0 && self.with_error == 0
     }
 
     /// Number of values stored.

@@ -49,6 +49,7 @@ const GRACE: u64 = u64::from_be_bytes(*b"grace\0\0\0");
 const ENTRY_TTL: u64 = u64::from_be_bytes(*b"entryttl");
 const CAPACITY: u64 = u64::from_be_bytes(*b"capacity");
 const MOVEMENT: u64 = u64::from_be_bytes(*b"movement");
+const TOP_K: u64 = u64::from_be_bytes(*b"top_k   ");
 
 /// The hash of the current segment at one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -227,6 +228,9 @@ impl LogHash {
         if definition.movement {
             self.words(MOVEMENT, 0);
         }
+        if definition.is_top_k() {
+            self.words(TOP_K, 0);
+        }
     }
 }
 
@@ -323,6 +327,7 @@ pub fn is_in_same_segment(earlier: Sequence, later: Sequence) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::board::Kind;
     use crate::tree::Words;
     use crate::types::Timestamp;
     use crate::window::Window;
@@ -428,6 +433,7 @@ mod tests {
             hash_of(|hash| hash.definition(&Definition { capacity: Some(1), ..Definition::default() })),
             hash_of(|hash| hash.definition(&Definition { capacity: Some(2), ..Definition::default() })),
             hash_of(|hash| hash.definition(&Definition { movement: true, ..Definition::default() })),
+            hash_of(|hash| hash.definition(&Definition { kind: Kind::TopK, ..Definition::default() })),
             hash_of(|hash| hash.definition(&seasonal(None))),
             hash_of(|hash| hash.definition(&seasonal(Some(Seasons::Manual(Vec::new()))))),
             hash_of(|hash| hash.definition(&seasonal(Some(Seasons::Manual(vec![Timestamp::default()]))))),

@@ -91,7 +91,29 @@ impl WindowTree {
     /// A loaded tree, whose extras follow with [`WindowTree::load_extra`].
     #[must_use]
     pub fn from_tree(board: BoardName, definition: Arc<Definition>, tree: Tree) -> Self {
-        Self { board, definition, tree, sparse_parts: None }
+        let mut window = Self { board, definition, tree, sparse_parts: None };
+        if window.definition.is_top_k() {
+            let with_error = window.tree.cursor_at(0).filter(|(_, words)| window.has_error(words));
+            window.count_errors(0, count(with_error.count()));
+        }
+        window
+    }
+
+    /// How many listed entries have an error above 0. O(1).
+    #[must_use]
+    pub fn with_error(&self) -> u64 {
+        self.extras().map_or(0, |extras| extras.with_error)
+    }
+
+    fn has_error(&self, words: &Words) -> bool {
+        self.definition.error_of(words.as_slice()).is_some_and(|error| error > 0)
+    }
+
+    fn count_errors(&mut self, before: u64, after: u64) {
+        if before != after {
+            let extras = self.extras_mut();
+            extras.with_error = extras.with_error + after - before;
+        }
     }
 
     fn extras(&self) -> Option<&Extras> {
@@ -324,6 +346,11 @@ impl WindowTree {
                 (false, true) => members.add_tree(handle, change.tree),
                 (true, false) => leaving.push((handle, change.tree)),
                 (false, false) | (true, true) => {}
+            }
+            if self.definition.is_top_k() {
+                let [before, after] = [self.tree.get(handle), listed]
+                    .map(|words| u64::from(words.is_some_and(|words| self.has_error(&words))));
+                self.count_errors(before, after);
             }
             let changed = self.set_extra(handle, change.after.as_ref());
             let dirty = self.dirty_mut();

@@ -91,6 +91,7 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
         verified.boards += 1;
         verified.entries += tree.total();
         compare(name, (left, tree), (right, other), &mut findings);
+        verify_errors(name, tree, &mut findings);
         metadata.compare(name, board.all, tree, &mut findings);
         progress("comparing", verified.entries, 0);
     }
@@ -138,6 +139,27 @@ fn compare(
         findings.push(format!(
             "board {name}: its tree pages and its members give different hidden or removed entries"
         ));
+    }
+}
+
+/// Of a board that counts in fixed memory: whether it holds no more than that, and only errors that can be.
+fn verify_errors(name: &BoardName, tree: &WindowTree, findings: &mut Vec<String>) {
+    let definition = &tree.definition;
+    if !definition.is_top_k() {
+        return;
+    }
+    let entries = tree.total();
+    if Some(entries) > definition.capacity {
+        findings.push(format!("board {name}: it has {entries} entries, which are more than its capacity"));
+    }
+    let is_wrong = |words: &[u64]| {
+        let score = definition.score_of(words).keys().first().copied().unwrap_or_default();
+        !definition.error_of(words).is_some_and(|error| (0..=score).contains(&error))
+    };
+    let wrong = tree.tree.cursor_at(0).filter(|(_, words)| is_wrong(words.as_slice())).count();
+    if wrong > 0 {
+        findings
+            .push(format!("board {name}: the errors of {wrong} entries are not between 0 and their scores"));
     }
 }
 

@@ -5,7 +5,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-/// The most words an entry may have: eight score keys and a tie-break.
+/// The most words an entry may have: eight score keys and a tie-break. An entry with an error has one key.
 pub const MAX_WORDS: usize = 9;
 
 /// A member's number within a shard: small, dense, reused after the member is gone.

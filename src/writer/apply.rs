@@ -153,7 +153,7 @@ fn ranking(shard: &Shard, tree: TreeId, handle: Handle) -> Option<ShardRanking> 
     let tree = shard.tree(tree)?;
     let entry = tree.entry(handle)?;
     let words = entry.listed()?;
-    let (_, score) = words.as_slice().split_last()?;
+    let score = words.as_slice().get(..tree.definition.keys.len())?;
     let (better, through) = tree.tree.count_range(score);
     Some(ShardRanking {
         words,

@@ -75,10 +75,11 @@ pub fn decide(
                 _ => *given,
             };
             definition.admit(&score).map_err(|refused| reject(definition, refused, &score))?;
-            let place = definition.entry_words(&score, request.at, request.member.as_bytes());
+            let error = held.and_then(|held| definition.error_of(held.as_slice())).unwrap_or_default();
+            let place = definition.entry_words_with(&score, error, request.at, request.member.as_bytes());
             let words = match held {
                 // An equal score keeps its place among the ties.
-                Some(held) if same_score(&held, &place) => {
+                Some(held) if same_score(definition, &held, &place) => {
                     if request.op == Op::Best {
                         return Ok(unchanged());
                     }
@@ -124,10 +125,9 @@ pub fn decide(
     }
 }
 
-/// All words but the last, the tie-break.
-fn same_score(a: &Words, b: &Words) -> bool {
-    let score = |words: &Words| words.as_slice().split_last().map(|(_, score)| Words::from_slice(score));
-    score(a) == score(b)
+fn same_score(definition: &Definition, a: &Words, b: &Words) -> bool {
+    let keys = definition.keys.len();
+    a.as_slice().get(..keys) == b.as_slice().get(..keys)
 }
 
 /// `score`: the resulting score; on overflow, the score that the job brought.

@@ -21,6 +21,13 @@ pub fn score(out: &mut Vec<u8>, score: &Score) {
     }
 }
 
+/// Only where scores may be too high.
+fn error(object: &mut Object<'_>, error: Option<i64>) {
+    if let Some(error) = error {
+        json::signed(object.name("error"), error);
+    }
+}
+
 fn metadata(out: &mut Vec<u8>, metadata: &ListedMetadata) {
     match metadata {
         ListedMetadata::Json(text) => out.extend_from_slice(text.as_bytes()),
@@ -66,6 +73,7 @@ pub fn entry(object: &mut Object<'_>, board: &str, window: &impl Display, entry:
     object.plain("window", window);
     object.text("member", &listed.member);
     score(object.name("score"), &listed.score);
+    error(object, listed.error);
     object.count("rank", listed.rank());
     object.count("position", listed.position);
     counts(object, &entry.standing);
@@ -81,6 +89,7 @@ pub fn entry(object: &mut Object<'_>, board: &str, window: &impl Display, entry:
 pub fn listed(object: &mut Object<'_>, listed: &Listed) {
     object.text("member", &listed.member);
     score(object.name("score"), &listed.score);
+    error(object, listed.error);
     object.count("rank", listed.rank());
     object.count("position", listed.position);
     object.plain("updated_at", &listed.updated_at);
@@ -209,6 +218,7 @@ pub fn definition(object: &mut Object<'_>, definition: &Definition) {
         None => object.null("capacity"),
     }
     object.bool("movement", definition.movement);
+    object.text("kind", definition.kind.name());
 }
 
 /// When regular seasons start and how long the latest ones are, or that there are manual ones.

@@ -125,6 +125,13 @@ impl Problem {
     /// The same on a board of this definition.
     pub fn unknown_member_of(definition: &Definition) -> Self {
         let Some(capacity) = definition.capacity else { return Self::unknown_member() };
+        if definition.is_top_k() {
+            return Self::new(
+                StatusCode::NOT_FOUND,
+                "unknown_member",
+                "the member has no entry on this board, which keeps only those that are counted most often (`top_k`)",
+            );
+        }
         Self::new(
             StatusCode::NOT_FOUND,
             "unknown_member",

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::board::{Definition, Key, MAX_CAPACITY, Order, Policy, Ties};
+use crate::board::{Definition, Key, Kind, MAX_CAPACITY, Order, Policy, Ties};
 use crate::http::render::fields;
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
@@ -92,11 +92,13 @@ pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
     match given(fields, "kind").map(|kind| (kind, kind.as_str())) {
         None | Some((_, Some("ranking"))) => {}
         Some((_, Some("top_k"))) => {
-            return Err(Problem::unsupported(
-                "kind top_k is not supported yet; leave it out, or send ranking",
-            ));
+            definition.kind = Kind::TopK;
+            // It has no other: there is nothing to choose.
+            if given(fields, "policy").is_none() {
+                definition.policy = Policy::Incr;
+            }
         }
-        Some((kind, _)) => return Err(wrong("kind must be ranking", kind)),
+        Some((kind, _)) => return Err(wrong("kind must be ranking or top_k", kind)),
     }
     definition.validate()?;
     Ok(definition)
@@ -291,7 +293,7 @@ mod tests {
         let written = json(&definition);
         for part in [
             r#""windows":["day","all","season"],"season":{"starts":"2026-11-02T00:00:00Z","every":"2w"},"#,
-            r#""keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000,"movement":true}"#,
+            r#""keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000,"movement":true,"kind":"ranking"}"#,
         ] {
             assert!(written.contains(part), "{written}");
         }
@@ -381,7 +383,19 @@ mod tests {
             (r#"{"entry_ttl":"30d"}"#, "ok"),
             (r#"{"capacity":10}"#, "ok"),
             (r#"{"kind":"ranking"}"#, "ok"),
-            (r#"{"kind":"top_k","capacity":10}"#, "unsupported"),
+            (r#"{"kind":"top_k","capacity":10}"#, "ok"),
+            (r#"{"kind":"top_k","capacity":10,"policy":"incr","windows":["day"],"ties":"last"}"#, "ok"),
+            (r#"{"kind":"top_k"}"#, "invalid_definition"),
+            (r#"{"kind":"top_k","capacity":10,"policy":"set"}"#, "invalid_definition"),
+            (r#"{"kind":"top_k","capacity":10,"policy":"best"}"#, "invalid_definition"),
+            (r#"{"kind":"top_k","capacity":10,"ties":"member"}"#, "invalid_definition"),
+            (r#"{"kind":"top_k","capacity":10,"entry_ttl":"1d"}"#, "invalid_definition"),
+            (
+                r#"{"kind":"top_k","capacity":10,"windows":["all","day"],"movement":true}"#,
+                "invalid_definition",
+            ),
+            (r#"{"kind":"top_k","capacity":10,"keys":[{"name":"a"},{"name":"b"}]}"#, "invalid_definition"),
+            (r#"{"kind":"top_k","capacity":10,"keys":[{"name":"a","order":"asc"}]}"#, "invalid_definition"),
             (r#"{"kind":"set"}"#, "invalid_definition"),
             (r#"{"capacity":null}"#, "ok"),
             (r#"{"capacity":0}"#, "invalid_definition"),
@@ -410,6 +424,7 @@ mod tests {
             (r#"{"windows":["hour"],"grace":"417d"}"#, "10000 instances of a window open, which are 10000h"),
             (r#"{"windows":["season"],"season":"none"}"#, r#""every":"14d"}, or "manual"; got "none""#),
             (r#"{"windows":["season"]}"#, "the window season needs the field season"),
+            (r#"{"kind":"top_k"}"#, "a board of the kind top_k has a capacity, which is how many members"),
             (r#"{"key":[]}"#, "a board has no field \"key\"; the fields are keys"),
             ("{", "the body is not JSON: it ends too early"),
         ] {

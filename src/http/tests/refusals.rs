@@ -37,7 +37,7 @@ async fn every_wrong_request_is_answered_with_a_problem_and_its_code() {
             ("PUT", "/v1/boards/.a", "", 422, "malformed"),
             ("PUT", "/v1/boards/c", "{", 400, "malformed"),
             ("PUT", "/v1/boards/c", r#"{"windows":["year"]}"#, 422, "invalid_definition"),
-            ("PUT", "/v1/boards/c", r#"{"kind":"top_k"}"#, 422, "unsupported"),
+            ("PUT", "/v1/boards/c", r#"{"kind":"top_k"}"#, 422, "invalid_definition"),
             ("PUT", "/v1/boards/c?wait=none", "", 422, "bad_parameter"),
             ("PUT", "/v1/boards/a/members/m", "", 422, "malformed"),
             ("PUT", "/v1/boards/a/members/m", "[]", 422, "malformed"),

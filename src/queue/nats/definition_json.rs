@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::board::{DEFAULT_GRACE_MICROS, Definition, Key, Order, Policy, Ties};
+use crate::board::{DEFAULT_GRACE_MICROS, Definition, Key, Kind, Order, Policy, Ties};
 use crate::types::Timestamp;
 use crate::window::{Seasons, Series, Window};
 
@@ -33,6 +33,9 @@ pub struct DefinitionJson {
     capacity: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     movement: bool,
+    /// Absent: `ranking`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    kind: Option<String>,
 }
 
 /// Times are microseconds since 1970.
@@ -112,6 +115,7 @@ impl From<&Definition> for DefinitionJson {
             entry_ttl_micros: definition.entry_ttl_micros,
             capacity: definition.capacity,
             movement: definition.movement,
+            kind: definition.is_top_k().then(|| definition.kind.name().to_owned()),
         }
     }
 }
@@ -157,7 +161,12 @@ impl DefinitionJson {
             Some(seasons) => Some(seasons.read()?),
             None => None,
         };
+        let kind = match self.kind {
+            Some(name) => [Kind::TopK].into_iter().find(|kind| kind.name() == name)?,
+            None => Kind::Ranking,
+        };
         let definition = Definition {
+            kind,
             keys: self.keys.into_iter().map(key).collect::<Option<_>>()?,
             policy: named(&self.policy, &POLICIES)?,
             ties: named(&self.ties, &TIES)?,
@@ -212,6 +221,12 @@ mod tests {
             2,
             r#","windows":["day","all"],"movement":true"#,
         );
+        let counting =
+            Definition { kind: Kind::TopK, policy: Policy::Incr, capacity: Some(9), ..plain.clone() };
+        let written = serde_json::to_string(&DefinitionJson::from(&counting)).expect("it has no maps");
+        assert!(written.ends_with(r#""keep":12,"capacity":9,"kind":"top_k"}"#), "{written}");
+        let read: DefinitionJson = serde_json::from_str(&written).expect("its own JSON");
+        assert_eq!((format_of(&counting), read.read()), (2, Some(counting)));
         let seasonal =
             |seasons| Definition { windows: vec![Window::Season], seasons: Some(seasons), ..plain.clone() };
         check(

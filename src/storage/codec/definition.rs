@@ -9,7 +9,7 @@ use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
-use crate::board::{DEFAULT_GRACE_MICROS, Definition, Key, Order, Policy, Ties};
+use crate::board::{DEFAULT_GRACE_MICROS, Definition, Key, Kind, Order, Policy, Ties};
 use crate::storage::codec::bytes::{Undecodable, undecodable};
 use crate::types::Timestamp;
 use crate::window::{Seasons, Series, Window};
@@ -40,6 +40,7 @@ enum SettingWire {
     EntryTtl(i64),
     Capacity(u64),
     Movement,
+    TopK,
 }
 
 impl Encode for DefinitionWire {
@@ -121,6 +122,7 @@ fn settings_of(definition: &Definition) -> Vec<SettingWire> {
     settings.extend(definition.entry_ttl_micros.map(SettingWire::EntryTtl));
     settings.extend(definition.capacity.map(SettingWire::Capacity));
     settings.extend(definition.movement.then_some(SettingWire::Movement));
+    settings.extend(definition.is_top_k().then_some(SettingWire::TopK));
     settings
 }
 
@@ -182,6 +184,7 @@ fn set(definition: &mut Definition, setting: &SettingWire) -> Result<(), Undecod
         SettingWire::EntryTtl(micros) => definition.entry_ttl_micros = Some(*micros),
         SettingWire::Capacity(entries) => definition.capacity = Some(*entries),
         SettingWire::Movement => definition.movement = true,
+        SettingWire::TopK => definition.kind = Kind::TopK,
     }
     Ok(())
 }
@@ -213,6 +216,8 @@ mod tests {
         assert_eq!(manual.grace_micros, 0);
         assert_eq!(with("80", "01 0507").expect("a board with a capacity").capacity, Some(7));
         assert!(with("80", "02 00020002 06").expect("a board with movement").movement && !daily.movement);
+        let counting = read("01 0161 01 00 14 02 80 00 0c 02 0507 07").expect("a board of the kind top_k");
+        assert_eq!((counting.kind, counting.capacity), (Kind::TopK, Some(7)));
         for (ties, settings, what) in [
             ("80", "", "settings that are not there"),
             ("80", "00", "no settings"),
@@ -223,7 +228,8 @@ mod tests {
             ("80", "01 00020202", "a window twice"),
             ("80", "01 0000", "no window"),
             ("80", "01 000100", "the default windows"),
-            ("80", "01 0700", "a setting of a later version"),
+            ("80", "01 0800", "a setting of a later version"),
+            ("80", "02 0507 07", "a top_k whose policy is set"),
             ("80", "01 0500", "a capacity of nothing"),
             ("80", "02 0507 0302", "a setting before one with a smaller number"),
             ("80", "01 06", "movement without a window"),

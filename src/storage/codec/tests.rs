@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 
 use super::*;
-use crate::board::{Definition, Key, Order, Policy, Ties};
+use crate::board::{Definition, Key, Kind, Order, Policy, Ties};
 use crate::job::RejectCode;
 use crate::state::{
     Applied, BoardEvent, DroppedName, Entry, EntryState, Extra, HashPoint, Incarnation, LogHash,
@@ -595,6 +595,7 @@ proptest! {
         });
         let definition = Definition {
             keys: keys.collect(),
+            kind: Kind::Ranking,
             policy: [Policy::Set, Policy::Best, Policy::Incr][policy],
             ties: [Ties::First, Ties::Last, Ties::Member][ties],
             utc_offset_minutes: offset,

@@ -12,8 +12,9 @@ use crate::storage::codec::RejectRecord;
 use crate::tree::Handle;
 use crate::types::{BoardName, Score, Timestamp, shard_of};
 use crate::wire;
-use crate::writer::decide::{Decision, Request, decide};
+use crate::writer::decide::{Decision, Request};
 use crate::writer::plan::parked::{no_more_boards, no_such_board};
+use crate::writer::plan::top_k::{self, OtherChange};
 use crate::writer::plan::{Batch, PlannedBoard, PlannedJob};
 use crate::writer::registry::{BoardLookup, RegisteredBoard};
 use crate::writer::source::BadJob;
@@ -252,7 +253,7 @@ impl Batch<'_> {
 
     /// Decides a job on one tree: of a board that has no other window than `all`, or of an instance.
     pub(super) fn decide_on<'job>(
-        &self,
+        &mut self,
         job: &Job,
         board: &'job BoardName,
         source: BoardSource,
@@ -269,11 +270,14 @@ impl Batch<'_> {
         };
         let before = source.entry(self, handle);
         let found = self.unless_expired(definition, board, before);
-        let decision = decide(
+        let op = job.op.unwrap_or_else(|| default_op(definition.policy));
+        top_k::check(definition, job, op, score).map_err(|reject| with_board(job, board, reject))?;
+        let decided = self.decide_entry(
             definition,
+            source.tree(),
             found.as_ref(),
             &Request {
-                op: job.op.unwrap_or_else(|| default_op(definition.policy)),
+                op,
                 score,
                 // The version is that of the member on the board: an instance has none of its own.
                 version: job.version.filter(|_| !board.is_instance()),
@@ -282,9 +286,9 @@ impl Batch<'_> {
                 metadata: job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
             },
         );
-        let decision = decision.map_err(|reject| with_board(job, board, reject))?;
+        let (decision, other) = decided.map_err(|reject| with_board(job, board, reject))?;
         let shown = Shown::Entry { changed: decision.changed };
-        Ok(BoardDecision { name: Cow::Borrowed(board), source, before, decision, shown })
+        Ok(BoardDecision { name: Cow::Borrowed(board), source, before, decision, other, shown })
     }
 
     /// Records a decision in the plan. Returns the member's handle, which it may have allocated.
@@ -296,10 +300,11 @@ impl Batch<'_> {
         applied: Applied,
     ) -> Option<Handle> {
         let changes = decided.changes();
-        let BoardDecision { name, source, before, decision, shown } = decided;
+        let BoardDecision { name, source, before, decision, other, shown } = decided;
         let name = &*name;
         let expires = |definition: &&Arc<Definition>| definition.entry_ttl_micros.is_some();
         let expiring = source.definition().filter(expires).cloned();
+        let is_counted = source.definition().is_some_and(|definition| definition.is_top_k());
         let moving = source.definition().filter(|definition| definition.movement).cloned();
         let (tree, incarnation) = match source {
             BoardSource::OnShard(tree, incarnation, _) => (tree, incarnation),
@@ -322,6 +327,9 @@ impl Batch<'_> {
                 "a job for a board that does not exist is rejected or parked before its decisions are recorded"
             ),
         };
+        if let Some(other) = other {
+            self.record_other((name, incarnation), tree, other, applied.sequence);
+        }
         self.hash_entry((name, incarnation), &job.member, (before.as_ref(), decision.after.as_ref()));
         let handle = match handle {
             None if changes => Some(self.add_member(&job.member)),
@@ -329,6 +337,9 @@ impl Batch<'_> {
         };
         if let Some(handle) = handle.filter(|_| changes) {
             self.change(tree, handle, before, decision.after);
+            if is_counted {
+                self.note_counted(tree, (&job.member, handle), (before.as_ref(), decision.after.as_ref()));
+            }
             if let Some(definition) = moving {
                 let board = (name, incarnation, &definition);
                 self.note_movement(board, (&job.member, handle), (before.as_ref(), decision.after.as_ref()));
@@ -425,12 +436,16 @@ impl BoardSource {
         }
     }
 
-    /// A member's entry before the job.
-    pub(super) fn entry(&self, batch: &Batch<'_>, handle: Option<Handle>) -> Option<Entry> {
+    pub(super) fn tree(&self) -> Option<TreeId> {
         match self {
-            Self::OnShard(tree, ..) => batch.entry(*tree, handle?),
+            Self::OnShard(tree, ..) => Some(*tree),
             Self::OnNode { .. } | Self::New => None,
         }
+    }
+
+    /// A member's entry before the job.
+    pub(super) fn entry(&self, batch: &Batch<'_>, handle: Option<Handle>) -> Option<Entry> {
+        batch.entry(self.tree()?, handle?)
     }
 }
 
@@ -450,6 +465,8 @@ pub(super) struct BoardDecision<'job> {
     pub(super) source: BoardSource,
     pub(super) before: Option<Entry>,
     pub(super) decision: Decision,
+    /// Of another member on the board.
+    pub(super) other: Option<OtherChange>,
     pub(super) shown: Shown,
 }
 

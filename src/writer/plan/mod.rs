@@ -29,6 +29,7 @@
 //! - [`expiry`]: the entries that expire
 //! - [`windows`]: the instances that a job changes, and those whose time is over
 //! - [`movement`]: what is kept of entries that change for the first time since an instance began
+//! - [`top_k`]: which member a new one replaces where memory is fixed
 //! - [`profiles`]: what becomes of a member's profile
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
 //! - [`hashed`]: what of all that is mixed into the hash of the log
@@ -43,6 +44,7 @@ mod jobs;
 mod movement;
 mod parked;
 mod profiles;
+mod top_k;
 mod trim;
 mod windows;
 
@@ -73,6 +75,7 @@ use crate::writer::plan::hashed::BatchHash;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
 use crate::writer::plan::movement::KeptMovements;
 use crate::writer::plan::profiles::BatchProfile;
+use crate::writer::plan::top_k::CountedTrees;
 use crate::writer::plan::windows::{DueDrops, EnteredInstances};
 use crate::writer::registry::Registry;
 use crate::writer::source::Message;
@@ -126,6 +129,8 @@ struct Batch<'a> {
     entered: EnteredInstances,
     /// Where entries that change are kept for the movement since the current instances began.
     movements: KeptMovements,
+    /// The trees of `top_k` boards that jobs have changed.
+    counted: CountedTrees,
     /// When instances are dropped that this batch has created.
     drops: DueDrops,
     /// Which entries expire next.
@@ -203,6 +208,7 @@ impl Planner<'_> {
             boards: BTreeMap::new(),
             entered: EnteredInstances::default(),
             movements: KeptMovements::default(),
+            counted: CountedTrees::default(),
             drops: DueDrops::default(),
             expiring: DueEntries::default(),
             new_trees: BTreeMap::new(),

@@ -54,6 +54,12 @@ impl Batch<'_> {
                 metadata: None,
             };
             let Ok(decision) = decide(&definition, before.as_ref(), &request) else { continue };
+            if let Some(entry) = before.filter(|_| definition.is_top_k()) {
+                if let Some(other) = self.pass_error_on(&definition, tree, (member, &entry)) {
+                    self.record_other((name, incarnation), tree, other, applied.sequence);
+                }
+                self.note_counted(tree, (member, handle), (Some(&entry), None));
+            }
             let (found, left) = (before.as_ref(), decision.after.as_ref());
             self.hash_entry((name, incarnation), member, (found, left));
             self.change(tree, handle, before, decision.after);

@@ -20,6 +20,7 @@ use crate::window::{Instance, Span, Window};
 use crate::writer::decide::{Decision, Request, decide};
 use crate::writer::plan::Batch;
 use crate::writer::plan::jobs::{BoardDecision, BoardSource, Shown, default_op, with_board};
+use crate::writer::plan::top_k;
 
 /// Instances whose drop is due that one message drops. Later messages drop the rest.
 const DROPS_PER_MESSAGE: usize = if cfg!(test) { 2 } else { 32 };
@@ -90,6 +91,7 @@ impl Batch<'_> {
         let op = job.op.unwrap_or_else(|| default_op(definition.policy));
         let at = job.at.unwrap_or(now);
         let on = OnBoard { job, board, definition, incarnation, op, score, handle, at };
+        top_k::check(&on.definition, job, op, score).map_err(|reject| with_board(job, board, reject))?;
         let first = decided.len();
         if on.definition.has_all() {
             decided.push(self.decide_on(job, board, source.clone(), score, handle, now)?);
@@ -128,7 +130,8 @@ impl Batch<'_> {
         };
         let decision = decide(&on.definition, before.as_ref(), &request);
         let decision = decision.map_err(|reject| with_board(on.job, on.board, reject))?;
-        Ok(BoardDecision { name: Cow::Borrowed(on.board), source, before, decision, shown: Shown::Not })
+        let name = Cow::Borrowed(on.board);
+        Ok(BoardDecision { name, source, before, decision, other: None, shown: Shown::Not })
     }
 
     /// Decides a job with a score on the open instances that its time falls in. Returns whether there is one.
@@ -192,7 +195,7 @@ impl Batch<'_> {
     }
 
     fn decide_on_instance<'job>(
-        &self,
+        &mut self,
         on: &OnBoard<'_, 'job>,
         name: BoardName,
         tree: Option<TreeId>,
@@ -212,9 +215,9 @@ impl Batch<'_> {
             member: &on.job.member,
             metadata: on.job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
         };
-        let decision = decide(&on.definition, found.as_ref(), &request);
-        let decision = decision.map_err(|reject| with_board(on.job, &name, reject))?;
-        Ok(BoardDecision { name: Cow::Owned(name), source, before, decision, shown: Shown::Not })
+        let decided = self.decide_entry(&on.definition, tree, found.as_ref(), &request);
+        let (decision, other) = decided.map_err(|reject| with_board(on.job, &name, reject))?;
+        Ok(BoardDecision { name: Cow::Owned(name), source, before, decision, other, shown: Shown::Not })
     }
 
     /// The instance of a window that a job's time falls in, if it is open, and its tree if it has one.
@@ -334,7 +337,7 @@ fn show_default_window<'job>(
     if decided.len() == first {
         let decision = Decision { after: None, changed: false, takes_metadata: false };
         let (name, shown) = (Cow::Borrowed(on.board), Shown::NoEntry { changed: false });
-        decided.push(BoardDecision { name, source, before: None, decision, shown });
+        decided.push(BoardDecision { name, source, before: None, decision, other: None, shown });
         return;
     }
     if !is_asked {

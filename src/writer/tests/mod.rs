@@ -29,6 +29,7 @@ mod reopened;
 mod replayed;
 mod staged_files;
 mod times;
+mod top_k;
 mod waiting;
 mod window_edges;
 mod windows;

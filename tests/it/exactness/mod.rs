@@ -11,6 +11,7 @@
 //! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
 //! - [`real_windows`]: thirty days of real jobs through every window, as sorted by hand, over crashes
 //! - [`capacity`]: a board with a capacity shows its best entries only, however many there are
+//! - [`top_k`]: boards that count in fixed memory hold what `SpaceSaving` gives, on every replica
 //! - [`movement`]: how far entries have moved since a season began is what two lists say
 //! - [`profiles`]: profiles of members, joined into answers of the same moment
 //! - [`quiet_shards`]: entries expire and instances are dropped although nobody writes
@@ -29,4 +30,5 @@ mod real_data;
 mod real_windows;
 mod rejects;
 mod removals;
+mod top_k;
 mod windows;

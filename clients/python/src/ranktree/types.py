@@ -93,8 +93,15 @@ class DefinitionInput(TypedDict):
     not counted. They are kept, and shown again when those before them leave or the capacity grows.
     Default: all are shown.
     """
-    kind: NotRequired[Union[Literal['ranking'], None]]
-    """`ranking`. `top_k` is not there yet, and refused with `unsupported`."""
+    kind: NotRequired[Union[Literal['ranking', 'top_k'], None]]
+    """`ranking` keeps all members. `top_k`, for streams of unbounded members, keeps
+    those with the greatest counts in fixed memory (SpaceSaving): `capacity`, which
+    must be given and cannot change later, is the number of entries that each
+    instance has on each shard at most, and entries have `error`. It has one
+    descending key and the policy `incr`, `ties` of `first` or `last`, no
+    `entry_ttl` and no `movement`. Its jobs are `incr` by 0 or more and `remove`,
+    without `version`.
+    """
     movement: NotRequired[Union[bool, None]]
     """`true` keeps what `movement` of reads needs: how positions in `all` were when the current instance of
     each other window began. The windows must be `all` and at least one other.
@@ -143,6 +150,7 @@ class ListedBoard(TypedDict):
     capacity: Union[int, None]
     movement: bool
     """Whether reads of `all` take `movement`."""
+    kind: Literal['ranking', 'top_k']
     totals: ListedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -213,6 +221,7 @@ class Board(TypedDict):
     capacity: Union[int, None]
     movement: bool
     """Whether reads of `all` take `movement`."""
+    kind: Literal['ranking', 'top_k']
     totals: BoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -276,6 +285,7 @@ class DefinedBoard(TypedDict):
     capacity: Union[int, None]
     movement: bool
     """Whether reads of `all` take `movement`."""
+    kind: Literal['ranking', 'top_k']
     totals: DefinedBoardTotals
     """Entries of the board, by window: of `all`, or if the board does not have it of the current instance of
     its first window. With the parameter `window`: of that one. Empty if there is no such instance.
@@ -538,6 +548,8 @@ class Entry(TypedDict):
     """The entry's position when the current instance of the window asked for began, less its position now:
     positive if it has climbed. `null` if it was not listed then. Present with `movement`.
     """
+    error: NotRequired[int]
+    """The most by which the score is too high. Present on boards of the kind `top_k`."""
     rank_error: NotRequired[int]
     """Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the summaries
     that `as_of` names. 0 for the first 1,000.
@@ -563,6 +575,8 @@ class ListedEntry(TypedDict):
     """The entry's position when the current instance of the window asked for began, less its position now:
     positive if it has climbed. `null` if it was not listed then. Present with `movement`.
     """
+    error: NotRequired[int]
+    """The most by which the score is too high. Present on boards of the kind `top_k`."""
     reached_at: NotRequired[str]
 
 
@@ -627,6 +641,8 @@ class GroupEntry(TypedDict):
     """The entry's position when the current instance of the window asked for began, less its position now:
     positive if it has climbed. `null` if it was not listed then. Present with `movement`.
     """
+    error: NotRequired[int]
+    """The most by which the score is too high. Present on boards of the kind `top_k`."""
 
 
 class Group(TypedDict):

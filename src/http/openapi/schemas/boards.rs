@@ -112,6 +112,7 @@ fn definition_fields() -> Value {
         "capacity": or_null(json!({"type": "integer", "minimum": 1, "maximum": MAX_CAPACITY,
                                    "description": "Each instance shows only so many entries, the best ones."})),
         "movement": {"type": "boolean", "description": "Whether reads of `all` take `movement`."},
+        "kind": {"enum": ["ranking", "top_k"]},
         "totals": by_window(
             "Entries of the board, by window: of `all`, or if the board does not have it of the current instance of its first window. With the parameter `window`: of that one. Empty if there is no such instance.",
             &count("Entries of the instance.")
@@ -176,8 +177,14 @@ fn definition_input() -> Value {
                          "description": "Each instance shows only so many entries, the best ones: those at later positions \
                                          are not listed and not counted. They are kept, and shown again when those before \
                                          them leave or the capacity grows. Default: all are shown."},
-            "kind": {"type": ["string", "null"], "enum": ["ranking", null], "default": "ranking",
-                     "description": "`ranking`. `top_k` is not there yet, and refused with `unsupported`."},
+            "kind": {"type": ["string", "null"], "enum": ["ranking", "top_k", null], "default": "ranking",
+                     "description": "`ranking` keeps all members. `top_k`, for streams of unbounded members, keeps \
+                                     those with the greatest counts in fixed memory (SpaceSaving): `capacity`, which \
+                                     must be given and cannot change later, is the number of entries that each \
+                                     instance has on each shard at most, and entries have `error`. It has one \
+                                     descending key and the policy `incr`, `ties` of `first` or `last`, no \
+                                     `entry_ttl` and no `movement`. Its jobs are `incr` by 0 or more and `remove`, \
+                                     without `version`."},
             "movement": {"type": ["boolean", "null"], "default": false,
                          "description": "`true` keeps what `movement` of reads needs: how positions in `all` were when \
                                          the current instance of each other window began. The windows must be `all` \

@@ -36,7 +36,8 @@ fn with_optional(mut schema: Value, fields: Value) -> Value {
     schema
 }
 
-/// With the profile and the movement, which are there if they were asked for.
+/// With the profile and the movement, which are there if they were asked for, and the error, which is there
+/// if the board counts in fixed memory.
 fn with_profile(schema: Value) -> Value {
     let profile = json!({
         "anyOf": [component("Profile"), {"type": "null"}],
@@ -46,7 +47,11 @@ fn with_profile(schema: Value) -> Value {
         "type": ["integer", "null"], "format": "int64",
         "description": "The entry's position when the current instance of the window asked for began, less its position now: positive if it has climbed. `null` if it was not listed then. Present with `movement`."
     });
-    with_optional(schema, json!({"profile": profile, "movement": movement}))
+    let error = json!({
+        "type": "integer", "format": "int64", "minimum": 0,
+        "description": "The most by which the score is too high. Present on boards of the kind `top_k`."
+    });
+    with_optional(schema, json!({"profile": profile, "movement": movement, "error": error}))
 }
 
 /// Present if the answer is approximate.
