@@ -27,6 +27,10 @@ pub struct NdjsonRows<R> {
     defaults: Defaults,
     /// Comes before the next line.
     repeat: Option<Row>,
+    /// Why the first line that cannot be read cannot be, if no line before it describes a board. Rows of an
+    /// export behind it would go to another board than theirs, or to other windows.
+    undescribed: Option<String>,
+    is_described: bool,
 }
 
 /// The fields of a job that decide its lane and whether it may be sent twice.
@@ -75,7 +79,8 @@ struct Exported<'a> {
 
 impl<R: BufRead> NdjsonRows<R> {
     pub fn new(reader: R, defaults: Defaults) -> Self {
-        Self { reader, line: 0, buffer: Vec::new(), defaults, repeat: None }
+        let (line, buffer, repeat) = (0, Vec::new(), None);
+        Self { reader, line, buffer, defaults, repeat, undescribed: None, is_described: false }
     }
 
     /// Fills the buffer with the next line, its end included. `Ok(None)` at the end of the input.
@@ -103,6 +108,30 @@ impl<R: BufRead> NdjsonRows<R> {
             Err(reject) => Some(reject),
         };
         refused.map(|Reject { code, detail }| RejectedLine::new(self.line, code, detail))
+    }
+
+    /// As [`NdjsonRows::parse`], unless the rows of an export come without their board.
+    fn parse_behind_board(&mut self) -> Result<Parsed, ImportError> {
+        let (parsed, repeat) = self.parse().unwrap_or_else(|rejected| (Parsed::Rejected(rejected), None));
+        self.repeat = repeat;
+        match &parsed {
+            Parsed::Board(_) => self.is_described = true,
+            Parsed::Rejected(line) if !self.is_described && self.undescribed.is_none() => {
+                self.undescribed = Some(line.detail.clone());
+            }
+            Parsed::Row(_) if self.undescribed.is_some() && !self.is_described && self.is_exported() => {
+                if let Some(why) = self.undescribed.take() {
+                    return Err(ImportError::BoardLine(why));
+                }
+            }
+            Parsed::Row(_) | Parsed::Rejected(_) => {}
+        }
+        Ok(parsed)
+    }
+
+    /// Whether the line is a row that an export has written.
+    fn is_exported(&self) -> bool {
+        serde_json::from_slice::<Peek<'_>>(&self.buffer).is_ok_and(|peek| peek.position.is_some())
     }
 
     /// What the line is, and the row that is to follow it.
@@ -201,12 +230,7 @@ impl<R: BufRead> Iterator for NdjsonRows<R> {
         loop {
             match self.next_line() {
                 Ok(Some(LineLength::Fits)) if self.buffer.trim_ascii().is_empty() => {}
-                Ok(Some(LineLength::Fits)) => {
-                    let (parsed, repeat) =
-                        self.parse().unwrap_or_else(|rejected| (Parsed::Rejected(rejected), None));
-                    self.repeat = repeat;
-                    return Some(Ok(parsed));
-                }
+                Ok(Some(LineLength::Fits)) => return Some(self.parse_behind_board()),
                 Ok(Some(LineLength::TooLong)) => return Some(Ok(Parsed::Rejected(too_long(self.line)))),
                 Ok(None) => return None,
                 Err(source) => return Some(Err(ImportError::Read { line: self.line + 1, source })),
@@ -340,6 +364,22 @@ mod tests {
                 .collect();
             assert_eq!(told, [(2, String::new()), (4, code.to_owned()), (6, String::new())]);
         }
+    }
+
+    /// Otherwise the rows of a past season would go into `all`.
+    #[test]
+    fn rows_of_an_export_do_not_come_without_their_board() {
+        let row = r#"{"board":"b","member":"m","op":"set","score":1,"position":1}"#;
+        for first in
+            [r#"{"board":"b","window":"s0","definition":{"windows":["season"]}}"#, r#"{"board":"b","#]
+        {
+            let text = format!("{first}\n{row}\n");
+            let mut rows = NdjsonRows::new(text.as_bytes(), Defaults::default());
+            assert!(matches!(rows.next(), Some(Ok(Parsed::Rejected(_)))));
+            assert!(matches!(rows.next(), Some(Err(ImportError::BoardLine(_)))));
+        }
+        // Other jobs, and rows whose first line was left out, are told apart by themselves.
+        assert!(matches!(rows(row, Defaults::default()).as_slice(), [Parsed::Row(_)]));
     }
 
     #[test]

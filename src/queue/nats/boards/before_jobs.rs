@@ -8,14 +8,13 @@
 //! tell which decisions shards of other nodes lack: the node that made one may have died before it had
 //! delivered it. So until their owners have confirmed what they hold, every decision counts as lacking.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
 use crate::queue::nats::boards::decision::Record;
 use crate::queue::nats::boards::deliver::{has_arrived, in_force_at};
-use crate::queue::nats::boards::follow::LastRecords;
+use crate::queue::nats::boards::following::{Following, Unconfirmed};
 use crate::queue::nats::boards::pending::PendingDecision;
 use crate::queue::nats::shard::{NatsShard, OtherShard};
 use crate::state_lock::Purpose;
@@ -29,48 +28,6 @@ const READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Decisions by shard and board, each with whether it was delivered to the shard a moment ago.
 pub type DecisionsDue = BTreeMap<(ShardId, BoardName), (Record, bool)>;
-
-/// How far this node has got with the boards' stream.
-pub enum Following {
-    /// The stream is not read, or not to its end, since this moment.
-    NotSince(Instant),
-    /// It was read, and the owners of other shards have not confirmed yet what they hold.
-    Unconfirmed(Unconfirmed),
-    Confirmed,
-}
-
-/// What the stream says.
-pub struct Unconfirmed {
-    /// From when it was read from the beginning.
-    records: Arc<LastRecords>,
-    /// The records that were read since.
-    later: HashMap<BoardName, Record>,
-    /// What this node has published since then.
-    published: HashMap<BoardName, HashSet<ShardId>>,
-}
-
-impl Unconfirmed {
-    pub fn new(records: Arc<LastRecords>) -> Self {
-        Self { records, later: HashMap::new(), published: HashMap::new() }
-    }
-}
-
-impl Following {
-    /// The stream is not followed any more. Writes wait from the first time on that this is said.
-    pub fn end(&mut self) {
-        if !matches!(self, Self::NotSince(_)) {
-            *self = Self::NotSince(Instant::now());
-        }
-    }
-
-    /// A record was read that came after the beginning.
-    pub fn note(&mut self, name: &BoardName, recorded: &Record) {
-        if let Self::Unconfirmed(unconfirmed) = self {
-            unconfirmed.later.insert(name.clone(), recorded.clone());
-            unconfirmed.published.remove(name);
-        }
-    }
-}
 
 impl BoardsStream {
     /// Waits until this node has read what the stream says of boards, but not for long.
@@ -132,11 +89,9 @@ impl BoardsStream {
         other: &OtherShard,
         name: &BoardName,
     ) -> Option<&'a Record> {
-        let Unconfirmed { records, later, published } = unconfirmed;
-        let recorded = later.get(name).or_else(|| records.records.get(name))?;
+        let recorded = unconfirmed.last(name)?;
         let has_confirmed = self.confirmations.borrow().of(other.id) >= recorded.sequence;
-        let is_published = published.get(name).is_some_and(|shards| shards.contains(&other.id));
-        (!has_confirmed && !is_published).then_some(recorded)
+        (!has_confirmed && !unconfirmed.is_published(other.id, name)).then_some(recorded)
     }
 
     fn other(&self, shard: ShardId) -> Option<&OtherShard> {
@@ -184,9 +139,7 @@ impl BoardsStream {
 
     fn note_published(&self, shard: ShardId, name: &BoardName) {
         self.following.send_if_modified(|following| {
-            if let Following::Unconfirmed(Unconfirmed { published, .. }) = following {
-                published.entry(name.clone()).or_default().insert(shard);
-            }
+            following.note_published(shard, name);
             // Nobody waits for this.
             false
         });

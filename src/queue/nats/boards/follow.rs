@@ -5,7 +5,6 @@
 //! with the shards. Messages that were lost with a connection do not come again, so a new connection reads
 //! from the beginning, too. A stream that does not exist any more is created again.
 
-use std::collections::{HashMap, HashSet};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,13 +15,12 @@ use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::{ErrorCode, Message};
 use futures_util::StreamExt as _;
 
-use crate::queue::nats::boards::before_jobs::{Following, Unconfirmed};
 use crate::queue::nats::boards::boards_stream::BoardsStream;
-use crate::queue::nats::boards::decision::Record;
+use crate::queue::nats::boards::following::{Following, Unconfirmed};
+use crate::queue::nats::boards::last_records::LastRecords;
 use crate::queue::nats::boards::record::{RecordJson, is_foreign};
 use crate::queue::nats::boards::store::NewRecord;
 use crate::queue::nats::streams::boards_config::boards_config;
-use crate::state::Incarnation;
 use crate::types::BoardName;
 
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -35,21 +33,6 @@ const RECREATE_AFTER: Duration = Duration::from_secs(10);
 /// While the stream is read from the beginning, the server is asked after so long without a message whether
 /// there are more.
 const ASK_AFTER: Duration = Duration::from_secs(2);
-
-/// The last record of each board, when the stream was read from the beginning.
-#[derive(Default)]
-pub struct LastRecords {
-    pub records: HashMap<BoardName, Record>,
-    /// Boards whose last record cannot be read. A newer version may have written it.
-    pub unreadable: HashSet<BoardName>,
-}
-
-impl LastRecords {
-    /// Whether the stream has a life of a board, or a later one.
-    pub fn has_life(&self, name: &BoardName, life: Incarnation) -> bool {
-        self.records.get(name).is_some_and(|recorded| recorded.decision.incarnation >= life)
-    }
-}
 
 impl BoardsStream {
     /// Follows the boards' stream for as long as the service runs.

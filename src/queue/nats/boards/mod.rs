@@ -24,7 +24,8 @@
 //! - `store`: reading and storing records; `known`: what this node knows of a board
 //! - `decide`: definitions, drops and clears, one at a time or many at once; `renew`: later numbers for
 //!   records
-//! - `follow`: reading what other nodes decided
+//! - `follow`: reading what other nodes decided; `following`: how far that is; `last_records`: what was there
+//!   at its beginning
 //! - `reconcile`: storing records again that the stream has lost and shards still hold
 //! - `confirm`: what is in force on shards of other nodes; `limit`: boards that are one too many
 //! - `deliver`: from decisions to shards, and boards that jobs wait for; `pending`: decisions that have not
@@ -46,6 +47,8 @@ mod limit;
 mod renew;
 
 mod follow;
+mod following;
+mod last_records;
 mod reconcile;
 
 mod before_jobs;

@@ -12,7 +12,7 @@ use async_nats::jetstream::stream::LastRawMessageErrorKind;
 
 use crate::queue::nats::boards::boards_stream::BoardsStream;
 use crate::queue::nats::boards::decision::Decision;
-use crate::queue::nats::boards::follow::LastRecords;
+use crate::queue::nats::boards::last_records::LastRecords;
 use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::queue::nats::message::{self, Control};
