@@ -47,8 +47,8 @@ struct Counted {
     reached: i64,
 }
 
-/// `SpaceSaving`, and beside it what each member was truly counted since it was removed, or since the instance
-/// was empty.
+/// `SpaceSaving`, and beside it what each member was truly counted since it was removed, or since the
+/// instance was empty.
 #[derive(Debug, Clone, Default)]
 struct Instance {
     entries: BTreeMap<String, Counted>,
