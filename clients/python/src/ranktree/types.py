@@ -94,13 +94,11 @@ class DefinitionInput(TypedDict):
     Default: all are shown.
     """
     kind: NotRequired[Union[Literal['ranking', 'top_k'], None]]
-    """`ranking` keeps all members. `top_k`, for streams of unbounded members, keeps
-    those with the greatest counts in fixed memory (SpaceSaving): `capacity`, which
-    must be given and cannot change later, is the number of entries that each
-    instance has on each shard at most, and entries have `error`. It has one
-    descending key and the policy `incr`, `ties` of `first` or `last`, no
-    `entry_ttl` and no `movement`. Its jobs are `incr` by 0 or more and `remove`,
-    without `version`.
+    """`ranking` keeps all members. `top_k`, for streams of unbounded members, keeps those with the greatest
+    counts in fixed memory (SpaceSaving): `capacity`, which must be given and cannot change later, is the
+    number of entries that each instance has on each shard at most, and entries have `error`. It has one
+    descending key and the policy `incr`, `ties` of `first` or `last`, no `entry_ttl` and no `movement`.
+    Its jobs are `incr` by 0 or more and `remove`, without `version`.
     """
     movement: NotRequired[Union[bool, None]]
     """`true` keeps what `movement` of reads needs: how positions in `all` were when the current instance of
