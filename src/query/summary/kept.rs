@@ -168,13 +168,22 @@ impl Summaries {
     /// for another tree.
     pub(super) fn of(&self, life: &BoardLife) -> Option<Arc<KeptTree>> {
         let now = self.now_ms();
-        if let Some(tree) = self.trees.read().get(life) {
-            tree.named_ms.store(now, Ordering::Relaxed);
-            return Some(Arc::clone(tree));
+        let has_room = |trees: &HashMap<_, _>| {
+            trees.len() < trees_max(self.shards.shard_count()) && !self.is_full.load(Ordering::Relaxed)
+        };
+        {
+            let trees = self.trees.read();
+            if let Some(tree) = trees.get(life) {
+                tree.named_ms.store(now, Ordering::Relaxed);
+                return Some(Arc::clone(tree));
+            }
+            // So that reads for which there is no room do not wait for one another.
+            if !has_room(&trees) {
+                return None;
+            }
         }
         let mut trees = self.trees.write();
-        let has_room = trees.len() < trees_max(self.shards.shard_count());
-        if !trees.contains_key(life) && (!has_room || self.is_full.load(Ordering::Relaxed)) {
+        if !trees.contains_key(life) && !has_room(&trees) {
             return None;
         }
         let new = || {
