@@ -1,9 +1,9 @@
 //! What a board's windows cost.
 //!
-//! - `jobs`: plan + commit + apply of a job on a board with `all` alone, on one with four windows, and of a job
-//!   that names four boards; and four jobs, one for each of four boards. The same members score in the same
-//!   order in each, in turn, several rounds. Prints `RATIO windows_four_jobs/four_windows`: above 1.00, one
-//!   job into four windows costs less than four jobs. `RATIO windows_one/four`: what is left of the rate.
+//! - `jobs`: plan + commit + apply of a job on a board with `all` alone, on one with four windows, and of a
+//!   job that names four boards; and four jobs, one for each of four boards. The same members score in the
+//!   same order in each, in turn, several rounds. Prints `RATIO windows_four_jobs/four_windows`: above 1.00,
+//!   one job into four windows costs less than four jobs. `RATIO windows_one/four`: what is left of the rate.
 //! - `movement`: what a job costs on a board with `movement`, and a read that tells it, against a read that
 //!   does not: a member's entry and the top 100, after a tenth of the members have changed since the day
 //!   began. Prints `RATIO windows_movement_…`: the rate that is left.

@@ -26,7 +26,6 @@ pub const SUMMARY_AGE_SECONDS: &str = "ranktree_summary_age_seconds";
 /// Gauge, bytes: the summaries that this node keeps.
 pub const SUMMARY_BYTES: &str = "ranktree_summary_bytes";
 /// Counter, summaries that this node has made, by shard.
-pub const SUMMARIES_MADE_TOTAL: &str = "ranktree_summaries_made_total";
 /// Counter, parts that shards have in approximate answers, by source: `summary`, or `shard` if the shard was
 /// asked.
 pub const APPROXIMATE_PARTS_TOTAL: &str = "ranktree_approximate_parts_total";
@@ -44,7 +43,6 @@ pub fn describe_summaries() {
         Unit::Bytes,
         "Memory of the summaries that approximate ranks are made from"
     );
-    describe_counter!(SUMMARIES_MADE_TOTAL, Unit::Count, "Summaries that this node has made of its shards");
     describe_counter!(
         APPROXIMATE_PARTS_TOTAL,
         Unit::Count,

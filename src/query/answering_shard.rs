@@ -98,7 +98,7 @@ impl AnsweringShard {
         }
         if let Question::Summary { board, known } = question {
             let is_live = self.health.is_live();
-            let (sequence, summary) = self.summaries.reply(self.id, &self.state, board, *known)?;
+            let (sequence, summary) = self.summaries.reply(&self.state, board, *known)?;
             return Ok(ShardReply { sequence, is_live, reply: Reply::Summary(summary) });
         }
         let mut reply = self.answer_from_memory(question, terms)?;

@@ -5,8 +5,8 @@
 //! ([`order`](crate::writer::order)). So this counts the parked jobs that name each board.
 //!
 //! Knows: for each board, how many parked jobs name it, and a sequence that none of them comes before; and
-//! the same of jobs that are for every board, or for a member's profile. Its memory grows with the boards that
-//! are named, up to a limit. Beyond that, every board counts as named until no job is parked.
+//! the same of jobs that are for every board, or for a member's profile. Its memory grows with the boards
+//! that are named, up to a limit. Beyond that, every board counts as named until no job is parked.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -4,8 +4,9 @@
 //! Knows, for each board: the sequence of the first job of the lines that are filed under it. A job may also
 //! be parked in a line of another board: behind a job of its member, or because it names several boards. So
 //! for each board that parked jobs name, a sequence that none of them comes before is known, too, the same of
-//! jobs that are for every board, and the oldest job of all lines: nothing before that is parked. A read may so wait for a job that is not of its
-//! board, but only while its board is named by parked jobs. Must not know: how jobs are parked (`parking`).
+//! jobs that are for every board, and the oldest job of all lines: nothing before that is parked. A read may
+//! so wait for a job that is not of its board, but only while its board is named by parked jobs. Must not
+//! know: how jobs are parked (`parking`).
 
 use std::collections::BTreeMap;
 use std::time::Instant;

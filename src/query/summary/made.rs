@@ -7,16 +7,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use metrics::counter;
 use parking_lot::Mutex;
 use thiserror::Error;
 
-use crate::metrics::SUMMARIES_MADE_TOTAL;
 use crate::query::question::BoardLife;
 use crate::query::summary::make::{SummarySizes, summarize};
 use crate::query::summary::{KnownSummary, Summary, SummaryReply};
 use crate::state_lock::{Purpose, StateLock};
-use crate::types::{Sequence, ShardId};
+use crate::types::Sequence;
 
 /// A summary is made anew when it is asked for after this time: a little less than a second, so that a node
 /// that asks each second gets a new one each time.
@@ -68,7 +66,6 @@ impl MadeSummaries {
     /// When there is none, and no time to make one.
     pub fn reply(
         &self,
-        shard: ShardId,
         state: &StateLock,
         life: &BoardLife,
         known: Option<KnownSummary>,
@@ -76,7 +73,7 @@ impl MadeSummaries {
         let mut made = self.0.lock();
         let now = Instant::now();
         if made.by_life.get(life).is_none_or(|found| now - found.at >= MADE_AFTER) {
-            made.renew(shard, state, life, now)?;
+            made.renew(state, life, now)?;
         }
         let found = made.by_life.get_mut(life).ok_or(TooBusy)?;
         found.asked = now;
@@ -93,13 +90,7 @@ impl MadeSummaries {
 }
 
 impl Made {
-    fn renew(
-        &mut self,
-        shard: ShardId,
-        state: &StateLock,
-        life: &BoardLife,
-        now: Instant,
-    ) -> Result<(), TooBusy> {
+    fn renew(&mut self, state: &StateLock, life: &BoardLife, now: Instant) -> Result<(), TooBusy> {
         let known = self.by_life.get_mut(life);
         let applied = state.read(Purpose::Gauges).applied.sequence;
         if let Some(found) = known
@@ -120,7 +111,6 @@ impl Made {
         };
         let paused_until = self.paused_until.map_or(now, |until| until.max(now));
         self.paused_until = Some(paused_until + began.elapsed() * PAUSE_FACTOR);
-        counter!(SUMMARIES_MADE_TOTAL, "shard" => shard.to_string()).increment(1);
         match self.by_life.get_mut(life) {
             Some(found)
                 if *found.summary == summary && found.is_over == is_over && found.through <= sequence =>

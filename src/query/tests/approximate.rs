@@ -46,7 +46,7 @@ impl ShardClient for Asked {
             let state = &self.shards[shard.index()];
             if let Question::Summary { board, known } = question {
                 let (sequence, reply) = self.made[shard.index()]
-                    .reply(shard, state, board, *known)
+                    .reply(state, board, *known)
                     .map_err(|why| NoReply::unavailable(shard, why.to_string()))?;
                 let reply = crate::query::question::Reply::Summary(reply);
                 return Ok(ShardReply { sequence, is_live: true, reply });
@@ -306,7 +306,7 @@ fn a_summary_that_has_not_changed_is_not_sent_again() {
     let mut hash = 0;
     let ask = |sequence: Option<Sequence>, hash| {
         let known = sequence.map(|sequence| KnownSummary { sequence, hash });
-        made.reply(ShardId(0), &shard, &life(), known).expect("it has time")
+        made.reply(&shard, &life(), known).expect("it has time")
     };
     let (sequence, first) = ask(None, hash);
     if let SummaryReply::Made(summary) = &first {
@@ -336,7 +336,7 @@ fn a_summary_of_another_owner_that_saw_what_this_one_missed_is_replaced() {
     let shard = shards(&definition, &Scores::Uniform.rows(3_000, 5), 1).remove(0);
     let (one, other) = (MadeSummaries::default(), MadeSummaries::default());
     let ask = |owner: &MadeSummaries, known| {
-        let (sequence, reply) = owner.reply(ShardId(0), &shard, &life(), known).expect("it has time");
+        let (sequence, reply) = owner.reply(&shard, &life(), known).expect("it has time");
         match reply {
             SummaryReply::Made(summary) => (sequence, Some(summary)),
             _ => (sequence, None),

@@ -30,6 +30,8 @@ const TOKEN_SHA256: &str = "a03b485a91ed91fba0c826ee8b445d353594969a7c365aebfa35
 const NOT_SHOWN: &[(&str, &str)] = &[
     ("process_virtual_memory_bytes", "addresses cost nothing; what is resident is shown"),
     ("process_virtual_memory_max_bytes", "a limit of addresses, which nobody sets"),
+    ("ranktree_approximate_parts_total", "explains how quick approximate reads are; their age is shown"),
+    ("ranktree_summary_bytes", "64 MiB at most"),
 ];
 
 #[test]
