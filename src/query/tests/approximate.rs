@@ -7,8 +7,9 @@ use parking_lot::Mutex;
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
 
+use super::remote::reply_of;
 use super::*;
-use crate::query::question::{BoardLife, Question, ShardReply, answer};
+use crate::query::question::{BoardLife, Question, ShardReply};
 use crate::query::summary::{
     ApproximateShards, KnownSummary, MadeSummaries, Summaries, SummaryReply, SummarySizes, summarize,
 };
@@ -51,9 +52,7 @@ impl ShardClient for Asked {
                 let reply = crate::query::question::Reply::Summary(reply);
                 return Ok(ShardReply { sequence, is_live: true, reply });
             }
-            let state = state.read(Purpose::Read);
-            let reply = answer(&state, question);
-            Ok(ShardReply { sequence: state.applied.sequence, is_live: true, reply })
+            Ok(reply_of(state, question))
         })
     }
 }

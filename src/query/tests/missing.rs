@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::future::BoxFuture;
 
+use super::remote::reply_of;
 use super::{BOARD, Row, check_run, id, known, numbered_rows, shards};
 use crate::board::Definition;
 use crate::query::model::Model;
-use crate::query::question::{Question, ShardReply, answer};
+use crate::query::question::{Question, ShardReply};
 use crate::query::{
     Around, AroundMember, AskTerms, CountAll, FromPosition, InstanceAsked, LookupMembers, MemberOf, NoBoard,
     NoReply, OfBoard, RanksOf, ReadError, ReadOptions, ScoreTarget, ScoresAt, ShardClient, Start, Top,
@@ -49,12 +50,11 @@ impl ShardClient for Lacking {
             if self.missing.contains(&shard) {
                 return Err(NoReply::unavailable(shard, "it is away"));
             }
-            let state = self.shards[shard.index()].read(Purpose::Read);
-            if state.applied.sequence < terms.least {
+            let reply = reply_of(&self.shards[shard.index()], question);
+            if reply.sequence < terms.least {
                 return Err(NoReply::NotYetApplied(shard));
             }
-            let reply = answer(&state, question);
-            Ok(ShardReply { sequence: state.applied.sequence, is_live: shard.0 != 2, reply })
+            Ok(ShardReply { is_live: shard.0 != 2, ..reply })
         })
     }
 }

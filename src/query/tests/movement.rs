@@ -8,10 +8,11 @@ use rand::rngs::StdRng;
 use rand::seq::IteratorRandom as _;
 use rand::{Rng as _, SeedableRng as _};
 
+use super::remote::reply_of;
 use super::windows::{DAY, FRIDAY, Windows, asked, name};
 use super::{BOARD, SPLITS, id, time};
 use crate::board::Definition;
-use crate::query::question::{Question, ShardReply, answer};
+use crate::query::question::{Question, ShardReply};
 use crate::query::{
     Around, AroundMember, AskTerms, BoardRead, End, Listed, ListedMovement, LookupMembers, MemberOf,
     MovementAsked, NoBoard, NoMovement, NoReply, OfBoard, ReadOptions, ShardClient, Start, Top,
@@ -201,9 +202,7 @@ impl ShardClient for Changing {
     ) -> BoxFuture<'a, Result<ShardReply, NoReply>> {
         Box::pin(async move {
             self.change(shard);
-            let state = self.windows.shards[shard.index()].read(Purpose::Read);
-            let reply = answer(&state, question);
-            Ok(ShardReply { sequence: state.applied.sequence, is_live: true, reply })
+            Ok(reply_of(&self.windows.shards[shard.index()], question))
         })
     }
 }

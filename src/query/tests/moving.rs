@@ -9,10 +9,11 @@ use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 
+use super::remote::reply_of;
 use super::{BOARD, Row, check_listed, check_run, check_shards, id, known, numbered_rows, ok, shards, time};
 use crate::board::Definition;
 use crate::query::model::Model;
-use crate::query::question::{Question, ShardReply, answer};
+use crate::query::question::{Question, ShardReply};
 use crate::query::{
     Around, AskTerms, BoardView, End, NoReply, RemoteShards, ScoreTarget, ShardClient, Start, around, count,
     edges_over, from_position, histogram, lookup, member, ranks_of_scores, scores_at, top,
@@ -117,9 +118,7 @@ impl ShardClient for MovingShards {
     ) -> BoxFuture<'a, Result<ShardReply, NoReply>> {
         Box::pin(async move {
             self.change(shard);
-            let state = self.shards[shard.index()].read(Purpose::Read);
-            let reply = answer(&state, question);
-            Ok(ShardReply { sequence: state.applied.sequence, is_live: true, reply })
+            Ok(reply_of(&self.shards[shard.index()], question))
         })
     }
 }

@@ -25,10 +25,13 @@ impl<S: Borrow<StateLock> + Send + Sync> ShardClient for AnsweringShards<'_, S> 
         let reply = check(question).map_err(|why| NoReply::unavailable(shard, why.to_string()));
         Box::pin(async move {
             reply?;
-            let state: &StateLock = self.0[shard.index()].borrow();
-            let state = state.read(Purpose::Read);
-            let reply = answer(&state, question);
-            Ok(ShardReply { sequence: state.applied.sequence, is_live: true, reply })
+            Ok(reply_of(self.0[shard.index()].borrow(), question))
         })
     }
+}
+
+/// What a live shard replies.
+pub fn reply_of(state: &StateLock, question: &Question<'_>) -> ShardReply {
+    let state = state.read(Purpose::Read);
+    ShardReply { sequence: state.applied.sequence, is_live: true, reply: answer(&state, question) }
 }

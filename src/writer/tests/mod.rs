@@ -5,6 +5,7 @@ mod compare;
 mod fed;
 mod harness;
 mod model;
+mod planned_shard;
 mod say;
 mod source;
 

@@ -3,24 +3,20 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tempfile::TempDir;
 
 use crate::board::{Definition, Kind, Policy, Ties};
 use crate::job::{Job, Op, RejectCode, Targets};
-use crate::state::{LogHash, Shard, TrimPoint};
-use crate::state_lock::{Purpose, StateLock};
-use crate::storage::{Checkpoint, Commit, Store, TreesFrom, recover, verify};
-use crate::types::{BoardName, Sequence, ShardId, Timestamp, count};
+use crate::state::{Shard, TrimPoint};
+use crate::state_lock::Purpose;
+use crate::storage::TreesFrom;
+use crate::types::{BoardName, Timestamp, count};
 use crate::window::Window;
-use crate::writer::apply::apply;
-use crate::writer::plan::Planner;
 use crate::writer::tests::build::{bare, board, job, leave_all, member, score};
-use crate::writer::tests::harness::open;
-use crate::writer::{BadJob, Defined, Message, Payload, Registry};
+use crate::writer::tests::planned_shard::PlannedShard;
+use crate::writer::{BadJob, Payload};
 
 const MINUTE: i64 = 60 * 1_000_000;
 
@@ -125,37 +121,18 @@ enum Said {
 }
 
 struct Run {
-    folder: TempDir,
-    store: Option<Arc<Store>>,
-    shard: Arc<StateLock>,
-    registry: Registry,
-    time: Timestamp,
-    last: u64,
+    planned: PlannedShard,
     definitions: BTreeMap<String, Definition>,
     /// By name on the shard.
     model: BTreeMap<String, Instance>,
     expected_rejects: Vec<RejectCode>,
-    rejects: Vec<RejectCode>,
-    hash: LogHash,
 }
 
 impl Run {
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let store = open(folder.path()).expect("a new directory opens");
-        Self {
-            folder,
-            store: Some(Arc::new(store)),
-            shard: Arc::new(StateLock::new(Shard::new(ShardId(0)))),
-            registry: Registry::new(true),
-            time: Timestamp::default(),
-            last: 0,
-            definitions: BTreeMap::new(),
-            model: BTreeMap::new(),
-            expected_rejects: Vec::new(),
-            rejects: Vec::new(),
-            hash: LogHash::default(),
-        }
+        let planned = PlannedShard::new();
+        let (definitions, model) = (BTreeMap::new(), BTreeMap::new());
+        Self { planned, definitions, model, expected_rejects: Vec::new() }
     }
 
     fn tell_model(&mut self, said: &Said, now: i64) {
@@ -224,23 +201,12 @@ impl Run {
     fn batch(&mut self, said: Vec<(i64, Said)>) {
         let mut messages = Vec::new();
         for (time, said) in said {
-            self.last += 1;
             let payload = match &said {
                 Said::Jobs(jobs) => Payload::Jobs(jobs.iter().cloned().map(Ok::<_, BadJob>).collect()),
-                Said::Define(name, definition) => {
-                    let defined = self.registry.define(&board(name), definition.clone());
-                    let (Defined::Created(known) | Defined::Changed(known) | Defined::Same(known)) =
-                        defined.expect("it may be defined");
-                    let (incarnation, definition) = (known.incarnation, known.definition);
-                    Payload::Define { board: board(name), incarnation, number: None, definition }
-                }
-                Said::Drop(name) => {
-                    let incarnation = self.registry.begin_drop(name).expect("it is there");
-                    self.registry.finish_drop(name, incarnation);
-                    Payload::Drop { board: board(name), incarnation, number: None }
-                }
+                Said::Define(name, definition) => self.planned.define(name, definition),
+                Said::Drop(name) => self.planned.drop_board(name),
                 Said::Trim(name, least, members) => {
-                    let known = self.registry.get(name).expect("it is there");
+                    let known = self.planned.known(name);
                     let words = known.definition.score_words(&score(&[*least]));
                     let members = members.iter().map(|id| member(id)).collect();
                     let point = TrimPoint { words, member: None };
@@ -248,65 +214,18 @@ impl Run {
                 }
             };
             self.tell_model(&said, time);
-            messages.push(Message {
-                sequence: Sequence(self.last),
-                timestamp: at(time),
-                hash: self.last,
-                payload,
-                bytes: 0,
-                answer: None,
-            });
+            messages.push(self.planned.message(at(time), payload));
         }
-        let planner = Planner {
-            shard: &self.shard,
-            id: ShardId(0),
-            shards: 1,
-            registry: &self.registry,
-            time: self.time,
-            hash: Some(self.hash),
-            read_parked: &|_, _, _, _| Ok(Vec::new()),
-            read_profile: &|_| Ok(None),
-        };
-        let plan = planner.plan(messages, None);
-        self.rejects.extend(plan.rejects.iter().map(|reject| reject.code));
-        let commit = Commit {
-            applied: plan.applied,
-            time: plan.time,
-            delta: plan.delta,
-            rejects: plan.rejects,
-            metadata: plan.metadata,
-            dropped_trees: plan.dropped_trees,
-            jobs_rejected: count(self.rejects.len()),
-            ..Commit::default()
-        };
-        self.store.as_ref().expect("open").commit(&commit, false).expect("the disk takes it");
-        self.time = plan.time;
-        self.hash = plan.hash.expect("it was asked for").0;
-        for step in plan.steps {
-            let _ = apply(&self.shard, step);
-        }
+        self.planned.run(messages);
     }
 
-    fn checkpoint(&mut self) {
-        let checkpoint = Checkpoint::begin(&mut self.shard.write(Purpose::Apply));
-        checkpoint.write(self.store.as_ref().expect("open"), &self.shard).expect("it is written");
-        checkpoint.complete(&mut self.shard.write(Purpose::CheckpointEnd));
-        while self.shard.write(Purpose::Release).members.free_slice() {}
-    }
-
-    fn restart(&mut self, from: TreesFrom) {
-        self.store = None;
-        let store = open(self.folder.path()).expect("the directory opens");
-        let recovered = recover(&store, from, &|_, _, _| {}).expect("the shard loads");
-        assert!(matches!(from, TreesFrom::Members) || recovered.rebuilt.is_empty());
-        self.registry = Registry::new(true);
-        self.registry.register_boards_of(&recovered.shard);
-        self.shard = Arc::new(StateLock::new(recovered.shard));
-        self.store = Some(Arc::new(store));
+    fn checkpoint(&self) {
+        self.planned.checkpoint();
+        while self.planned.shard.write(Purpose::Release).members.free_slice() {}
     }
 
     fn check(&self, context: &str) {
-        let shard = self.shard.read(Purpose::Read);
+        let shard = self.planned.shard.read(Purpose::Read);
         let mut held: BTreeMap<String, BTreeMap<String, Counted>> = BTreeMap::new();
         for (name, known) in shard.boards_and_instances() {
             let tree = shard.tree(known.all).expect("it has a tree");
@@ -327,12 +246,11 @@ impl Run {
             model.clone().map(|(name, instance)| (name.clone(), instance.entries.clone())).collect();
         assert_eq!(held, expected, "{context}");
         model.for_each(|(name, instance)| instance.check(&format!("{context}: {name}")));
-        assert_eq!(self.rejects, self.expected_rejects, "{context}");
+        assert_eq!(self.planned.rejects, self.expected_rejects, "{context}");
     }
 
     fn check_on_disk(&self) {
-        let (_, findings) = verify(self.store.as_ref().expect("open"), &|_, _, _| {}).expect("readable");
-        assert!(findings.is_empty(), "{findings:?}");
+        assert_eq!(self.planned.findings(), Vec::<String>::new());
     }
 }
 
@@ -419,17 +337,17 @@ fn entries_and_errors_equal_a_model_whatever_the_batches_and_after_crashes() {
                 rest = later;
             }
             run.batch(batch);
-            assert_eq!(run.hash, other.hash, "seed {seed}");
+            assert_eq!(run.planned.hash, other.planned.hash, "seed {seed}");
             run.check(&format!("seed {seed}"));
             match random.random_range(0..6) {
                 0 => run.checkpoint(),
-                1 => run.restart(TreesFrom::Pages),
-                2 => run.restart(TreesFrom::Members),
+                1 => run.planned.restart(TreesFrom::Pages),
+                2 => run.planned.restart(TreesFrom::Members),
                 _ => {}
             }
         }
         other.check(&format!("seed {seed}, the other one"));
-        run.restart(TreesFrom::Pages);
+        run.planned.restart(TreesFrom::Pages);
         run.check(&format!("seed {seed}, at the end"));
         run.check_on_disk();
     }
@@ -462,7 +380,7 @@ fn frequent_members_are_there_and_errors_bound_their_counts() {
             }
             run.batch(vec![(2 + round, Said::Jobs(jobs))]);
             run.checkpoint();
-            most_known = most_known.max(run.shard.read(Purpose::Read).members.len());
+            most_known = most_known.max(run.planned.shard.read(Purpose::Read).members.len());
         }
         assert!(truth.len() > 1_000, "a stream of many members: {}", truth.len());
         assert_eq!(count(most_known), CAPACITY, "no other member has a handle");
@@ -475,9 +393,9 @@ fn frequent_members_are_there_and_errors_bound_their_counts() {
         for (id, Counted { score, error, .. }) in entries {
             assert!(score - error <= truth[id] && truth[id] <= *score, "{id}");
         }
-        run.restart(TreesFrom::Pages);
+        run.planned.restart(TreesFrom::Pages);
         run.check("after a start");
-        let shard = run.shard.read(Purpose::Read);
+        let shard = run.planned.shard.read(Purpose::Read);
         assert_eq!(count(shard.members.len()), CAPACITY);
         // Freed handles are given out again, so the dictionary has no more than one checkpoint's members.
         assert!(shard.members.handle_space() < 1_500, "{}", shard.members.handle_space());
@@ -491,7 +409,7 @@ fn a_score_that_would_leave_its_bounds_is_refused_and_replaces_nobody() {
     run.batch(vec![(2, Said::Jobs(vec![job("a", &[("b", &[i64::MAX])])]))]);
     let before = run.model.clone();
     run.batch(vec![(3, Said::Jobs(vec![job("c", &[("b", &[1])]).op(Op::Incr)]))]);
-    assert_eq!(run.rejects, [RejectCode::Overflow]);
+    assert_eq!(run.planned.rejects, [RejectCode::Overflow]);
     (run.model, run.expected_rejects) = (before, vec![RejectCode::Overflow]);
     run.check("it is as it was");
     run.batch(vec![(4, Said::Jobs(vec![job("c", &[("b", &[0])])]))]);

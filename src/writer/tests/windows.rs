@@ -4,25 +4,21 @@
 mod movement;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use crate::board::{Definition, Policy};
 use crate::job::{Job, MAX_AHEAD_MICROS, Op, RejectCode, Targets};
-use crate::state::{EntryState, LogHash, Shard};
-use crate::state_lock::{Purpose, StateLock};
-use crate::storage::{Checkpoint, Commit, Store, TreesFrom, recover, verify};
-use crate::types::{Sequence, ShardId, Timestamp};
+use crate::state::{EntryState, Shard};
+use crate::state_lock::Purpose;
+use crate::storage::TreesFrom;
+use crate::types::Timestamp;
 use crate::window::{MovementPart, Seasons, Window};
-use crate::writer::apply::apply;
-use crate::writer::plan::Planner;
-use crate::writer::tests::build::{bare, board, job, leave_all};
-use crate::writer::tests::harness::open;
-use crate::writer::{BadJob, Defined, JobOutcome, Message, Payload, Registry};
+use crate::writer::tests::build::{bare, job, leave_all};
+use crate::writer::tests::planned_shard::PlannedShard;
+use crate::writer::{BadJob, JobOutcome, Message, Payload};
 
 const MINUTE: i64 = 60 * 1_000_000;
 const HOUR: i64 = 60 * MINUTE;
@@ -193,15 +189,10 @@ impl ModelBoard {
 }
 
 struct Run {
-    folder: TempDir,
-    store: Option<Arc<Store>>,
-    shard: Arc<StateLock>,
-    registry: Registry,
-    time: Timestamp,
-    last: u64,
-    rejected: u64,
+    planned: PlannedShard,
+    /// Jobs that the model rejects.
+    rejected: usize,
     model: BTreeMap<String, ModelBoard>,
-    hash: LogHash,
     /// The time that the model was told last.
     told: Option<i64>,
 }
@@ -217,20 +208,7 @@ enum Said {
 
 impl Run {
     fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let store = open(folder.path()).expect("a new directory opens");
-        Self {
-            folder,
-            store: Some(Arc::new(store)),
-            shard: Arc::new(StateLock::new(Shard::new(ShardId(0)))),
-            registry: Registry::new(true),
-            time: Timestamp::default(),
-            last: 0,
-            rejected: 0,
-            model: BTreeMap::new(),
-            hash: LogHash::default(),
-            told: None,
-        }
+        Self { planned: PlannedShard::new(), rejected: 0, model: BTreeMap::new(), told: None }
     }
 
     fn tell_model(&mut self, said: &Said, now: i64) -> Vec<Result<(), RejectCode>> {
@@ -248,7 +226,7 @@ impl Run {
                     // A job takes an entry as gone that an earlier one of its message brought too late.
                     self.expire(now);
                     let outcome = self.tell_job(job, now);
-                    self.rejected += u64::from(outcome.is_err());
+                    self.rejected += usize::from(outcome.is_err());
                     told.push(outcome);
                 }
             }
@@ -310,49 +288,32 @@ impl Run {
     fn batch(&mut self, said: Vec<(i64, Said)>) {
         let mut messages = Vec::new();
         let mut asked = Vec::new();
-        let mut effective = self.time.as_micros();
+        let mut effective = self.planned.time.as_micros();
         for (time, said) in said {
             effective = if time < effective { effective + 1 } else { time };
-            self.last += 1;
             let answer = matches!(said, Said::Ask(_)).then(oneshot::channel);
             let payload = match &said {
                 Said::Jobs(jobs) | Said::Ask(jobs) => {
                     Payload::Jobs(jobs.iter().cloned().map(Ok::<_, BadJob>).collect())
                 }
-                Said::Define(name, definition) => {
-                    let defined = self.registry.define(&board(name), definition.clone());
-                    let (Defined::Created(known) | Defined::Changed(known) | Defined::Same(known)) =
-                        defined.expect("it may be defined");
-                    let (incarnation, definition) = (known.incarnation, known.definition);
-                    Payload::Define { board: board(name), incarnation, number: None, definition }
-                }
-                Said::Drop(name) => {
-                    let incarnation = self.registry.begin_drop(name).expect("it is there");
-                    self.registry.finish_drop(name, incarnation);
-                    Payload::Drop { board: board(name), incarnation, number: None }
-                }
+                Said::Define(name, definition) => self.planned.define(name, definition),
+                Said::Drop(name) => self.planned.drop_board(name),
                 Said::Tick => Payload::Tick,
             };
             let expected = self.tell_model(&said, effective);
             let (answer, answered) = answer.unzip();
             asked.extend(answered.map(|answered| (answered, expected)));
-            messages.push(Message {
-                sequence: Sequence(self.last),
-                timestamp: at(time),
-                hash: self.last,
-                payload,
-                bytes: 0,
-                answer: answer.map(Into::into),
-            });
+            let message = self.planned.message(at(time), payload);
+            messages.push(Message { answer: answer.map(Into::into), ..message });
         }
         let mut rest = messages;
         while !rest.is_empty() {
-            while self.shard.read(Purpose::Read).has_expiry_to_note() {
-                self.shard.write(Purpose::Apply).note_expiring(2);
+            while self.planned.shard.read(Purpose::Read).has_expiry_to_note() {
+                self.planned.shard.write(Purpose::Apply).note_expiring(2);
             }
             let ends = rest.iter().position(|message| message.payload.has_entry_ttl());
             let later = ends.map_or_else(Vec::new, |end| rest.split_off(end + 1));
-            self.part(rest);
+            self.planned.run(rest);
             rest = later;
         }
         for (mut answered, expected) in asked {
@@ -363,53 +324,8 @@ impl Run {
             });
             assert_eq!(told.collect::<Vec<_>>(), expected);
         }
-        assert_eq!(self.shard.read(Purpose::Read).time, at(effective));
-    }
-
-    fn part(&mut self, messages: Vec<Message>) {
-        let planner = Planner {
-            shard: &self.shard,
-            id: ShardId(0),
-            shards: 1,
-            registry: &self.registry,
-            time: self.time,
-            hash: Some(self.hash),
-            read_parked: &|_, _, _, _| Ok(Vec::new()),
-            read_profile: &|_| Ok(None),
-        };
-        let plan = planner.plan(messages, None);
-        let commit = Commit {
-            applied: plan.applied,
-            time: plan.time,
-            delta: plan.delta,
-            rejects: plan.rejects,
-            metadata: plan.metadata,
-            dropped_trees: plan.dropped_trees,
-            jobs_rejected: self.rejected,
-            ..Commit::default()
-        };
-        self.store.as_ref().expect("open").commit(&commit, false).expect("the disk takes it");
-        self.time = plan.time;
-        self.hash = plan.hash.expect("it was asked for").0;
-        let answers: Vec<_> = plan.steps.into_iter().map(|step| apply(&self.shard, step).1).collect();
-        answers.into_iter().for_each(crate::writer::apply::Answers::send);
-    }
-
-    fn checkpoint(&mut self) {
-        let checkpoint = Checkpoint::begin(&mut self.shard.write(Purpose::Apply));
-        checkpoint.write(self.store.as_ref().expect("open"), &self.shard).expect("it is written");
-        checkpoint.complete(&mut self.shard.write(Purpose::CheckpointEnd));
-    }
-
-    fn restart(&mut self) {
-        self.store = None;
-        let store = open(self.folder.path()).expect("the directory opens");
-        let recovered = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("the shard loads");
-        assert!(recovered.rebuilt.is_empty(), "{:?}", recovered.rebuilt);
-        self.registry = Registry::new(true);
-        self.registry.register_boards_of(&recovered.shard);
-        self.shard = Arc::new(StateLock::new(recovered.shard));
-        self.store = Some(Arc::new(store));
+        assert_eq!(self.planned.rejects.len(), self.rejected);
+        assert_eq!(self.planned.shard.read(Purpose::Read).time, at(effective));
     }
 
     fn check(&self, context: &str) {
@@ -422,10 +338,15 @@ impl Run {
                 }
             }
         }
-        assert_eq!(held(&self.shard.read(Purpose::Read)), expected, "{context}");
-        let due: BTreeSet<_> =
-            self.shard.read(Purpose::Read).drops_due_after(None).map(|(_, name)| name.clone()).collect();
-        let shard = self.shard.read(Purpose::Read);
+        assert_eq!(held(&self.planned.shard.read(Purpose::Read)), expected, "{context}");
+        let due: BTreeSet<_> = self
+            .planned
+            .shard
+            .read(Purpose::Read)
+            .drops_due_after(None)
+            .map(|(_, name)| name.clone())
+            .collect();
+        let shard = self.planned.shard.read(Purpose::Read);
         for (name, _) in shard.boards_and_instances().filter(|(name, _)| name.is_instance()) {
             let is_last_season = name.split().1.is_some_and(|name| name.starts_with('s'));
             assert!(due.contains(name) || is_last_season, "{name} is dropped some day");
@@ -580,16 +501,15 @@ fn jobs_in_windows_equal_a_model_whatever_the_batches_and_after_crashes() {
                 rest = later;
             }
             run.batch(batch);
-            assert_eq!(run.hash, other.hash, "seed {seed}");
+            assert_eq!(run.planned.hash, other.planned.hash, "seed {seed}");
             run.check(&format!("seed {seed}"));
             match random.random_range(0..6) {
-                0 => run.checkpoint(),
-                1 => run.restart(),
+                0 => run.planned.checkpoint(),
+                1 => run.planned.restart(TreesFrom::Pages),
                 _ => {}
             }
         }
         run.check(&format!("seed {seed}, at the end"));
-        let (_, findings) = verify(run.store.as_ref().expect("open"), &|_, _, _| {}).expect("readable");
-        assert!(findings.is_empty(), "{findings:?}");
+        assert_eq!(run.planned.findings(), Vec::<String>::new());
     }
 }

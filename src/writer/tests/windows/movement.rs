@@ -6,7 +6,7 @@ use super::{DAY, ModelBoard, Run, Said, micros, slice, windowed};
 use crate::board::Definition;
 use crate::job::Op;
 use crate::state_lock::Purpose;
-use crate::storage::verify;
+use crate::storage::TreesFrom;
 use crate::tree::Words;
 use crate::window::{MovementPart, Window};
 use crate::writer::tests::build::{bare, job, leave_all};
@@ -46,12 +46,12 @@ impl Run {
                 self.check_positions((name, current), listed, &format!("{context}: {name} {window:?}"));
                 // Of an instance that is still to begin, nothing has changed since it began.
                 let (_, _, end) =
-                    slice(&model.definition, *window, self.time.as_micros()).expect("it is one");
+                    slice(&model.definition, *window, self.planned.time.as_micros()).expect("it is one");
                 let next = slice(&model.definition, *window, end).expect("one follows the other").0;
                 self.check_positions((name, &next), &model.listed(), &format!("{context}: {name}, next"));
             }
         }
-        let shard = self.shard.read(Purpose::Read);
+        let shard = self.planned.shard.read(Purpose::Read);
         for (name, _) in shard.boards_and_instances() {
             let Some((_, instance)) = MovementPart::of_name_on_shards(name) else { continue };
             let began = &self.model[name.split().0].began[&instance.window];
@@ -61,7 +61,7 @@ impl Run {
 
     /// Whether what is kept since an instance began leads to these members, in this order.
     fn check_positions(&self, (name, instance): (&str, &str), listed: &[String], context: &str) {
-        let shard = self.shard.read(Purpose::Read);
+        let shard = self.planned.shard.read(Purpose::Read);
         let incarnation = shard.board(name).expect("it is there").incarnation;
         let of = |on_shard: &str| -> BTreeSet<(Words, String)> {
             let found = shard.board(on_shard).filter(|board| board.incarnation == incarnation);
@@ -81,7 +81,7 @@ impl Run {
 
 /// The entries of what is kept, by name.
 fn kept(run: &Run) -> Vec<(String, u64)> {
-    let shard = run.shard.read(Purpose::Read);
+    let shard = run.planned.shard.read(Purpose::Read);
     let is_kept = |name| MovementPart::of_name_on_shards(name).is_some();
     let kept = shard.boards_and_instances().filter(|(name, _)| is_kept(name));
     let total = |tree| shard.tree(tree).expect("it has a tree").total();
@@ -119,16 +119,15 @@ fn only_members_that_changed_are_kept_until_the_day_is_over() {
     // It is where it was, and counts as changed all the same.
     run.batch(vec![(now, Said::Jobs(vec![bare(Op::Show, "m2", &["every"])]))]);
     expect(&run, &[(present, 2), (then, 2)]);
-    run.restart();
+    run.planned.restart(TreesFrom::Pages);
     run.batch(vec![(now, score("new", 5)), (now, Said::Jobs(vec![leave_all("new")]))]);
     expect(&run, &[(present, 2), (then, 2)]);
-    run.checkpoint();
-    run.restart();
+    run.planned.checkpoint();
+    run.planned.restart(TreesFrom::Pages);
     run.batch(vec![(now, Said::Jobs(vec![leave_all("m3")]))]);
     expect(&run, &[(present, 2), (then, 3)]);
     now += DAY;
     run.batch(vec![(now, score("m1", 0))]);
     expect(&run, &[("every#2026-11-22.now", 1), ("every#2026-11-22.then", 1)]);
-    let (_, findings) = verify(run.store.as_ref().expect("open"), &|_, _, _| {}).expect("readable");
-    assert!(findings.is_empty(), "{findings:?}");
+    assert_eq!(run.planned.findings(), Vec::<String>::new());
 }
