@@ -46,7 +46,9 @@ run: build ## Starts the service, with its data in ./data; make run ARGS="--shar
 BUILT := $(CARGO_TARGET_DIR)/release/ranktree
 
 # Debuggers, profilers and backtraces find the line numbers in bin/ranktree.debug; they would more than double the program.
+# So are the names of RocksDB's functions and of the compilers' tables, a tenth of it; those of Rust stay, for backtraces.
 # Put into place by renaming, because the one that is there may be running.
+STRIP := --strip-debug --wildcard --strip-symbol='_Z*7rocksdb*' --strip-symbol='GCC_except_table*' --strip-symbol='anon.*'
 .PHONY: build
 build: libclang ## Builds bin/ranktree, and bin/ranktree.debug with its line numbers
 	cargo build $(CARGO_FLAGS) --bin ranktree
@@ -54,7 +56,7 @@ build: libclang ## Builds bin/ranktree, and bin/ranktree.debug with its line num
 	@if [[ ! bin/ranktree -nt $(BUILT) ]]; then \
 		cp -f $(BUILT) bin/ranktree.new; \
 		if command -v objcopy >/dev/null && objcopy --only-keep-debug $(BUILT) bin/ranktree.debug 2>/dev/null; then \
-			objcopy --strip-debug --add-gnu-debuglink=bin/ranktree.debug bin/ranktree.new; \
+			objcopy $(STRIP) --add-gnu-debuglink=bin/ranktree.debug bin/ranktree.new; \
 		fi; \
 		mv -f bin/ranktree.new bin/ranktree; \
 	fi

@@ -1,9 +1,10 @@
 //! What a board's windows cost.
 //!
-//! - `jobs`: plan + commit + apply of a job on a board with `all` alone, on one with four windows, and of a
-//!   job that names four boards; and four jobs, one for each of four boards. The same members score in the
-//!   same order in each, in turn, several rounds. Prints `RATIO windows_four_jobs/four_windows`: above 1.00,
-//!   one job into four windows costs less than four jobs. `RATIO windows_one/four`: what is left of the rate.
+//! - `jobs`: decode + plan + commit + apply of a job on a board with `all` alone, on one with four windows, and
+//!   of a job that names four boards; and four jobs, one for each of four boards. A message has the jobs of 100
+//!   scores. The same members score in the same order in each, in turn, several rounds. Prints
+//!   `RATIO windows_four_jobs/four_windows`: above 1.00, one job into four windows costs less than four jobs.
+//!   `RATIO windows_one/four`: what is left of the rate.
 //! - `movement`: what a job costs on a board with `movement`, and a read that tells it, against a read that
 //!   does not: a member's entry and the top 100, after a tenth of the members have changed since the day
 //!   began. Prints `RATIO windows_movement_…`: the rate that is left.
@@ -28,7 +29,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ranktree::board::Definition;
+use mimalloc::MiMalloc;
+use ranktree::board::{Definition, Ties};
 use ranktree::job::{Job, Op, Targets};
 use ranktree::query::{
     BoardRead, End, InstanceAsked, MemberOf, MovementAsked, Node, OfBoard, Start, Top, WindowChoice,
@@ -37,6 +39,7 @@ use ranktree::query::{
 use ranktree::storage::{StorageResources, Store, TreesFrom, recover};
 use ranktree::types::{BoardName, MemberId, Score, ShardId};
 use ranktree::window::Window;
+use ranktree::wire::{self, BoardNames};
 
 use support::engine::Engine;
 use support::workload::{Access, Scores, Workload, id};
@@ -45,6 +48,12 @@ use support::{argument, list, micros, number, resident_bytes, scratch, short};
 /// Batches made up at a time, so that making them up does not push the engine's memory out of the cache each
 /// time.
 const MADE_UP: usize = 32;
+const SCORES_PER_MESSAGE: usize = 100;
+
+/// The service's allocator.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
 const FOUR: [Window; 4] = [Window::All, Window::Day, Window::Week, Window::Month];
 const FOUR_BOARDS: [&str; 4] = ["b1", "b2", "b3", "b4"];
 
@@ -70,8 +79,8 @@ fn board(name: &str) -> BoardName {
     BoardName::new(name).expect("well-formed")
 }
 
-fn with_windows(windows: &[Window]) -> Arc<Definition> {
-    Arc::new(Definition { windows: windows.to_vec(), ..Definition::default() })
+fn with_windows(windows: &[Window], ties: Ties) -> Arc<Definition> {
+    Arc::new(Definition { windows: windows.to_vec(), ties, ..Definition::default() })
 }
 
 fn job(member: u64, boards: &[&str], score: i64) -> Job {
@@ -112,9 +121,9 @@ impl Sending {
         }
     }
 
-    fn open(self, folder: &Path, members: u64, workload: &mut Workload) -> Engine {
+    fn open(self, folder: &Path, members: u64, ties: Ties, workload: &mut Workload) -> Engine {
         let mut engine = Engine::open(folder);
-        engine.define(self.boards.iter().map(|name| board(name)), &with_windows(self.windows));
+        engine.define(self.boards.iter().map(|name| board(name)), &with_windows(self.windows, ties));
         for first in (0..members).step_by(10_000) {
             let members = first..(first + 10_000).min(members);
             let jobs = members.flat_map(|member| self.jobs(member, workload.score())).collect();
@@ -127,23 +136,46 @@ impl Sending {
 
     /// Microseconds for each score.
     fn run(self, engine: &mut Engine, workload: &mut Workload, batch: u64, time: Duration) -> f64 {
-        let (mut spent, mut scores) = (Duration::ZERO, 0);
+        let (mut decoding, mut verbs, mut scores) = (Duration::ZERO, [Duration::ZERO; 3], 0);
+        let mut names = BoardNames::default();
         let started = Instant::now();
         while started.elapsed() < time {
-            let made_up: Vec<_> = (0..MADE_UP)
-                .map(|_| {
-                    let jobs = (0..batch).flat_map(|_| self.jobs(workload.member(), workload.score()));
-                    let jobs = jobs.collect();
-                    engine.messages(jobs)
-                })
-                .collect();
-            for messages in made_up {
-                spent += engine.turn(messages).total();
+            let made_up: Vec<Vec<Vec<u8>>> = (0..MADE_UP).map(|_| self.bodies(workload, batch)).collect();
+            for bodies in made_up {
+                let begun = Instant::now();
+                let jobs: Vec<Vec<Job>> = bodies.iter().map(|body| decoded(&mut names, body)).collect();
+                decoding += begun.elapsed();
+                let messages = jobs.into_iter().map(|jobs| engine.message_of(jobs)).collect();
+                let turn = engine.turn(messages);
+                for (spent, took) in verbs.iter_mut().zip([turn.plan, turn.commit, turn.apply]) {
+                    *spent += took;
+                }
                 scores += batch;
             }
         }
-        micros(spent) / scores as f64
+        let each = |spent: Duration| micros(spent) / scores as f64;
+        let [plan, commit, apply] = verbs.map(each);
+        let decode = each(decoding);
+        println!("  decode {decode:.2}, plan {plan:.2}, commit {commit:.2}, apply {apply:.2} us a score");
+        decode + plan + commit + apply
     }
+
+    /// The bodies of a batch's messages, as a game would publish them.
+    fn bodies(self, workload: &mut Workload, batch: u64) -> Vec<Vec<u8>> {
+        let mut bodies = Vec::new();
+        for first in (0..batch).step_by(SCORES_PER_MESSAGE) {
+            let scores = (batch - first).min(SCORES_PER_MESSAGE as u64);
+            let jobs = (0..scores).flat_map(|_| self.jobs(workload.member(), workload.score()));
+            let jobs: Vec<Vec<u8>> = jobs.map(|job| wire::encode(&job)).collect();
+            bodies.push([b"[".as_slice(), &jobs.join(&b','), b"]"].concat());
+        }
+        bodies
+    }
+}
+
+fn decoded(names: &mut BoardNames, body: &[u8]) -> Vec<Job> {
+    let decoded = wire::decode_with(names, body).expect("it was encoded");
+    decoded.into_iter().map(|job| job.expect("it was encoded")).collect()
 }
 
 fn jobs() {
@@ -154,7 +186,7 @@ fn jobs() {
         .map(|sending| {
             let folder = scratch();
             let mut workload = Workload::new(members, Access::Uniform, Scores::Distinct);
-            let engine = sending.open(folder.path(), members, &mut workload);
+            let engine = sending.open(folder.path(), members, Ties::First, &mut workload);
             (sending, engine, workload, folder)
         })
         .collect();
@@ -253,22 +285,26 @@ fn timed<R: BoardRead>(node: &Node, engine: &Engine, read: R) -> Duration {
 
 fn memory() {
     let members = number("members", 1_000_000);
-    let bytes: Vec<u64> = SENDINGS[..2]
-        .iter()
-        .map(|sending| {
-            let folder = scratch();
-            let mut workload = Workload::new(members, Access::Uniform, Scores::Distinct);
-            sending.open(folder.path(), members, &mut workload).close();
-            told_by_child(folder.path()).1
-        })
-        .collect();
-    let further = bytes[1].saturating_sub(bytes[0]) as f64 / members as f64 / 3.0;
-    println!(
-        "windows_{}_memory {} MB with one window, {} MB with four: {further:.1} B for each entry of a further one",
-        short(members),
-        bytes[0] >> 20,
-        bytes[1] >> 20
-    );
+    // The place of a tie is a word more for each entry.
+    for (ties, words) in [(Ties::Member, "one word"), (Ties::First, "two words")] {
+        let bytes: Vec<u64> = SENDINGS[..2]
+            .iter()
+            .map(|sending| {
+                let folder = scratch();
+                let mut workload = Workload::new(members, Access::Uniform, Scores::Distinct);
+                sending.open(folder.path(), members, ties, &mut workload).close();
+                told_by_child(folder.path()).1
+            })
+            .collect();
+        let further = bytes[1].saturating_sub(bytes[0]) as f64 / members as f64 / 3.0;
+        println!(
+            "windows_{}_memory {} MB with one window, {} MB with four: {further:.1} B for each entry of a further \
+             one, of {words}",
+            short(members),
+            bytes[0] >> 20,
+            bytes[1] >> 20
+        );
+    }
 }
 
 fn start() {
@@ -284,7 +320,7 @@ fn write(folder: &Path) {
     let boards = number("boards", 100_000);
     let name = |number: u64| format!("match{number}");
     let mut engine = Engine::open(folder);
-    engine.define((0..boards).map(|number| board(&name(number))), &with_windows(&FOUR));
+    engine.define((0..boards).map(|number| board(&name(number))), &with_windows(&FOUR, Ties::First));
     for first in (0..boards).step_by(1_000) {
         let numbers = first..(first + 1_000).min(boards);
         let jobs = numbers.map(|number| job(number, &[&name(number)], 1)).collect();

@@ -135,6 +135,11 @@ impl Engine {
         Message { sequence, timestamp, hash: 0, payload, bytes: 0, answer: None }
     }
 
+    /// Jobs as one message that follows the last one.
+    pub fn message_of(&mut self, jobs: Vec<Job>) -> Message {
+        self.message(Payload::Jobs(jobs.into_iter().map(Ok).collect()))
+    }
+
     /// Jobs as messages that follow the last one.
     pub fn messages(&mut self, jobs: Vec<Job>) -> Vec<Message> {
         let mut jobs = jobs.into_iter().map(Ok).peekable();

@@ -20,7 +20,7 @@ use crate::writer::Payload;
 /// How late a tick may be.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Ticks published to a shard in a row, before all shards are looked at again.
-const TICKS_AT_ONCE: usize = 256;
+const TICKS_AT_ONCE: usize = 1_024;
 /// How long they may take to be applied.
 const TIMEOUT: Duration = Duration::from_secs(10);
 

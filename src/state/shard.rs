@@ -63,6 +63,16 @@ pub struct Step {
     pub time: Timestamp,
 }
 
+impl Step {
+    /// Brings the changes of each tree together. Jobs change one tree after the other, and applying a tree's
+    /// changes at once takes half the time: their cache misses overlap.
+    pub fn group_by_tree(&mut self) {
+        if !self.changes.is_sorted_by_key(|change| change.tree) {
+            self.changes.sort_by_cached_key(|change| change.tree);
+        }
+    }
+}
+
 pub struct Shard {
     pub id: ShardId,
     pub applied: Applied,
@@ -353,21 +363,11 @@ impl Shard {
             self.apply_event(event);
         }
         let added: Vec<Handle> = step.added.iter().map(|id| self.members.add(id)).collect();
-        // Changes are in the order of their jobs. Group them, as a tree applies all of its own at once.
-        match step.changes.first() {
-            Some(first) if step.changes.iter().all(|change| change.tree == first.tree) => {
-                self.apply_to_tree(first.tree, &step.changes);
+        // A tree applies all changes that follow one another at once; see [`Step::group_by_tree`].
+        for changes in step.changes.chunk_by(|a, b| a.tree == b.tree) {
+            if let Some(first) = changes.first() {
+                self.apply_to_tree(first.tree, changes);
             }
-            Some(_) => {
-                let mut by_tree = step.changes.clone();
-                by_tree.sort_by_key(|change| change.tree);
-                for changes in by_tree.chunk_by(|a, b| a.tree == b.tree) {
-                    if let Some(first) = changes.first() {
-                        self.apply_to_tree(first.tree, changes);
-                    }
-                }
-            }
-            None => {}
         }
         for handle in added {
             // A member that arrived and left within the step is on no board.

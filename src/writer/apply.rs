@@ -18,7 +18,8 @@ const CHANGES_WARMED_PER_YIELD: usize = 64;
 /// has published the sequence, so that a client with an answer can read what it wrote.
 pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
     match step {
-        PlannedStep::Bulk(step) => {
+        PlannedStep::Bulk(mut step) => {
+            step.group_by_tree();
             warm(shard, &step.changes);
             let mut guard = shard.write(Purpose::Apply);
             guard.apply(&step);

@@ -1,5 +1,6 @@
 //! The redo log: the changes of a batch to boards and entries, encoded straight from the plan.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bincode::de::{Decoder, read::Reader};
@@ -42,11 +43,14 @@ pub fn encode_delta(delta: &Delta) -> Vec<u8> {
     encoder.finish()
 }
 
-/// Encodes a delta change by change, straight from the plan, without copying ids first.
+/// Encodes a delta change by change, straight from the plan, without copying ids first. A tree or a member
+/// costs no bytes if the change before has the same one.
 pub struct DeltaEncoder {
     bytes: Vec<u8>,
     base: Timestamp,
     tree: TreeId,
+    /// Where the last id is in `bytes`.
+    member: Range<usize>,
 }
 
 impl DeltaEncoder {
@@ -56,19 +60,27 @@ impl DeltaEncoder {
         let count = u64::try_from(changes).expect("counts fit 64 bits");
         let mut bytes = to_vec(&(first.0, applied_to_wire(applied), events, count));
         bytes.reserve(changes * 48);
-        Self { bytes, base: applied.timestamp, tree: TreeId(0) }
+        Self { bytes, base: applied.timestamp, tree: TreeId(0), member: 0..0 }
     }
 
     pub fn push(&mut self, tree: TreeId, member: &[u8], before: Option<&Entry>, after: Option<&Entry>) {
         let same_tree = tree == self.tree;
         self.tree = tree;
-        let wire = ChangeWire {
-            tree: (!same_tree).then_some(tree),
-            member,
+        let is_same_member = self.bytes.get(self.member.clone()) == Some(member);
+        let wire =
+            ChangeHead { tree: (!same_tree).then_some(tree), member: (!is_same_member).then_some(member) };
+        self.put(&wire);
+        if !is_same_member {
+            self.member = self.bytes.len() - member.len()..self.bytes.len();
+        }
+        self.put(&ChangeEntries {
             before: before.map(|entry| EntryWire { entry: *entry, base: self.base }),
             after: after.map(|entry| EntryWire { entry: *entry, base: self.base }),
-        };
-        bincode::encode_into_std_write(&wire, &mut self.bytes, CONFIG)
+        });
+    }
+
+    fn put(&mut self, value: &impl Encode) {
+        bincode::encode_into_std_write(value, &mut self.bytes, CONFIG)
             .expect("writing to memory does not fail");
     }
 
@@ -88,7 +100,7 @@ pub fn decode_delta(bytes: &[u8]) -> Result<Delta, Undecodable> {
     let events = events.into_iter().map(event_from_wire).collect::<Result<_, _>>()?;
     let count = usize::try_from(count).map_err(|error| undecodable("delta", error))?;
     // A damaged count must not reserve memory: every change takes at least four bytes.
-    let mut changes = Vec::with_capacity(count.min(bytes.len() / 4));
+    let mut changes: Vec<DeltaChange> = Vec::with_capacity(count.min(bytes.len() / 4));
     let mut tree = TreeId(0);
     for _ in 0..count {
         let rest = bytes.get(at..).unwrap_or_default();
@@ -96,7 +108,9 @@ pub fn decode_delta(bytes: &[u8]) -> Result<Delta, Undecodable> {
             bincode::decode_from_slice_with_context(rest, CONFIG, applied.timestamp).map_err(fail)?;
         at += read;
         tree = change.tree.unwrap_or(tree);
-        let (member, before, after) = (change.member, change.before, change.after);
+        let (before, after) = (change.before, change.after);
+        let member = change.member.or_else(|| Some(changes.last()?.member.clone()));
+        let member = member.ok_or_else(|| undecodable("delta", "its first change names no member"))?;
         changes.push(DeltaChange { tree, member, before, after });
     }
     if at != bytes.len() {
@@ -216,19 +230,29 @@ fn decode_entry<D: Decoder<Context = Timestamp>>(decoder: &mut D) -> Result<Opti
     Ok(Some(Entry { state, updated_at, version, has_metadata }))
 }
 
-struct ChangeWire<'a> {
+struct ChangeHead<'a> {
     /// Absent: the tree of the change before.
     tree: Option<TreeId>,
-    member: &'a [u8],
+    /// Absent: the member of the change before.
+    member: Option<&'a [u8]>,
+}
+
+impl Encode for ChangeHead<'_> {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        self.tree.map(|tree| tree.0).encode(encoder)?;
+        let member = self.member.unwrap_or_default();
+        u8::try_from(member.len()).unwrap_or(u8::MAX).encode(encoder)?;
+        encoder.writer().write(member)
+    }
+}
+
+struct ChangeEntries {
     before: Option<EntryWire>,
     after: Option<EntryWire>,
 }
 
-impl Encode for ChangeWire<'_> {
+impl Encode for ChangeEntries {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
-        self.tree.map(|tree| tree.0).encode(encoder)?;
-        u8::try_from(self.member.len()).unwrap_or(u8::MAX).encode(encoder)?;
-        encoder.writer().write(self.member)?;
         self.before.encode(encoder)?;
         self.after.encode(encoder)
     }
@@ -236,7 +260,7 @@ impl Encode for ChangeWire<'_> {
 
 struct DecodedChange {
     tree: Option<TreeId>,
-    member: Vec<u8>,
+    member: Option<Vec<u8>>,
     before: Option<Entry>,
     after: Option<Entry>,
 }
@@ -244,14 +268,21 @@ struct DecodedChange {
 impl Decode<Timestamp> for DecodedChange {
     fn decode<D: Decoder<Context = Timestamp>>(decoder: &mut D) -> Result<Self, DecodeError> {
         let tree = Option::<u32>::decode(decoder)?.map(TreeId);
-        let mut member = vec![0; usize::from(u8::decode(decoder)?)];
-        decoder.reader().read(&mut member)?;
-        let text =
-            std::str::from_utf8(&member).map_err(|_| DecodeError::Other("a member id is not UTF-8"))?;
-        MemberId::new(text)
-            .map_err(|_| DecodeError::Other("a member id is empty, too long, or has control characters"))?;
+        let member = match u8::decode(decoder)? {
+            0 => None,
+            length => Some(decode_member(decoder, length)?),
+        };
         let before = decode_entry(decoder)?;
         let after = decode_entry(decoder)?;
         Ok(Self { tree, member, before, after })
     }
+}
+
+fn decode_member<D: Decoder>(decoder: &mut D, length: u8) -> Result<Vec<u8>, DecodeError> {
+    let mut member = vec![0; usize::from(length)];
+    decoder.reader().read(&mut member)?;
+    let text = std::str::from_utf8(&member).map_err(|_| DecodeError::Other("a member id is not UTF-8"))?;
+    MemberId::new(text)
+        .map_err(|_| DecodeError::Other("a member id is too long, or has control characters"))?;
+    Ok(member)
 }

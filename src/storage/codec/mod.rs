@@ -40,8 +40,9 @@ pub use records::{
 
 /// Raised with every change that an older ranktree could not read. Format 2: extras are in pages, parked jobs
 /// are in lines, and the meta record has the effective time. Format 3: there are profiles, which an older
-/// ranktree would leave behind when their members are removed.
-pub const FORMAT_VERSION: u32 = 3;
+/// ranktree would leave behind when their members are removed. Format 4: a delta names the member of several
+/// changes in a row once.
+pub const FORMAT_VERSION: u32 = 4;
 
 #[cfg(test)]
 mod tests;

@@ -263,8 +263,8 @@ fn golden_bytes_of_every_value() {
     check(encode_place(Sequence(300), 4), "fb2c0104");
     check(encode_parked(&parked()), "fc80841e00027b7d");
     check(encode_parked(&ParkedRecord { board: 3, ..parked() }), "fc80841e00027b7d03");
-    check(encode_log_hash(&log_hash(), Sequence(300)), "01fb2c0101fd0807060504030201");
-    check(encode_log_hash(&LogHash::unknown_at(Sequence(300)), Sequence(300)), "01fb2c0100");
+    check(encode_log_hash(&log_hash(), Sequence(300)), "02fb2c0101fd0807060504030201");
+    check(encode_log_hash(&LogHash::unknown_at(Sequence(300)), Sequence(300)), "02fb2c0100");
     check(encode_hash_point(log_hash().point().expect("it is known")), "01fd0807060504030201");
     check(encode_divergence(&divergence()), "03534031010161fd0807060504030201036e2d6202");
     check(encode_copied_from(&divergence().node), "036e2d62");
@@ -281,7 +281,7 @@ const GOLDEN_DELTA: &str = "\
     ffffffff00010703703432010202fdfffffffffffffffffdfeffffffffffffff0101fdffffffffffffffff0001000101\
     fdffffffffffffffff010006e697a5e69cac01000101fdffffffffffffffff0100";
 const GOLDEN_MANIFEST: &str = "\
-    03fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
+    04fb3207fc80841e00fd0807060504030201fb3a070401056172656e6103020573636f726501fdfffffffffffffffffd\
     feffffffffffffff0774696d655f6d730000fdfeffffffffffffff0101b30c01fca086010001036f6c640207fb2d0101\
     01fb2c01";
 
@@ -293,7 +293,7 @@ const GOLDEN_WINDOWED_DELTA: &str = "\
     3b280000000301620304010573636f726501fdfffffffffffffffffdfeffffffffffffff0080000c020001050202fc80\
     841e00fc00093d0001086172656e612373370200";
 const GOLDEN_WINDOWED_MANIFEST: &str = "\
-    03fb3207fc80841e00fd0807060504030201fb3a070403056172656e6103010573636f726501fdfffffffffffffffffd\
+    04fb3207fc80841e00fd0807060504030201fb3a070403056172656e6103010573636f726501fdfffffffffffffffffd\
     feffffffffffffff0080000c040003050001010201fc80841e00fc001c4e0e04fc80d8082bfc000e2707030004fd00c0\
     ae3b2800000001fca08601000e6172656e6123323032362d57343703010573636f726501fdfffffffffffffffffdfeff\
     ffffffffffff0080000c040003050001010201fc80841e00fc001c4e0e04fc80d8082bfc000e2707030004fd00c0ae3b\
@@ -424,14 +424,14 @@ fn kinds() -> Vec<(&'static str, Vec<u8>, Reader)> {
 #[test]
 fn numbers_of_records_are_kept_and_what_was_written_without_them_is_read() {
     let of_format_1 = GOLDEN_MANIFEST.strip_suffix("07fb2d010101fb2c01").expect("they come last");
-    let of_format_1 = bytes(&format!("01{}", of_format_1.strip_prefix("03").expect("its format")));
+    let of_format_1 = bytes(&format!("01{}", of_format_1.strip_prefix("04").expect("its format")));
     let dropped = vec![DroppedName { name: name("old"), life: Incarnation(2), number: None }];
     let (forgotten, latest) = (RecordNumber(0), RecordNumber(0));
     let unnumbered = Manifest { dropped, forgotten, latest, ..manifest() };
     assert_eq!(decode_manifest(&of_format_1), Ok(unnumbered.clone()));
     assert_eq!(decode_manifest(&encode_manifest(&unnumbered)), Ok(unnumbered));
-    // Format 3 has the layout of format 2.
-    let of_format_2 = bytes(&format!("02{}", GOLDEN_MANIFEST.strip_prefix("03").expect("its format")));
+    // Formats 3 and 4 have the layout of format 2.
+    let of_format_2 = bytes(&format!("02{}", GOLDEN_MANIFEST.strip_prefix("04").expect("its format")));
     assert_eq!(decode_manifest(&of_format_2), Ok(manifest()));
     let (incarnation, number) = (Incarnation(2), Some(RecordNumber(300)));
     let drop = BoardEvent::Drop { board: name("old"), incarnation, number };
@@ -439,6 +439,28 @@ fn numbers_of_records_are_kept_and_what_was_written_without_them_is_read() {
     let delta = Delta { events: vec![drop, define], changes: Vec::new(), ..delta() };
     assert_eq!(hex(&encode_delta(&delta)), GOLDEN_NUMBERED);
     assert_eq!(decode_delta(&encode_delta(&delta)), Ok(delta));
+}
+
+/// Formats before 4 named it again; they are read.
+#[test]
+fn the_member_of_changes_in_a_row_is_named_once() {
+    let change = |tree, member: &[u8]| DeltaChange {
+        tree: TreeId(tree),
+        member: member.to_vec(),
+        before: None,
+        after: None,
+    };
+    let changes = vec![change(0, b"p42"), change(1, b"p42"), change(1, b"p42"), change(1, b"p43")];
+    let delta = Delta { events: Vec::new(), changes, ..delta() };
+    let golden = "fb3007fb3207fc80841e00fd08070605040302010004";
+    let encoded = format!("{golden} 00 03703432 0000 0101 00 0000 00 00 0000 00 03703433 0000");
+    assert_eq!(encode_delta(&delta), bytes(&encoded));
+    assert_eq!(decode_delta(&encode_delta(&delta)), Ok(delta.clone()));
+    let of_format_3 =
+        format!("{golden} 00 03703432 0000 0101 03703432 0000 00 03703432 0000 00 03703433 0000");
+    assert_eq!(decode_delta(&bytes(&of_format_3)), Ok(delta));
+    let without_a_member = format!("{} 01 00 00 0000", golden.strip_suffix("04").expect("the count"));
+    assert!(decode_delta(&bytes(&without_a_member)).is_err());
 }
 
 const GOLDEN_NUMBERED: &str = "\
@@ -517,7 +539,9 @@ fn any_member() -> impl Strategy<Value = Vec<u8>> {
 
 fn any_change() -> impl Strategy<Value = DeltaChange> {
     let entry = || prop::option::of(any_entry());
-    (0_u32..4, any_member(), entry(), entry()).prop_map(|(tree, member, before, after)| DeltaChange {
+    // Members repeat, as those of one job do.
+    let member = prop_oneof![Just(b"p42".to_vec()), any_member()];
+    (0_u32..4, member, entry(), entry()).prop_map(|(tree, member, before, after)| DeltaChange {
         tree: TreeId(if tree == 3 { u32::MAX } else { tree }),
         member,
         before,

@@ -20,8 +20,9 @@ use crate::window::Instance;
 use crate::writer::decide::{Request, decide};
 use crate::writer::plan::Batch;
 
-/// Entries that one message removes because they have expired: some 200 µs under the lock.
-const EXPIRED_PER_MESSAGE: usize = if cfg!(test) { 3 } else { 256 };
+/// Entries that a message removes because they have expired, and as many again after its jobs. A step has
+/// few enough of them to be applied in a fifth of a millisecond.
+const EXPIRED_PER_MESSAGE: usize = if cfg!(test) { 3 } else { 64 };
 /// Entries that are planned before the lock is yielded.
 const ENTRIES_PER_YIELD: usize = 16;
 

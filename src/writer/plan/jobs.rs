@@ -5,12 +5,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::board::{Definition, Policy};
 use crate::job::{Job, MAX_AHEAD_MICROS, Op, Reject, RejectCode, Targets};
 use crate::state::{Applied, Entry, Incarnation, TreeId};
 use crate::storage::codec::RejectRecord;
 use crate::tree::Handle;
 use crate::types::{BoardName, Score, Timestamp, shard_of};
+use crate::window::Window;
 use crate::wire;
 use crate::writer::decide::{Decision, Request};
 use crate::writer::plan::parked::{no_more_boards, no_such_board};
@@ -128,8 +131,8 @@ impl Batch<'_> {
             // A job on many boards or windows takes as long as dozens of others.
             self.shard.yield_if_due();
             // All or nothing: every board is decided before any is changed.
-            let mut decided = Vec::new();
             let every;
+            let mut decided = Decided::new();
             let mut profile = None;
             match &job.targets {
                 Targets::Boards(boards) => {
@@ -162,7 +165,7 @@ impl Batch<'_> {
             self.admit_member(handle, &decided)?;
             if self.create_missing_boards(&mut decided)? {
                 let mut handle = handle;
-                for (index, decided) in decided.into_iter().enumerate() {
+                for (index, decided) in decided.drain(..).enumerate() {
                     if index % BOARDS_PER_YIELD == 0 {
                         self.shard.yield_if_due();
                     }
@@ -288,6 +291,7 @@ impl Batch<'_> {
         );
         let (decision, other) = decided.map_err(|reject| with_board(job, board, reject))?;
         let shown = Shown::Entry { changed: decision.changed };
+        let other = other.map(Box::new);
         Ok(BoardDecision { name: Cow::Borrowed(board), source, before, decision, other, shown })
     }
 
@@ -328,7 +332,7 @@ impl Batch<'_> {
             ),
         };
         if let Some(other) = other {
-            self.record_other((name, incarnation), tree, other, applied.sequence);
+            self.record_other((name, incarnation), tree, *other, applied.sequence);
         }
         self.hash_entry((name, incarnation), &job.member, (before.as_ref(), decision.after.as_ref()));
         let handle = match handle {
@@ -460,13 +464,16 @@ pub(super) enum Shown {
     NoEntry { changed: bool },
 }
 
+/// What a job does to its boards and their windows: those of one board need no memory of their own.
+pub(super) type Decided<'job> = SmallVec<[BoardDecision<'job>; Window::ALL.len()]>;
+
 pub(super) struct BoardDecision<'job> {
     pub(super) name: Cow<'job, BoardName>,
     pub(super) source: BoardSource,
     pub(super) before: Option<Entry>,
     pub(super) decision: Decision,
     /// Of another member on the board.
-    pub(super) other: Option<OtherChange>,
+    pub(super) other: Option<Box<OtherChange>>,
     pub(super) shown: Shown,
 }
 

@@ -2,12 +2,22 @@
 //!
 //! Prefetches are hints: a needless one costs time and changes no result.
 
+use smallvec::SmallVec;
+
 use crate::job::{Job, Targets};
+use crate::state::WindowTree;
+use crate::tree::Handle;
+use crate::types::BoardName;
+use crate::window::Window;
 use crate::writer::plan::Batch;
 use crate::writer::source::{BadJob, Message, Payload};
 
 /// Jobs prefetched as a group: enough to hide a cache miss, few enough to stay in the first-level cache.
 pub(super) const LOOK_AHEAD: usize = 16;
+/// Entries of a group that are prefetched: of jobs on one board, those of eight windows.
+const TREES_PREFETCHED: usize = 8 * LOOK_AHEAD;
+
+type Trees<'a> = SmallVec<[&'a WindowTree; Window::ALL.len()]>;
 
 impl Batch<'_> {
     /// Calls `each` for every job, after prefetching for its group.
@@ -29,7 +39,7 @@ impl Batch<'_> {
 
     /// Prefetches for a group of jobs. A look-up misses the cache four times: index, id, locator, leaf. The
     /// misses of a group overlap.
-    pub(super) fn look_ahead<'a>(&self, mut jobs: impl Iterator<Item = &'a Job> + Clone) {
+    pub(super) fn look_ahead<'a>(&self, jobs: impl Iterator<Item = &'a Job> + Clone) {
         let shard = &*self.shard;
         let members = &shard.members;
         let mut hashes = [None; LOOK_AHEAD];
@@ -42,16 +52,32 @@ impl Batch<'_> {
         for (handle, hash) in handles.iter_mut().zip(hashes) {
             *handle = hash.and_then(|hash| members.prefetch_id(hash));
         }
-        let tree_of = |job: &Job| match &job.targets {
-            Targets::Boards(boards) => shard.board_tree(boards.first()?.0.as_str()),
-            Targets::EveryBoard | Targets::Profile(_) => None,
-        };
-        // Most batches name one board, so one look-up is enough for a hint.
-        let Some(tree) = jobs.find_map(tree_of) else { return };
-        handles.iter().flatten().for_each(|handle| tree.tree.prefetch_locator(*handle));
-        handles.iter().flatten().for_each(|handle| members.prefetch_long_id(*handle));
-        handles.iter().flatten().for_each(|handle| tree.prefetch_extra(*handle));
-        handles.iter().flatten().for_each(|handle| tree.tree.prefetch_entry(*handle));
+        let mut wanted = SmallVec::<[(&WindowTree, Handle); TREES_PREFETCHED]>::new();
+        let (mut board, mut trees) = (None, Trees::new());
+        for (job, handle) in jobs.zip(handles) {
+            let (Some(handle), Targets::Boards(boards)) = (handle, &job.targets) else { continue };
+            members.prefetch_long_id(handle);
+            for (name, _) in boards.iter().take(TREES_PREFETCHED - wanted.len()) {
+                // Most jobs of a group name the same board.
+                if board != Some(name) {
+                    (board, trees) = (Some(name), self.trees_entered(name));
+                }
+                let fits = TREES_PREFETCHED - wanted.len();
+                wanted.extend(trees.iter().take(fits).map(|tree| (*tree, handle)));
+            }
+        }
+        wanted.iter().for_each(|(tree, handle)| tree.tree.prefetch_locator(*handle));
+        wanted.iter().for_each(|(tree, handle)| tree.prefetch_extra(*handle));
+        wanted.iter().for_each(|(tree, handle)| tree.tree.prefetch_entry(*handle));
+    }
+
+    /// The trees of a board that its jobs change, as far as the batch knows by now.
+    fn trees_entered(&self, board: &BoardName) -> Trees<'_> {
+        let shard = &*self.shard;
+        let entered = self.entered.of_board(board).filter_map(|(_, entered)| entered.tree);
+        let kept = self.movements.of_board(board).flat_map(|(_, kept)| kept.trees());
+        let of_windows = entered.chain(kept).filter_map(|tree| shard.tree(tree));
+        shard.board_tree(board.as_str()).into_iter().chain(of_windows).collect()
     }
 }
 

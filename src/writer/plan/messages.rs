@@ -10,6 +10,8 @@ use crate::writer::source::{Message, OutcomeSender, Payload};
 /// A step of messages that no client waits for is closed once it has so many jobs. To apply 64 jobs takes
 /// some 50 µs under the lock. The step is longer if its last message brings more.
 const STEP_JOBS: usize = 64;
+/// The same for changes, as a job may change a dozen entries: windows, movement.
+const STEP_CHANGES: usize = 4 * STEP_JOBS;
 /// As how many jobs the drop of an instance counts.
 const DROP_COST: usize = 8;
 /// Parked jobs that a definition unparks: enough for the first jobs of a board, few enough to apply in one
@@ -116,7 +118,7 @@ impl Batch<'_> {
         }
         self.step.applied = applied;
         self.step_jobs += jobs + unparked.count + std::mem::take(&mut self.due_cost);
-        if self.step_jobs >= STEP_JOBS {
+        if self.step_jobs >= STEP_JOBS || self.step.changes.len() >= STEP_CHANGES {
             self.close_step();
         }
     }
@@ -149,6 +151,9 @@ impl Batch<'_> {
 
     pub(super) fn take_step(&mut self, applied: Applied) -> Step {
         self.step_number += 1;
-        Step { applied, time: self.time, ..std::mem::take(&mut self.step) }
+        // The next step is most likely as long.
+        let changes = Vec::with_capacity(self.step.changes.len());
+        let step = std::mem::replace(&mut self.step, Step { changes, ..Step::default() });
+        Step { applied, time: self.time, ..step }
     }
 }

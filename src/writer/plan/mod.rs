@@ -73,10 +73,10 @@ use crate::writer::plan::changes::NetChange;
 use crate::writer::plan::expiry::DueEntries;
 use crate::writer::plan::hashed::BatchHash;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
-use crate::writer::plan::movement::KeptMovements;
+use crate::writer::plan::movement::KeptMovement;
 use crate::writer::plan::profiles::BatchProfile;
 use crate::writer::plan::top_k::CountedTrees;
-use crate::writer::plan::windows::{DueDrops, EnteredInstances};
+use crate::writer::plan::windows::{ByWindow, DueDrops, EnteredInstance};
 use crate::writer::registry::Registry;
 use crate::writer::source::Message;
 
@@ -126,9 +126,9 @@ struct Batch<'a> {
     added: usize,
     boards: ChangedBoards,
     /// Instances that jobs entered last.
-    entered: EnteredInstances,
+    entered: ByWindow<EnteredInstance>,
     /// Where entries that change are kept for the movement since the current instances began.
-    movements: KeptMovements,
+    movements: ByWindow<KeptMovement>,
     /// The trees of `top_k` boards that jobs have changed.
     counted: CountedTrees,
     /// When instances are dropped that this batch has created.
@@ -206,8 +206,8 @@ impl Planner<'_> {
             new_members,
             added: 0,
             boards: BTreeMap::new(),
-            entered: EnteredInstances::default(),
-            movements: KeptMovements::default(),
+            entered: ByWindow::default(),
+            movements: ByWindow::default(),
             counted: CountedTrees::default(),
             drops: DueDrops::default(),
             expiring: DueEntries::default(),
@@ -262,16 +262,13 @@ impl Planner<'_> {
 
 impl Batch<'_> {
     fn finish(mut self, first: Sequence, applied: Applied) -> Plan {
-        let (new_members, all) = (&self.new_members, &self.net_changes);
-        let (names, net_changes) = self.shard.unlocked(|| {
+        let (new_members, net_changes) = (&self.new_members, &self.net_changes);
+        let names = self.shard.unlocked(|| {
             let names = new_members.iter().map(|(id, handle)| (*handle, &**id));
-            let names: HashMap<Handle, &[u8], FixedState> = names.collect();
-            // Changes that cancel out are logged too: a checkpoint may have read the entry while the batch
-            // was half applied.
-            let mut net_changes: Vec<&NetChange> = all.iter().collect();
-            net_changes.sort_by_key(|change| change.tree);
-            (names, net_changes)
+            names.collect::<HashMap<Handle, &[u8], FixedState>>()
         });
+        // Changes that cancel out are logged too: a checkpoint may have read the entry while the batch was
+        // half applied. They stay in the order of their jobs, because those of one job name one member.
         let mut encoder = DeltaEncoder::new(first, applied, &self.events, net_changes.len());
         for changes in net_changes.chunks(CHANGES_ENCODED_PER_YIELD) {
             self.shard.yield_if_due();

@@ -8,7 +8,6 @@
 //! their entries as they were then, and as they are now. A member that came since is in the second only, and
 //! one that left is in the first only. The time of a change is the effective time of its message.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::board::Definition;
@@ -36,11 +35,14 @@ struct KeptPart {
     tree: Option<TreeId>,
 }
 
-/// By board and window.
-pub(super) type KeptMovements = BTreeMap<(BoardName, Window), KeptMovement>;
-
 /// A board, with its life and its definition.
 type OfBoard<'a> = (&'a BoardName, Incarnation, &'a Arc<Definition>);
+
+impl KeptMovement {
+    pub(super) fn trees(&self) -> impl Iterator<Item = TreeId> {
+        [self.then.tree, self.now.tree].into_iter().flatten()
+    }
+}
 
 impl Batch<'_> {
     /// After an entry of a board or an instance changed: keeps what movement needs of it, if the board has
@@ -96,8 +98,8 @@ impl Batch<'_> {
         (board, incarnation, definition): OfBoard<'_>,
         window: Window,
     ) -> Option<KeptMovement> {
-        let (key, now) = ((board.clone(), window), self.time);
-        let known = self.movements.get(&key);
+        let now = self.time;
+        let known = self.movements.get(board, window);
         if let Some(known) =
             known.filter(|known| known.incarnation == incarnation && known.span.contains(now))
         {
@@ -114,7 +116,7 @@ impl Batch<'_> {
         };
         let kept =
             KeptMovement { incarnation, span, then: part(MovementPart::Then), now: part(MovementPart::Now) };
-        self.movements.insert(key, kept.clone());
+        self.movements.insert(board, window, kept.clone());
         Some(kept)
     }
 }

@@ -8,8 +8,11 @@
 //! only remembers the versions of its members.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 
 use crate::board::Definition;
 use crate::job::{Job, Op, Reject, RejectCode};
@@ -19,7 +22,7 @@ use crate::types::{BoardName, Score, Timestamp};
 use crate::window::{Instance, Span, Window};
 use crate::writer::decide::{Decision, Request, decide};
 use crate::writer::plan::Batch;
-use crate::writer::plan::jobs::{BoardDecision, BoardSource, Shown, default_op, with_board};
+use crate::writer::plan::jobs::{BoardDecision, BoardSource, Decided, Shown, default_op, with_board};
 use crate::writer::plan::top_k;
 
 /// Instances whose drop is due that one message drops. Later messages drop the rest.
@@ -36,11 +39,39 @@ pub(super) struct EnteredInstance {
     span: Span,
     closes_at: Option<Timestamp>,
     /// `None`: no job has entered it yet.
-    tree: Option<TreeId>,
+    pub(super) tree: Option<TreeId>,
 }
 
-/// By board and window.
-pub(super) type EnteredInstances = BTreeMap<(BoardName, Window), EnteredInstance>;
+/// What a batch knows of the windows of the boards that its jobs name: few of each board, and found quickly.
+pub(super) struct ByWindow<T>(HashMap<BoardName, Vec<(Window, T)>, RandomState>);
+
+impl<T> Default for ByWindow<T> {
+    fn default() -> Self {
+        Self(HashMap::default())
+    }
+}
+
+impl<T> ByWindow<T> {
+    pub(super) fn get(&self, board: &BoardName, window: Window) -> Option<&T> {
+        self.of_board(board).find(|(of, _)| *of == window).map(|(_, known)| known)
+    }
+
+    pub(super) fn of_board(&self, board: &BoardName) -> impl Iterator<Item = (Window, &T)> {
+        self.0.get(board).into_iter().flatten().map(|(window, known)| (*window, known))
+    }
+
+    pub(super) fn insert(&mut self, board: &BoardName, window: Window, known: T) {
+        let of_board = self.0.entry_ref(board).or_default();
+        match of_board.iter_mut().find(|(of, _)| *of == window) {
+            Some((_, replaced)) => *replaced = known,
+            None => of_board.push((window, known)),
+        }
+    }
+
+    pub(super) fn forget(&mut self, board: &BoardName) {
+        self.0.remove(board);
+    }
+}
 
 /// When instances are dropped, as far as the batch differs from the shard.
 #[derive(Default)]
@@ -74,7 +105,7 @@ impl Batch<'_> {
         score: Option<&Score>,
         handle: Option<Handle>,
         now: Timestamp,
-        decided: &mut Vec<BoardDecision<'job>>,
+        decided: &mut Decided<'job>,
     ) -> Result<(), Reject> {
         let source = self.source_of(board)?;
         let definition = match source.definition() {
@@ -138,7 +169,7 @@ impl Batch<'_> {
     fn decide_on_instances_of_time<'job>(
         &mut self,
         on: &OnBoard<'_, 'job>,
-        decided: &mut Vec<BoardDecision<'job>>,
+        decided: &mut Decided<'job>,
     ) -> Result<bool, Reject> {
         let mut entered = false;
         for window in on.definition.windows.iter().copied().filter(|window| *window != Window::All) {
@@ -153,7 +184,7 @@ impl Batch<'_> {
     fn decide_on_open_instances<'job>(
         &mut self,
         on: &OnBoard<'_, 'job>,
-        decided: &mut Vec<BoardDecision<'job>>,
+        decided: &mut Decided<'job>,
     ) -> Result<(), Reject> {
         let Some(handle) = on.handle else { return Ok(()) };
         let names = match self.few_open_instances(on) {
@@ -217,7 +248,8 @@ impl Batch<'_> {
         };
         let decided = self.decide_entry(&on.definition, tree, found.as_ref(), &request);
         let (decision, other) = decided.map_err(|reject| with_board(on.job, &name, reject))?;
-        Ok(BoardDecision { name: Cow::Owned(name), source, before, decision, other, shown: Shown::Not })
+        let (other, shown) = (other.map(Box::new), Shown::Not);
+        Ok(BoardDecision { name: Cow::Owned(name), source, before, decision, other, shown })
     }
 
     /// The instance of a window that a job's time falls in, if it is open, and its tree if it has one.
@@ -226,11 +258,10 @@ impl Batch<'_> {
         on: &OnBoard<'_, '_>,
         window: Window,
     ) -> Option<(BoardName, Option<TreeId>)> {
-        let key = (on.board.clone(), window);
         let now = self.time;
         let is_known =
             |known: &EnteredInstance| known.incarnation == on.incarnation && known.span.contains(on.at);
-        if !self.entered.get(&key).is_some_and(is_known) {
+        if !self.entered.get(on.board, window).is_some_and(is_known) {
             let calendar = on.definition.calendar();
             let instance = calendar.instance_at(window, on.at)?;
             let span = calendar.span(instance)?;
@@ -238,12 +269,10 @@ impl Batch<'_> {
             let closes_at = on.definition.closes_at(instance);
             let tree = self.board(&name).filter(|known| known.incarnation == on.incarnation);
             let tree = tree.map(|known| known.tree);
-            self.entered.insert(
-                key.clone(),
-                EnteredInstance { name, incarnation: on.incarnation, span, closes_at, tree },
-            );
+            let entered = EnteredInstance { name, incarnation: on.incarnation, span, closes_at, tree };
+            self.entered.insert(on.board, window, entered);
         }
-        let known = self.entered.get(&key)?;
+        let known = self.entered.get(on.board, window)?;
         let is_open = known.span.begin <= now && known.closes_at.is_none_or(|closes_at| now < closes_at);
         is_open.then(|| (known.name.clone(), known.tree))
     }
@@ -252,10 +281,8 @@ impl Batch<'_> {
     /// which of them jobs entered.
     pub(super) fn note_drops_due(&mut self, name: &BoardName) {
         let board = name.board();
-        for window in Window::ALL {
-            self.entered.remove(&(board.clone(), window));
-            self.movements.remove(&(board.clone(), window));
-        }
+        self.entered.forget(&board);
+        self.movements.forget(&board);
         let definition = self.board(&board).map(|board| Arc::clone(board.definition));
         let drops_at = |name: &BoardName| definition.as_ref()?.drops_name_at(name);
         if name.is_instance() {
@@ -331,7 +358,7 @@ fn show_default_window<'job>(
     on: &OnBoard<'_, 'job>,
     source: BoardSource,
     (first, is_asked): (usize, bool),
-    decided: &mut Vec<BoardDecision<'job>>,
+    decided: &mut Decided<'job>,
 ) {
     // A board that is named has a decision, whether or not a client waits: replicas must not differ.
     if decided.len() == first {
