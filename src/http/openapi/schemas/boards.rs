@@ -67,7 +67,7 @@ pub fn schemas() -> Value {
                 &array(component("Instance"))
             ),
             "next_cursors": by_window(
-                "For windows with older instances than those listed: the `cursor` that lists them.",
+                "For windows with older instances that have entries than those listed: the `cursor` that lists them. More than 1,000 instances behind the newest, it may list some without entries.",
                 &component("InstanceName")
             ),
             "as_of": as_of(), "stale": stale(), "missing": missing()})),
