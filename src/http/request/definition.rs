@@ -253,7 +253,8 @@ fn micros(name: &str, value: &Value) -> Result<i64, Problem> {
 }
 
 /// `+09:00`, `-03:30`, `Z` in minutes.
-fn offset_minutes(text: &str) -> Option<i16> {
+#[must_use]
+pub fn offset_minutes(text: &str) -> Option<i16> {
     if text == "Z" {
         return Some(0);
     }
