@@ -287,6 +287,7 @@ impl Batch<'_> {
             },
         );
         let (decision, other) = decided.map_err(|reject| with_board(job, board, reject))?;
+        let decision = self.unless_too_old(definition, board, decision);
         let shown = Shown::Entry { changed: decision.changed };
         Ok(BoardDecision { name: Cow::Borrowed(board), source, before, decision, other, shown })
     }
