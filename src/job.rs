@@ -15,9 +15,9 @@ pub const MAX_JOBS_PER_MESSAGE: usize = 1_000;
 /// How far a job's own time may be after its message's, in microseconds: five minutes, and not a microsecond
 /// more.
 pub const MAX_AHEAD_MICROS: i64 = 5 * 60 * 1_000_000;
-/// The longest metadata object, in bytes of compact JSON.
+/// The longest metadata object, in bytes of compact JSON without needless escapes.
 pub const MAX_METADATA_BYTES: usize = 1_024;
-/// The longest profile, in bytes of compact JSON.
+/// The longest profile, in bytes of compact JSON without needless escapes.
 pub const MAX_PROFILE_BYTES: usize = 4_096;
 /// The most boards that one job may change.
 pub const MAX_BOARDS_PER_JOB: usize = 64;

@@ -185,6 +185,9 @@ class Types:
         told: Dict[str, str] = {}
         for variant in variants:
             for field, inner in variant["properties"].items():
+                # The service ignores it where it is sent.
+                if is_input and inner.get("readOnly"):
+                    continue
                 before = len(self.classes)
                 known = fields.setdefault(field, [])
                 earlier = variants[: variants.index(variant)]

@@ -8,14 +8,18 @@ use crate::cli::offline::{Offline, OpenMode};
 use crate::storage::{verify, verify_parked};
 use crate::writer::lines_of;
 
-const EXIT_STATUS: &str = "\
+const AFTER_HELP: &str = "\
+The line of a shard counts boards; instances of their windows, such as days and seasons, apart from all, and only those that \
+members of the shard have entered; for boards with movement the trees that it needs; the \
+members; and the entries of boards and instances.
+
 Exit status: 0 all is well, 1 something is wrong and is listed, 2 the data of a shard cannot be read or must not be used.";
 
 /// Reads everything, recomputes every tree from members and deltas, and compares it with the stored one:
 /// order, scores, ties, counts, versions, times, metadata. Reads every job that waits for its board. Writes
 /// nothing, and needs no permission to. The service must be stopped.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = EXIT_STATUS)]
+#[command(after_long_help = AFTER_HELP)]
 pub struct Args {
     #[command(flatten)]
     offline: Offline,
@@ -38,9 +42,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
                 return Ok(());
             }
         };
+        let movement = match verified.movement {
+            0 => String::new(),
+            trees => count(trees, "tree for movement", "trees for movement") + ", ",
+        };
         println!(
-            "shard {id}: {}, {}, {}, {}, {} after the checkpoint, applied {}: {}",
+            "shard {id}: {}, {}, {movement}{}, {}, {}, {} after the checkpoint, applied {}: {}",
             count(verified.boards, "board", "boards"),
+            count(verified.instances, "instance of a window", "instances of windows"),
             count(verified.members, "member", "members"),
             count(verified.entries, "entry", "entries"),
             count(parked, "parked job", "parked jobs"),

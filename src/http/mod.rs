@@ -27,7 +27,7 @@ mod tests;
 
 pub use api::Api;
 pub use guard::limits::Limits;
-pub use request::definition::json as definition_json;
+pub use request::definition::{json as definition_json, offset_minutes};
 pub use routing::routes::{openapi_json, router};
 pub use server::connection_limit::ConnectionLimits;
 pub use server::listener::{Serving, serve};

@@ -143,6 +143,12 @@ impl Connection {
         Ok(String::from_utf8_lossy(&answer.body).into_owned())
     }
 
+    /// How the shards are doing and who owns them, as JSON.
+    pub async fn status(&mut self) -> Result<Bytes, OperationError> {
+        let answer = self.send(Method::GET, "/v1/status", Bytes::new()).await?;
+        if answer.status.is_success() { Ok(answer.body) } else { Err(refused(&answer)) }
+    }
+
     async fn send(&mut self, method: Method, path: &str, body: Bytes) -> Result<Answer, OperationError> {
         let mut sender = match self.sender.take() {
             Some(sender) if sender.is_ready() => sender,

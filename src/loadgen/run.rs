@@ -99,7 +99,7 @@ pub async fn run(
     let schedule = plan.rate.map(|rate| schedule(&plan.spec, rate)).transpose()?;
     let senders = Senders::connect(&mut plan).await?;
     let watched = match &senders.service {
-        Some(service) => Some(Watched::begin(Connection::new(service.clone())).await),
+        Some(service) => Some(Watched::begin(service).await),
         None => None,
     };
     let workload = Workload::new(plan.spec.clone());

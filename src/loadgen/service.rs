@@ -83,6 +83,22 @@ impl Service {
         Ok(Self { authority, host, base, authorization: authorization.transpose()?, tls })
     }
 
+    /// Another node of the same service, which takes the same token, and which has a certificate of the same
+    /// authority.
+    ///
+    /// # Arguments
+    /// `url`: as nodes say it of themselves.
+    ///
+    /// # Errors
+    /// In words, when it cannot be used. The token is not sent without TLS to a node of a service with TLS.
+    pub fn at(&self, url: &str) -> Result<Self, String> {
+        if self.tls.is_some() && !url.starts_with("https://") {
+            return Err("it has no TLS".to_owned());
+        }
+        let config = self.tls.as_ref().map(|tls| Arc::clone(&tls.config));
+        Ok(Self { authorization: self.authorization.clone(), ..Self::new(url, None, config)? })
+    }
+
     pub fn host(&self) -> &HeaderValue {
         &self.host
     }
@@ -175,6 +191,12 @@ mod tests {
             assert_eq!((service.authority.as_str(), service.base()), (authority, "/base"));
             assert_eq!(service.url(), shown);
             assert!(!format!("{service:?}").contains("hunter2"), "a token is not for logs");
+            let scheme = if url.starts_with("https:") { "https" } else { "http" };
+            let other = service.at(&format!("{scheme}://other.example:81")).expect("an address");
+            assert_eq!((other.url(), other.base()), (format!("{scheme}://other.example:81"), ""));
+            assert_eq!(other.authorization(), service.authorization());
+            let is_taken = service.at("http://other.example:81").is_ok();
+            assert_eq!(is_taken, scheme == "http", "what TLS has hidden stays hidden");
         }
         for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://", "http://me:pw@ranks.example"] {
             assert!(Service::new(bad, None, tls.clone()).is_err(), "{bad}");

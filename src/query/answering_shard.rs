@@ -142,14 +142,16 @@ impl AnsweringShard {
     }
 
     /// Whether the shard has applied this sequence, and no job from it or before is parked for a board of the
-    /// question.
+    /// question, or for any if the question is about all.
     #[must_use]
     pub fn has_applied(&self, question: Option<&Question<'_>>, sequence: Sequence) -> bool {
-        let is_parked = |board| self.health.parked_places.holds(&board, sequence);
+        let places = &self.health.parked_places;
+        let is_parked = |question: &Question<'_>| {
+            question.boards().any(|board| places.holds(&board, sequence))
+                || (question.is_of_every_board() && places.holds_any(sequence))
+        };
         // Most questions ask for nothing.
-        sequence.0 == 0
-            || (*self.applied.borrow() >= sequence
-                && !question.is_some_and(|question| question.boards().any(is_parked)))
+        sequence.0 == 0 || (*self.applied.borrow() >= sequence && !question.is_some_and(is_parked))
     }
 
     /// Waits until the shard has applied what is asked for at least, and unparked what of it was parked for a
@@ -174,10 +176,16 @@ impl AnsweringShard {
             Ok(Err(_)) => return Err(NotAnswered::Ending),
             Err(_) => return Err(late()),
         }
+        let places = &self.health.parked_places;
         for board in question.iter().flat_map(|question| question.boards()) {
-            if !self.health.parked_places.wait_until_free(&board, terms.least, until).await {
+            if !places.wait_until_free(&board, terms.least, until).await {
                 return Err(late());
             }
+        }
+        if question.is_some_and(Question::is_of_every_board)
+            && !places.wait_until_none(terms.least, until).await
+        {
+            return Err(late());
         }
         Ok(())
     }

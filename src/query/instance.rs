@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::board::Definition;
 use crate::types::Timestamp;
-use crate::window::{Instance, Window};
+use crate::window::{Instance, Seasons, Window};
 
 /// Which instance of a board is asked for, apart from the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -68,15 +68,50 @@ pub struct InstanceAsked {
 pub enum UnknownWindow {
     #[error("the board has no window {}; its windows are {windows}", .asked.name())]
     NotOfBoard { asked: Window, windows: String },
-    #[error("{instance} has not begun{}", when(*.begins))]
-    NotBegun { instance: Instance, begins: Option<Timestamp> },
+    #[error("{instance} has not begun{begins}")]
+    NotBegun { instance: Instance, begins: Begins },
     #[error(
         "{instance} was dropped, because the board keeps {keep} closed instances of a window; \
          GET /v1/boards/{{board}} lists those that there are"
     )]
     Dropped { instance: Instance, keep: u32 },
-    #[error("the board's first season has not begun{}", when(*.begins))]
-    NoSeason { begins: Option<Timestamp> },
+    #[error("the board's first season has not begun{begins}")]
+    NoSeason { begins: Begins },
+}
+
+/// When an instance begins that has not begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Begins {
+    At(Timestamp),
+    /// When somebody opens it, and those before it.
+    Opened,
+    /// After the last time that a board can have.
+    TooLate,
+}
+
+impl Begins {
+    fn of(definition: &Definition, instance: Instance) -> Self {
+        match (definition.calendar().span(instance), &definition.seasons) {
+            (Some(span), _) => Self::At(span.begin),
+            (None, Some(Seasons::Manual(_))) if instance.window == Window::Season => Self::Opened,
+            _ => Self::TooLate,
+        }
+    }
+}
+
+/// What is said behind "has not begun".
+impl fmt::Display for Begins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(begins) => write!(f, "; it begins at {begins}"),
+            Self::Opened => f.write_str(
+                "; POST /v1/boards/{board}/seasons opens the next season of a board with manual ones",
+            ),
+            Self::TooLate => {
+                f.write_str("; its end would be after the last time that can be written, in the year 9999")
+            }
+        }
+    }
 }
 
 /// Why a board's entries have no movement.
@@ -91,15 +126,6 @@ pub enum NoMovement {
         "only entries of the window all have movement, and not those of {0}; send window=all, or no window"
     )]
     OfInstance(Instance),
-}
-
-fn when(begins: Option<Timestamp>) -> String {
-    match begins {
-        Some(begins) => format!("; it begins at {begins}"),
-        None => {
-            "; POST /v1/boards/{board}/seasons opens the next season of a board with manual ones".to_owned()
-        }
-    }
 }
 
 impl InstanceAsked {
@@ -128,8 +154,8 @@ impl InstanceAsked {
             WindowChoice::Default | WindowChoice::Current(_) => {
                 let calendar = definition.calendar();
                 calendar.instance_at(window, self.now).ok_or_else(|| {
-                    let first = calendar.span(Instance { window: Window::Season, number: 1 });
-                    UnknownWindow::NoSeason { begins: first.map(|span| span.begin) }
+                    let first = Instance { window: Window::Season, number: 1 };
+                    UnknownWindow::NoSeason { begins: Begins::of(definition, first) }
                 })
             }
         }
@@ -140,14 +166,14 @@ impl InstanceAsked {
         let dropped = UnknownWindow::Dropped { instance, keep: definition.keep };
         match calendar.span(instance) {
             Some(span) if span.begin > self.now => {
-                Err(UnknownWindow::NotBegun { instance, begins: Some(span.begin) })
+                Err(UnknownWindow::NotBegun { instance, begins: Begins::At(span.begin) })
             }
             Some(_) if definition.drops_at(instance).is_some_and(|drops| drops <= self.now) => Err(dropped),
             Some(_) => Ok(instance),
             // Of another century, or a season that nobody has opened.
             None => match calendar.instance_at(instance.window, self.now) {
                 Some(current) if instance.number < current.number => Err(dropped),
-                _ => Err(UnknownWindow::NotBegun { instance, begins: None }),
+                _ => Err(UnknownWindow::NotBegun { instance, begins: Begins::of(definition, instance) }),
             },
         }
     }
@@ -157,7 +183,7 @@ impl InstanceAsked {
 mod tests {
     use super::*;
     use crate::types::BoardName;
-    use crate::window::Seasons;
+    use crate::window::Series;
 
     fn at(text: &str) -> Timestamp {
         text.parse::<jiff::Timestamp>()
@@ -234,7 +260,23 @@ mod tests {
         let why = resolved(&opened, "season", "2026-11-20T00:00:00Z").expect_err("not yet");
         assert!(why.contains("it begins at 2026-11-21T00:00:00Z"), "{why}");
         assert_eq!(resolved(&opened, "", "2026-11-21T00:00:00Z").as_deref(), Ok("s1"));
-        assert!(resolved(&opened, "s2", "2026-11-22T00:00:00Z").is_err());
+        let why = resolved(&opened, "s2", "2026-11-22T00:00:00Z").expect_err("nobody has opened it");
+        assert!(why.contains("POST /v1/boards/{board}/seasons"), "{why}");
+    }
+
+    #[test]
+    fn only_seasons_that_somebody_opens_are_said_to_be_opened() {
+        let every = Series { first: 1, begin: at("2026-11-02T00:00:00Z"), every: 14 * 86_400 * 1_000_000 };
+        let regular = Some(Seasons::Regular(vec![every]));
+        let manual = Some(Seasons::Manual(vec![every.begin]));
+        for (name, seasons) in [("9999-12", manual.clone()), ("9999-12", None), ("s4000000000", regular)] {
+            let board = Definition { seasons, ..with_windows(&[Window::Month, Window::Season]) };
+            let why = resolved(&board, name, "2026-11-20T00:00:00Z").expect_err("it is no time");
+            assert!(why.contains("has not begun") && why.contains("in the year 9999"), "{name}: {why}");
+        }
+        let board = Definition { seasons: manual, ..with_windows(&[Window::Month, Window::Season]) };
+        let why = resolved(&board, "s4000000000", "2026-11-20T00:00:00Z").expect_err("it is not opened");
+        assert!(why.contains("POST"), "{why}");
     }
 
     #[test]

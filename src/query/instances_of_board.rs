@@ -12,7 +12,8 @@ use crate::types::{AsOf, BoardName, Timestamp};
 use crate::window::{Instance, Span, Window};
 use crate::writer::Registry;
 
-/// Instances of one answer, of all windows together. Each is looked up on every shard while all are held.
+/// Instances that one answer looks at, of all windows together. Each is looked up on every shard while all
+/// are held.
 const INSTANCES_MAX: usize = 1_000;
 
 /// A board, and instances of it.
@@ -74,13 +75,13 @@ impl ListInstances {
         }
     }
 
-    /// Up to `limit` instances that are not dropped, and whether there are older ones.
-    fn page(
+    /// Up to `most` instances that are not dropped, and whether there are older ones.
+    fn kept(
         &self,
         definition: &Definition,
         newest: Instance,
         now: Timestamp,
-        limit: usize,
+        most: usize,
     ) -> (Vec<ListedInstance>, bool) {
         let calendar = definition.calendar();
         let is_one = newest.window == Window::All || matches!(self.asked.choice, WindowChoice::Named(_));
@@ -92,10 +93,32 @@ impl ListInstances {
             let is_open = definition.is_open(instance, now);
             Some(ListedInstance { instance, span, is_open, total: 0 })
         });
-        let mut page: Vec<ListedInstance> = kept.take(limit + 1).collect();
-        let has_more = page.len() > limit;
-        page.truncate(limit);
-        (page, has_more)
+        let mut kept: Vec<ListedInstance> = kept.take(most + 1).collect();
+        let has_more = kept.len() > most;
+        kept.truncate(most);
+        (kept, has_more)
+    }
+
+    /// The page among the instances that were looked at, and whether another one follows.
+    ///
+    /// # Arguments
+    /// - `has_more`: whether there are older instances than those.
+    /// - `limit`: instances of a page, at most.
+    fn page(
+        &self,
+        mut looked_at: Vec<ListedInstance>,
+        has_more: bool,
+        limit: usize,
+    ) -> (Vec<ListedInstance>, bool) {
+        if !has_more {
+            let with_entries =
+                looked_at.iter().rposition(|listed| listed.total > 0).map_or(0, |last| last + 1);
+            // The newest is listed in any case, unless it is on a later page.
+            looked_at.truncate(with_entries.max(usize::from(self.before.is_none())));
+        }
+        let is_followed = has_more || looked_at.len() > limit;
+        looked_at.truncate(limit);
+        (looked_at, is_followed)
     }
 }
 
@@ -117,18 +140,19 @@ impl ShardsRead for ListInstances {
             Err(why) => return Ok(Err(why.into())),
         };
         let windows = self.windows(&definition, asked.now);
-        let limit = self.limit.min(INSTANCES_MAX / windows.len().max(1));
+        // Those behind the page too: whether they have entries decides where the list ends.
+        let most = INSTANCES_MAX / windows.len().max(1);
         let mut listed: Vec<(Window, Vec<ListedInstance>, bool)> = Vec::with_capacity(windows.len());
         for (window, newest) in windows {
-            let page = newest.map(|newest| self.page(&definition, newest, asked.now, limit));
-            let (page, has_more) = page.unwrap_or_default();
-            listed.push((window, page, has_more));
+            let kept = newest.map(|newest| self.kept(&definition, newest, asked.now, most));
+            let (kept, has_more) = kept.unwrap_or_default();
+            listed.push((window, kept, has_more));
         }
         let life = |instance: Instance| BoardLife {
             board: instance.name_on_shards(&self.board),
             incarnation: known.incarnation,
         };
-        let of_windows = listed.iter().flat_map(|(_, page, _)| page.iter().map(|listed| listed.instance));
+        let of_windows = listed.iter().flat_map(|(_, kept, _)| kept.iter().map(|listed| listed.instance));
         let boards = read.into_iter().chain(of_windows).map(|instance| (life(instance), Vec::new()));
         let boards: Vec<_> = boards.collect();
         let mut totals = vec![0; boards.len()];
@@ -137,15 +161,10 @@ impl ShardsRead for ListInstances {
         }
         let mut totals = totals.into_iter().map(|total| definition.within_capacity(total));
         let total = read.and_then(|instance| Some((instance, totals.next()?)));
-        let windows = listed.into_iter().map(|(window, mut page, has_more)| {
-            page.iter_mut().zip(totals.by_ref()).for_each(|(listed, total)| listed.total = total);
-            if !has_more {
-                let with_entries =
-                    page.iter().rposition(|listed| listed.total > 0).map_or(0, |last| last + 1);
-                // The newest is listed in any case, unless it is on a later page.
-                page.truncate(with_entries.max(usize::from(self.before.is_none())));
-            }
-            let next = page.last().filter(|_| has_more).map(|last| last.instance);
+        let windows = listed.into_iter().map(|(window, mut kept, has_more)| {
+            kept.iter_mut().zip(totals.by_ref()).for_each(|(listed, total)| listed.total = total);
+            let (page, is_followed) = self.page(kept, has_more, self.limit.min(most));
+            let next = page.last().filter(|_| is_followed).map(|last| last.instance);
             InstancesOfWindow { window, instances: page, next }
         });
         let windows = windows.collect();

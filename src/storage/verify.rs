@@ -17,12 +17,18 @@ use crate::storage::staged::CheckpointFigures;
 use crate::storage::store::Store;
 use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, count, shard_of};
+use crate::window::MovementPart;
 
 /// Counts of what was compared.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct VerifyCounts {
     pub members: u64,
     pub boards: u64,
+    /// Instances of the boards' windows, apart from `all`.
+    pub instances: u64,
+    /// Trees of what boards keep for movement.
+    pub movement: u64,
+    /// Of boards and instances.
     pub entries: u64,
     pub applied: u64,
     pub deltas: u64,
@@ -45,7 +51,8 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
     store.read_all(progress)?;
     let mut by_pages = recover(store, TreesFrom::Pages, progress)?;
     for (board, reason) in &by_pages.rebuilt {
-        findings.push(format!("board {board}: its tree pages are damaged: {reason}"));
+        let board = described(board);
+        findings.push(format!("{board}: its tree pages are damaged: {reason}"));
     }
     // Members that only dropped boards have are being released. The two ways of loading may have released
     // different ones so far, so release all of them before comparing.
@@ -83,17 +90,23 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
         }
     }
     let mut metadata = Metadata::read(store, left, progress)?;
+    let mut compared = 0;
     for (name, board) in left.boards_and_instances() {
         let (Some(tree), Some(other)) = (left.tree(board.all), right.board_tree(name.as_str())) else {
-            findings.push(format!("board {name} has no tree"));
+            findings.push(format!("{} has no tree", described(name)));
             continue;
         };
-        verified.boards += 1;
-        verified.entries += tree.total();
+        compared += tree.total();
+        if MovementPart::of_name_on_shards(name).is_some() {
+            verified.movement += 1;
+        } else {
+            *(if name.is_instance() { &mut verified.instances } else { &mut verified.boards }) += 1;
+            verified.entries += tree.total();
+        }
         compare(name, (left, tree), (right, other), &mut findings);
         verify_errors(name, tree, &mut findings);
         metadata.compare(name, board.all, tree, &mut findings);
-        progress("comparing", verified.entries, 0);
+        progress("comparing", compared, 0);
     }
     findings.extend(verify_profiles(store, progress)?);
     if metadata.of_no_board > 0 {
@@ -102,21 +115,31 @@ pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Ve
     Ok((verified, findings))
 }
 
+/// What shards keep under a name, in the words that clients have for it.
+fn described(name: &BoardName) -> String {
+    let (board, instance) = name.split();
+    match (MovementPart::of_name_on_shards(name), instance) {
+        (Some((_, since)), _) => format!("the movement of board {board} since {since}"),
+        (None, Some(instance)) => format!("board {board}, instance {instance}"),
+        (None, None) => format!("board {board}"),
+    }
+}
+
 fn compare(
     name: &BoardName,
     (left, left_tree): (&Shard, &WindowTree),
     (right, right_tree): (&Shard, &WindowTree),
     findings: &mut Vec<String>,
 ) {
+    let name = described(name);
     for (what, shard, tree) in [("pages", left, left_tree), ("members", right, right_tree)] {
         if let Err(violation) = tree.tree.check(&shard.members) {
-            findings.push(format!("board {name}: the tree that its {what} give is broken: {violation}"));
+            findings.push(format!("{name}: the tree that its {what} give is broken: {violation}"));
         }
     }
     if left_tree.total() != right_tree.total() {
         let (left, right) = (left_tree.total(), right_tree.total());
-        findings
-            .push(format!("board {name}: its tree pages give {left} entries, but its members give {right}"));
+        findings.push(format!("{name}: its tree pages give {left} entries, but its members give {right}"));
     }
     let pairs = left_tree.tree.cursor_at(0).zip(right_tree.tree.cursor_at(0));
     for (position, ((a, a_words), (b, b_words))) in (1_u64..).zip(pairs) {
@@ -124,7 +147,7 @@ fn compare(
         if a_id != b_id || a_words != b_words || left_tree.extra(a) != right_tree.extra(b) {
             let (a, b) = (String::from_utf8_lossy(a_id), String::from_utf8_lossy(b_id));
             findings.push(format!(
-                "board {name}: at position {position} the tree pages give {a} {a_words:?}, but the members give {b} {b_words:?}"
+                "{name}: at position {position} the tree pages give {a} {a_words:?}, but the members give {b} {b_words:?}"
             ));
             return;
         }
@@ -136,21 +159,20 @@ fn compare(
         all
     };
     if unlisted(left, left_tree) != unlisted(right, right_tree) {
-        findings.push(format!(
-            "board {name}: its tree pages and its members give different hidden or removed entries"
-        ));
+        findings
+            .push(format!("{name}: its tree pages and its members give different hidden or removed entries"));
     }
 }
 
 /// Of a board that counts in fixed memory: whether it holds no more than that, and only errors that can be.
 fn verify_errors(name: &BoardName, tree: &WindowTree, findings: &mut Vec<String>) {
-    let definition = &tree.definition;
+    let (name, definition) = (described(name), &tree.definition);
     if !definition.is_top_k() {
         return;
     }
     let entries = tree.total();
     if Some(entries) > definition.capacity {
-        findings.push(format!("board {name}: it has {entries} entries, which are more than its capacity"));
+        findings.push(format!("{name}: it has {entries} entries, which are more than its capacity"));
     }
     let is_wrong = |words: &[u64]| {
         let score = definition.score_of(words).keys().first().copied().unwrap_or_default();
@@ -158,8 +180,7 @@ fn verify_errors(name: &BoardName, tree: &WindowTree, findings: &mut Vec<String>
     };
     let wrong = tree.tree.cursor_at(0).filter(|(_, words)| is_wrong(words.as_slice())).count();
     if wrong > 0 {
-        findings
-            .push(format!("board {name}: the errors of {wrong} entries are not between 0 and their scores"));
+        findings.push(format!("{name}: the errors of {wrong} entries are not between 0 and their scores"));
     }
 }
 
@@ -227,16 +248,15 @@ impl Metadata {
     }
 
     fn compare(&mut self, name: &BoardName, id: TreeId, tree: &WindowTree, findings: &mut Vec<String>) {
+        let name = described(name);
         // Each record belongs to one entry, so there cannot be more records than entries with metadata.
         let found = self.found.remove(&id).unwrap_or_default();
         let lost = count(tree.with_metadata().count()).saturating_sub(found);
         if lost > 0 {
-            findings.push(format!("board {name}: the metadata of {lost} entries are missing"));
+            findings.push(format!("{name}: the metadata of {lost} entries are missing"));
         }
         if let Some(stray) = self.stray.remove(&id) {
-            findings.push(format!(
-                "board {name}: {stray} records of metadata belong to entries without metadata"
-            ));
+            findings.push(format!("{name}: {stray} records of metadata belong to entries without metadata"));
         }
     }
 }
@@ -259,4 +279,21 @@ pub fn rebuild(store: Store, progress: Progress<'_>) -> Result<CheckpointFigures
     let checkpoint = Checkpoint::begin(&mut shard);
     let shard = StateLock::new(shard);
     checkpoint.write(&store, &shard)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_name_boards_instances_and_movement_as_clients_do() {
+        for (name, words) in [
+            ("arena", "board arena"),
+            ("arena#2026-W47", "board arena, instance 2026-W47"),
+            ("arena#s3.then", "the movement of board arena since s3"),
+            ("arena#s3.now", "the movement of board arena since s3"),
+        ] {
+            assert_eq!(described(&BoardName::of_shard(name).expect("a name on shards")), words);
+        }
+    }
 }

@@ -1,6 +1,28 @@
-//! JSON without white space between its tokens. The text of every token stays as it is.
+//! JSON without white space between its tokens, and texts without escapes that they do not need.
 
 use crate::job::MAX_METADATA_BYTES;
+use crate::wire::text_escapes::Escape;
+
+/// Compact JSON whose texts have characters themselves instead of escapes like `\u65e5`, and how deep it is
+/// nested. So the same value has the same length, whatever the client's library escapes. Numbers keep their
+/// digits and objects their fields.
+#[must_use]
+pub fn compact_unescaped(json: &str) -> (String, usize) {
+    let (text, depth) = compact(json);
+    if !text.contains('\\') {
+        return (text, depth);
+    }
+    // In well-formed JSON, a backslash begins an escape, and only texts have any.
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text.as_str());
+    while let Some((before, behind)) = rest.split_once('\\') {
+        out.push_str(before);
+        let (escape, behind) = Escape::read(behind);
+        escape.write(&mut out);
+        rest = behind;
+    }
+    out.push_str(rest);
+    (out, depth)
+}
 
 /// Well-formed JSON without the white space between its tokens, and how deep it is nested.
 #[must_use]

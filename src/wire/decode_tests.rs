@@ -284,6 +284,17 @@ fn sizes_are_bounded() {
     };
     assert_eq!(code(&with_meta(MAX_METADATA_BYTES)), "ok");
     assert_eq!(code(&with_meta(MAX_METADATA_BYTES + 1)), "too_large");
+    // How a client's library writes a value makes no difference: 'é' has two bytes, and six as an escape.
+    for text in ["é", r"\u00e9"] {
+        let with_meta = |times: usize| {
+            let text = text.repeat(times);
+            format!(r#"{{"board":"a","member":"m","score":1,"meta":{{"k":"{text}"}}}}"#)
+        };
+        assert_eq!(code(&with_meta(MAX_METADATA_BYTES / 2 - 4)), "ok", "{text}");
+        assert_eq!(code(&with_meta(MAX_METADATA_BYTES / 2 - 3)), "too_large", "{text}");
+        let stored = decoded(&with_meta(2)).expect("a job").meta;
+        assert_eq!(stored, Some(Metadata(r#"{"k":"éé"}"#.into())), "{text}");
+    }
     let with_profile = |bytes: usize| {
         let text = "x".repeat(bytes - r#"{"x":""}"#.len());
         format!(r#"{{"member":"m","op":"profile","profile":{{ "x" : "{text}" }}}}"#)
@@ -345,10 +356,11 @@ fn a_path_may_be_repeated_but_not_contradicted() {
 }
 
 #[test]
-fn metadata_is_kept_as_it_was_written_less_white_space() {
+fn metadata_is_kept_as_it_was_written_less_white_space_and_needless_escapes() {
     for (meta, kept) in [
         (r#"{ "b" : 1.10 , "a" : 12345678901234567890123 }"#, r#"{"b":1.10,"a":12345678901234567890123}"#),
-        (r#"{"t":"a \" b\\" , "u":" \u00e9 "}"#, r#"{"t":"a \" b\\","u":" \u00e9 "}"#),
+        (r#"{"\u0041" : "\u00e9\/" }"#, r#"{"A":"é/"}"#),
+        (r#"{"t":"a \" b\\" , "u":" \u0001 "}"#, r#"{"t":"a \" b\\","u":" \u0001 "}"#),
     ] {
         let text = format!(r#"{{"board":"a","member":"m","score":1,"meta":{meta}}}"#);
         let jobs = decode(text.as_bytes()).expect("jobs");

@@ -98,7 +98,7 @@ mod tests {
         check(r#"{"member":"m","op":"remove"}"#);
         check(r#"{"member":"m","op":"profile","profile":{}}"#);
         check(
-            r#"{"member":"m","op":"profile","version":7,"at":"2026-11-20T09:59:58Z","profile":{"n":1.10,"n":"\u0041"}}"#,
+            r#"{"member":"m","op":"profile","version":7,"at":"2026-11-20T09:59:58Z","profile":{"n":1.10,"n":"\u0001"}}"#,
         );
     }
 
@@ -107,7 +107,7 @@ mod tests {
         for meta in [
             r#"{"n":123456789012345678901234567890,"price":1.10,"e":1E2,"zero":-0.0}"#,
             r#"{"a":1,"a":2,"b":{"c":[],"c":[ ]}}"#,
-            r#"{"escaped":"\u0041\/\u00e9","plain":"é"}"#,
+            r#"{"escaped":"\" \\ \u0001","plain":"é"}"#,
             "{}",
         ] {
             let compact = meta.replace("[ ]", "[]");

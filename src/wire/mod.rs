@@ -22,9 +22,10 @@ mod decoded;
 mod json_words;
 pub mod lenient;
 mod named_boards;
+mod text_escapes;
 
 pub use board_names::BoardNames;
-pub use compact::compact;
+pub use compact::{compact, compact_unescaped};
 pub use decode::{decode, decode_one, decode_with};
 pub use decoded::Decoded;
 pub use encode::encode;

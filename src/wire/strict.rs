@@ -16,7 +16,7 @@ use crate::job::{
 };
 use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, quoted, shown};
 use crate::wire::board_names::BoardNames;
-use crate::wire::compact::compact;
+use crate::wire::compact::compact_unescaped;
 use crate::wire::decoded::Decoded;
 use crate::wire::json_words::json_words;
 use crate::wire::lenient::{JsonFields, Name, given, score_of, text_of, unsigned_of};
@@ -309,9 +309,10 @@ fn read_object(name: &str, example: &str, raw: &str, limit: usize) -> Result<Str
     // answer.
     serde_json::from_str::<Value>(raw)
         .map_err(|error| malformed(format!("{name}: {}", json_words(raw.as_bytes(), &error))))?;
-    let (text, depth) = compact(raw);
+    let (text, depth) = compact_unescaped(raw);
     if text.len() > limit {
-        let detail = format!("{name} has {} bytes as compact JSON; the limit is {limit}", text.len());
+        let detail =
+            format!("{name} has {} bytes as compact JSON in UTF-8; the limit is {limit}", text.len());
         return Err(Reject::new(RejectCode::TooLarge, detail));
     }
     if depth > METADATA_DEPTH_MAX {

@@ -110,6 +110,19 @@ impl ParkedPlaces {
         self.0.borrow().holds(board, through)
     }
 
+    /// Whether any job from this sequence or before waits.
+    #[must_use]
+    pub fn holds_any(&self, through: Sequence) -> bool {
+        self.0.borrow().holds_any(through)
+    }
+
+    /// Waits until no job from this sequence or before waits. Returns whether that is so.
+    pub async fn wait_until_none(&self, through: Sequence, until: Instant) -> bool {
+        let mut places = self.0.subscribe();
+        let freed = places.wait_for(|places| !places.holds_any(through));
+        matches!(tokio::time::timeout_at(until.into(), freed).await, Ok(Ok(_)))
+    }
+
     /// Waits until no job from this sequence or before waits for the board. Returns whether that is so.
     pub async fn wait_until_free(&self, board: &BoardName, through: Sequence, until: Instant) -> bool {
         let mut places = self.0.subscribe();
@@ -119,6 +132,10 @@ impl ParkedPlaces {
 }
 
 impl Places {
+    fn holds_any(&self, through: Sequence) -> bool {
+        self.oldest.is_some_and(|oldest| oldest <= through)
+    }
+
     fn holds(&self, board: &BoardName, through: Sequence) -> bool {
         let BoardPlaces { filed, named } = self.by_board.get(board).copied().unwrap_or_default();
         let is_before = |sequence: Option<Sequence>| sequence.is_some_and(|sequence| sequence <= through);
@@ -192,6 +209,7 @@ mod tests {
         places.begin(&second);
         places.end(&second);
         assert_eq!((held(&places, "a"), held(&places, "known")), (3, 5));
+        assert_eq!((places.holds_any(Sequence(2)), places.holds_any(Sequence(3))), (false, true));
         // What is parked now came later.
         let third = changes([change("a", at(Some(3), Some(3)), at(Some(9), Some(3)))], Some(9));
         places.begin(&third);

@@ -23,7 +23,7 @@ use ureq::{Agent, Body, RequestBuilder, Timeout};
 pub use agent::{agent, wrong_scheme};
 pub use base_url::BaseUrl;
 pub use reader::Reader;
-pub use refusal::{describe_refusal, not_there, with_advice};
+pub use refusal::{Refused, code_of, describe_refusal, not_there, with_advice};
 pub use retry::{Backoff, RETRY_FOR};
 pub use tls_roots::load_tls_roots;
 

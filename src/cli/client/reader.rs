@@ -6,7 +6,9 @@ use std::time::Duration;
 use ureq::http::StatusCode;
 
 use crate::cli::Failure;
-use crate::cli::client::{Backoff, Client, Failed, RETRY_FOR, Reply, describe_refusal, not_there};
+use crate::cli::client::{
+    Backoff, Client, Failed, RETRY_FOR, Refused, Reply, code_of, describe_refusal, not_there,
+};
 use crate::config::ClientArgs;
 
 /// A client that asks again while the service is away or overloaded.
@@ -67,7 +69,8 @@ impl Reader {
                         reply.status,
                         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
                     ) {
-                        return failed(reason);
+                        let code = code_of(&reply.body);
+                        return Err(Refused { base: base.to_owned(), code, reason }.into());
                     }
                     (reason, reply.retry_after.unwrap_or_default())
                 }

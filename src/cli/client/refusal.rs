@@ -2,6 +2,7 @@
 //! subcommand can do about it.
 
 use serde::Deserialize;
+use thiserror::Error;
 use ureq::http::StatusCode;
 
 /// The most characters that are shown of an answer that is no problem of ranktree's.
@@ -11,6 +12,21 @@ const SHOWN_CHARACTERS: usize = 200;
 struct Problem {
     code: String,
     detail: String,
+}
+
+/// That the service refused a request, so that asking again is of no use.
+#[derive(Debug, Error)]
+#[error("{base} cannot be read: {reason}")]
+pub struct Refused {
+    pub base: String,
+    /// The code of the problem, if the answer was one.
+    pub code: Option<String>,
+    pub reason: String,
+}
+
+/// The code of a problem.
+pub fn code_of(body: &[u8]) -> Option<String> {
+    serde_json::from_slice(body).ok().map(|Problem { code, .. }| code)
 }
 
 /// An answer that refuses a request.

@@ -3,6 +3,7 @@
 //! Knows: pages go in, lines come out. Must not know: where pages come from (`remote`, `stopped`), nor how
 //! lines look (`output`).
 
+mod no_instance;
 mod output;
 mod remote;
 mod row;
@@ -26,6 +27,7 @@ use crate::config::{ClientArgs, FileArgs};
 use crate::query::WindowChoice;
 use crate::types::{BoardName, quoted};
 use crate::window::Instance;
+use no_instance::NoInstance;
 use output::Output;
 use remote::Remote;
 use row::Page;
@@ -58,7 +60,8 @@ applies. Members that are on no board are left out.
 current instance of the board's first window. The first line says which it is, and from when to when. An import of it makes a \
 board of its own that has that window alone, and the same instance in it; ranktree help import says more. One instance is one \
 export: snapshot copies a service with all of them. From a data directory the current instance is that of its last job, and \
-not of today.
+not of today. With --all, boards that do not have such a window or instance are left out, and standard error names them; if \
+no board has it, the export fails.
 
 Cells of a CSV are written unchanged, so that an import can read them back. A spreadsheet takes a cell that begins with =, +, - \
 or @ for a formula, and players choose the names of members. So import the columns member and meta into a spreadsheet as text, \
@@ -69,6 +72,9 @@ entry whose score does not change is neither skipped nor repeated. The summary h
 if they are equal, all rows are of the same moment.
 
 Exit status: 0 complete, 2 failure. The file is written completely or not at all.";
+
+/// Boards that are named because they are left out.
+const LEFT_OUT_NAMED: u64 = 100;
 
 /// Writes a board's entries, best first, with ranks, to a file or standard output.
 #[derive(Debug, clap::Args)]
@@ -83,7 +89,7 @@ pub struct Args {
     all: bool,
     /// The instance of the board: a name such as 2026-11-20T09, 2026-11-20, 2026-W47, 2026-11 or s7, or
     /// hour, day, week, month or season for the current one [default: all, or the board's first window]. With
-    /// --all, boards without such a window are left out
+    /// --all, boards without it are left out and named
     #[arg(long, value_parser = window_argument)]
     window: Option<WindowChoice>,
     /// The running service's base URL
@@ -207,6 +213,19 @@ struct Summary {
     instance: Option<Instance>,
     /// Boards that have other instances than the one that was exported.
     have_more: u64,
+    /// Boards that do not have what was asked for.
+    left_out: u64,
+}
+
+impl Summary {
+    fn leave_out(&mut self, board: &BoardName, why: &str) {
+        self.left_out += 1;
+        match self.left_out {
+            ..=LEFT_OUT_NAMED => eprintln!("board {board} is left out: {why}"),
+            _ if self.left_out == LEFT_OUT_NAMED + 1 => eprintln!("more boards are left out"),
+            _ => {}
+        }
+    }
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -228,13 +247,18 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let mut summary = Summary::default();
     let mut output = None;
     for board in &boards {
-        let (definition, has_begun) = source.definition(board)?;
+        let (definition, page) = match first_page(&source, board, args) {
+            Ok(found) => found,
+            Err(failure) if args.all => {
+                let Some(NoInstance { why, .. }) = failure.downcast_ref() else {
+                    return Err(format!("board {board}: {failure}").into());
+                };
+                summary.leave_out(board, why);
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
         let windows = windows_of(&definition);
-        if args.all && args.window.is_some_and(|asked| !is_of(asked, &windows)) {
-            continue;
-        }
-        let is_read = has_begun || args.window.is_some();
-        let page = is_read.then(|| source.page(board, None)).transpose()?;
         let instance = page.as_ref().map(|page| source.instance(board, page)).transpose()?.flatten();
         summary.instance = instance.map(|exported| exported.instance);
         summary.have_more += u64::from(windows != ["all"]);
@@ -254,12 +278,25 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
     }
     let Some(output) = output else {
-        let such = if args.window.is_some() { " with such a window" } else { "" };
-        return Err(format!("there are no boards{such} to export").into());
+        return Err(match args.window {
+            Some(window) if summary.left_out > 0 => {
+                format!("none of the {} boards has {window}, so there is nothing to export", summary.left_out)
+            }
+            _ => "there are no boards to export".to_owned(),
+        }
+        .into());
     };
     output.finish()?;
     print_summary(args, &summary, started.elapsed());
     Ok(ExitCode::SUCCESS)
+}
+
+/// What a board is, as JSON, and the first page of its entries; `None` if no season of it has begun.
+fn first_page(source: &Source, board: &BoardName, args: &Args) -> Result<(String, Option<Page>), Failure> {
+    let (definition, has_begun) = source.definition(board)?;
+    let is_read = has_begun || args.window.is_some();
+    let page = is_read.then(|| source.page(board, None)).transpose()?;
+    Ok((definition, page))
 }
 
 /// The windows of a definition.
@@ -267,16 +304,6 @@ fn windows_of(definition: &str) -> Vec<String> {
     let definition: Value = serde_json::from_str(definition).unwrap_or_default();
     let windows = definition.get("windows").and_then(Value::as_array).cloned().unwrap_or_default();
     windows.iter().filter_map(Value::as_str).map(str::to_owned).collect()
-}
-
-/// Whether what is asked for is an instance of one of these windows.
-fn is_of(asked: WindowChoice, windows: &[String]) -> bool {
-    let window = match asked {
-        WindowChoice::Default => return true,
-        WindowChoice::Current(window) => window,
-        WindowChoice::Named(instance) => instance.window,
-    };
-    windows.iter().any(|name| name == window.name())
 }
 
 fn write_board(
@@ -331,6 +358,9 @@ fn print_summary(args: &Args, summary: &Summary, elapsed: Duration) {
     let rate = u128::from(summary.rows) * 1_000_000 / elapsed.as_micros().max(1);
     if args.all {
         eprintln!("boards      {:>12}", HumanCount(summary.boards).to_string());
+        if summary.left_out > 0 {
+            eprintln!("left out    {:>12}", HumanCount(summary.left_out).to_string());
+        }
     }
     if let (Some(instance), Some(_)) = (&summary.instance, &args.board) {
         eprintln!("window      {:>12}", instance.to_string());

@@ -6,7 +6,8 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use crate::cli::Failure;
 use crate::cli::board_line::{ExportedInstance, definition_in};
-use crate::cli::client::Reader;
+use crate::cli::client::{Reader, Refused};
+use crate::cli::export::no_instance::NoInstance;
 use crate::cli::export::row::Page;
 use crate::config::ClientArgs;
 use crate::query::WindowChoice;
@@ -123,13 +124,20 @@ impl Remote {
     /// The page behind a cursor, or the first one.
     ///
     /// # Errors
-    /// When there is none, or the service stays away.
+    /// [`NoInstance`] when the board does not have the one that is asked for; others when there is no such
+    /// board, or the service stays away.
     pub fn page(&self, board: &BoardName, cursor: Option<&str>) -> Result<Page, Failure> {
         // A cursor has nothing to escape.
         let cursor = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
         let (board, parameters) = (self.url(board), &self.parameters);
         let url = format!("{board}/top?limit={PAGE_ENTRIES}&reached_at=true{parameters}{cursor}");
-        serde_json::from_str(&self.service.get(&url)?).map_err(|_| no_ranktree(&url))
+        let answer = self.service.get(&url).map_err(|failure| match failure.downcast_ref::<Refused>() {
+            Some(Refused { code: Some(code), base, reason }) if code == "unknown_window" => {
+                NoInstance { at: format!("{base} cannot be read"), why: reason.clone() }.into()
+            }
+            _ => failure,
+        });
+        serde_json::from_str(&answer?).map_err(|_| no_ranktree(&url))
     }
 
     fn url(&self, board: &BoardName) -> String {

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Failure;
 use crate::cli::board_line::ExportedInstance;
+use crate::cli::export::no_instance::NoInstance;
 use crate::cli::export::row::{Page, Row};
 use crate::cli::offline::Offline;
 use crate::http::definition_json;
@@ -122,7 +123,9 @@ impl Stopped {
         shards: ReadShards<'_>,
     ) -> Result<Instance, Failure> {
         let asked = InstanceAsked { choice: self.window, now: shards.time() };
-        asked.of(&known.definition).map_err(|why| format!("board {board}: {why}").into())
+        asked
+            .of(&known.definition)
+            .map_err(|why| NoInstance { at: format!("board {board}"), why: why.to_string() }.into())
     }
 
     /// The page behind a cursor, or the first one.

@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 
 use crate::board::{Definition, MAX_DURATION_MICROS, MAX_KEEP, OPEN_INSTANCES_MAX};
 use crate::cli::board_line::ExportedInstance;
+use crate::http::offset_minutes;
 use crate::types::Timestamp;
-use crate::window::{Instance, Seasons, Window, length_text};
+use crate::window::{Calendar, Instance, Seasons, Span, Window, length_text};
 
 const SECOND: i64 = 1_000_000;
 /// The shortest that regular seasons can be.
@@ -38,6 +39,9 @@ pub fn archive(definition: &str, rows_of: ExportedInstance, now: Timestamp) -> R
     let ExportedInstance { instance, span } = rows_of;
     let parsed: Result<Map<String, Value>, _> = serde_json::from_str(definition);
     let mut fields = parsed.map_err(|why| format!("the file's definition is none: {why}"))?;
+    let offset = fields.get("utc_offset").and_then(Value::as_str).map_or(Some(0), offset_minutes);
+    let offset = offset.ok_or("the file's definition has a utc_offset that is none")?;
+    check_span(rows_of, offset)?;
     let Some(ends) = ends_in_archive(rows_of) else {
         return Err(format!(
             "{instance} has not ended, and nothing tells when a season that an operator opened will end. Import \
@@ -64,7 +68,7 @@ pub fn archive(definition: &str, rows_of: ExportedInstance, now: Timestamp) -> R
              Define a board with the window all, and import with --rows-only"
         ));
     }
-    let drops_at = drops_at(rows_of, regular, grace);
+    let drops_at = drops_at(rows_of, regular, offset, grace);
     let kept_until = now.as_micros().saturating_add(KEPT_MIN);
     if let Some(drops_at) = drops_at.filter(|drops_at| drops_at.as_micros() < kept_until) {
         let (window, least) = (instance.window.name(), length_text(KEPT_MIN));
@@ -84,16 +88,54 @@ pub fn archive(definition: &str, rows_of: ExportedInstance, now: Timestamp) -> R
     Ok(Archive { definition: Value::Object(fields).to_string(), drops_at })
 }
 
+/// Whether the instance is from when to when the file says, so that its rows go into it and no other.
+fn check_span(ExportedInstance { instance, span }: ExportedInstance, offset: i16) -> Result<(), String> {
+    let told = |span: Span| {
+        let end = span.end.map(|end| format!(" to {end}")).unwrap_or_default();
+        format!("from {}{end}", span.begin)
+    };
+    if span.end.is_some_and(|end| end <= span.begin) {
+        return Err(format!(
+            "{instance} does not end after it begins: the file says that it is {}",
+            told(span)
+        ));
+    }
+    if instance.window == Window::Season {
+        // The board's seasons are made so that it is then.
+        return Ok(());
+    }
+    let found = Calendar { utc_offset_minutes: offset, seasons: None }.span(instance);
+    if found == Some(span) {
+        return Ok(());
+    }
+    let found = found.map_or_else(|| "at no time that can be written".to_owned(), told);
+    Err(format!(
+        "the file says that {instance} is {}, but by the utc_offset of its definition it is {found}. Its first \
+         line is not as an export writes it",
+        told(span)
+    ))
+}
+
 /// When such a board drops the instance. `None`: later than times go.
-fn drops_at(rows_of: ExportedInstance, seasons: Option<Seasons>, grace: i64) -> Option<Timestamp> {
-    let ExportedInstance { instance, span } = rows_of;
-    let windows = vec![instance.window];
-    let in_utc =
-        Definition { windows, seasons, keep: MAX_KEEP, grace_micros: grace, ..Definition::default() };
-    // An offset from UTC moves all instances of a window alike.
-    let offset = span.begin.as_micros() - in_utc.calendar().span(instance)?.begin.as_micros();
-    let drops_at = in_utc.drops_at(instance)?;
-    Timestamp::from_micros(drops_at.as_micros().checked_add(offset)?).ok()
+///
+/// # Arguments
+/// `offset`: of its calendar from UTC, in minutes.
+fn drops_at(
+    rows_of: ExportedInstance,
+    seasons: Option<Seasons>,
+    offset: i16,
+    grace: i64,
+) -> Option<Timestamp> {
+    let instance = rows_of.instance;
+    let board = Definition {
+        windows: vec![instance.window],
+        seasons,
+        utc_offset_minutes: offset,
+        keep: MAX_KEEP,
+        grace_micros: grace,
+        ..Definition::default()
+    };
+    board.drops_at(instance)
 }
 
 /// When the instance ends on such a board, in microseconds. Seasons are whole seconds there, and a minute at
@@ -122,7 +164,6 @@ fn first_season(instance: Instance, begin: Timestamp, every: i64) -> Result<Time
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::window::Span;
 
     const BOARD: &str = r#"{"keys":[{"name":"points","order":"desc"}],"policy":"incr","ties":"last",
         "windows":["all","week","season"],"season":"manual","utc_offset":"+05:30","keep":3,"grace":"1h",
@@ -181,6 +222,28 @@ mod tests {
         assert_eq!(hour.expect("a good instance")["grace"], json!("10000h"));
         let why = made("2024-11-19T09", "2024-11-19T03:30:00Z", Some("2024-11-19T04:30:00Z"));
         assert!(why.expect_err("too long ago").contains("--rows-only"));
+    }
+
+    #[test]
+    fn an_instance_that_is_at_another_time_than_the_file_says_is_refused() {
+        for (name, begin, end, words) in [
+            // As it is in UTC, and the board is not.
+            (
+                "2026-W46",
+                "2026-11-09T00:00:00Z",
+                "2026-11-16T00:00:00Z",
+                "it is from 2026-11-08T18:30:00Z to 2026-11-15T18:30:00Z",
+            ),
+            ("2026-W46", "2026-11-01T18:30:00Z", "2026-11-08T18:30:00Z", "not as an export writes it"),
+            ("2026-10", "2026-09-30T18:30:00Z", "2026-11-30T18:30:00Z", "to 2026-10-31T18:30:00Z"),
+            ("s3", "2026-11-10T00:00:00Z", "2026-11-09T00:00:00Z", "does not end after it begins"),
+            ("s3", "2026-11-10T00:00:00Z", "2026-11-10T00:00:00Z", "does not end after it begins"),
+        ] {
+            let why = archive_of(name, begin, Some(end)).expect_err("it is at another time");
+            assert!(why.contains(words), "{name}: {why}");
+        }
+        let why = archive_of("2026-W46", "2026-11-08T18:30:00Z", None).expect_err("a week has an end");
+        assert!(why.contains("not as an export writes it"), "{why}");
     }
 
     #[test]

@@ -159,6 +159,51 @@ impl Call {
         self.in_progress.admit()
     }
 
+    /// Waits until no job of a member is parked that comes before what the read asks for, and until this node
+    /// knows the boards. Where another node owns the member's shard, that one waits for parked jobs.
+    ///
+    /// # Arguments
+    /// `boards`: those that are read; `None`: all of the member.
+    ///
+    /// # Errors
+    /// When the wait is too long, or the request is not admitted again.
+    pub async fn wait_for_boards_of_member(
+        &self,
+        member: &MemberId,
+        boards: Option<&[BoardName]>,
+    ) -> Result<(), Problem> {
+        let Some(ReadOptions { after, deadline: Some(deadline), .. }) = self.read_options.get() else {
+            return Ok(());
+        };
+        let home = self.api.node.home_of(member);
+        let sequence = after.0.iter().find(|(shard, _)| *shard == home).map(|(_, sequence)| *sequence);
+        if let (Some(sequence), Some(shard)) = (sequence, self.api.node.owned(home)) {
+            let places = &shard.health.parked_places;
+            let holds = match boards {
+                Some(boards) => boards.iter().any(|board| places.holds(board, sequence)),
+                None => places.holds_any(sequence),
+            };
+            if holds {
+                self.in_progress.release_permit();
+                let mut is_free = true;
+                for board in boards.into_iter().flatten() {
+                    is_free = is_free && places.wait_until_free(board, sequence, *deadline).await;
+                }
+                if boards.is_none() {
+                    is_free = places.wait_until_none(sequence, *deadline).await;
+                }
+                if !is_free {
+                    return Err(Problem::not_yet_applied());
+                }
+                self.in_progress.admit()?;
+            }
+        }
+        for board in boards.into_iter().flatten() {
+            self.wait_for_board(board).await?;
+        }
+        Ok(())
+    }
+
     /// Reads, with the options of the request, and notes what it has seen of the shards.
     ///
     /// # Errors

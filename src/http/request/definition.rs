@@ -10,7 +10,7 @@ use crate::board::{Definition, Key, Kind, MAX_CAPACITY, Order, Policy, Ties};
 use crate::http::render::fields;
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
-use crate::types::{Timestamp, quoted, shown};
+use crate::types::{BoardName, Timestamp, quoted, shown};
 use crate::window::{Seasons, Window, length};
 use crate::wire::lenient::{JsonFields, parse_integer};
 
@@ -28,20 +28,33 @@ const FIELDS: [&str; 12] = [
     "kind",
     "movement",
 ];
+/// What answers show of a board beside its definition. It is accepted, so that an answer can be sent back
+/// with what is to change, and changes nothing.
+pub const SHOWN_FIELDS: [&str; 8] =
+    ["board", "totals", "instances", "next_cursors", "token", "as_of", "stale", "missing"];
 const KEY_FIELDS: [&str; 4] = ["name", "order", "min", "max"];
 const SEASON_FIELDS: [&str; 2] = ["starts", "every"];
 
 const KEYS: &str = r#"keys must be an array of objects such as {"name": "points", "order": "desc"}"#;
 
-/// Reads a definition. No body at all is the default one.
+/// Reads the definition of a board. No body at all is the default one.
 ///
 /// # Errors
-/// When it is wrong, or names something that is not supported yet.
-pub fn parse(body: &[u8]) -> Result<Definition, Problem> {
+/// When it is wrong, is that of another board, or names something that is not supported yet.
+pub fn parse(body: &[u8], board: &BoardName) -> Result<Definition, Problem> {
     if body.trim_ascii().is_empty() {
         return Ok(Definition::default());
     }
-    let value: Value = serde_json::from_slice(body).map_err(|error| Problem::not_json(body, &error))?;
+    let mut value: Value = serde_json::from_slice(body).map_err(|error| Problem::not_json(body, &error))?;
+    if let Some(fields) = value.as_object_mut() {
+        if let Some(of) =
+            fields.get("board").filter(|of| !of.is_null() && of.as_str() != Some(board.as_str()))
+        {
+            let rule = format!("board must be {board}, which the path names, or absent");
+            return Err(wrong(&rule, of));
+        }
+        fields.retain(|name, _| !SHOWN_FIELDS.contains(&name.as_str()));
+    }
     let fields = value.as_object();
     let fields = fields.ok_or_else(|| wrong("a board's definition must be a JSON object", &value))?;
     check_fields(fields, &FIELDS, "a board")?;
@@ -253,7 +266,8 @@ fn micros(name: &str, value: &Value) -> Result<i64, Problem> {
 }
 
 /// `+09:00`, `-03:30`, `Z` in minutes.
-fn offset_minutes(text: &str) -> Option<i16> {
+#[must_use]
+pub fn offset_minutes(text: &str) -> Option<i16> {
     if text == "Z" {
         return Some(0);
     }
@@ -275,6 +289,27 @@ fn offset_minutes(text: &str) -> Option<i16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn parse(body: &[u8]) -> Result<Definition, Problem> {
+        super::parse(body, &BoardName::new("arena").expect("a good name"))
+    }
+
+    #[test]
+    fn what_answers_show_beside_the_definition_is_accepted_and_nothing_else_is() {
+        let shown = r#""board":"arena","totals":{"all":3},"instances":{"all":[]},"next_cursors":{},"token":"0:1",
+            "as_of":"0:3","stale":true,"missing":[1]"#;
+        let parsed = parse(format!(r#"{{{shown},"keep":3}}"#).as_bytes()).expect("an answer");
+        assert_eq!(parsed, Definition { keep: 3, ..Definition::default() });
+        for (bad, words) in [
+            (r#""board":"other""#, "board must be arena, which the path names, or absent; got \"other\""),
+            (r#""board":"arena","board":"arena""#, "board"),
+            (r#""total":{"all":3}"#, "has no field \"total\"; the fields are keys, policy"),
+            (r#""As_of":"0:3""#, "has no field \"As_of\""),
+        ] {
+            let problem = parse(format!("{{{bad}}}").as_bytes()).expect_err(bad);
+            assert!(problem.detail().contains(words), "{bad}: {}", problem.detail());
+        }
+    }
 
     #[test]
     fn a_definition_reads_as_it_is_written() {

@@ -136,7 +136,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
 pub async fn put(call: Call) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let name = call.board_name()?;
-    let definition = definition::parse(&call.body)?;
+    let definition = definition::parse(&call.body, &name)?;
     let define =
         define_within_limit(Arc::clone(&call.api), name.clone(), definition, call.board_limited().cloned());
     // In a task of its own: a client that leaves must not leave the board defined on some shards only.

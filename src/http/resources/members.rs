@@ -178,6 +178,7 @@ pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
         call.note_refusal(&problem);
         return Err(problem);
     }
+    call.wait_for_boards_of_member(&member, boards.as_deref()).await?;
     let id = member.clone();
     let boards = if let Some(boards) = boards {
         BoardSelection::Named(boards)

@@ -212,6 +212,12 @@ impl Question<'_> {
         let lives = one.into_iter().chain(several).chain(counted.iter().map(|(board, _)| board));
         lives.map(|life| life.board.board())
     }
+
+    /// Whether it is about any board: those of a member that it does not name.
+    #[must_use]
+    pub fn is_of_every_board(&self) -> bool {
+        matches!(self, Self::BoardsOfMember { .. })
+    }
 }
 
 /// An entry that a shard replies.

@@ -364,6 +364,21 @@ async fn instances_are_listed_from_the_current_one_to_the_oldest_that_has_entrie
             }
         }
         assert_eq!(all, listed);
+        // However few are on a page, the list ends with the oldest that has entries.
+        for limit in 1..=5 {
+            let mut page = ListInstances { limit, ..list(BOARD, "day", FRIDAY) };
+            let mut pages = Vec::new();
+            loop {
+                let answer = windows.instances(&page).await.expect("it is there");
+                pages.push(told(&answer, Window::Day));
+                page.before = answer.windows.first().and_then(|days| days.next);
+                if page.before.is_none() {
+                    break;
+                }
+            }
+            assert_eq!(pages.concat(), days, "{limit}");
+            assert_eq!(pages.len(), days.len().div_ceil(limit), "{limit}: no page is empty");
+        }
         // Of the future nothing is listed, and behind the only instance of a window nothing.
         let before =
             |name| ListInstances { before: crate::window::Instance::of_name(name), ..list(BOARD, "", later) };

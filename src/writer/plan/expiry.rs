@@ -17,7 +17,7 @@ use crate::state::{Applied, Entry, EntryState, Expiring, TreeId};
 use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, Timestamp, fnv1a_32};
 use crate::window::Instance;
-use crate::writer::decide::{Request, decide};
+use crate::writer::decide::{Decision, Request, decide};
 use crate::writer::plan::Batch;
 
 /// Entries that a message removes because they have expired, and as many again after its jobs. A step has
@@ -74,6 +74,27 @@ impl Batch<'_> {
             return entry;
         }
         found.version.map(|_| Entry { state: EntryState::Removed, has_metadata: false, ..found })
+    }
+
+    /// What a job decides, if its entry does not expire at once: then it enters nothing, because its time is
+    /// as long ago as entries stay. Only an entry that was not there can: a job makes no entry older.
+    pub(super) fn unless_too_old(
+        &self,
+        definition: &Definition,
+        board: &BoardName,
+        decision: Decision,
+    ) -> Decision {
+        let after = match decision.after {
+            Some(after) if definition.entry_ttl_micros.is_some() && after.state != EntryState::Removed => {
+                after
+            }
+            _ => return decision,
+        };
+        if expires_at(definition, board, &after).is_none_or(|at| at > self.time) {
+            return decision;
+        }
+        let after = after.version.map(|_| Entry { state: EntryState::Removed, has_metadata: false, ..after });
+        Decision { after, changed: false, takes_metadata: false }
     }
 
     /// Notes when an entry expires that the batch changed.

@@ -290,6 +290,7 @@ impl Batch<'_> {
             },
         );
         let (decision, other) = decided.map_err(|reject| with_board(job, board, reject))?;
+        let decision = self.unless_too_old(definition, board, decision);
         let shown = Shown::Entry { changed: decision.changed };
         let other = other.map(Box::new);
         Ok(BoardDecision { name: Cow::Borrowed(board), source, before, decision, other, shown })

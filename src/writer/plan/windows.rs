@@ -248,6 +248,7 @@ impl Batch<'_> {
         };
         let decided = self.decide_entry(&on.definition, tree, found.as_ref(), &request);
         let (decision, other) = decided.map_err(|reject| with_board(on.job, &name, reject))?;
+        let decision = self.unless_too_old(&on.definition, &name, decision);
         let (other, shown) = (other.map(Box::new), Shown::Not);
         Ok(BoardDecision { name: Cow::Owned(name), source, before, decision, other, shown })
     }

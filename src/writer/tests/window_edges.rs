@@ -54,13 +54,16 @@ impl Edge {
         self.say(now, Payload::Define { board: board("b"), incarnation, number: None, definition });
     }
 
-    fn say(&self, now: i64, payload: Payload) -> Told {
+    fn outcomes(&self, now: i64, payload: Payload) -> Vec<JobOutcome> {
         NOW.set(now);
         let (mut source, answers) = VecSource::new(vec![payload]);
         source.time = |_| at(NOW.get());
         let outcomes = self.running.run(source, answers);
-        let outcome = outcomes.into_iter().next().expect("there is one").expect("committed");
-        outcome.jobs.into_iter().find_map(|job| match job {
+        outcomes.into_iter().next().expect("there is one").expect("committed").jobs
+    }
+
+    fn say(&self, now: i64, payload: Payload) -> Told {
+        self.outcomes(now, payload).into_iter().find_map(|job| match job {
             JobOutcome::Rejected(reject) => Some(reject.code),
             JobOutcome::Applied(_) | JobOutcome::WithProfile { .. } | JobOutcome::Parked(_) => None,
         })
@@ -202,5 +205,43 @@ fn an_entry_that_expires_at_a_rollover_stays_in_what_is_final_then_and_leaves_th
         assert_eq!(edge.point(expires, "a", expires), DONE);
         let day = if expires < midnight { "2026-12-31" } else { "2027-01-01" };
         assert_eq!(edge.entries(), format!("{day}: a=1, all: a=1"), "{ttl} {grace}");
+    }
+}
+
+/// On either side of the time as long ago as entries stay. What a job is answered is what readers see.
+#[test]
+fn a_job_that_is_older_than_entries_stay_is_told_to_have_changed_nothing() {
+    let now = micros(MIDNIGHT) - 6 * HOUR;
+    let expiring = |windows: &[Window]| Definition {
+        entry_ttl_micros: Some(HOUR),
+        ..definition(windows, 5 * MINUTE, 12)
+    };
+    for windows in [&[Window::All][..], &[Window::All, Window::Day], &[Window::Day]] {
+        let edge = Edge::new(now, expiring(windows));
+        let told = |id: &str, time: i64, version: Option<u64>| {
+            let job = Job { at: Some(at(time)), version, ..job(id, &[("b", &[1])]) };
+            let [JobOutcome::Applied(boards)] = &edge.outcomes(now, jobs(vec![job]))[..] else {
+                panic!("it is applied")
+            };
+            let [board] = &boards[..] else { panic!("{boards:?}") };
+            (board.changed, board.before.is_some(), board.after.is_some())
+        };
+        assert_eq!(told("old", now - HOUR, None), (false, false, false), "{windows:?}");
+        assert_eq!(told("versioned", now - HOUR, Some(7)), (false, false, false), "{windows:?}");
+        assert_eq!(told("young", now - HOUR + 1, None), (true, false, true), "{windows:?}");
+        // A late job does not make it older.
+        assert_eq!(told("young", now - 2 * HOUR, None), (true, true, true), "{windows:?}");
+        let listed = ["young=2"; 2];
+        let entries = edge.entries();
+        let found: Vec<&str> =
+            entries.split(", ").filter_map(|one| one.split_once(": ")).map(|of| of.1).collect();
+        assert_eq!(found, listed[..windows.len()], "{entries}");
+        // A version is remembered all the same.
+        let again = Job { at: Some(at(now)), version: Some(7), ..job("versioned", &[("b", &[1])]) };
+        assert_eq!(edge.say(now, jobs(vec![again])), Some(RejectCode::StaleVersion));
+        // Of several jobs in a message, each is on its own.
+        let points = [now - HOUR, now].map(|time| Job { at: Some(at(time)), ..job("both", &[("b", &[1])]) });
+        assert_eq!(edge.say(now, jobs(points.to_vec())), DONE);
+        assert!(edge.entries().contains("both=1"), "{}", edge.entries());
     }
 }

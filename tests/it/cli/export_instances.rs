@@ -422,6 +422,10 @@ fn an_export_is_of_the_boards_first_window_unless_it_is_asked_for_another() {
         ok(client.put(&format!("/v1/boards/{board}"), &json!({"windows": windows})));
         send(&client, &[json!({"board": board, "member": "m", "score": 1})]);
     }
+    for (board, starts) in [("begun", ago(24)), ("soon", ago(-24))] {
+        let season = json!({"starts": starts.to_string(), "every": "30d"});
+        ok(client.put(&format!("/v1/boards/{board}"), &json!({"windows": ["season"], "season": season})));
+    }
     let this_month = ok(client.get("/v1/boards/daily/top"))["window"].as_str().expect("a name").to_owned();
     let today =
         ok(client.get("/v1/boards/daily/top?window=day"))["window"].as_str().expect("a name").to_owned();
@@ -444,12 +448,17 @@ fn an_export_is_of_the_boards_first_window_unless_it_is_asked_for_another() {
         assert_eq!(export(&["--board", "plain"]).0, [("plain".to_owned(), "all".to_owned())]);
         let (windows, said) = export(&["--all"]);
         let names: Vec<&str> = windows.iter().map(|(_, window)| window.as_str()).collect();
-        assert_eq!(names, ["all", this_month.as_str(), "all"]);
-        assert!(said.contains("2 of the boards have other windows"), "{said}");
-        // Boards without such a window are left out.
-        let boards: Vec<String> =
-            export(&["--all", "--window", "day"]).0.into_iter().map(|(board, _)| board).collect();
+        // The line of a board whose first season has not begun names no instance.
+        assert_eq!(names, ["s1", "all", this_month.as_str(), "all", "all"]);
+        assert!(said.contains("4 of the boards have other windows"), "{said}");
+        // Boards without such a window or instance are left out, and named.
+        let (windows, said) = export(&["--all", "--window", "day"]);
+        let boards: Vec<&str> = windows.iter().map(|(board, _)| board.as_str()).collect();
         assert_eq!(boards, ["both", "daily"]);
+        assert!(said.contains("board plain is left out") && said.contains("has no window day"), "{said}");
+        let (windows, said) = export(&["--all", "--window", "s1"]);
+        assert_eq!(windows, [("begun".to_owned(), "s1".to_owned())]);
+        assert!(said.contains("board soon is left out") && said.contains("has not begun"), "{said}");
         let refused = |arguments: &[&str]| {
             let (code, said) = run(&[&["export"], &from[..], arguments].concat());
             assert_eq!(code, Some(2), "{said}");
@@ -457,7 +466,7 @@ fn an_export_is_of_the_boards_first_window_unless_it_is_asked_for_another() {
         };
         assert!(refused(&["--board", "daily", "--window", "all"]).contains("has no window all"));
         assert!(refused(&["--board", "daily", "--window", "2199-01"]).contains("has not begun"));
-        assert!(refused(&["--all", "--window", "hour"]).contains("no boards with such a window"));
+        assert!(refused(&["--all", "--window", "hour"]).contains("none of the 5 boards has hour"));
         assert!(refused(&["--board", "daily", "--window", "today"]).contains("the window must be all, hour"));
     }
 }

@@ -125,6 +125,44 @@ fn every_job_acknowledged_by_nats_is_applied_once() {
     }
 }
 
+/// A node counts the jobs of its own shards only. What the others' owners applied is asked of them.
+#[test]
+fn a_node_that_owns_no_shard_tells_what_the_owners_applied() {
+    let nats = Nats::start();
+    let url = nats.url();
+    let node = |name, own| Node::with_nats(&nats).flags(&["--node", name, "--own", own]);
+    let first = node("first", "0").shards(2).start();
+    let mut second = node("second", "1").start();
+    let none = node("none", "none").start();
+    let known = |owner: &str| {
+        let (_, status) = none.client().get("/v1/status");
+        let shards = status["shards"].as_array().expect("a list");
+        shards.iter().filter(|shard| shard["owners"][0]["state"] == owner).count()
+    };
+    wait_until("the owners are known", || known("live") == 2);
+    let jobs = ["--jobs", "2000", "--jobs-per-message", "20"];
+    let of = |node: &Node| format!("http://{}", node.address());
+    let over_nats = |node: &Node| ["--nats".to_owned(), url.clone(), "--read-url".to_owned(), of(node)];
+    let over_http = ["--http".to_owned(), of(&none)];
+    for target in [&over_nats(&none)[..], &over_http, &over_nats(&first)] {
+        let target: Vec<&str> = target.iter().map(String::as_str).collect();
+        let (code, summary, words) = load(&[&jobs[..], &target].concat());
+        assert_eq!(code, 0, "{summary} {words}");
+        let applied = &summary["applied"];
+        assert_eq!(
+            (&applied["jobs_applied"], &applied["trouble"]),
+            (&2_000.into(), &Value::Null),
+            "{summary}"
+        );
+        assert!(applied["caught_up_seconds"].is_f64(), "{applied}");
+    }
+    second.kill9();
+    wait_until("the owner is silent", || known("silent") == 1);
+    let (code, summary, words) = load(&[&jobs[..], &["--nats", &url, "--read-url", &of(&none)]].concat());
+    let why = summary["applied"]["trouble"].as_str().unwrap_or_default();
+    assert!(why.contains("does not count the jobs of shard 1; no owner"), "{code} {summary} {words}");
+}
+
 #[test]
 fn every_job_answered_over_http_is_applied_once_with_concurrent_reads() {
     let service = Node::shards(2).start();

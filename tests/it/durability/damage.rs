@@ -264,6 +264,25 @@ fn verify_reads_parked_jobs_and_reports_one_in_a_wrong_line() {
 }
 
 #[test]
+fn verify_counts_boards_instances_and_what_movement_needs_each_for_itself() {
+    let mut service = Node::start();
+    let client = service.client();
+    // The season is the same one on every day of the test.
+    let season = json!({ "starts": "2020-01-01T00:00:00Z", "every": "36500d" });
+    let league = json!({ "windows": ["all", "season"], "season": season, "movement": true });
+    assert_eq!(client.put("/v1/boards/league", &league).0, 201);
+    for score in [1, 2] {
+        assert_eq!(client.put(&entry_path("league", "m"), &json!({ "score": score })).0, 200);
+    }
+    assert_eq!(client.put(&entry_path("plain", "m"), &json!({ "score": 1 })).0, 200);
+    assert!(service.terminate().success());
+    let Output { status, stdout, .. } = run("verify", service.data_dir());
+    let said = String::from_utf8_lossy(&stdout);
+    let counts = "2 boards, 1 instance of a window, 1 tree for movement, 1 member, 3 entries, ";
+    assert!(status.success() && said.contains(counts), "{said}");
+}
+
+#[test]
 fn verify_is_refused_while_a_service_runs() {
     let mut service = Node::shards(SHARDS).start();
     write_scores(&mut service);

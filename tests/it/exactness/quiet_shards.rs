@@ -8,8 +8,7 @@ use crate::support::node::Node;
 
 /// The sum of a metric over all shards.
 fn sum(node: &Node, name: &str) -> f64 {
-    let mut answer = ureq::get(format!("{}/metrics", node.base())).call().expect("metrics are served");
-    let text = answer.body_mut().read_to_string().expect("it is text");
+    let text = node.metrics();
     let values = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix('{')?.split_once("} "));
     values.map(|(_, value)| value.parse::<f64>().expect("a number")).sum()
 }

@@ -22,6 +22,7 @@ at_each_place![
     answers_have_the_names_and_shapes_of_the_contract,
     a_refused_request_has_its_code_and_changes_nothing,
     a_refused_request_leaves_its_connection_open,
+    what_a_board_shows_can_be_sent_back,
     each_result_has_the_metadata_of_its_own_job,
     metadata_belongs_to_its_score_and_cursors_neither_skip_nor_repeat_while_scores_move,
 ];
@@ -275,6 +276,38 @@ fn a_refused_request_leaves_its_connection_open(place: Place) {
         let text = raw(&service, &[head.as_bytes(), &body, b"GET /healthz HTTP/1.0\r\n\r\n"]);
         assert!(text.contains("application/problem+json") && text.ends_with("ok\n"), "{request}: {text}");
     }
+}
+
+fn what_a_board_shows_can_be_sent_back(place: Place) {
+    let (service, client) = start(place);
+    let regular = json!({"starts": "2026-01-01T00:00:00Z", "every": "30d"});
+    for (number, definition) in [
+        json!({}),
+        json!({"keys": [{"name": "points", "min": 0, "max": 9}, {"name": "ms", "order": "asc"}], "policy": "best",
+               "windows": ["all", "day", "season"], "season": regular, "movement": true, "entry_ttl": "30d",
+               "capacity": 5, "utc_offset": "+05:30", "ties": "member"}),
+        json!({"windows": ["season"], "season": "manual"}),
+        json!({"kind": "top_k", "capacity": 5}),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = format!("/v1/boards/b{number}");
+        let defined = ok(client.put(&path, &definition));
+        let mut shown = ok(client.get(&path));
+        for answer in [&defined, &shown] {
+            let (status, same) = client.put(&path, answer);
+            assert_eq!(status, 200, "{same}");
+            assert_eq!((&same["keys"], &same["keep"]), (&shown["keys"], &shown["keep"]));
+        }
+        shown["keep"] = json!(3);
+        assert_eq!(ok(client.put(&path, &shown))["keep"], 3);
+        let (status, problem) = client.put("/v1/boards/other", &shown);
+        assert_eq!((status, &problem["code"]), (422, &json!("invalid_definition")), "{problem}");
+        shown["grac"] = json!("1h");
+        assert_eq!(client.put(&path, &shown).0, 422, "a misspelt field is refused");
+    }
+    service.end();
 }
 
 fn each_result_has_the_metadata_of_its_own_job(place: Place) {

@@ -157,14 +157,8 @@ fn end_alike(nats: &Nats, shards: u16, nodes: Vec<Node>) {
     assert!(held.iter().all(|text| text.lines().count() > 1));
 }
 
-fn metric(node: &Node, series: &str) -> Option<f64> {
-    let mut answer = ureq::get(format!("{}/metrics", node.base())).call().expect("metrics are served");
-    let text = answer.body_mut().read_to_string().expect("it is text");
-    text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
-}
-
 fn installed(node: &Node) -> Option<f64> {
-    metric(node, "ranktree_copies_total{result=\"installed\"}")
+    node.metric("ranktree_copies_total{result=\"installed\"}")
 }
 
 /// A shard is live a moment before its copy is counted.
@@ -219,15 +213,15 @@ fn a_node_whose_stream_was_purged_past_it_gets_copies_and_is_level() {
     wait_all_live(&b, 2);
     wait_installed(&b, 2.0);
     wait_until("no copy is needed any more", || {
-        metric(&b, "ranktree_shard_copy_needed{shard=\"1\"}") == Some(0.0)
+        b.metric("ranktree_shard_copy_needed{shard=\"1\"}") == Some(0.0)
     });
-    assert!(metric(&b, "ranktree_copy_bytes_total{direction=\"fetched\"}") > Some(10_000.0));
+    assert!(b.metric("ranktree_copy_bytes_total{direction=\"fetched\"}") > Some(10_000.0));
     assert!(b.log().contains("fetching a copy of the shard from another node"), "{}", b.log());
     wait_until("none is on its way", || copying(&b.client(), 0).is_none());
     // It purges and is purged for as before.
     publish_until_purged(&nats, 2, &[&a, &b]);
     wait_until("the copies are let go of", || {
-        metric(&a, "ranktree_copies_under_way{direction=\"given\"}") == Some(0.0)
+        a.metric("ranktree_copies_under_way{direction=\"given\"}") == Some(0.0)
     });
     // After a restart it needs none. Nothing is purged meanwhile, however long that takes.
     traffic.end();
@@ -380,11 +374,11 @@ fn no_purge_takes_what_comes_after_a_copy_that_is_being_fetched() {
     assert!(copying(&b.client(), 0).is_some(), "the link is slow enough");
     assert!(first(&nats, 0) <= held + 1, "{} is purged, and {held} is the copy's", first(&nats, 0));
     assert_eq!(floor(), held);
-    assert!(metric(&a, "ranktree_copies_under_way{direction=\"given\"}") >= Some(1.0));
+    assert!(a.metric("ranktree_copies_under_way{direction=\"given\"}") >= Some(1.0));
     link.open();
     wait_all_live(&b, 1);
     wait_installed(&b, 1.0);
-    assert_eq!(metric(&b, "ranktree_copies_total{result=\"failed\"}"), Some(0.0));
+    assert_eq!(b.metric("ranktree_copies_total{result=\"failed\"}"), Some(0.0));
     publish_until_purged(&nats, 1, &[&a, &b]);
     traffic.end();
     end_alike(&nats, 1, vec![a, b]);

@@ -75,11 +75,9 @@ fn score(client: &Client, member: &str) -> i64 {
     client.get(&entry_path("arena", member)).1["score"].as_i64().expect("an integer")
 }
 
-fn metric(node: &Node) -> Option<f64> {
-    let mut answer = ureq::get(format!("{}/metrics", node.base())).call().expect("metrics are served");
-    let text = answer.body_mut().read_to_string().expect("it is text");
-    let series = "ranktree_shard_replicas_differing{shard=\"0\"}";
-    text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+/// How many of the other replicas differ from the node's.
+fn differing(node: &Node) -> Option<f64> {
+    node.metric("ranktree_shard_replicas_differing{shard=\"0\"}")
 }
 
 /// The hashes that a node knows of all owners, by name.
@@ -112,7 +110,7 @@ fn two_replicas_that_differ_halt_until_one_is_given_a_copy_of_the_other() {
         for part in [other, &format!("up to message {last}"), "RANKTREE_JOBS_0@", "--accept-diverged 0"] {
             assert!(reason.contains(part), "{part}: {reason}");
         }
-        wait_until("the metric says so", || metric(node) == Some(1.0));
+        wait_until("the metric says so", || differing(node) == Some(1.0));
         // Reads go on, and say that they may be stale; writes are refused.
         let (status, entry) = node.client().get(&entry_path("arena", "m7"));
         assert_eq!((status, &entry["stale"]), (200, &json!(true)), "{entry}");
@@ -140,7 +138,7 @@ fn two_replicas_that_differ_halt_until_one_is_given_a_copy_of_the_other() {
         wait_state(&node.client(), 0, "live");
         wait_applied(&node.client(), &[later]);
         assert_eq!((score(&node.client(), "m3"), score(&node.client(), "m7")), (4, 4));
-        wait_until("the metric says so", || metric(node) == Some(0.0));
+        wait_until("the metric says so", || differing(node) == Some(0.0));
     }
     wait_equal_hashes(&[a, b]);
     // It is over for good.
@@ -184,7 +182,7 @@ fn an_operator_says_which_replica_is_right_and_the_other_begins_anew() {
     a.restart();
     wait_state(&a.client(), 0, "live");
     assert_eq!((score(&a.client(), "m3"), score(&b.client(), "m3")), (5, 5));
-    wait_until("the metric says so", || metric(b) == Some(0.0));
+    wait_until("the metric says so", || differing(b) == Some(0.0));
 }
 
 /// Waits until both have said the same after some message.
@@ -221,7 +219,7 @@ fn of_three_replicas_the_one_that_differs_halts_alone() {
     let reason = wait_state(&nodes[0].client(), 0, "halted");
     assert!(reason.contains("the node b") || reason.contains("the node c"), "{reason}");
     for node in &nodes[1..] {
-        wait_until("it sees that one differs", || metric(node) == Some(1.0));
+        wait_until("it sees that one differs", || differing(node) == Some(1.0));
         wait_until("the log says so", || node.log().contains("more replicas have this node's hash"));
     }
     let last = publish(&nats, "m7");
@@ -360,11 +358,11 @@ fn entries_that_cannot_be_read_or_lie_halt_nobody() {
         // It is forgotten within seconds.
         entry("z", with("at", json!([lie])));
         for (node, sees) in nodes.iter().zip(&mut sees) {
-            *sees |= metric(node) == Some(1.0);
+            *sees |= differing(node) == Some(1.0);
         }
         sees == [true; 2]
     });
-    wait_until("the entries are forgotten", || nodes.iter().all(|node| metric(node) == Some(0.0)));
+    wait_until("the entries are forgotten", || nodes.iter().all(|node| differing(node) == Some(0.0)));
     let last = nats.publish(SUBJECT, json!({ "board": "arena", "member": "m3", "score": 1 }).to_string());
     for node in nodes {
         wait_applied(&node.client(), &[last]);

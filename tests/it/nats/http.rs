@@ -154,7 +154,7 @@ fn jobs_behind_a_refused_one_of_their_member_are_not_applied() {
 }
 
 /// Text that would change if it were parsed and written again.
-const META: &str = r#"{"id":123456789012345678901234567890,"price":1.10,"k":1,"k":2,"e":1E2,"u":"\u0041"}"#;
+const META: &str = r#"{"id":123456789012345678901234567890,"price":1.10,"k":1,"k":2,"e":1E2,"u":"\u0001"}"#;
 
 #[test]
 fn metadata_keeps_its_text_over_http_and_in_parked_jobs() {

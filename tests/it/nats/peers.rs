@@ -110,7 +110,7 @@ fn a_start_needs_what_comes_after_all_that_it_has_opened() {
     b.kill9();
     b.restart();
     wait_state(&b.client(), 0, "live");
-    assert_eq!(metric(&b, "ranktree_copies_total{result=\"installed\"}"), Some(0.0));
+    assert_eq!(b.metric("ranktree_copies_total{result=\"installed\"}"), Some(0.0));
     wait_applied(&b.client(), &[publish(&nats, "m7")]);
     end_unhalted(a);
     end_unhalted(b);
@@ -146,7 +146,7 @@ fn two_nodes_of_all_shards_see_each_other_in_status_until_one_is_killed() {
             .iter()
             .all(|owner| count(&owner["applied_sequence"]) >= last && count(&owner["lag"]) == 0)
     });
-    assert_eq!(metric(&a, "ranktree_shard_owners_live{shard=\"1\"}"), Some(2.0));
+    assert_eq!(a.metric("ranktree_shard_owners_live{shard=\"1\"}"), Some(2.0));
     b.kill9();
     let client = a.client();
     wait_until("it is not heard of any more", || node_in_status(&client, "b:1.x")["alive"] == false);
@@ -155,21 +155,15 @@ fn two_nodes_of_all_shards_see_each_other_in_status_until_one_is_killed() {
     assert_eq!(owner_in_status(&client, 1, "a")["state"], "live");
     wait_until("the metrics say so", || {
         let version = format!("ranktree_nodes{{version=\"{}\"}}", env!("CARGO_PKG_VERSION"));
-        metric(&a, &version) == Some(1.0)
-            && metric(&a, "ranktree_shard_owners_live{shard=\"1\"}") == Some(1.0)
-            && metric(&a, "ranktree_shard_owners{shard=\"1\"}") == Some(2.0)
-            && metric(&a, "ranktree_node_silent_seconds{node=\"b:1.x\"}") > Some(5.0)
+        a.metric(&version) == Some(1.0)
+            && a.metric("ranktree_shard_owners_live{shard=\"1\"}") == Some(1.0)
+            && a.metric("ranktree_shard_owners{shard=\"1\"}") == Some(2.0)
+            && a.metric("ranktree_node_silent_seconds{node=\"b:1.x\"}") > Some(5.0)
     });
     b.restart();
     wait_until("it is back", || node_in_status(&client, "b:1.x")["alive"] == true);
     end_unhalted(b);
     end_unhalted(a);
-}
-
-fn metric(node: &Node, series: &str) -> Option<f64> {
-    let mut answer = ureq::get(format!("{}/metrics", node.base())).call().expect("metrics are served");
-    let text = answer.body_mut().read_to_string().expect("it is text");
-    text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
 }
 
 #[test]

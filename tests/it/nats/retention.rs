@@ -39,11 +39,9 @@ fn counted(client: &Client) -> u64 {
     answer["score"].as_u64().expect("a count")
 }
 
-fn metric(service: &Node, name: &str) -> u64 {
-    let mut answer = ureq::get(format!("{}/metrics", service.base())).call().expect("metrics are served");
-    let text = answer.body_mut().read_to_string().expect("it is text");
-    let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}{{shard=\"0\"}} ")));
-    line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("there is no {name}"))
+/// A counter of the only shard.
+fn purged(service: &Node, name: &str) -> f64 {
+    service.metric(&format!("{name}{{shard=\"0\"}}")).unwrap_or_else(|| panic!("there is no {name}"))
 }
 
 /// With default settings, neither a checkpoint nor the duplicate window would allow a purge in time.
@@ -65,8 +63,8 @@ fn room_for_large_messages_is_made_before_the_stream_is_full() {
     // The oldest messages were purged, and the room that has to be free is free.
     assert!(info.state.bytes > STREAM_BYTES / 4, "{} bytes are left", info.state.bytes);
     assert_eq!(info.state.last_sequence - info.state.first_sequence + 1, info.state.messages);
-    let early = metric(&service, "ranktree_stream_purged_early_messages_total");
-    assert!(early > 0 && early <= metric(&service, "ranktree_stream_purged_messages_total"), "{early}");
+    let early = purged(&service, "ranktree_stream_purged_early_messages_total");
+    assert!(early > 0.0 && early <= purged(&service, "ranktree_stream_purged_messages_total"), "{early}");
     assert!(service.log().contains("the stream is filling up"), "{}", service.log());
     service.kill9();
     service.restart();
@@ -113,7 +111,7 @@ fn messages_kept_for_other_nodes_take_at_most_half_of_a_stream() {
     wait_until("what is too much is purged", || nats.info(STREAM).state.bytes <= STREAM_BYTES / 2);
     let left = nats.info(STREAM).state.bytes;
     assert!(left > STREAM_BYTES / 2 - (64 << 10), "{left} bytes are left");
-    assert_eq!(metric(&service, "ranktree_stream_purged_early_messages_total"), 0);
+    assert!(purged(&service, "ranktree_stream_purged_early_messages_total") < 1.0);
     assert!(service.terminate().success());
 }
 

@@ -243,11 +243,8 @@ fn requests_of_the_same_moment_share_a_message() {
 
 /// Requests that a node has answered.
 fn answered(node: &Node, shard: &str, class: &str) -> f64 {
-    let mut answer = ureq::get(format!("{}/metrics", node.base())).call().expect("metrics are served");
-    let text = answer.body_mut().read_to_string().expect("it is text");
     let series = format!("ranktree_write_requests_total{{shard=\"{shard}\",class=\"{class}\"}}");
-    let value = text.lines().find_map(|line| line.strip_prefix(&series)?.trim().parse().ok());
-    value.unwrap_or_default()
+    node.metric(&series).unwrap_or_default()
 }
 
 #[test]

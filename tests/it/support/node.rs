@@ -241,6 +241,20 @@ impl Node {
         self.base.split_once("://").expect("it is a URL").1
     }
 
+    /// Its metrics, as Prometheus has them.
+    pub fn metrics(&self) -> String {
+        let mut answer = ureq::get(format!("{}/metrics", self.base)).call().expect("metrics are served");
+        answer.body_mut().read_to_string().expect("it is text")
+    }
+
+    /// The value of a metric.
+    ///
+    /// # Arguments
+    /// `series`: its name and all of its labels.
+    pub fn metric(&self, series: &str) -> Option<f64> {
+        self.metrics().lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok())
+    }
+
     /// What it wrote to standard error so far.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).expect("the log can be read")

@@ -192,7 +192,9 @@ class BoardInstances(TypedDict):
 
 
 class BoardNextCursors(TypedDict):
-    """For windows with older instances than those listed: the `cursor` that lists them."""
+    """For windows with older instances that have entries than those listed: the `cursor` that lists them.
+    More than 1,000 instances behind the newest, it may list some without entries.
+    """
     all: NotRequired[InstanceName]
     hour: NotRequired[InstanceName]
     day: NotRequired[InstanceName]
@@ -229,7 +231,9 @@ class Board(TypedDict):
     has entries and is not dropped.
     """
     next_cursors: BoardNextCursors
-    """For windows with older instances than those listed: the `cursor` that lists them."""
+    """For windows with older instances that have entries than those listed: the `cursor` that lists them.
+    More than 1,000 instances behind the newest, it may list some without entries.
+    """
     as_of: AsOf
     stale: NotRequired[Literal[True]]
     """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be

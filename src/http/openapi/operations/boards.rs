@@ -56,7 +56,9 @@ pub fn put_board() -> Doc {
              that differs in it is refused with `board_differs`. New bounds apply to the jobs that follow; \
              existing entries stay as they are. Another length of seasons holds from the next season on. \
              Manual seasons that were opened stay. An empty body is the default definition: one key `score`, descending, `set`, and the \
-             first to reach a score leads its ties.\n\nA job for a board that does not exist creates it \
+             first to reach a score leads its ties.\n\nAn answer of `GET /v1/boards/{board}` can be sent back as \
+             it is, or with another `keep`, say: what it shows beside the definition is ignored. Any other \
+             field is refused.\n\nA job for a board that does not exist creates it \
              with the defaults, unless the node was started with `--no-auto-create`.",
         )
         .body("DefinitionInput", false, "The definition.")

@@ -7,6 +7,7 @@ use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::parts::{
     AS_OF_PATTERN, array, as_of, by_window, count, missing, object, object_with, or_null, stale,
 };
+use crate::http::request::definition::SHOWN_FIELDS;
 use crate::types::MAX_KEYS;
 use crate::window::Window;
 
@@ -67,7 +68,7 @@ pub fn schemas() -> Value {
                 &array(component("Instance"))
             ),
             "next_cursors": by_window(
-                "For windows with older instances than those listed: the `cursor` that lists them.",
+                "For windows with older instances that have entries than those listed: the `cursor` that lists them. More than 1,000 instances behind the newest, it may list some without entries.",
                 &component("InstanceName")
             ),
             "as_of": as_of(), "stale": stale(), "missing": missing()})),
@@ -145,7 +146,7 @@ pub fn seasons() -> Value {
 }
 
 fn definition_input() -> Value {
-    json!({
+    let mut input = json!({
         "type": "object",
         "description": "The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the `min` and `max` of keys can change later.",
         "additionalProperties": false,
@@ -190,7 +191,16 @@ fn definition_input() -> Value {
                                          the current instance of each other window began. The windows must be `all` \
                                          and at least one other."}
         }
-    })
+    });
+    let shown = "As answers show it. Accepted and ignored, so that an answer can be sent back with what is to change.";
+    if let Some(properties) = input.get_mut("properties").and_then(Value::as_object_mut) {
+        for name in SHOWN_FIELDS {
+            let description = if name == "board" { "The board of the path, or absent." } else { shown };
+            let field = json!({"readOnly": true, "description": description});
+            properties.insert(name.to_owned(), field);
+        }
+    }
+    input
 }
 
 /// What removals of many entries bring and answer.

@@ -70,15 +70,15 @@ pub fn schemas() -> Value {
         "Metadata": {
             "type": "object", "additionalProperties": true,
             "description": format!(
-                "A JSON object of at most {MAX_METADATA_BYTES} bytes without white space, nested at most 64 deep. It is kept as \
-                 written: numbers with all their digits, fields in their order."
+                "A JSON object of at most {MAX_METADATA_BYTES} bytes in UTF-8 without white space and needless escapes, \
+                 nested at most 64 deep. It is kept as written: numbers with all their digits, fields in their order."
             )
         },
         "Profile": {
             "type": "object", "additionalProperties": true,
             "description": format!(
-                "A member's profile: a JSON object of at most {MAX_PROFILE_BYTES} bytes without white space, nested at most 64 \
-                 deep. It is kept as written, as metadata are."
+                "A member's profile: a JSON object of at most {MAX_PROFILE_BYTES} bytes in UTF-8 without white space and \
+                 needless escapes, nested at most 64 deep. It is kept as written, as metadata are."
             )
         },
         "Token": {

@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
 use crate::queue::nats::boards::decision::Record;
 use crate::queue::nats::boards::deliver::{has_arrived, in_force_at};
-use crate::queue::nats::boards::following::{Following, Unconfirmed};
+use crate::queue::nats::boards::following::Following;
 use crate::queue::nats::boards::pending::PendingDecision;
 use crate::queue::nats::shard::{NatsShard, OtherShard};
 use crate::state_lock::Purpose;
@@ -65,7 +65,7 @@ impl BoardsStream {
                 let lacking = pending_decision.filter(|known| !self.has_reached(known, other));
                 let lacking = lacking
                     .map(|known| &known.recorded)
-                    .or_else(|| self.unconfirmed_decision(unconfirmed?, other, name));
+                    .or_else(|| unconfirmed?.lacking(id, name, self.confirmations.borrow().of(id)));
                 due.extend(lacking.map(|recorded| ((id, name.clone()), (recorded.clone(), false))));
                 continue;
             }
@@ -79,19 +79,6 @@ impl BoardsStream {
             }
         }
         due
-    }
-
-    /// What was decided about a board, if the owners of a shard have not confirmed since this node follows
-    /// the stream, and this node has not published it to the shard.
-    fn unconfirmed_decision<'a>(
-        &self,
-        unconfirmed: &'a Unconfirmed,
-        other: &OtherShard,
-        name: &BoardName,
-    ) -> Option<&'a Record> {
-        let recorded = unconfirmed.last(name)?;
-        let has_confirmed = self.confirmations.borrow().of(other.id) >= recorded.sequence;
-        (!has_confirmed && !unconfirmed.is_published(other.id, name)).then_some(recorded)
     }
 
     fn other(&self, shard: ShardId) -> Option<&OtherShard> {

@@ -245,6 +245,16 @@ fn a_read_after_a_write_behind_a_job_of_another_board_waits_for_it() {
             // No parked job names this one.
             let (status, answer) = read(node, "third");
             assert_eq!((status, &answer["code"]), (404, &json!("unknown_member")), "{answer}");
+            let of_member = |boards: &str| {
+                let path = format!("/v1/members/{member}?partial=true&timeout_ms=300&after={token}{boards}");
+                node.client().get(&path)
+            };
+            for boards in ["", "&boards=third,arena"] {
+                let (status, answer) = of_member(boards);
+                assert_eq!((status, &answer["code"]), (504, &json!("not_yet_applied")), "{boards}: {answer}");
+            }
+            let (status, answer) = of_member("&boards=third");
+            assert_eq!((status, &answer["not_found"]), (200, &json!(["third"])), "{answer}");
         }
     }
     let (_, answer) = none.get(&format!("{}?partial=true", entry_path(BOARD, &member)));

@@ -4,9 +4,16 @@
 //! Only its writer changes members, boards and entries, under a lock that `writer::apply` holds for one step
 //! at a time. So readers see whole steps only. Checkpoints, and the tasks that forget completed drops, take
 //! the write lock as well, but change nothing that an answer shows.
+//!
+//! - `due`: what time brings: instances that are dropped, and entries that expire
+//! - `checkpointed`: what checkpoints take of it
+//! - `retired`: dropped boards, whose members are released bit by bit
+
+mod checkpointed;
+mod due;
+mod retired;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::board::Definition;
@@ -15,16 +22,13 @@ use crate::state::dropped::{Dropped, RecordNumber};
 use crate::state::entry::{Entry, TreeId};
 use crate::state::expiry::{Expiring, Expiry};
 use crate::state::incarnation::Incarnation;
-use crate::state::joining::{Joined, Joining};
+use crate::state::joining::Joining;
 use crate::state::members::Members;
 use crate::state::retired::Retired;
 use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::Handle;
 use crate::types::{BoardName, INSTANCE_MARK, Sequence, ShardId, Timestamp};
 use crate::window::Instance;
-
-/// Entries whose expiry is noted at once when a shard is loaded.
-const NOTED_AT_ONCE: usize = 65_536;
 
 /// A change to the set of boards. Has the number of its record, if boards are decided in the boards' stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,90 +203,6 @@ impl Shard {
     /// Boards whose names come after this one, or all, without the instances of their windows.
     pub fn boards_after(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, &Board)> {
         self.boards.boards_after(name)
-    }
-
-    /// When instances are to be dropped, the earliest first, after a place in that order or from the start.
-    pub fn drops_due_after(
-        &self,
-        place: Option<&(Timestamp, BoardName)>,
-    ) -> impl Iterator<Item = &(Timestamp, BoardName)> {
-        let from = place.map_or(Bound::Unbounded, Bound::Excluded);
-        self.drops_due.range((from, Bound::Unbounded))
-    }
-
-    /// When a message must come at the latest, so that what is due happens. `None`: nothing will be.
-    #[must_use]
-    pub fn next_due(&self) -> Option<Timestamp> {
-        let drop = self.drops_due.first().map(|(at, _)| *at);
-        drop.into_iter().chain(self.expiry.next()).min()
-    }
-
-    #[must_use]
-    pub fn expiry(&self) -> &Expiry {
-        &self.expiry
-    }
-
-    /// Whether entries of some tree are to be noted before the next change; see [`Shard::note_expiring`].
-    #[must_use]
-    pub fn has_expiry_to_note(&self) -> bool {
-        self.expiry.is_waiting()
-    }
-
-    /// Notes when up to `limit` entries expire of boards whose `entry_ttl` changed. Returns whether there are
-    /// more.
-    pub fn note_expiring(&mut self, limit: usize) -> bool {
-        let Some((id, mut place)) = self.expiry.take_waiting() else { return false };
-        let tree = self.trees.get(&id);
-        let rule = tree.and_then(|tree| Some((tree, Instance::of_name_on_shards(&tree.board)?)));
-        let Some((tree, instance)) = rule else {
-            self.expiry.add(id, Vec::new(), None);
-            return self.has_expiry_to_note();
-        };
-        let handles = tree.handles_from(&mut place, limit);
-        let expiring = handles.iter().filter_map(|handle| {
-            let (entry, member) = (tree.entry(*handle), self.members.id(*handle));
-            Expiring::of((&tree.definition, instance), member, *handle, entry.as_ref())
-        });
-        let expiring = expiring.collect();
-        self.expiry.add(id, expiring, (handles.len() == limit).then_some(place));
-        self.has_expiry_to_note()
-    }
-
-    /// Notes when entries expire, of all boards: after a shard was loaded.
-    pub fn note_all_expiring(&mut self) {
-        let ids: Vec<TreeId> = self.trees.keys().copied().collect();
-        for id in ids {
-            self.await_expiry(id);
-        }
-        while self.note_expiring(NOTED_AT_ONCE) {}
-        self.expired.clear();
-    }
-
-    fn note_expired(&mut self, forgotten: BTreeSet<Expiring>) {
-        if !forgotten.is_empty() {
-            self.expired.push(forgotten);
-        }
-    }
-
-    /// A tree's board has another `entry_ttl`: has its entries noted anew.
-    fn await_expiry(&mut self, id: TreeId) {
-        let forgotten = self.expiry.forget(id);
-        self.note_expired(forgotten);
-        if self.trees.get(&id).is_some_and(|tree| tree.definition.entry_ttl_micros.is_some()) {
-            self.expiry.wait_for(id);
-        }
-    }
-
-    /// When an instance is dropped, or what movement needs since one began, by the definition that its board
-    /// has now.
-    fn drop_due(&self, name: &BoardName) -> Option<(Timestamp, BoardName)> {
-        let definition = &self.boards.get(name.split().0)?.definition;
-        Some((definition.drops_name_at(name)?, name.clone()))
-    }
-
-    /// When the instances of a board are dropped, by the definition that it has now.
-    fn drops_due_of(&self, board: &BoardName) -> Vec<(Timestamp, BoardName)> {
-        self.boards.instances_of(board).filter_map(|(name, _)| self.drop_due(name)).collect()
     }
 
     #[must_use]
@@ -506,133 +426,6 @@ impl Shard {
             self.note_expired(forgotten);
             self.retired.push_back(tree.retire(board.all));
         }
-    }
-
-    /// The trees dropped since the last call: what the checkpoint that begins now removes from the disk.
-    #[must_use]
-    pub fn take_dropped_trees(&mut self) -> Vec<TreeId> {
-        self.first_tree_not_on_disk = self.next_tree;
-        std::mem::take(&mut self.dropped_trees)
-    }
-
-    /// Puts trees back whose removal failed: they are still on disk.
-    pub fn put_back_dropped_trees(&mut self, trees: impl IntoIterator<Item = TreeId>) {
-        self.dropped_trees.extend(trees);
-    }
-
-    /// Whether members of dropped boards are still to be released.
-    #[must_use]
-    pub fn has_retired(&self) -> bool {
-        !self.retired.is_empty()
-    }
-
-    /// Releases up to `limit` members of dropped boards, and returns whether there are more. For readers a
-    /// board of millions is dropped at once; its members are released a slice at a time, so that no lock is
-    /// held for long.
-    pub fn release_retired(&mut self, limit: usize) -> bool {
-        if let Some(retired) = self.retired.front_mut() {
-            let (tree, (handles, more)) = (retired.id(), retired.next_slice(limit));
-            for handle in handles {
-                self.members.remove_tree(handle, tree);
-            }
-            if !more {
-                self.released.extend(self.retired.pop_front());
-            }
-        }
-        !self.retired.is_empty()
-    }
-
-    /// Checks that every handle is accounted for; see [`Members::check`]. Call it once all members of dropped
-    /// boards are released.
-    ///
-    /// # Errors
-    /// The first thing found wrong, in words.
-    pub fn check_handles(&self) -> Result<(), String> {
-        self.members.check(self.trees().flat_map(|(id, tree)| tree.handles().map(move |handle| (id, handle))))
-    }
-
-    /// The memory of dropped boards, for the caller to free without the lock: half a second for ten million
-    /// entries.
-    #[must_use]
-    pub fn take_released(&mut self) -> Vec<Retired> {
-        std::mem::take(&mut self.released)
-    }
-
-    #[must_use]
-    pub fn has_expired_to_free(&self) -> bool {
-        !self.expired.is_empty()
-    }
-
-    /// The memory of what is known of expired entries of trees that are gone, for the caller to free without
-    /// the lock.
-    #[must_use]
-    pub fn take_expired(&mut self) -> Vec<BTreeSet<Expiring>> {
-        std::mem::take(&mut self.expired)
-    }
-
-    /// Begins a checkpoint of all present boards. [`Shard::join_some`] joins them.
-    pub fn begin_joining(&mut self) {
-        self.joining = Some(Joining::new(self.next_tree()));
-    }
-
-    /// Joins up to `limit` boards to the checkpoint, each as it was when that began. Returns whether there
-    /// are more.
-    pub fn join_some(&mut self, limit: usize) -> (Vec<Joined>, bool) {
-        let Some(mut joining) = self.joining.take() else { return (Vec::new(), false) };
-        let mut joined = Vec::new();
-        if joining.all_joined() {
-            joined.extend(std::iter::from_fn(|| joining.take_early()).take(limit));
-        } else {
-            let mut asked = 0;
-            let mut last = None;
-            for (name, board) in self.boards.after(joining.through()).take(limit) {
-                asked += 1;
-                last = Some(name);
-                if joining.has_yet_to_join(name, board.all)
-                    && let Some(tree) = self.trees.get_mut(&board.all)
-                {
-                    let before = tree.bytes();
-                    joined.push(Joined::of(board, tree));
-                    self.tree_bytes = self.tree_bytes + tree.bytes() - before;
-                }
-            }
-            if let Some(name) = last {
-                joining.note_through(name);
-            }
-            if asked < limit {
-                joining.note_all_joined();
-            }
-        }
-        let more = !joining.all_joined() || joining.bytes() > 0;
-        self.joining = more.then_some(joining);
-        (joined, more)
-    }
-
-    /// Ends the joining of a failed checkpoint. Returns the boards that joined early and were not handed out
-    /// yet.
-    pub fn stop_joining(&mut self) -> impl Iterator<Item = Joined> + use<> {
-        self.joining.take().into_iter().flat_map(Joining::into_early)
-    }
-
-    /// Joins a board that is about to change to the checkpoint that has begun, if it has not joined yet.
-    fn join_before_change(&mut self, id: TreeId) {
-        let Some(joining) = &mut self.joining else { return };
-        let Some(tree) = self.trees.get_mut(&id) else { return };
-        if joining.has_yet_to_join(&tree.board, id)
-            && let Some(board) = self.boards.get(tree.board.as_str())
-        {
-            let before = tree.bytes();
-            joining.note_early(Joined::of(board, tree));
-            self.tree_bytes = self.tree_bytes + tree.bytes() - before;
-        }
-    }
-
-    /// Marks everything dirty, so that the next checkpoint writes all of it: for a rebuild.
-    pub fn mark_all_dirty(&mut self) {
-        let handles = self.members.handle_space();
-        self.members.mark_all_dirty();
-        self.trees.values_mut().for_each(|tree| tree.mark_all_dirty(handles));
-        self.count_tree_bytes();
     }
 
     /// Memory held by trees, and by boards that joined a checkpoint early, in bytes.

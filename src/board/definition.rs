@@ -1,0 +1,376 @@
+//! A board's definition: what it consists of, which are valid, and how one may change.
+
+use thiserror::Error;
+
+use crate::types::{MAX_KEYS, Timestamp, quoted};
+use crate::window::{InvalidSeasons, Seasons, Window, length_text};
+
+/// The most closed window instances a board may keep per kind.
+pub const MAX_KEEP: u32 = 1_000;
+
+/// How long an instance stays open after its end, unless its board says otherwise: five minutes, in
+/// microseconds.
+pub const DEFAULT_GRACE_MICROS: i64 = 5 * 60 * 1_000_000;
+/// The longest grace and the longest `entry_ttl`, in microseconds: a hundred years of 365 days.
+pub const MAX_DURATION_MICROS: i64 = 100 * 365 * 24 * 60 * 60 * 1_000_000;
+/// The shortest `entry_ttl`, in microseconds: a second.
+pub const MIN_TTL_MICROS: i64 = 1_000_000;
+/// The greatest capacity of a board.
+pub const MAX_CAPACITY: u64 = 1_000_000_000_000;
+/// The most instances of a window that may have ended and be open. Each of them may be changed by the next
+/// job, so that each is kept in memory.
+pub const OPEN_INSTANCES_MAX: i64 = 10_000;
+
+/// Which of two values of a key is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// Smaller is better: times, strokes.
+    Ascending,
+    /// Greater is better: points.
+    Descending,
+}
+
+impl Order {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ascending => "asc",
+            Self::Descending => "desc",
+        }
+    }
+}
+
+/// One component of a board's scores.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    pub name: String,
+    pub order: Order,
+    /// The least value a job may lead to, inclusive.
+    pub min: i64,
+    /// The greatest value a job may lead to, inclusive.
+    pub max: i64,
+}
+
+impl Key {
+    /// The key of a board that names none: `score`, greater is better, any 64-bit value.
+    #[must_use]
+    pub fn score() -> Self {
+        Self { name: "score".to_owned(), order: Order::Descending, min: i64::MIN, max: i64::MAX }
+    }
+}
+
+/// What a job that names no operation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Policy {
+    Set,
+    Best,
+    Incr,
+}
+
+impl Policy {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::Best => "best",
+            Self::Incr => "incr",
+        }
+    }
+}
+
+/// Who leads among equal scores. Rank is shared regardless; this decides positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ties {
+    /// The earliest to reach the score.
+    First,
+    /// The latest to reach it.
+    Last,
+    /// The smallest id, byte by byte; also the final tie-break of the other two.
+    Member,
+}
+
+impl Ties {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Member => "member",
+        }
+    }
+}
+
+/// What a board keeps of its members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// All of them.
+    Ranking,
+    /// Those with the greatest counts, in memory that does not grow: `SpaceSaving`, with at most
+    /// [`Definition::capacity`] entries of each instance on each shard. Every entry has an *error*, the most
+    /// by which its score is too high.
+    TopK,
+}
+
+impl Kind {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ranking => "ranking",
+            Self::TopK => "top_k",
+        }
+    }
+}
+
+/// Everything a board's creator decides. Keys, kind, policy, ties, windows, the offset and when seasons start
+/// can never change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Definition {
+    pub keys: Vec<Key>,
+    pub kind: Kind,
+    pub policy: Policy,
+    pub ties: Ties,
+    /// At least one, each at most once.
+    pub windows: Vec<Window>,
+    /// `Some` if there is a window [`Window::Season`].
+    pub seasons: Option<Seasons>,
+    /// Minutes east of UTC at which days and weeks begin.
+    pub utc_offset_minutes: i16,
+    /// Closed instances kept per window kind.
+    pub keep: u32,
+    /// How long an instance stays open after its end, in microseconds.
+    pub grace_micros: i64,
+    /// How long an entry stays that is not updated, in microseconds. `None`: forever.
+    pub entry_ttl_micros: Option<i64>,
+    /// Each instance shows this many of its entries, the best ones. `None`: all. Shards keep the others, and
+    /// reads leave them out: which they are, no shard knows by itself.
+    pub capacity: Option<u64>,
+    /// Whether shards keep how `all` was when the current instance of each other window began.
+    pub movement: bool,
+}
+
+impl Default for Definition {
+    fn default() -> Self {
+        Self {
+            keys: vec![Key::score()],
+            kind: Kind::Ranking,
+            policy: Policy::Set,
+            ties: Ties::First,
+            windows: vec![Window::All],
+            seasons: None,
+            utc_offset_minutes: 0,
+            keep: 12,
+            grace_micros: DEFAULT_GRACE_MICROS,
+            entry_ttl_micros: None,
+            capacity: None,
+            movement: false,
+        }
+    }
+}
+
+/// Why a definition is refused; the text is fit for a client to read.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum InvalidDefinition {
+    #[error("a board must have 1 to {MAX_KEYS} keys; got {0}")]
+    KeyCount(usize),
+    #[error("key names must be 1 to 64 bytes long and differ from each other; got {}", quoted(.0))]
+    KeyName(String),
+    #[error("a key's min must not be above its max; {name} has min {min} and max {max}")]
+    KeyRange { name: String, min: i64, max: i64 },
+    #[error("keep must be 0 to {MAX_KEEP}; got {0}")]
+    Keep(u32),
+    #[error("utc_offset must be between -18:00 and +18:00; got {0} minutes east of UTC")]
+    Offset(i16),
+    #[error("windows must be one or more of all, hour, day, week, month and season, each at most once")]
+    Windows,
+    #[error(
+        "the window season needs the field season, and the field season that window: add the one, or leave \
+         the other out"
+    )]
+    SeasonWindow,
+    #[error(transparent)]
+    Seasons(#[from] InvalidSeasons),
+    #[error("grace must be 0s to 36500d; got {}", length_text(*.0))]
+    Grace(i64),
+    #[error(
+        "grace may keep {OPEN_INSTANCES_MAX} instances of a window open, which are {} for the window {window}; \
+         got {}. Send a shorter one, or leave that window out",
+        length_text(*.most), length_text(*.grace)
+    )]
+    GraceOfWindow { window: &'static str, most: i64, grace: i64 },
+    #[error("entry_ttl must be 1s to 36500d; got {}", length_text(*.0))]
+    EntryTtl(i64),
+    #[error("capacity must be 1 to {MAX_CAPACITY}, or null for no limit; got {0}")]
+    Capacity(u64),
+    #[error(
+        "movement is how positions in the window all changed since another window's instance began: add all \
+         and one of hour, day, week, month and season to windows, or leave movement out"
+    )]
+    MovementWindows,
+    #[error("a board of the kind top_k has {0}")]
+    TopK(&'static str),
+}
+
+impl Definition {
+    /// # Errors
+    /// The first rule that the definition breaks.
+    pub fn validate(&self) -> Result<(), InvalidDefinition> {
+        if self.keys.is_empty() || self.keys.len() > MAX_KEYS {
+            return Err(InvalidDefinition::KeyCount(self.keys.len()));
+        }
+        for (index, key) in self.keys.iter().enumerate() {
+            let repeated = self.keys.iter().take(index).any(|earlier| earlier.name == key.name);
+            if key.name.is_empty() || key.name.len() > 64 || repeated {
+                return Err(InvalidDefinition::KeyName(key.name.clone()));
+            }
+            if key.min > key.max {
+                let Key { name, min, max, .. } = key.clone();
+                return Err(InvalidDefinition::KeyRange { name, min, max });
+            }
+        }
+        if self.keep > MAX_KEEP {
+            return Err(InvalidDefinition::Keep(self.keep));
+        }
+        if self.utc_offset_minutes.abs() > 18 * 60 {
+            return Err(InvalidDefinition::Offset(self.utc_offset_minutes));
+        }
+        let is_repeated =
+            |(at, window): (usize, &Window)| self.windows.iter().take(at).any(|earlier| earlier == window);
+        if self.windows.is_empty() || self.windows.iter().enumerate().any(is_repeated) {
+            return Err(InvalidDefinition::Windows);
+        }
+        if self.windows.contains(&Window::Season) != self.seasons.is_some() {
+            return Err(InvalidDefinition::SeasonWindow);
+        }
+        if let Some(seasons) = &self.seasons {
+            seasons.validate()?;
+        }
+        self.validate_grace()?;
+        if let Some(capacity) = self.capacity.filter(|capacity| !(1..=MAX_CAPACITY).contains(capacity)) {
+            return Err(InvalidDefinition::Capacity(capacity));
+        }
+        if self.movement && (!self.has_all() || self.has_only_all()) {
+            return Err(InvalidDefinition::MovementWindows);
+        }
+        if let Some(rule) = self.is_top_k().then(|| self.broken_rule_of_top_k()).flatten() {
+            return Err(InvalidDefinition::TopK(rule));
+        }
+        match self.entry_ttl_micros {
+            Some(ttl) if !(MIN_TTL_MICROS..=MAX_DURATION_MICROS).contains(&ttl) => {
+                Err(InvalidDefinition::EntryTtl(ttl))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What does not fit a board of the kind `top_k`.
+    fn broken_rule_of_top_k(&self) -> Option<&'static str> {
+        let is_ascending = self.keys.iter().any(|key| key.order == Order::Ascending);
+        let rules = [
+            (self.capacity.is_none(), "a capacity, which is how many members it keeps: send one"),
+            (self.keys.len() > 1, "one key: send one, or leave keys out"),
+            (is_ascending, "a key whose order is desc: it keeps those with the greatest counts"),
+            (self.policy != Policy::Incr, "the policy incr: it counts, and keeps no scores that are set"),
+            (
+                self.ties == Ties::Member,
+                "ties of first or last: an entry's error comes before its id among equal scores",
+            ),
+            (self.movement, "no movement: that would have to be kept of members that are gone"),
+            (
+                self.entry_ttl_micros.is_some(),
+                "no entry_ttl: counts that expire say nothing of the members that are gone. Use a window",
+            ),
+        ];
+        rules.into_iter().find_map(|(is_broken, rule)| is_broken.then_some(rule))
+    }
+
+    #[must_use]
+    pub fn is_top_k(&self) -> bool {
+        self.kind == Kind::TopK
+    }
+
+    /// Whether the grace is within its range, and keeps few enough instances of each window open.
+    fn validate_grace(&self) -> Result<(), InvalidDefinition> {
+        let grace = self.grace_micros;
+        if !(0..=MAX_DURATION_MICROS).contains(&grace) {
+            return Err(InvalidDefinition::Grace(grace));
+        }
+        for window in &self.windows {
+            let shortest = match window {
+                Window::Season => self.seasons.as_ref().and_then(Seasons::shortest),
+                other => other.shortest(),
+            };
+            // No length is beyond 64 bits: what is longer is longer than every grace.
+            let most = shortest.map(|length| length.saturating_mul(OPEN_INSTANCES_MAX));
+            if let Some(most) = most.filter(|most| grace > *most) {
+                return Err(InvalidDefinition::GraceOfWindow { window: window.name(), most, grace });
+            }
+        }
+        Ok(())
+    }
+
+    /// How many entries are shown of so many that lead an instance.
+    #[must_use]
+    pub fn within_capacity(&self, entries: u64) -> u64 {
+        self.capacity.map_or(entries, |capacity| entries.min(capacity))
+    }
+
+    /// How many entries may be shown after so many that lead an instance.
+    #[must_use]
+    pub fn capacity_after(&self, entries: u64) -> u64 {
+        self.capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(entries))
+    }
+
+    /// Whether its only window is `all`, so that a job changes one tree at most.
+    #[must_use]
+    pub fn has_only_all(&self) -> bool {
+        self.windows == [Window::All]
+    }
+
+    #[must_use]
+    pub fn has_all(&self) -> bool {
+        self.windows.contains(&Window::All)
+    }
+
+    /// The window that is read if a reader names none.
+    #[must_use]
+    pub fn default_window(&self) -> Window {
+        if self.has_all() { Window::All } else { self.windows.first().copied().unwrap_or(Window::All) }
+    }
+
+    /// The definition that this one becomes if a client asks for another, which agrees with it: seasons
+    /// become longer or shorter from the next one on, and manual ones stay as they were opened.
+    ///
+    /// # Errors
+    /// When it is none: when seasons would be too short, or have changed too often, or the grace is too long
+    /// for the shortest of them.
+    pub fn changed_to(&self, asked: &Self, now: Timestamp) -> Result<Self, InvalidDefinition> {
+        let seasons = match (&self.seasons, &asked.seasons) {
+            (Some(known), Some(Seasons::Regular(series))) => match series.last() {
+                Some(last) => Some(known.with_length(last.every, now)?),
+                None => Some(known.clone()),
+            },
+            (known, _) => known.clone(),
+        };
+        let changed = Self { seasons, ..asked.clone() };
+        changed.validate()?;
+        Ok(changed)
+    }
+
+    /// Whether `other` could replace this definition: all that can never change is the same. Bounds judge
+    /// jobs, and not the entries that are there.
+    #[must_use]
+    pub fn agrees_with(&self, other: &Self) -> bool {
+        let unbounded = |key: &Key| Key { min: i64::MIN, max: i64::MAX, ..key.clone() };
+        let fixed = |definition: &Self| Self {
+            keys: definition.keys.iter().map(unbounded).collect(),
+            seasons: definition.seasons.as_ref().map(Seasons::first),
+            keep: 0,
+            grace_micros: 0,
+            entry_ttl_micros: None,
+            // It decides which members of a stream are kept.
+            capacity: definition.capacity.filter(|_| definition.is_top_k()),
+            ..definition.clone()
+        };
+        fixed(self) == fixed(other)
+    }
+}

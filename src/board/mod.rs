@@ -1,0 +1,24 @@
+//! What a board is: its keys and their directions, its policy, how it orders ties. Pure.
+//!
+//! Knows: how a score becomes words whose ascending order is best first, and back. Must not know: where
+//! definitions are kept, or how they are written as JSON.
+//!
+//! - `definition`: what a definition consists of, which are valid, and how one may change
+//! - `times`: when instances close and are dropped, and when entries expire
+//! - `scores`: scores and the words of a tree
+//! - `told`: a definition in words
+
+mod definition;
+mod scores;
+mod times;
+mod told;
+
+#[cfg(test)]
+mod tests;
+
+pub use definition::{
+    DEFAULT_GRACE_MICROS, Definition, InvalidDefinition, Key, Kind, MAX_CAPACITY, MAX_DURATION_MICROS,
+    MAX_KEEP, MIN_TTL_MICROS, OPEN_INSTANCES_MAX, Order, Policy, Ties,
+};
+pub use scores::{ScoreRefused, decode, encode};
+pub use told::offset;

@@ -1,0 +1,203 @@
+//! Words, definitions that may follow one another, and when instances are open.
+
+use super::*;
+use crate::types::{Score, Timestamp};
+use crate::window::{Instance, Seasons, Window};
+
+const DAY: i64 = 24 * 60 * 60 * 1_000_000;
+
+fn at(micros: i64) -> Timestamp {
+    Timestamp::from_micros(micros).expect("in range")
+}
+
+const EXTREMES: [i64; 7] = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
+
+#[test]
+fn words_ascend_from_best_to_worst_over_the_whole_range() {
+    for pair in EXTREMES.windows(2) {
+        let [low, high] = pair else { unreachable!("windows of two") };
+        assert!(encode(*low, Order::Ascending) < encode(*high, Order::Ascending));
+        assert!(encode(*low, Order::Descending) > encode(*high, Order::Descending));
+    }
+    for value in EXTREMES {
+        for order in [Order::Ascending, Order::Descending] {
+            assert_eq!(decode(encode(value, order), order), value);
+        }
+    }
+}
+
+#[test]
+fn an_increment_is_refused_rather_than_wrapped() {
+    let board = Definition::default();
+    let top = Score::new(&[i64::MAX]).expect("one key");
+    let one = Score::new(&[1]).expect("one key");
+    assert_eq!(board.add(Some(&top), &one), Err(ScoreRefused::Overflow));
+    assert_eq!(board.add(None, &one), Ok(one));
+}
+
+#[test]
+fn keep_and_the_bounds_of_keys_may_change_and_nothing_else() {
+    let board = Definition::default();
+    assert!(board.agrees_with(&Definition { keep: 3, ..board.clone() }));
+    let keys = |key: Key| Definition { keys: vec![key], ..board.clone() };
+    assert!(board.agrees_with(&keys(Key { min: -1, max: 7, ..Key::score() })));
+    assert!(!board.agrees_with(&keys(Key { order: Order::Ascending, ..Key::score() })));
+    assert!(!board.agrees_with(&keys(Key { name: "points".to_owned(), ..Key::score() })));
+    assert!(!board.agrees_with(&Definition { ties: Ties::Last, ..board.clone() }));
+    assert!(!board.agrees_with(&Definition { policy: Policy::Best, ..board.clone() }));
+}
+
+#[test]
+fn the_lengths_of_a_definition_may_change_and_its_windows_may_not() {
+    let seasons = |begin, every| Some(Seasons::regular(at(begin), every));
+    let board = Definition {
+        windows: vec![Window::All, Window::Season],
+        seasons: seasons(7, 14 * DAY),
+        ..Definition::default()
+    };
+    assert!(board.agrees_with(&Definition {
+        grace_micros: 0,
+        entry_ttl_micros: Some(DAY),
+        capacity: Some(100),
+        ..board.clone()
+    }));
+    assert!(board.agrees_with(&Definition { seasons: seasons(7, DAY), ..board.clone() }));
+    assert!(!board.agrees_with(&Definition { seasons: seasons(8, 14 * DAY), ..board.clone() }));
+    let manual = |begins: &[i64]| Definition {
+        seasons: Some(Seasons::Manual(begins.iter().map(|begin| at(*begin)).collect())),
+        ..board.clone()
+    };
+    assert!(!board.agrees_with(&manual(&[])));
+    assert!(manual(&[1, 2]).agrees_with(&manual(&[])));
+    assert!(!board.agrees_with(&Definition { windows: vec![Window::Season], ..board.clone() }));
+    assert_eq!(
+        board.differences(&manual(&[])),
+        ["season is from 1970-01-01T00:00:00.000007Z on, not manual"]
+    );
+    assert_eq!(
+        board.differences(&Definition { seasons: None, windows: vec![Window::All], ..board.clone() }),
+        [
+            "the list of windows is all, season, not all",
+            "season is from 1970-01-01T00:00:00.000007Z on, not none"
+        ]
+    );
+    // What was opened stays, whatever a client sends.
+    let changed = manual(&[1, 2]).changed_to(&Definition { keep: 3, ..manual(&[]) }, at(5));
+    assert_eq!(changed, Ok(Definition { keep: 3, ..manual(&[1, 2]) }));
+    // The same again is no change.
+    assert_eq!(board.changed_to(&board, at(5)), Ok(board.clone()));
+}
+
+#[test]
+fn a_grace_that_keeps_too_many_instances_open_is_refused() {
+    let with = |windows: &[Window], grace_micros| {
+        let seasons = windows.contains(&Window::Season).then(|| Seasons::regular(at(0), 60_000_000));
+        Definition { windows: windows.to_vec(), seasons, grace_micros, ..Definition::default() }.validate()
+    };
+    let hour = DAY / 24;
+    assert_eq!(with(&[Window::All, Window::Hour], 10_000 * hour), Ok(()));
+    let refused = with(&[Window::All, Window::Hour], 10_001 * hour).expect_err("too long");
+    assert_eq!(
+        refused.to_string(),
+        "grace may keep 10000 instances of a window open, which are 10000h for the window hour; got \
+         10001h. Send a shorter one, or leave that window out"
+    );
+    assert_eq!(with(&[Window::All, Window::Day, Window::Week, Window::Month], 10_000 * DAY), Ok(()));
+    assert!(with(&[Window::Day], 10_001 * DAY).is_err());
+    assert!(with(&[Window::Season], 10_001 * 60_000_000).is_err());
+    assert_eq!(with(&[Window::All], MAX_DURATION_MICROS), Ok(()));
+    assert_eq!(with(&[Window::All], -1), Err(InvalidDefinition::Grace(-1)));
+    assert!(with(&[Window::All], MAX_DURATION_MICROS + 1).is_err());
+    assert_eq!(with(&[], 0), Err(InvalidDefinition::Windows));
+    assert_eq!(with(&[Window::Day, Window::Day], 0), Err(InvalidDefinition::Windows));
+}
+
+#[test]
+fn a_capacity_cuts_what_is_behind_it() {
+    let with = |capacity| Definition { capacity, ..Definition::default() };
+    let (none, ten) = (with(None), with(Some(10)));
+    assert_eq!([0, 10, 11].map(|entries| ten.within_capacity(entries)), [0, 10, 10]);
+    assert_eq!([0, 10, 11].map(|entries| ten.capacity_after(entries)), [10, 0, 0]);
+    assert_eq!((none.within_capacity(11), none.capacity_after(11)), (11, u64::MAX));
+    assert_eq!(with(Some(MAX_CAPACITY)).validate(), Ok(()));
+    for capacity in [0, MAX_CAPACITY + 1] {
+        assert_eq!(with(Some(capacity)).validate(), Err(InvalidDefinition::Capacity(capacity)));
+    }
+}
+
+#[test]
+fn an_instance_is_open_through_its_grace_and_kept_until_enough_newer_ones_have_closed() {
+    let board = Definition {
+        windows: vec![Window::All, Window::Day],
+        grace_micros: 5,
+        keep: 2,
+        ..Definition::default()
+    };
+    let day = |number| Instance { window: Window::Day, number };
+    assert_eq!(board.closes_at(day(0)), Some(at(DAY + 5)));
+    assert_eq!(board.drops_at(day(0)), Some(at(3 * DAY + 5)));
+    assert!(board.is_open(day(0), at(DAY + 4)) && !board.is_open(day(0), at(DAY + 5)));
+    assert!(board.is_open(day(1), at(DAY)) && !board.is_open(day(1), at(DAY - 1)));
+    assert_eq!((board.closes_at(Instance::ALL), board.drops_at(Instance::ALL)), (None, None));
+    assert!(board.is_open(Instance::ALL, at(0)));
+    // The last manual season is open until it is known when it ends.
+    let manual = Definition {
+        windows: vec![Window::Season],
+        seasons: Some(Seasons::Manual(vec![at(10), at(20)])),
+        grace_micros: 5,
+        keep: 0,
+        ..Definition::default()
+    };
+    let season = |number| Instance { window: Window::Season, number };
+    assert_eq!((manual.closes_at(season(1)), manual.closes_at(season(2))), (Some(at(25)), None));
+    assert!(manual.is_open(season(2), at(DAY)) && !manual.is_open(season(3), at(DAY)));
+    assert_eq!(manual.drops_at(season(1)), Some(at(25)));
+}
+
+#[test]
+fn a_definition_tells_in_what_another_differs_and_what_its_scores_are() {
+    let points = Key { name: "points".to_owned(), min: 0, max: 1_000, ..Key::score() };
+    let time = Key { name: "time_ms".to_owned(), order: Order::Ascending, ..Key::score() };
+    let board = Definition { keys: vec![points.clone(), time], ..Definition::default() };
+    let (one, two) = (Score::new(&[7]).expect("one key"), Score::new(&[7, 8]).expect("two keys"));
+    let keys = "a score of this board has 2 keys (points, time_ms): send ";
+    assert_eq!(board.not_a_score(&one), format!("{keys}[1000, 90000], not 7"));
+    assert_eq!(board.not_a_score_in_query(&one), format!("{keys}score=1000,90000, not score=7"));
+    let single = Definition { keys: vec![points.clone()], ..Definition::default() };
+    let key = "a score of this board has 1 key (points): send ";
+    assert_eq!(single.not_a_score(&two), format!("{key}1000, not [7, 8]"));
+    assert_eq!(single.not_a_score_in_query(&two), format!("{key}score=1000, not score=7,8"));
+    let told = Definition::default().not_a_score(&two);
+    let advice = "; this is the default definition, which a board has if its first job created it. \
+                  For several keys, define the board with PUT /v1/boards/{board} before its first \
+                  job; if it exists already, DELETE it first";
+    assert_eq!(told, format!("a score of this board has 1 key (score): send 1200, not [7, 8]{advice}"));
+    assert!(board.differences(&Definition { keep: 3, ..board.clone() }).is_empty());
+    let other = Definition { keys: vec![points.clone()], policy: Policy::Best, ..board.clone() };
+    assert_eq!(
+        board.differences(&other),
+        [r#"the list of keys is ["points", "time_ms"], not ["points"]"#, "policy is set, not best"]
+    );
+    let board = Definition { keys: vec![points.clone()], ..Definition::default() };
+    let other = Definition {
+        keys: vec![Key { max: i64::MAX, order: Order::Ascending, ..points }],
+        utc_offset_minutes: -210,
+        ..board.clone()
+    };
+    assert_eq!(
+        board.differences(&other),
+        ["the order of key points is desc, not asc", "utc_offset is +00:00, not -03:30"]
+    );
+}
+
+#[test]
+fn the_tie_break_follows_the_rule() {
+    let score = Score::new(&[5]).expect("one key");
+    let words = |ties, micros, id: &str| {
+        Definition { ties, ..Definition::default() }.entry_words(&score, at(micros), id.as_bytes())
+    };
+    assert!(words(Ties::First, 1, "b").as_slice() < words(Ties::First, 2, "a").as_slice());
+    assert!(words(Ties::Last, 2, "b").as_slice() < words(Ties::Last, 1, "a").as_slice());
+    assert!(words(Ties::Member, 2, "a").as_slice() < words(Ties::Member, 1, "b").as_slice());
+    assert_eq!(words(Ties::Member, 2, "12345678a"), words(Ties::Member, 1, "12345678b"));
+}

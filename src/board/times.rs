@@ -1,0 +1,67 @@
+//! When instances of a board close and are dropped, and when entries expire: by its definition and the time.
+
+use crate::board::definition::Definition;
+use crate::types::{BoardName, Timestamp};
+use crate::window::{Calendar, Instance, MovementPart, Window};
+
+impl Definition {
+    #[must_use]
+    pub fn calendar(&self) -> Calendar<'_> {
+        Calendar { utc_offset_minutes: self.utc_offset_minutes, seasons: self.seasons.as_ref() }
+    }
+
+    /// When an instance closes: from then on it is final. `None`: not as far as is known.
+    #[must_use]
+    pub fn closes_at(&self, instance: Instance) -> Option<Timestamp> {
+        let end = self.calendar().span(instance)?.end?;
+        Timestamp::from_micros(end.as_micros().checked_add(self.grace_micros)?).ok()
+    }
+
+    /// When an instance is dropped: when `keep` newer ones have closed, whether or not these have entries.
+    /// `None`: not as far as is known.
+    #[must_use]
+    pub fn drops_at(&self, instance: Instance) -> Option<Timestamp> {
+        if instance.window == Window::All {
+            return None;
+        }
+        self.closes_at(instance.later(i64::from(self.keep)))
+    }
+
+    /// When what shards keep under a name is dropped: an instance, or what movement needs since one began.
+    /// `None`: not as far as is known.
+    #[must_use]
+    pub fn drops_name_at(&self, name: &BoardName) -> Option<Timestamp> {
+        match MovementPart::of_name_on_shards(name) {
+            // Nobody asks for it once the next instance has begun.
+            Some((_, instance)) => self.calendar().span(instance)?.end,
+            None => self.drops_at(Instance::of_name_on_shards(name)?),
+        }
+    }
+
+    /// When an entry that is not updated again leaves. `None`: not while its instance is open.
+    #[must_use]
+    pub fn expires_at(&self, instance: Instance, updated_at: Timestamp) -> Option<Timestamp> {
+        let micros = updated_at.as_micros().checked_add(self.entry_ttl_micros?)?;
+        let at = Timestamp::from_micros(micros).ok()?;
+        // A closed instance is final.
+        let closes_at = if instance == Instance::ALL { None } else { self.closes_at(instance) };
+        closes_at.is_none_or(|closes_at| at < closes_at).then_some(at)
+    }
+
+    /// Whether entries may expire at other times than by the other definition.
+    #[must_use]
+    pub fn expires_like(&self, other: &Self) -> bool {
+        let rule = |definition: &Self| {
+            let Self { entry_ttl_micros, grace_micros, seasons, .. } = definition;
+            entry_ttl_micros.map(|ttl| (ttl, *grace_micros, seasons.clone()))
+        };
+        rule(self) == rule(other)
+    }
+
+    /// Whether a job whose message has this time may change an instance.
+    #[must_use]
+    pub fn is_open(&self, instance: Instance, now: Timestamp) -> bool {
+        let has_begun = self.calendar().span(instance).is_some_and(|span| span.begin <= now);
+        has_begun && self.closes_at(instance).is_none_or(|closes| now < closes)
+    }
+}
