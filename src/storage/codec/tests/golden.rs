@@ -20,7 +20,7 @@ use crate::types::Sequence;
 #[test]
 fn golden_bytes_of_every_value() {
     let check = |bytes: Vec<u8>, golden: &str| assert_eq!(hex(&bytes), golden);
-    check(encode_meta(&meta()), "03020afb3207fc80841e0007fb2c010153fc00093d00");
+    check(encode_meta(&meta()), "04020afb3207fc80841e0007fb2c010153fc00093d00");
     check(encode_meta(&Meta { format_version: 2, ..meta() }), "02020afb3207fc80841e0007fb2c010153fc00093d00");
     check(encode_meta(&Meta { format_version: 1, ..meta() }), "01020afb3207fc80841e0007fb2c010153");
     check(encode_reject(&reject()), "86036f6c64027b7dfc80841e00");
@@ -59,7 +59,7 @@ fn golden_bytes_of_every_value() {
     check(encode_parked(&ParkedRecord { board: 3, ..parked() }), "fc80841e00027b7d03");
     check(encode_log_hash(&log_hash(), Sequence(300)), "02fb2c0101fd0807060504030201");
     check(encode_log_hash(&LogHash::unknown_at(Sequence(300)), Sequence(300)), "02fb2c0100");
-    check(encode_hash_point(log_hash().point().expect("it is known")), "01fd0807060504030201");
+    check(encode_hash_point(log_hash().point().expect("it is known")), "02fd0807060504030201");
     check(encode_divergence(&divergence()), "03534031010161fd0807060504030201036e2d6202");
     check(encode_copied_from(&divergence().node), "036e2d62");
     check(encode_delta(&delta()), GOLDEN_DELTA);

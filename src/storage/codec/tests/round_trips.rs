@@ -60,7 +60,7 @@ fn every_value_is_read_back() {
     let unknown = LogHash::unknown_at(Sequence(301));
     assert_eq!(decode_log_hash(&encode_log_hash(&log_hash(), at), Sequence(301)), Ok(unknown));
     assert_eq!(decode_log_hash(&encode_log_hash(&unknown, Sequence(301)), Sequence(301)), Ok(unknown));
-    let of_another_version = [2, 0xfb, 0x2c, 1, 1, 5];
+    let of_another_version = [1, 0xfb, 0x2c, 1, 1, 5];
     assert_eq!(decode_log_hash(&of_another_version, at), Ok(LogHash::unknown_at(at)));
     let point = log_hash().point().expect("it is known");
     assert_eq!(decode_hash_point(at, &encode_hash_point(point)), Ok(Some(point)));
