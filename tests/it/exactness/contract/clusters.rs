@@ -1,10 +1,16 @@
 //! The nodes that a stream of jobs is played to.
 
+use std::thread;
+use std::time::Duration;
+
+use async_nats::HeaderMap;
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::client::{Client, count_of};
 use crate::support::nats::{Nats, shard_status, wait_state, wait_until};
 use crate::support::node::{Node, NodeSetup};
+use crate::support::write_service::{Answer, GameService};
 
 pub struct Cluster {
     pub shards: u16,
@@ -13,6 +19,7 @@ pub struct Cluster {
     owned: Vec<Vec<u16>>,
     clients: Vec<Client>,
     pub nats: Option<Nats>,
+    writer: Option<GameService>,
     /// Where the data directories are.
     folder: TempDir,
 }
@@ -41,7 +48,8 @@ impl Cluster {
 
     fn of(shards: u16, nodes: Vec<Node>, owned: Vec<Vec<u16>>, nats: Option<Nats>, folder: TempDir) -> Self {
         let clients = nodes.iter().map(|node| node.client().waiting_for_writes()).collect();
-        let cluster = Self { shards, nodes, owned, clients, nats, folder };
+        let writer = nats.as_ref().map(|nats| GameService::connect(&nats.url()));
+        let cluster = Self { shards, nodes, owned, clients, nats, writer, folder };
         cluster.wait_live();
         cluster
     }
@@ -77,9 +85,25 @@ impl Cluster {
         }
     }
 
-    /// What reads wait for: all that the streams have. Without NATS every write is applied already.
+    /// Has an owner of a shard write jobs, and gives what came of each.
+    pub fn write(&self, shard: u16, jobs: &Value) -> Vec<Value> {
+        let writer = self.writer.as_ref().expect("there is NATS");
+        let subject = format!("ranktree.write.{shard}");
+        loop {
+            // An owner subscribes after its shard is live.
+            match writer.ask(&subject, &jobs.to_string(), HeaderMap::new()) {
+                Answer::NoResponders => thread::sleep(Duration::from_millis(10)),
+                answer => return answer.results(),
+            }
+        }
+    }
+
+    /// What reads wait for: all that the streams have, or that the only node has applied.
     pub fn token(&self) -> String {
-        let Some(nats) = &self.nats else { return String::new() };
+        let Some(nats) = &self.nats else {
+            let (_, answer) = self.client(0).get("/v1/boards?limit=1");
+            return answer["as_of"].as_str().expect("a token").to_owned();
+        };
         let end = |shard| nats.info(&format!("RANKTREE_JOBS_{shard}")).state.last_sequence;
         let ends: Vec<String> = (0..self.shards).map(|shard| format!("{shard}:{}", end(shard))).collect();
         ends.join(",")
@@ -103,6 +127,11 @@ impl Cluster {
     /// Another node, beside these.
     pub fn other(&self, shards: u16) -> Node {
         Node::at(self.folder.path().join("other")).shards(shards).start()
+    }
+
+    /// The path of a file beside the data directories.
+    pub fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().expect("it is text").to_owned()
     }
 
     /// Ends all nodes, and verifies what they have.

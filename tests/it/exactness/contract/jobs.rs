@@ -71,7 +71,8 @@ pub fn random_rules(random: &mut Random, turn: i64) -> Rules {
         movement,
         ..Rules::default()
     };
-    changed_rules(random, &rules, turn - MINUTE)
+    let settings = changed_rules(random, &rules, turn - MINUTE);
+    Rules { season: rules.season, ..settings }
 }
 
 /// The same board with other values of what may change.
@@ -128,7 +129,7 @@ fn time(random: &mut Random, moments: Moments, rules: Option<&Rules>, now: i64) 
 fn score(random: &mut Random, rules: Option<&Rules>) -> Value {
     let keys = rules.map_or(1, |rules| rules.keys.len());
     let keys = if random.below(40) == 0 { 3 - keys } else { keys };
-    let wide = rules.is_some_and(|rules| rules.keys.iter().all(|key| key.min == i64::MIN));
+    let wide = rules.is_some_and(|rules| !rules.counts && rules.keys.iter().all(|key| key.min == i64::MIN));
     let key = |random: &mut Random| match random.below(30) {
         0 if wide => json!((i64::MAX - random.score(3)).to_string()),
         1 => json!(-1 - random.score(12)),
@@ -214,4 +215,8 @@ pub fn random_job<'a>(
 pub fn bad_job(random: &mut Random) -> Value {
     let bad = bad_jobs();
     random.pick(&bad).1.clone()
+}
+
+pub fn is_bad(job: &Value) -> bool {
+    bad_jobs().iter().any(|(_, bad)| bad == job)
 }

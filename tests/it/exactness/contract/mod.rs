@@ -7,6 +7,7 @@
 //! - [`reads`], [`board_reads`]: every read, compared with the model
 //! - [`clusters`]: the nodes
 //! - [`play`]: plays the same to both
+//! - [`copies`]: exports and imports
 //!
 //! `RANKTREE_CRASH_SEED` repeats the random choices of a run.
 
@@ -14,6 +15,7 @@ mod board;
 mod board_reads;
 mod calendar;
 mod clusters;
+mod copies;
 mod jobs;
 mod play;
 mod reads;
@@ -38,6 +40,7 @@ fn play(cluster: Cluster) -> Play {
         play.change_a_board();
         if play.cluster.nats.is_some() {
             play.publish(30);
+            play.ask_an_owner();
         } else {
             play.post_to_a_killed_node();
             play.post_to_a_killed_node();
@@ -57,6 +60,7 @@ fn play(cluster: Cluster) -> Play {
 
 fn without_nats(shards: u16) {
     let mut play = play(Cluster::embedded(shards));
+    play.check_imports();
     play.cluster.end();
     let said = run("rebuild", play.cluster.nodes[0].data_dir());
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));

@@ -41,7 +41,7 @@ pub struct Play {
     requests: u64,
 }
 
-fn ok((status, answer): Reply) -> Value {
+pub fn ok((status, answer): Reply) -> Value {
     assert!((200..300).contains(&status), "{status}: {answer}");
     answer
 }
@@ -85,7 +85,7 @@ impl Play {
         self.cluster.client(node)
     }
 
-    fn define(&mut self, board: &str, rules: Rules) {
+    pub fn define(&mut self, board: &str, rules: Rules) {
         println!("{board}: {}", rules.json());
         let definition = rules.json();
         ok(self.any_client().put(&format!("/v1/boards/{board}"), &definition));
@@ -152,6 +152,24 @@ impl Play {
                 let rejected = results[*index]["rejected"].as_str();
                 assert_eq!(rejected, outcome.err(), "{job} at {}: {}", text(time), results[*index]);
             }
+        }
+    }
+
+    /// Has an owner of a shard write jobs of its members.
+    pub fn ask_an_owner(&mut self) {
+        let shard = u16::try_from(self.random.below(u64::from(self.cluster.shards))).expect("a shard");
+        self.requests += 1;
+        let probe = self.probes.get(usize::from(shard)).expect("one of each shard");
+        let mut jobs = vec![json!({ "board": CLOCK, "member": probe, "score": self.requests, "op": "set" })];
+        for _ in 0..=self.random.index(20) {
+            let job = self.job(Some(shard));
+            jobs.extend(Some(job).filter(|job| job["member"].is_string() && !jobs::is_bad(job)));
+        }
+        let answer = self.cluster.write(shard, &json!(jobs));
+        let time = micros(&answer[0]["entry"]["updated_at"]);
+        let outcomes = self.world.message(shard, time, &jobs);
+        for ((job, result), outcome) in jobs.iter().zip(&answer).zip(outcomes) {
+            assert_eq!(result["rejected"].as_str(), outcome.err(), "{job} at {}: {result}", text(time));
         }
     }
 
@@ -439,7 +457,7 @@ impl Play {
         }
     }
 
-    fn reader<'a>(&'a self, node: usize, after: &'a str, now: i64, is_thorough: bool) -> Reader<'a> {
+    pub fn reader<'a>(&'a self, node: usize, after: &'a str, now: i64, is_thorough: bool) -> Reader<'a> {
         let (client, members) = (self.cluster.client(node), self.members.as_slice());
         Reader { client, world: &self.world, after, now, members, is_thorough }
     }
@@ -449,7 +467,7 @@ impl Play {
         loop {
             self.wait_for_moments(4 * SECOND);
             let (token, from) = (self.cluster.token(), now());
-            let mut random = Random::new(self.random.next());
+            let mut random = self.random.fork();
             let check = |node| self.reader(node, &token, from, is_thorough).check_all(&mut random);
             let checked: Check = (0..self.cluster.nodes.len()).try_for_each(check);
             match checked {
@@ -463,9 +481,5 @@ impl Play {
     /// Waits until the day has ended.
     pub fn wait_for_the_turn(&mut self) {
         self.wait_for_moments(10 * MINUTE);
-    }
-
-    pub fn members(&self) -> &[String] {
-        &self.members
     }
 }

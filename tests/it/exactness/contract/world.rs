@@ -136,13 +136,6 @@ impl World {
         }
         Ok(())
     }
-
-    /// All shards know this time.
-    pub fn pass(&mut self, time: i64) {
-        for shard in 0..self.shards {
-            self.message(shard, time, &[]);
-        }
-    }
 }
 
 pub fn score_of(score: &Value) -> Vec<i64> {
