@@ -214,6 +214,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
                     definition: known.definition,
                     incarnation: known.incarnation,
                     changed: true,
+                    takes_metadata: true,
                     before: None,
                     after,
                 }]));
