@@ -209,6 +209,12 @@ impl Play {
         let asked = Asked { name: &board, board: known, window: "", instance: "all", shown: &shown };
         let index = shown.iter().position(|(id, _)| *id == member);
         let reader = self.reader(0, "", now(), true);
+        // One that expires with its message was there when its job was done.
+        let was_there = index.is_none() && result["entry"].is_object() && known.rules.entry_ttl.is_some();
+        let has_expired = |ttl: i64| micros(&result["entry"]["updated_at"]) + ttl <= now();
+        if was_there && known.rules.entry_ttl.is_some_and(has_expired) {
+            return;
+        }
         let checked = match index {
             Some(index) => reader.check_entry(&asked, &result["entry"], index, With::default(), "the entry"),
             None => same(&result["entry"], &Value::Null, "the entry"),
