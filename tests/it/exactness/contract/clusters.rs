@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use crate::support::client::{Client, count_of};
 use crate::support::nats::{Nats, shard_status, wait_state, wait_until};
 use crate::support::node::{Node, NodeSetup};
+use crate::support::snapshots::{restore, snapshot};
 use crate::support::write_service::{Answer, GameService};
 
 pub struct Cluster {
@@ -67,6 +68,27 @@ impl Cluster {
         let stopped = self.nodes.get_mut(node).expect("there is such a node");
         stopped.restart();
         *self.clients.get_mut(node).expect("each node has one") = stopped.client().waiting_for_writes();
+        self.wait_live();
+    }
+
+    /// Kills a node that is not the only owner of its shards, and takes one of them away: it gets a copy.
+    pub fn lose_a_shard(&mut self, node: usize) {
+        self.kill9(node);
+        let shard = self.owned.get(node).and_then(|owned| owned.first()).expect("it owns one");
+        let folder = self.nodes.get(node).expect("there is such a node").data_dir();
+        std::fs::remove_dir_all(folder.join(format!("shard-{shard:03}"))).expect("it is there");
+        self.restart(node);
+    }
+
+    /// Has the only node go on with what a snapshot of it holds.
+    pub fn go_on_from_a_snapshot(&mut self) {
+        let [taken, restored] = ["snapshot", "restored"].map(|name| self.folder.path().join(name));
+        snapshot(&self.nodes[0], &taken);
+        assert!(self.nodes[0].terminate().success(), "{}", self.nodes[0].log());
+        let (code, said) = restore(&taken, &restored, &[]);
+        assert_eq!(code, Some(0), "{said}");
+        self.nodes[0] = often(Node::at(restored).shards(self.shards)).start();
+        self.clients[0] = self.nodes[0].client().waiting_for_writes();
         self.wait_live();
     }
 

@@ -50,6 +50,14 @@ fn play(cluster: Cluster) -> Play {
         play.open_a_season();
         play.post_some(40);
         play.check(false);
+        if round == ROUNDS / 3 {
+            match play.cluster.nodes.len() {
+                1 if play.cluster.nats.is_none() => play.cluster.go_on_from_a_snapshot(),
+                // The only owner of a shard finds nobody who has a copy.
+                1 => {}
+                _ => play.cluster.lose_a_shard(1),
+            }
+        }
         if round == ROUNDS / 2 {
             play.wait_for_the_turn();
         }
