@@ -63,6 +63,11 @@ fn play(cluster: Cluster) -> Play {
         }
     }
     play.check(true);
+    println!("rejected: {:?}", play.world.rejects);
+    for (name, board) in &play.world.boards {
+        let shown = board.instances.keys().map(|instance| (instance, board.shown(instance).len()));
+        println!("{name} shows {:?}", shown.collect::<Vec<_>>());
+    }
     play
 }
 

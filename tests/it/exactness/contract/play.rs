@@ -54,7 +54,7 @@ impl Play {
             ids.find(|id| shard_of(id, cluster.shards) == shard).expect("one is of the shard")
         };
         let probes = (0..cluster.shards).map(probe).collect();
-        let turn = ((now() + 12 * SECOND) / MINUTE + 1) * MINUTE;
+        let turn = ((now() + 6 * SECOND) / MINUTE + 1) * MINUTE;
         let mut play = Self {
             random: Random::seeded(),
             world: World::new(cluster.shards),
