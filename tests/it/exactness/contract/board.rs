@@ -25,8 +25,11 @@ pub struct Board {
     pub instances: BTreeMap<String, Instance>,
     versions: BTreeMap<String, u64>,
     /// Of each window and shard: its current instance, and who was listed in `all` when that began.
-    began: BTreeMap<(Window, u16), (String, Vec<(String, Entry)>)>,
+    began: BTreeMap<(Window, u16), Began>,
 }
+
+/// An instance, and who was listed when it began.
+type Began = (String, Vec<(String, Entry)>);
 
 /// What a job asks of a board.
 pub struct Asked<'a> {
@@ -131,8 +134,17 @@ impl Board {
         if all_within { Ok(()) } else { Err("out_of_range") }
     }
 
-    /// A member leaves all instances, closed ones included.
-    pub fn leave(&mut self, member: &str) {
+    pub fn version(&self, member: &str) -> Option<u64> {
+        self.versions.get(member).copied()
+    }
+
+    /// A member leaves all instances, closed ones included. The version is remembered where it was known.
+    pub fn leave(&mut self, member: &str, version: Option<u64>) {
+        let is_on = |instance: &Instance| instance.entries.contains_key(member);
+        let is_known = self.versions.contains_key(member) || self.instances.values().any(is_on);
+        if is_known && !self.rules.counts {
+            self.versions.extend(version.map(|version| (member.to_owned(), version)));
+        }
         for instance in self.instances.values_mut() {
             remove(&self.rules, &mut instance.entries, member, self.shards);
         }

@@ -29,7 +29,7 @@ impl Reader<'_> {
         for window in &board.rules.windows {
             let slices = self.readable(board, *window);
             let listed: Vec<Value> =
-                slices.iter().map(|slice| instance_json(board, slice, self.now)).collect();
+                slices.iter().map(|slice| instance_json(board, slice.as_ref(), self.now)).collect();
             let with_entries = listed.iter().rposition(|instance| instance["total"] != 0);
             let kept = with_entries.map_or(1, |last| last + 1).min(listed.len());
             instances.insert(window.name().to_owned(), json!(listed[..kept]));
@@ -107,7 +107,7 @@ impl Reader<'_> {
             let path = asked.path(&format!("top?limit=1000&movement={}", window.name()));
             let all: Vec<Value> =
                 (0..asked.shown.len()).map(|index| asked.entry(self.world, index, with)).collect();
-            self.list(asked, &self.get(&path)?, &all, &path)?;
+            Self::list(asked, &self.get(&path)?, &all, &path)?;
             for _ in 0..2 {
                 let member = random.pick(self.members);
                 self.check_member(asked, member, random, Some((*window, &began)))?;
@@ -209,7 +209,7 @@ impl Reader<'_> {
 }
 
 /// As the list of instances has it, with times as numbers.
-fn instance_json(board: &Board, slice: &Option<Slice>, now: i64) -> Value {
+fn instance_json(board: &Board, slice: Option<&Slice>, now: i64) -> Value {
     let Some(slice) = slice else {
         let total = board.shown("all").len();
         return json!({ "name": "all", "begin": null, "end": null, "open": true, "total": total });

@@ -46,11 +46,15 @@ fn keys(random: &mut Random) -> Vec<Key> {
     (0..number).map(|_| key(random)).collect()
 }
 
-pub fn random_rules(random: &mut Random, turn: i64) -> Rules {
-    let others = [Window::Hour, Window::Day, Window::Week, Window::Month, Window::Season];
-    let mut windows: Vec<Window> = others.into_iter().filter(|_| random.below(3) > 0).collect();
-    if random.below(4) > 0 || windows.is_empty() {
-        windows.insert(random.index(windows.len() + 1), Window::All);
+/// One of [`BOARDS`]: the first has `all`, and the last has short windows alone, so that jobs find them closed.
+pub fn random_rules(random: &mut Random, board: &str, turn: i64) -> Rules {
+    let [first, _, last] = BOARDS;
+    let mut windows = vec![Window::Hour, Window::Day, Window::Week, Window::Month, Window::Season];
+    windows.truncate(if board == last { 2 } else { 5 });
+    windows.retain(|_| random.below(3) > 0);
+    if windows.is_empty() || board == first || (board != last && random.below(3) > 0) {
+        let window = if board == last { Window::Season } else { Window::All };
+        windows.insert(random.index(windows.len() + 1), window);
     }
     let season = match (windows.contains(&Window::Season), random.below(3)) {
         (false, _) => Season::None,
@@ -63,7 +67,7 @@ pub fn random_rules(random: &mut Random, turn: i64) -> Rules {
     let movement = windows.contains(&Window::All) && windows.len() > 1 && random.below(4) > 0;
     let rules = Rules {
         keys: keys(random),
-        policy: *random.pick::<&str>(&["set", "best", "incr"]),
+        policy: random.pick::<&str>(&["set", "best", "incr"]),
         ties: *random.pick(&[Ties::First, Ties::Last, Ties::Member]),
         windows,
         offset_minutes: offset_minutes(turn),
@@ -164,7 +168,13 @@ pub fn random_job<'a>(
     now: i64,
 ) -> Value {
     match random.below(30) {
-        0 => return json!({ "member": member, "op": "remove" }),
+        0 => {
+            let mut job = json!({ "member": member, "op": "remove" });
+            if random.below(2) == 0 {
+                job["version"] = json!(random.below(40));
+            }
+            return job;
+        }
         1 | 2 => return profile(random, member),
         3 | 4 => {
             let (one, other) = (*random.pick(&BOARDS), *random.pick(&[PLAIN, COUNTING, "race"]));
@@ -184,7 +194,7 @@ pub fn random_job<'a>(
     let mut job = json!({ "board": board, "member": member });
     let op = match (board == COUNTING, random.below(12)) {
         (_, 0) => Some("remove"),
-        (false, 1) | (true, 1) => Some("hide"),
+        (_, 1) => Some("hide"),
         (false, 2) => Some("show"),
         (false, 3) => Some("best"),
         (false, 4) => Some("incr"),

@@ -4,7 +4,7 @@
 //!
 //! - [`world`], [`board`], [`rules`], [`calendar`]: the model
 //! - [`jobs`]: random boards and jobs
-//! - [`reads`], [`board_reads`]: every read, compared with the model
+//! - [`reads`], [`counts`], [`board_reads`]: every read, compared with the model
 //! - [`clusters`]: the nodes
 //! - [`play`]: plays the same to both
 //! - [`copies`]: exports and imports
@@ -16,6 +16,7 @@ mod board_reads;
 mod calendar;
 mod clusters;
 mod copies;
+mod counts;
 mod jobs;
 mod play;
 mod reads;

@@ -74,7 +74,7 @@ impl Play {
         play.define(PLAIN, Rules::default());
         play.define(COUNTING, jobs::counting_rules(turn));
         for board in BOARDS {
-            let rules = jobs::random_rules(&mut play.random, turn);
+            let rules = jobs::random_rules(&mut play.random, board, turn);
             play.define(board, rules);
         }
         play
@@ -336,7 +336,7 @@ impl Play {
             let node = self.any_client();
             ok(node.send(Method::DELETE, &path, None).expect("the node answers"));
             self.world.boards.remove(board);
-            let rules = jobs::random_rules(&mut self.random, self.moments.turn);
+            let rules = jobs::random_rules(&mut self.random, board, self.moments.turn);
             self.wait_until_nodes_know(board, false);
             self.define(board, rules);
             self.settle();

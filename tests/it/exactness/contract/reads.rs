@@ -6,7 +6,7 @@ use ureq::http::Method;
 use super::board::Board;
 use super::calendar::{Window, micros};
 use super::rules::Entry;
-use super::world::{World, shard_of};
+use super::world::World;
 use crate::support::client::{Client, entry_path};
 use crate::support::random::Random;
 
@@ -65,11 +65,6 @@ pub fn score_json(score: &[i64]) -> Value {
     }
 }
 
-/// As queries have scores.
-fn score_text(score: &[i64]) -> String {
-    score.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
-}
-
 /// An entry as it was found, with times as numbers, so that they can be compared.
 fn plain(entry: &Value) -> Value {
     let mut plain = entry.clone();
@@ -81,21 +76,14 @@ fn plain(entry: &Value) -> Value {
     plain
 }
 
-/// Names of counts, with what they are.
-fn counts(answer: &Value, expected: &[(&str, usize)], about: &str) -> Check {
-    let found: Value = expected.iter().map(|(name, _)| ((*name).to_owned(), answer[*name].clone())).collect();
-    let expected: Value = expected.iter().map(|(name, count)| ((*name).to_owned(), json!(count))).collect();
-    same(&found, &expected, about)
-}
-
-fn check_percentile(answer: &Value, worse: usize, total: usize) -> Check {
+pub fn check_percentile(answer: &Value, worse: usize, total: usize) -> Check {
     let float = |number: usize| f64::from(u32::try_from(number).expect("a few"));
     let expected = 100.0 * float(worse) / float(total);
     let found = answer["percentile"].as_f64().ok_or_else(|| format!("no percentile: {answer}"))?;
     if (found - expected).abs() < 1e-9 { Ok(()) } else { Err(format!("not {expected}: {answer}")) }
 }
 
-impl<'a> Asked<'a> {
+impl Asked<'_> {
     /// better, tied, worse.
     pub fn standing(&self, score: &[i64]) -> (usize, usize, usize) {
         let (mut better, mut tied) = (0, 0);
@@ -187,7 +175,7 @@ impl Reader<'_> {
     }
 
     /// What every list says of itself, and its entries.
-    pub fn list(&self, asked: &Asked<'_>, answer: &Value, expected: &[Value], path: &str) -> Check {
+    pub fn list(asked: &Asked<'_>, answer: &Value, expected: &[Value], path: &str) -> Check {
         let head = json!([answer["board"], answer["window"], answer["total"]]);
         same(&head, &json!([asked.name, asked.instance, asked.shown.len()]), path)?;
         let entries = answer["entries"].as_array().ok_or_else(|| format!("{path}: {answer}"))?;
@@ -210,21 +198,22 @@ impl Reader<'_> {
     /// `top` from both ends, `positions` and `range`.
     pub fn check_pages(&self, asked: &Asked<'_>, random: &mut Random) -> Check {
         let total = asked.shown.len();
+        let all: Vec<usize> = (0..total).collect();
         let with = With { profile: random.below(2) == 0, reached: true, began: None };
         let flags = format!("profile={}&reached_at=true", with.profile);
-        self.pages(asked, &format!("top?{flags}"), 1 + random.index(9), (0..total).collect(), with)?;
-        let bottom = (0..total).rev().collect();
-        self.pages(asked, &format!("top?from=bottom&{flags}"), 1 + random.index(30), bottom, with)?;
+        self.pages(asked, &format!("top?{flags}"), 1 + random.index(9), &all, with)?;
+        let bottom: Vec<usize> = (0..total).rev().collect();
+        self.pages(asked, &format!("top?from=bottom&{flags}"), 1 + random.index(30), &bottom, with)?;
         let (position, limit) = (1 + random.index(total + 2), 1 + random.index(7));
         let path = asked.path(&format!("positions/{position}?limit={limit}&profile={}", with.profile));
         let page = (position - 1..total).take(limit);
         let with = With { reached: false, ..with };
-        self.list(asked, &self.get(&path)?, &self.entries(asked, page, with), &path)?;
+        Self::list(asked, &self.get(&path)?, &self.entries(asked, page, with), &path)?;
         let (min, max) = bounds(asked, random);
         let is_within = |index: &usize| (min..=max).contains(&asked.shown[*index].1.score[0]);
-        let within = (0..total).filter(is_within).collect();
+        let within: Vec<usize> = (0..total).filter(is_within).collect();
         let range = format!("range?min={min}&max={max}&profile={}", with.profile);
-        self.pages(asked, &range, 1 + random.index(9), within, with)
+        self.pages(asked, &range, 1 + random.index(9), &within, with)
     }
 
     fn pages(
@@ -232,15 +221,15 @@ impl Reader<'_> {
         asked: &Asked<'_>,
         read: &str,
         limit: usize,
-        expected: Vec<usize>,
+        expected: &[usize],
         with: With<'_>,
     ) -> Check {
-        let (mut rest, mut cursor) = (expected.as_slice(), String::new());
+        let (mut rest, mut cursor) = (expected, String::new());
         loop {
             let path = asked.path(&format!("{read}&limit={limit}&cursor={cursor}"));
             let answer = self.get(&path)?;
             let (page, later) = rest.split_at(limit.min(rest.len()));
-            self.list(asked, &answer, &self.entries(asked, page.iter().copied(), with), &path)?;
+            Self::list(asked, &answer, &self.entries(asked, page.iter().copied(), with), &path)?;
             rest = later;
             match answer["next_cursor"].as_str() {
                 Some(next) => next.clone_into(&mut cursor),
@@ -291,7 +280,7 @@ impl Reader<'_> {
             (first, last) = (before.min(above + below - last), behind.min(below + above - first));
         }
         let near = self.entries(asked, index - first..=index + last, with);
-        self.list(asked, &self.get(&around)?, &near, &around)
+        Self::list(asked, &self.get(&around)?, &near, &around)
     }
 
     /// An entry with all its fields.
@@ -351,172 +340,15 @@ impl Reader<'_> {
         for (entry, index) in expected.iter_mut().zip(&group) {
             entry["group_rank"] = json!(rank(*index));
         }
-        self.list(asked, &answer, &expected, &path)?;
+        Self::list(asked, &answer, &expected, &path)?;
         let not_found: Vec<&str> =
             friends.iter().copied().filter(|member| asked.index_of(member).is_none()).collect();
         same(&answer["not_found"], &json!(not_found), &path)
     }
-
-    /// Ranks of scores, exact and from summaries, with each shard's share.
-    fn check_ranks(&self, asked: &Asked<'_>, random: &mut Random) -> Check {
-        let keys = asked.board.rules.keys.len();
-        let mut scores: Vec<Vec<i64>> = Vec::new();
-        for _ in 0..4 {
-            scores.push((0..keys).map(|_| random.score(30) - 5).collect());
-        }
-        scores.extend(
-            asked.shown.iter().filter(|_| random.below(8) == 0).map(|(_, entry)| entry.score.clone()),
-        );
-        let check = |answer: &Value, score: &Vec<i64>, path: &str| {
-            let (better, tied, worse) = asked.standing(score);
-            let total = asked.shown.len();
-            same(&answer["score"], &score_json(score), path)?;
-            let expected = [
-                ("rank", better + 1),
-                ("better", better),
-                ("tied", tied),
-                ("worse", worse),
-                ("total", total),
-            ];
-            counts(answer, &expected, path)
-        };
-        let shards = |answer: &Value, score: &Vec<i64>, path: &str| {
-            let mut expected = Vec::new();
-            for shard in 0..self.world.shards {
-                let of_shard = asked.shown.iter().filter(|(id, _)| shard_of(id, self.world.shards) == shard);
-                let of_shard: Vec<_> = of_shard.map(|(id, entry)| (*id, *entry)).collect();
-                let (better, tied, _) = Asked { shown: &of_shard, ..*asked }.standing(score);
-                expected
-                    .push(json!({"shard": shard, "better": better, "tied": tied, "total": of_shard.len()}));
-            }
-            same(&answer["shards"], &json!(expected), path)
-        };
-        let path = asked.path("ranks:of");
-        let list: Vec<Value> = scores.iter().map(|score| score_json(score)).collect();
-        let answer = self.post(&path, &json!({ "scores": list }))?;
-        let head = json!([answer["board"], answer["window"], answer["total"]]);
-        same(&head, &json!([asked.name, asked.instance, asked.shown.len()]), &path)?;
-        let ranks = answer["ranks"].as_array().ok_or_else(|| format!("{path}: {answer}"))?;
-        same(&json!(ranks.len()), &json!(scores.len()), &path)?;
-        for (answer, score) in ranks.iter().zip(&scores) {
-            check(answer, score, &path)?;
-            shards(answer, score, &path)?;
-        }
-        let score = random.pick(&scores);
-        let path = asked.path(&format!("rank?score={}", score_text(score)));
-        let answer = self.get(&path)?;
-        check(&answer, score, &path)?;
-        shards(&answer, score, &path)?;
-        // Few entries, at the moment that is waited for: no error is left.
-        let path = asked.path(&format!("rank?accuracy=approx&score={}", score_text(score)));
-        let answer = self.get(&path)?;
-        check(&answer, score, &path)?;
-        same(&answer["rank_error"], &json!(0), &path)
-    }
-
-    /// Scores at ranks, positions and percentiles.
-    fn check_places(&self, asked: &Asked<'_>, random: &mut Random) -> Check {
-        let total = asked.shown.len();
-        let check = |answer: &Value, index: usize, path: &str| {
-            let (_, entry) = asked.shown[index];
-            let (better, tied, worse) = asked.standing(&entry.score);
-            same(&answer["score"], &score_json(&entry.score), path)?;
-            check_percentile(answer, worse, total)?;
-            let expected = [
-                ("rank", better + 1),
-                ("better", better),
-                ("tied", tied),
-                ("worse", worse),
-                ("total", total),
-            ];
-            counts(answer, &expected, path)
-        };
-        for name in ["rank", "position"] {
-            let place = 1 + random.index(total + 1);
-            let path = asked.path(&format!("score?{name}={place}"));
-            if place > total {
-                self.refused(&path, 404, "unknown_position")?;
-            } else {
-                check(&self.get(&path)?, place - 1, &path)?;
-            }
-        }
-        // In thousandths of all: the lowest score that is better than so many, or else the best one.
-        let at = |thousandths: usize| {
-            let reaches = |index: &usize| {
-                let (.., worse) = asked.standing(&asked.shown[*index].1.score);
-                1_000 * worse >= thousandths * total
-            };
-            (0..total).rev().find(reaches).or((total > 0).then_some(0))
-        };
-        let wanted: Vec<usize> =
-            [0, 1_000, 500].into_iter().chain((0..3).map(|_| random.index(1_001))).collect();
-        let text = |thousandths: &usize| format!("{}.{}", thousandths / 10, thousandths % 10);
-        let texts: Vec<String> = wanted.iter().map(text).collect();
-        let path = asked.path(&format!("percentiles?p={}", texts.join(",")));
-        let answer = self.get(&path)?;
-        for (number, thousandths) in wanted.iter().enumerate() {
-            let found = &answer["percentiles"][number];
-            match at(*thousandths) {
-                Some(index) => check(found, index, &path)?,
-                None => same(&found["score"], &Value::Null, &path)?,
-            }
-        }
-        let thousandths = *random.pick(&wanted);
-        let path = asked.path(&format!("score?percentile={}", text(&thousandths)));
-        match at(thousandths) {
-            Some(index) => check(&self.get(&path)?, index, &path),
-            None => self.refused(&path, 404, "unknown_position"),
-        }
-    }
-
-    /// How many there are between scores.
-    fn check_spread(&self, asked: &Asked<'_>, random: &mut Random) -> Check {
-        let within = |min: i64, max: i64| {
-            asked.shown.iter().filter(|(_, entry)| (min..=max).contains(&entry.score[0])).count()
-        };
-        let (min, max) = bounds(asked, random);
-        let path = asked.path(&format!("count?min={min}&max={max}"));
-        counts(&self.get(&path)?, &[("count", within(min, max)), ("total", asked.shown.len())], &path)?;
-        let path = asked.path("count");
-        counts(&self.get(&path)?, &[("count", asked.shown.len())], &path)?;
-
-        let min = min.min(1_000);
-        let (first, second) = (min + 1 + random.score(6), min + 8 + random.score(6));
-        let last = max.max(second).saturating_add(1);
-        let path = asked.path(&format!("histogram?edges={min},{first},{second},{last}"));
-        let answer = self.get(&path)?;
-        let bucket = |min: i64, max: i64| json!({ "min": score_json(&[min]), "max": score_json(&[max]), "count": within(min, max) });
-        let expected = json!([bucket(min, first - 1), bucket(first, second - 1), bucket(second, last)]);
-        same(&answer["buckets"], &expected, &path)?;
-        let above = asked.shown.iter().filter(|(_, entry)| entry.score[0] > last).count();
-        let outside = [("below", within(i64::MIN, min - 1)), ("above", above)];
-        counts(&answer, &outside, &path)?;
-
-        let wanted = 1 + random.index(9);
-        let path = asked.path(&format!("histogram?buckets={wanted}"));
-        let answer = self.get(&path)?;
-        counts(&answer, &[("below", 0), ("above", 0), ("total", asked.shown.len())], &path)?;
-        let buckets = answer["buckets"].as_array().ok_or_else(|| format!("{path}: {answer}"))?;
-        let keys = || asked.shown.iter().map(|(_, entry)| entry.score[0]);
-        let bound = |bucket: &Value, name: &str| super::world::score_of(&bucket[name])[0];
-        let ends = buckets.first().zip(buckets.last());
-        let ends = ends.map(|(first, last)| (bound(first, "min"), bound(last, "max")));
-        if buckets.len() > wanted || ends != keys().min().zip(keys().max()) {
-            return Err(format!("{path}: other bounds: {answer}"));
-        }
-        for (number, bucket) in buckets.iter().enumerate() {
-            let (min, max) = (bound(bucket, "min"), bound(bucket, "max"));
-            let follows = number == 0 || bound(&buckets[number - 1], "max") + 1 == min;
-            if !follows || bucket["count"] != json!(within(min, max)) {
-                return Err(format!("{path}: bucket {number}: {answer}"));
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Bounds of first keys, mostly with entries between them.
-fn bounds(asked: &Asked<'_>, random: &mut Random) -> (i64, i64) {
+pub fn bounds(asked: &Asked<'_>, random: &mut Random) -> (i64, i64) {
     let mut key = || match asked.shown {
         [] => random.score(30),
         shown => random.pick(shown).1.score[0],

@@ -129,11 +129,17 @@ impl World {
     }
 
     fn leave_everything(&mut self, member: &str, version: Option<u64>) -> Result<(), Code> {
-        assert_eq!(version, None, "removals from every board have no version here");
-        self.boards.values_mut().for_each(|board| board.leave(member));
-        if let Some(known) = self.profiles.get_mut(member) {
-            known.json = None;
+        let profile = self.profiles.get_mut(member);
+        let profile = profile.filter(|known| known.json.is_some() || known.version.is_some());
+        let versions = self.boards.values().filter_map(|board| board.version(member));
+        let newest = versions.chain(profile.as_ref().and_then(|known| known.version)).max();
+        if version.is_some() && version <= newest {
+            return Err("stale_version");
         }
+        if let Some(known) = profile {
+            (known.json, known.version) = (None, version.or(known.version));
+        }
+        self.boards.values_mut().for_each(|board| board.leave(member, version));
         Ok(())
     }
 }
