@@ -107,15 +107,16 @@ impl Cluster {
         }
     }
 
-    /// Has an owner of a shard write jobs, and gives what came of each.
-    pub fn write(&self, shard: u16, jobs: &Value) -> Vec<Value> {
+    /// Has an owner of a shard write jobs, and gives its answer.
+    pub fn write(&self, shard: u16, jobs: &Value) -> Value {
         let writer = self.writer.as_ref().expect("there is NATS");
         let subject = format!("ranktree.write.{shard}");
         loop {
             // An owner subscribes after its shard is live.
             match writer.ask(&subject, &jobs.to_string(), HeaderMap::new()) {
                 Answer::NoResponders => thread::sleep(Duration::from_millis(10)),
-                answer => return answer.results(),
+                Answer::Said(200, answer) => return answer,
+                other => panic!("it was not taken: {other:?}"),
             }
         }
     }

@@ -46,7 +46,8 @@ fn keys(random: &mut Random) -> Vec<Key> {
     (0..number).map(|_| key(random)).collect()
 }
 
-/// One of [`BOARDS`]: the first has `all`, and the last has short windows alone, so that jobs find them closed.
+/// One of [`BOARDS`]: the first has `all`, and the last has short windows alone, so that jobs find them
+/// closed.
 pub fn random_rules(random: &mut Random, board: &str, turn: i64) -> Rules {
     let [first, _, last] = BOARDS;
     let mut windows = vec![Window::Hour, Window::Day, Window::Week, Window::Month, Window::Season];
