@@ -16,7 +16,8 @@ impl<'a> SentMetadata<'a> {
     pub fn fill_in(&mut self, member: &'a MemberId, sent: Option<&'a Metadata>, change: &mut EntryChange) {
         let is_same = |other: &MemberId, board: &BoardName| *other == *member && *board == change.board;
         let known = self.0.iter().position(|(other, board, _)| is_same(other, board));
-        // A job that leaves the entry as it is, such as a `best` that is not better, leaves its metadata, too.
+        // A job that leaves the entry as it is, such as a `best` that is not better, leaves its metadata as
+        // well.
         if let (Some(meta), true) = (sent, change.takes_metadata) {
             match known.and_then(|known| self.0.get_mut(known)) {
                 Some((_, _, known)) => *known = meta,

@@ -148,7 +148,8 @@ impl Reader<'_> {
         let path = asked.path(&format!("histogram?edges={min},{first},{second},{last}"));
         let answer = self.get(&path)?;
         let bucket = |min: i64, max: i64| json!({ "min": score_json(&[min]), "max": score_json(&[max]), "count": within(min, max) });
-        let expected = json!([bucket(min, first - 1), bucket(first, second - 1), bucket(second, last)]);
+        let buckets = [bucket(min, first - 1), bucket(first, second - 1), bucket(second, last)];
+        let expected = json!(buckets);
         same(&answer["buckets"], &expected, &path)?;
         let above = asked.shown.iter().filter(|(_, entry)| entry.score[0] > last).count();
         let outside = [("below", within(i64::MIN, min - 1)), ("above", above)];
