@@ -147,7 +147,10 @@ impl Reader<'_> {
         let last = max.max(second).saturating_add(1);
         let path = asked.path(&format!("histogram?edges={min},{first},{second},{last}"));
         let answer = self.get(&path)?;
-        let bucket = |min: i64, max: i64| json!({ "min": score_json(&[min]), "max": score_json(&[max]), "count": within(min, max) });
+        let bucket = |min: i64, max: i64| {
+            let [from, to] = [min, max].map(|bound| score_json(&[bound]));
+            json!({ "min": from, "max": to, "count": within(min, max) })
+        };
         let buckets = [bucket(min, first - 1), bucket(first, second - 1), bucket(second, last)];
         let expected = json!(buckets);
         same(&answer["buckets"], &expected, &path)?;
