@@ -20,6 +20,8 @@ use crate::writer::{BoardOutcome, Registry, ShardRanking};
 pub struct EntryChange {
     pub board: BoardName,
     pub changed: bool,
+    /// Whether the entry has the job's metadata now.
+    pub takes_metadata: bool,
     /// The entry now; `None` if it is not listed, or beyond the capacity.
     pub entry: Option<MemberEntry>,
     /// Where it stood just before, among the others as they are now; `None` as for the entry.
@@ -98,6 +100,7 @@ pub async fn add_other_shards(
         EntryChange {
             board: found.outcome.board.clone(),
             changed: found.outcome.changed,
+            takes_metadata: found.outcome.takes_metadata,
             entry: after.map(|(after, summed)| MemberEntry {
                 listed: Listed {
                     member: found.member.as_str().into(),

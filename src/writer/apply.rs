@@ -143,8 +143,8 @@ fn apply_job(shard: &mut Shard, step: &Step, boards: Vec<PlannedBoard>) -> Vec<B
     shard.apply(step);
     let after = rankings(shard);
     let outcomes = boards.into_iter().zip(before.into_iter().zip(after)).map(|(board, (before, after))| {
-        let PlannedBoard { board, definition, incarnation, changed, .. } = board;
-        BoardOutcome { board, definition, incarnation, changed, before, after }
+        let PlannedBoard { board, definition, incarnation, changed, takes_metadata, .. } = board;
+        BoardOutcome { board, definition, incarnation, changed, takes_metadata, before, after }
     });
     outcomes.collect()
 }

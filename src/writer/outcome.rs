@@ -84,6 +84,9 @@ pub struct BoardOutcome {
     pub incarnation: Incarnation,
     /// Whether the change is visible to readers.
     pub changed: bool,
+    /// Whether the entry has the job's metadata now. Of a board with several windows, another instance than
+    /// the one shown may be what has changed.
+    pub takes_metadata: bool,
     /// The member's counts just before the job; `None` if it was not listed.
     pub before: Option<ShardRanking>,
     /// Its counts just after.

@@ -126,10 +126,8 @@ fn without_boards(targets: &Targets) -> JobOutcome {
 
 /// A `set` of one score that never was there before, or what the score's value stands for.
 fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &watch::Sender<Sequence>) {
-    let mut step = Step {
-        applied: Applied { sequence: message.sequence, timestamp: message.timestamp, hash: 0 },
-        ..Step::default()
-    };
+    let at = Applied { sequence: message.sequence, timestamp: message.timestamp, hash: 0 };
+    let mut step = Step { applied: at, ..Step::default() };
     let mut shard = shard.write(Purpose::Apply);
     let (mut outcomes, mut removed) = (Vec::new(), 0);
     match message.payload {
@@ -214,6 +212,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
                     definition: known.definition,
                     incarnation: known.incarnation,
                     changed: true,
+                    takes_metadata: true,
                     before: None,
                     after,
                 }]));

@@ -145,6 +145,7 @@ fn outcome_of(
         definition: Arc::clone(&moving.definition),
         incarnation: life().incarnation,
         changed: true,
+        takes_metadata: false,
         before: Some(ranking),
         after: Some(ranking),
     };

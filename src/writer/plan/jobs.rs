@@ -315,7 +315,7 @@ impl Batch<'_> {
             BoardSource::OnShard(tree, incarnation, _) => (tree, incarnation),
             // A job that leaves an instance as it is must not be what creates it.
             BoardSource::OnNode { .. } if name.is_instance() && !changes => {
-                self.show_outcome(name, None, None, shown);
+                self.show_outcome(name, None, None, (shown, false));
                 return handle;
             }
             BoardSource::OnNode { definition, incarnation } => {
@@ -361,12 +361,21 @@ impl Batch<'_> {
                 applied.sequence,
             );
         }
-        self.show_outcome(name, Some(tree), handle, shown);
+        self.show_outcome(name, Some(tree), handle, (shown, decision.takes_metadata));
         handle
     }
 
     /// Adds to the answer, if a client waits for it, what became of a board.
-    fn show_outcome(&mut self, name: &BoardName, tree: Option<TreeId>, handle: Option<Handle>, shown: Shown) {
+    ///
+    /// # Arguments
+    /// `takes_metadata`: whether the entry that is shown has the job's metadata now.
+    fn show_outcome(
+        &mut self,
+        name: &BoardName,
+        tree: Option<TreeId>,
+        handle: Option<Handle>,
+        (shown, takes_metadata): (Shown, bool),
+    ) {
         let (changed, handle) = match shown {
             Shown::Not => return,
             Shown::Entry { changed } => (changed, handle),
@@ -378,7 +387,15 @@ impl Batch<'_> {
             let (definition, incarnation) = (Arc::clone(board.definition), board.incarnation);
             let tree = tree.unwrap_or(board.tree);
             let board = name.clone();
-            outcome_boards.push(PlannedBoard { board, definition, incarnation, tree, handle, changed });
+            outcome_boards.push(PlannedBoard {
+                board,
+                definition,
+                incarnation,
+                tree,
+                handle,
+                changed,
+                takes_metadata,
+            });
         }
         self.outcome_boards = Some(outcome_boards);
     }

@@ -21,6 +21,8 @@ pub struct PlannedBoard {
     pub tree: TreeId,
     pub handle: Option<Handle>,
     pub changed: bool,
+    /// Whether the job's metadata are now those of the entry that is shown.
+    pub takes_metadata: bool,
 }
 
 /// A job whose outcome a client waits for. It is applied on its own, so that the answer has the member's rank

@@ -15,10 +15,12 @@
 //! - [`movement`]: how far entries have moved since a season began is what two lists say
 //! - [`profiles`]: profiles of members, joined into answers of the same moment
 //! - [`quiet_shards`]: entries expire and instances are dropped although nobody writes
+//! - [`contract`]: all of these at once equal a model, on any shards and nodes, over crashes and a rebuild
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 
 mod board_tokens;
 mod capacity;
+mod contract;
 mod future_time;
 mod movement;
 mod nats_real_data;

@@ -101,6 +101,25 @@ fn check(client: &Client, then: &[String]) {
     }
 }
 
+/// Entries that a trim takes away were where they were when they come back.
+fn trim_and_come_back(client: &Client, random: &mut StdRng, then: &[String]) {
+    let trims = [json!({ "positions_beyond": random.random_range(8..20) }), json!({ "worse_than": 2 })];
+    for trim in trims {
+        let before = listed(client);
+        let answer = ok(client.post(&format!("{BOARD}:trim"), &trim));
+        let left = listed(client);
+        assert!(left.len() < before.len() && before.starts_with(&left), "{trim}: {answer}");
+        check(client, then);
+        let again = before.iter().filter(|member| !left.contains(member));
+        let jobs: Vec<Value> = again
+            .map(|member| json!({ "board": "league", "member": member, "score": random.random_range(0..6) }))
+            .collect();
+        ok(client.post("/v1/jobs", &json!(jobs)));
+        assert_eq!(listed(client).len(), before.len());
+        check(client, then);
+    }
+}
+
 fn movement_is_what_the_lists_of_then_and_now_say(place: Place) {
     let mut service = place.start(SHARDS);
     let mut client = service.client();
@@ -117,6 +136,7 @@ fn movement_is_what_the_lists_of_then_and_now_say(place: Place) {
             change(&client, random, members);
             check(&client, &then);
         }
+        trim_and_come_back(&client, random, &then);
         if place == Place::OwnsAll {
             service.kill9();
             service.restart();

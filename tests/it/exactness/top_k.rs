@@ -1,5 +1,5 @@
 //! Boards of the kind `top_k` over NATS: what two replicas answer while they are killed is what `SpaceSaving`
-//! over a map gives, once for each shard.
+//! over a map gives, once for each shard. So is what nodes answer that have a copy of a shard, or a snapshot.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -8,9 +8,10 @@ use ranktree::types::{MemberId, shard_of};
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, entry_path};
-use crate::support::nats::{Nats, wait_applied, wait_state};
+use crate::support::nats::{Nats, wait_applied, wait_state, wait_until};
 use crate::support::node::Node;
 use crate::support::random::Random;
+use crate::support::snapshots::{restore, snapshot};
 
 const SHARDS: u16 = 3;
 const CAPACITY: usize = 20;
@@ -189,6 +190,59 @@ fn replicas_that_are_killed_keep_the_same_frequent_members() {
     assert!(answer.to_string().contains("takes incr and remove; got hide"), "{answer}");
     for node in [&mut one, &mut two] {
         assert!(node.terminate().success(), "{}", node.log());
+        node.verify();
+    }
+}
+
+/// The memory of what is counted goes with copies and snapshots: who is replaced next, and by how much scores
+/// may be too high.
+#[test]
+fn a_copy_of_a_shard_and_a_restored_snapshot_go_on_counting_alike() {
+    let mut random = Random::new(14);
+    let nats = Nats::start();
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name);
+    let start = |name: &str| {
+        let flags = ["--node", name, "--checkpoint-changes", "500"];
+        Node::with_nats(&nats).at(path(name)).shards(SHARDS).stream_mib(64).flags(&flags).start()
+    };
+    let live = |node: &Node| {
+        for shard in 0..usize::from(SHARDS) {
+            wait_state(&node.client(), shard, "live");
+        }
+    };
+    let (one, mut two) = (start("one"), start("two"));
+    live(&one);
+    live(&two);
+    let definition = json!({"kind": "top_k", "capacity": CAPACITY});
+    wait_until("the board is defined", || one.client().put("/v1/boards/searches", &definition).0 < 300);
+    let hour = jiff::SignedDuration::from_hours(1);
+    let began = jiff::Timestamp::now().checked_sub(hour).expect("a time");
+    let began = jiff::Timestamp::from_second(began.as_second()).expect("a time");
+    let mut model = Model::default();
+    let mut play = |round: u64, nodes: &[&Node]| {
+        let ends = nats.publish_jobs(SHARDS, &jobs(&mut random, &mut model, round, began), 20);
+        for node in nodes {
+            live(node);
+            wait_applied(&node.client(), &ends);
+            assert_eq!(top(&node.client()), model.shown(), "round {round}");
+        }
+    };
+    play(0, &[&one, &two]);
+    two.kill9();
+    std::fs::remove_dir_all(two.data_dir().join("shard-001")).expect("it is there");
+    two.restart();
+    play(1, &[&one, &two]);
+    assert!(two.log().contains("fetching a copy of the shard from another node"), "{}", two.log());
+    snapshot(&two, &path("snapshot"));
+    play(2, &[&one, &two]);
+    let (code, said) = restore(&path("snapshot"), &path("three"), &[]);
+    assert_eq!(code, Some(0), "{said}");
+    let three = start("three");
+    play(3, &[&one, &two, &three]);
+    for mut node in [one, two, three] {
+        assert!(node.terminate().success(), "{}", node.log());
+        assert!(!node.log().contains("is halted"), "{}", node.log());
         node.verify();
     }
 }

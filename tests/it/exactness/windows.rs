@@ -17,6 +17,7 @@ at_each_place![
     each_instance_has_the_ranks_of_its_own_jobs,
     a_board_without_all_time_is_read_and_written_by_its_current_instance,
     a_new_instance_is_there_and_empty_before_any_job_has_come,
+    an_answer_has_the_metadata_of_the_entry_that_it_shows,
 ];
 
 const MEMBERS: u64 = 60;
@@ -271,5 +272,28 @@ fn a_new_instance_is_there_and_empty_before_any_job_has_come(place: Place) {
     assert_eq!(ok(client.get("/v1/boards/arena/top?window=s1"))["total"], json!(4));
     let top = ok(client.get("/v1/boards/arena/top?window=season"));
     assert_eq!((&top["entries"][0]["score"], &top["total"]), (&json!(6), &json!(1)), "{top}");
+    service.end();
+}
+
+/// A job may be the best of the season and not of all time.
+fn an_answer_has_the_metadata_of_the_entry_that_it_shows(place: Place) {
+    let service = place.start(3);
+    let client = service.client();
+    let seasons = json!({"starts": ago(days(100)).to_string(), "every": "60d"});
+    let windows = json!({"policy": "best", "windows": ["all", "season"], "season": seasons, "grace": "300d"});
+    ok(client.put("/v1/boards/arena", &windows));
+    let before = ago(days(70)).to_string();
+    for member in ["a", "b", "c", "d", "e"] {
+        let path = entry_path("arena", member);
+        ok(client.put(&path, &json!({"score": 9, "at": before, "meta": {"car": "mx5"}})));
+        let answer = ok(client.put(&path, &json!({"score": 5, "meta": {"car": "2cv"}})));
+        assert_eq!((&answer["changed"], &answer["entry"]["score"]), (&json!(true), &json!(9)), "{answer}");
+        assert_eq!(answer["entry"]["meta"], json!({"car": "mx5"}), "{answer}");
+        assert_eq!(ok(client.get(&path))["meta"], json!({"car": "mx5"}));
+        let of_season = ok(client.get(&format!("{path}?window=season")));
+        assert_eq!((&of_season["score"], &of_season["meta"]), (&json!(5), &json!({"car": "2cv"})));
+        let answer = ok(client.put(&path, &json!({"score": 10, "meta": {"car": "r4"}})));
+        assert_eq!(answer["entry"]["meta"], json!({"car": "r4"}), "{answer}");
+    }
     service.end();
 }

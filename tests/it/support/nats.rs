@@ -238,6 +238,15 @@ impl Nats {
         })
     }
 
+    /// When a message was stored, in microseconds since 1970.
+    pub fn stored_at(&self, stream: &str, sequence: u64) -> i64 {
+        self.runtime.block_on(async {
+            let stream = self.context.get_stream(stream).await.expect("there is such a stream");
+            let message = stream.get_raw_message(sequence).await.expect("there is such a message");
+            i64::try_from(message.time.unix_timestamp_nanos() / 1_000).expect("it is not that late")
+        })
+    }
+
     /// A stored message, as JSON.
     pub fn message(&self, stream: &str, sequence: u64) -> Value {
         self.runtime.block_on(async {

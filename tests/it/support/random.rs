@@ -24,6 +24,11 @@ impl Random {
         Self(seed)
     }
 
+    /// Other random numbers, which follow from these.
+    pub fn fork(&mut self) -> Self {
+        Self(self.next())
+    }
+
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
