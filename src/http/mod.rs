@@ -27,6 +27,7 @@ mod tests;
 
 pub use api::Api;
 pub use guard::limits::Limits;
+pub use guard::watchers::WatcherLimits;
 pub use request::definition::json as definition_json;
 pub use routing::routes::{openapi_json, router};
 pub use server::connection_limit::ConnectionLimits;

@@ -69,6 +69,10 @@ pub struct Shard {
     /// The effective time of the last message: the latest time of any so far.
     pub time: Timestamp,
     pub members: Members,
+    /// What changes are marked with at least; see [`Shard::begin_changes`].
+    change_mark: Sequence,
+    /// What the shard was restored at. Which of its trees changed last before is not known.
+    restored: Sequence,
     boards: BoardMap,
     /// When instances are dropped. A drop does not happen by itself: the next message brings it.
     drops_due: BTreeSet<(Timestamp, BoardName)>,
@@ -104,6 +108,8 @@ impl Shard {
             applied: Applied::default(),
             time: Timestamp::default(),
             members: Members::new(),
+            change_mark: Sequence(0),
+            restored: Sequence(0),
             boards: BoardMap::default(),
             drops_due: BTreeSet::new(),
             expiry: Expiry::default(),
@@ -136,6 +142,8 @@ impl Shard {
             applied,
             time: Timestamp::default(),
             members,
+            change_mark: applied.sequence,
+            restored: applied.sequence,
             boards: BoardMap::of(boards),
             drops_due: BTreeSet::new(),
             expiry: Expiry::default(),
@@ -353,17 +361,18 @@ impl Shard {
             self.apply_event(event);
         }
         let added: Vec<Handle> = step.added.iter().map(|id| self.members.add(id)).collect();
+        let mark = self.change_mark.max(step.applied.sequence);
         // Changes are in the order of their jobs. Group them, as a tree applies all of its own at once.
         match step.changes.first() {
             Some(first) if step.changes.iter().all(|change| change.tree == first.tree) => {
-                self.apply_to_tree(first.tree, &step.changes);
+                self.apply_to_tree(first.tree, &step.changes, mark);
             }
             Some(_) => {
                 let mut by_tree = step.changes.clone();
                 by_tree.sort_by_key(|change| change.tree);
                 for changes in by_tree.chunk_by(|a, b| a.tree == b.tree) {
                     if let Some(first) = changes.first() {
-                        self.apply_to_tree(first.tree, changes);
+                        self.apply_to_tree(first.tree, changes, mark);
                     }
                 }
             }
@@ -375,6 +384,21 @@ impl Shard {
         }
         self.applied = step.applied;
         self.note_time(step.time);
+    }
+
+    /// Says that all that is applied until the lock is released is of this message. Where a message is applied
+    /// in several holds of the lock, what comes later is marked as if it were of the next message: somebody
+    /// may have read the first part, and takes the sequence for the whole.
+    pub fn begin_changes(&mut self, applied: Applied) {
+        let before = self.applied.sequence;
+        self.change_mark = if applied.sequence > before { applied.sequence } else { before.next() };
+    }
+
+    /// A tree is as it was at this sequence, or the sequence is a little too high: whoever has read the tree
+    /// at this sequence or later has read what it is now.
+    #[must_use]
+    pub fn changed(&self, tree: &WindowTree) -> Sequence {
+        tree.changed.max(self.restored)
     }
 
     /// Notes the effective time of a message. It never decreases.
@@ -391,7 +415,7 @@ impl Shard {
         }
     }
 
-    fn apply_to_tree(&mut self, id: TreeId, changes: &[Change]) {
+    fn apply_to_tree(&mut self, id: TreeId, changes: &[Change], mark: Sequence) {
         self.join_before_change(id);
         if let Some(tree) = self.trees.get_mut(&id) {
             if tree.definition.entry_ttl_micros.is_some()
@@ -406,6 +430,7 @@ impl Shard {
             }
             let before = tree.bytes();
             tree.apply(changes, &mut self.members);
+            tree.changed = mark;
             self.tree_bytes = self.tree_bytes + tree.bytes() - before;
         }
     }

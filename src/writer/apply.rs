@@ -21,6 +21,7 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
         PlannedStep::Bulk(step) => {
             warm(shard, &step.changes);
             let mut guard = shard.write(Purpose::Apply);
+            guard.begin_changes(step.applied);
             guard.apply(&step);
             // Unlock fairly: otherwise the next step would always take the lock before the waiting readers.
             guard.unlock_fair();
@@ -60,6 +61,7 @@ fn apply_jobs(
     warm(shard, &changes_of(jobs.iter().chain(unparked.iter().map(|unparked| &unparked.job))));
     let mut guard = shard.write(Purpose::Apply);
     let shard = &mut *guard;
+    shard.begin_changes(applied);
     if let Some(due) = due {
         shard.apply(&due);
     }

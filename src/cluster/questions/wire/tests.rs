@@ -103,6 +103,7 @@ fn questions() -> Vec<Question<'static>> {
             now: Timestamp::from_micros(1_000_000).expect("in range"),
         }),
         Question::Movement { since: life("a#2026-W47", 7), members: vec!["m7"], keys: vec![key(b"m")] },
+        Question::Changed(vec![life("a", 7), life("b#2026-W47", 8)]),
     ]
 }
 
@@ -193,6 +194,7 @@ fn replies() -> Vec<Reply> {
             then: vec![None, Some(words(&[5, 0]))],
             before: vec![300],
         }),
+        Reply::Changed(vec![Sequence(0), Sequence(300)]),
     ]
 }
 
