@@ -27,4 +27,5 @@ pub mod secured;
 pub mod slow_link;
 pub mod snapshots;
 pub mod toggled_link;
+pub mod watch;
 pub mod write_service;
