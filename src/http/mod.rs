@@ -18,6 +18,7 @@ mod writes;
 mod resources;
 
 mod openapi;
+mod page;
 mod routing;
 
 mod server;

@@ -47,6 +47,12 @@ impl Watch {
         Self { stream, status, head: head.to_lowercase(), text: String::new(), is_over: false }
     }
 
+    /// From now on the system keeps little for a client that does not read.
+    pub fn take_little(&self) {
+        let set = rustix::net::sockopt::set_socket_recv_buffer_size(self.stream.get_ref(), 4_096);
+        set.expect("a socket's buffer can be changed");
+    }
+
     /// The code of a refusal.
     pub fn refusal(mut self) -> String {
         let length = self.head.split("content-length: ").nth(1).expect("a length");
