@@ -6,12 +6,12 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use metrics::gauge;
+use metrics::{counter, gauge};
 use parking_lot::Mutex;
 
 use crate::http::guard::client::client_of;
 use crate::http::render::problem::Problem;
-use crate::metrics::{LIVE_WATCHERS, figure};
+use crate::metrics::{LIVE_DROPPED_TOTAL, LIVE_EVENTS_TOTAL, LIVE_WATCHERS, figure};
 use crate::types::count;
 
 /// How many may watch at a time; 0 is no limit.
@@ -51,7 +51,14 @@ pub struct WatcherPermit {
 
 impl Watchers {
     pub fn new(limits: WatcherLimits) -> Arc<Self> {
+        // They exist from the start, so that their rates can be asked for.
         gauge!(LIVE_WATCHERS).set(0.0);
+        for kind in ["state", "changes", "end"] {
+            counter!(LIVE_EVENTS_TOTAL, "kind" => kind).increment(0);
+        }
+        for reason in ["limit", "token", "gone"] {
+            counter!(LIVE_DROPPED_TOTAL, "reason" => reason).increment(0);
+        }
         Arc::new(Self { limits, watching: Mutex::default() })
     }
 

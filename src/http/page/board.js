@@ -137,7 +137,7 @@ function memberPanel(view, chart) {
           entry.movement !== undefined && card(`moved, ${view.movement}`, movement(entry.movement))),
         h("p", { class: "soft small" }, `${number(entry.better)} better, ${number(entry.tied)} with this score, ${number(entry.worse)} worse. Updated `, time(entry.updated_at), "."),
         Object.keys(entry.meta ?? {}).length > 0 && h("pre", { tabindex: "0" }, JSON.stringify(entry.meta, null, 2)),
-        entriesTable(neighbours.entries, { caption: "Neighbours", keys: view.keys, own: view.chosen, pick: (member) => view.go(link(view, { member })) }),
+        entriesTable(neighbours.entries, { caption: "Neighbours", isNarrow: true, keys: view.keys, own: view.chosen, pick: (member) => view.go(link(view, { member })) }),
         h("p", { class: "buttons" }, copyAsCurl(() => ({ url: around() })), h("a", { class: "small", href: link(view, { member: "" }) }, "Close")));
       say(`${view.chosen} has rank ${entry.rank} of ${entry.total}.`);
     }, view.signal);
@@ -179,7 +179,7 @@ function friendsPanel(view) {
     filling(found, async () => {
       const answer = await post(url, body(), view.signal);
       const missing = answer.not_found.length === 0 ? null : h("p", { class: "soft small" }, `Not on the board: ${answer.not_found.join(", ")}`);
-      show(found, answer.entries.length === 0 ? h("p", { class: "empty" }, "None of them is on the board.") : entriesTable(answer.entries, { caption: "Friends", keys: view.keys, own: view.chosen, group: true }), missing);
+      show(found, answer.entries.length === 0 ? h("p", { class: "empty" }, "None of them is on the board.") : entriesTable(answer.entries, { caption: "Friends", isNarrow: true, keys: view.keys, own: view.chosen, group: true }), missing);
       say(`${answer.entries.length} of them are on the board.`);
     }, view.signal);
   };

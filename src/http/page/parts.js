@@ -53,7 +53,7 @@ export async function filling(element, work, signal) {
 }
 
 /// Entries of a board.
-export function entriesTable(entries, { caption, keys, own, fresh, pick, group }) {
+export function entriesTable(entries, { caption, keys, own, fresh, pick, group, isNarrow }) {
   const moves = entries.some((entry) => entry.movement !== undefined);
   const head = ["Position", "Rank", group && "In the group", "Member", keys ?? "Score", moves && "Moved"].filter(Boolean);
   const numbers = new Set(["Position", "Rank", "In the group", keys ?? "Score", "Moved"]);
@@ -68,10 +68,10 @@ export function entriesTable(entries, { caption, keys, own, fresh, pick, group }
       h("td", { class: "member" }, name),
       h("td", { class: "number" }, score(entry.score)),
       moves && h("td", { class: "number" }, movement(entry.movement)),
-      h("td", { class: "later soft small" }, time(entry.updated_at)));
+      !isNarrow && h("td", { class: "later soft small" }, time(entry.updated_at)));
   };
   return h("div", { class: "wide" }, h("table", {},
     h("caption", { class: caption ? null : "unseen" }, caption ?? "Entries, best first"),
-    h("thead", {}, h("tr", {}, head.map(cell), h("th", { scope: "col", class: "later" }, "Updated"))),
+    h("thead", {}, h("tr", {}, head.map(cell), !isNarrow && h("th", { scope: "col", class: "later" }, "Updated"))),
     h("tbody", {}, entries.map(row))));
 }

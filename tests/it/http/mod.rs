@@ -8,6 +8,7 @@
 //! - [`slow_clients`]: clients that keep the service waiting, and floods of them
 //! - [`gone_clients`]: a client that leaves before its answer gives its permits back at once
 //! - [`live`]: boards that are watched
+//! - [`page`]: the page for people, also in a browser, where there is one
 //! - [`overload`]: requests beyond the limit are shed, while probes and metrics answer
 
 mod api;
@@ -16,6 +17,7 @@ mod gone_clients;
 mod live;
 mod openapi;
 mod overload;
+mod page;
 mod slow_clients;
 mod tls;
 mod tokens;
