@@ -64,10 +64,12 @@ impl Service {
         Http::connect(self.port).expect("it listens")
     }
 
-    fn computations(&self) -> u64 {
+    /// The value of a metric of watched boards.
+    fn metric(&self, name: &str) -> u64 {
         let mut http = self.http();
         let (_, text) = http.get("/metrics");
-        let line = text.lines().find_map(|line| line.strip_prefix("ranktree_live_computations_total "));
+        let name = format!("ranktree_live_{name}_total ");
+        let line = text.lines().find_map(|line| line.strip_prefix(&name));
         line.and_then(|value| value.parse().ok()).unwrap_or(0)
     }
 }
@@ -150,7 +152,8 @@ fn run(service: &Service, name: &str, (watched, spread): (u64, u64), seconds: u6
         assert!(patience.elapsed() < Duration::from_secs(120), "the watchers are told nothing");
         thread::sleep(Duration::from_millis(10));
     }
-    let (events, computed) = (counts.events.load(Ordering::Relaxed), service.computations());
+    let (events, computed) = (counts.events.load(Ordering::Relaxed), service.metric("computations"));
+    let coalesced = service.metric("coalesced");
     let begun = Instant::now();
     thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -177,10 +180,11 @@ fn run(service: &Service, name: &str, (watched, spread): (u64, u64), seconds: u6
     let took = begun.elapsed().as_secs_f64();
     let jobs = counts.jobs.load(Ordering::Relaxed) as f64 / took;
     let events = (counts.events.load(Ordering::Relaxed) - events) as f64 / took;
-    let computed = (service.computations() - computed) as f64 / took;
+    let computed = (service.metric("computations") - computed) as f64 / took;
+    let coalesced = (service.metric("coalesced") - coalesced) as f64 / took;
     let megabytes = counts.bytes.load(Ordering::Relaxed) as f64 / took / 1e6;
     println!(
-        "{name}: {jobs:.0} jobs/s, {events:.0} events/s, {computed:.0} computations/s, {megabytes:.1} MB/s"
+        "{name}: {jobs:.0} jobs/s, {events:.0} events/s, {computed:.0} computations/s, {coalesced:.0} coalesced/s, {megabytes:.1} MB/s"
     );
     let mut taken = std::mem::take(&mut *counts.taken.lock().expect("nobody panics"));
     if !taken.is_empty() {

@@ -79,6 +79,12 @@ impl Browser {
     }
 
     fn call(&mut self, method: &str, parameters: Value) -> Value {
+        self.try_call(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    /// # Errors
+    /// What the browser says, which is that there is no page while it loads another one.
+    fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.sent += 1;
         let mut message = json!({"id": self.sent, "method": method, "params": parameters});
         if let Some(session) = &self.session {
@@ -87,16 +93,12 @@ impl Browser {
         self.to.write_all(format!("{message}\0").as_bytes()).expect("the browser runs");
         loop {
             let mut bytes = Vec::new();
-            assert_ne!(
-                self.from.read_until(0, &mut bytes).expect("the browser runs"),
-                0,
-                "the browser has ended"
-            );
+            let read = self.from.read_until(0, &mut bytes).expect("the browser runs");
+            assert_ne!(read, 0, "the browser has ended");
             bytes.pop();
             let mut answer: Value = serde_json::from_slice(&bytes).expect("JSON");
             if answer["id"] == self.sent {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].take();
+                return if answer["error"].is_null() { Ok(answer["result"].take()) } else { Err(answer) };
             }
             self.note(&answer);
         }
@@ -133,10 +135,15 @@ impl Browser {
         answer["result"]["value"].take()
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression is true. Whatever it needs may not be there yet.
     pub fn wait(&mut self, expression: &str) {
         let begun = Instant::now();
-        while self.eval(&format!("!!({expression})")) != true {
+        let asked = json!({"expression": format!("!!({expression})"), "returnByValue": true});
+        loop {
+            let answer = self.try_call("Runtime.evaluate", asked.clone()).unwrap_or_default();
+            if answer["result"]["value"] == true {
+                return;
+            }
             if begun.elapsed() > WITHIN {
                 let text = self.eval("document.body.innerText");
                 panic!("it does not come: {expression}\n{}", text.as_str().unwrap_or_default());
