@@ -106,7 +106,12 @@ fn main() {
             http.request("PUT", &format!("/v1/boards/b{board}/members/first"), "{\"score\":1}");
         assert_eq!(status, 200, "{answer}");
     }
-    let run = |name: &str, watched: u64, spread: u64| run(&service, name, (watched, spread), seconds);
+    // Each run draws other jobs: those of the run before would change nothing.
+    let runs = AtomicU64::new(0);
+    let run = |name: &str, watched: u64, spread: u64| {
+        let seed = runs.fetch_add(1, Ordering::Relaxed) * 1_000;
+        run(&service, name, (watched, spread), (seed, seconds))
+    };
     // Once for nothing: files and memory are set up.
     run("warm up", 0, 1);
     let mut ratios = Vec::new();
@@ -127,7 +132,7 @@ fn main() {
 ///
 /// # Arguments
 /// `watched`: how many watch. `spread`: boards that are written to, and watched in turn.
-fn run(service: &Service, name: &str, (watched, spread): (u64, u64), seconds: u64) -> f64 {
+fn run(service: &Service, name: &str, (watched, spread): (u64, u64), (seed, seconds): (u64, u64)) -> f64 {
     let (counts, probes) = (Arc::new(Counts::default()), Arc::new(Probes::default()));
     let port = service.port;
     let begun_probes = probes.0.lock().expect("nobody panics").len();
@@ -158,7 +163,7 @@ fn run(service: &Service, name: &str, (watched, spread): (u64, u64), seconds: u6
     thread::scope(|scope| {
         for writer in 0..WRITERS {
             let counts = &counts;
-            scope.spawn(move || write(port, writer, spread, counts));
+            scope.spawn(move || write(port, seed + writer, spread, counts));
         }
         scope.spawn(|| {
             let mut http = service.http();
