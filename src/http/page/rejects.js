@@ -31,7 +31,7 @@ export function rejects(main, { signal, query, go }) {
     if (all.length === 0) return show(list, h("p", { class: "empty" }, reason === "" ? "No job was refused, or none that your token may see." : `No job was refused as ${reason}.`));
     const row = (reject) => h("tr", {}, h("td", { class: "small" }, time(reject.rejected_at)), h("td", {}, h("code", {}, reject.reason)), h("td", {}, reject.detail,
       h("details", {}, h("summary", {}, `Shard ${reject.shard}, sequence ${number(reject.sequence)}, job ${number(reject.index)}`), h("pre", { tabindex: "0" }, typeof reject.job === "string" ? reject.job : JSON.stringify(reject.job, null, 2)))));
-    show(list, h("div", { class: "wide" }, h("table", {}, h("caption", {}, `The newest ${number(all.length)}${cursor === "" ? ", which are all" : ""}`),
+    show(list, h("div", { class: "wide" }, h("table", {}, h("caption", {}, cursor === "" ? `${number(all.length)} in all` : `The newest ${number(all.length)}`),
       h("thead", {}, h("tr", {}, ["When", "Reason", "What was wrong"].map((text) => h("th", { scope: "col" }, text)))), h("tbody", {}, all.map(row)))));
   }
 

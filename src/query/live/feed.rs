@@ -59,6 +59,8 @@ pub(super) struct Feed {
 #[derive(Debug)]
 struct Plan {
     next: Instant,
+    /// Whether there is a new watcher since it was looked at last.
+    is_joined: bool,
     /// Since when nobody watches.
     left: Option<Instant>,
     computed: Option<Instant>,
@@ -87,7 +89,8 @@ pub(super) enum Due {
 impl Feed {
     pub(super) fn new(board: BoardName, choice: WindowChoice, interval: Duration) -> Self {
         let now = Instant::now();
-        let plan = Plan { next: now, left: Some(now), computed: None, known: None, behind: None };
+        let left = Some(now);
+        let plan = Plan { next: now, is_joined: false, left, computed: None, known: None, behind: None };
         Self {
             board,
             choice,
@@ -99,16 +102,19 @@ impl Feed {
         }
     }
 
-    /// The view of a question, which is computed at once if it is new.
+    /// The view of a question.
     pub(super) fn view(&self, top: usize, members: Arc<[MemberId]>) -> Arc<View> {
         let mut views = self.views.lock();
         let new = || Arc::new(View::new(top, Arc::clone(&members)));
         let view = Arc::clone(views.entry((top, Arc::clone(&members))).or_insert_with(new));
         drop(views);
-        let mut plan = self.plan.lock();
-        plan.left = None;
-        plan.next = Instant::now();
         view
+    }
+
+    /// There is a new watcher, which is told what is there now.
+    pub(super) fn is_joined(&self) {
+        let mut plan = self.plan.lock();
+        (plan.left, plan.is_joined) = (None, true);
     }
 
     pub(super) fn is_left(&self) {
@@ -116,8 +122,12 @@ impl Feed {
     }
 
     /// When it is looked at next; `None` while nobody watches.
-    pub(super) fn next(&self) -> Option<Instant> {
-        (self.watchers.load(Ordering::Relaxed) > 0).then(|| self.plan.lock().next)
+    pub(super) fn next(&self, now: Instant) -> Option<Instant> {
+        if self.watchers.load(Ordering::Relaxed) == 0 {
+            return None;
+        }
+        let plan = self.plan.lock();
+        Some(if plan.is_joined { now } else { plan.next })
     }
 
     /// Whether nobody has watched for long.
@@ -143,6 +153,8 @@ impl Feed {
     /// # Arguments
     /// `time`: decides which instances are current.
     pub(super) fn due(&self, source: &LiveSource, now: Instant, time: Timestamp) -> Due {
+        // Before all that a new watcher is told.
+        self.plan.lock().is_joined = false;
         let Some(registered) = source.registry.get(self.board.as_str()) else {
             self.end(&NotLive::from(NoBoard::Unknown), now);
             return Due::Nothing;
@@ -228,7 +240,7 @@ impl Feed {
         (plan.known, plan.computed) = (None, None);
         plan.next = now + RETRY;
         drop(plan);
-        self.checked.send_replace(Checked { at: Some(Instant::now()), exact_at: AsOf::default() });
+        self.checked.send_replace(Checked { at: Some(now), exact_at: AsOf::default() });
     }
 
     /// Computes all views that are watched, and shows what has changed.

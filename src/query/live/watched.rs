@@ -69,7 +69,8 @@ impl WatchedBoards {
         members.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
         let view = feed.view(top, members.into());
         // Counted before the lock is given back: a feed without watchers may be forgotten.
-        let watching = Watching::new(feed, view, self.ending.subscribe());
+        let watching = Watching::new(Arc::clone(&feed), view, self.ending.subscribe());
+        feed.is_joined();
         drop(feeds);
         self.added.notify_one();
         watching
@@ -87,7 +88,7 @@ impl WatchedBoards {
         {
             let mut feeds = self.feeds.lock();
             feeds.retain(|_, feed| !feed.is_over(now));
-            due.extend(feeds.values().filter(|feed| feed.next().is_some_and(|next| next <= now)).cloned());
+            due.extend(feeds.values().filter(|feed| feed.next(now).is_some_and(|next| next <= now)).cloned());
         }
         if !due.is_empty() {
             let time = self.source.time();
@@ -107,7 +108,7 @@ impl WatchedBoards {
             });
             computing.await;
         }
-        let next = self.feeds.lock().values().filter_map(|feed| feed.next()).min();
+        let next = self.feeds.lock().values().filter_map(|feed| feed.next(Instant::now())).min();
         next.unwrap_or(now + IDLE).clamp(Instant::now() + PAUSE, now + IDLE)
     }
 }

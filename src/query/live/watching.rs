@@ -82,12 +82,14 @@ impl Watching {
                 Now::Gone(why) => Some(why.clone()),
                 Now::Nothing | Now::Shown(_) => None,
             };
-            let (is_fresh, is_far, is_resumed) = {
+            let (is_fresh, is_new, is_far, is_resumed) = {
                 let checked = checked.borrow_and_update();
                 let covers = |wanted: &AsOf| covers(&checked.exact_at, wanted);
-                (checked.at.is_some_and(|at| at >= fresh), covers(&start.after), covers(resumed))
+                let is_since = |moment| checked.at.is_some_and(|at| at >= moment);
+                (is_since(fresh), is_since(begun), covers(&start.after), covers(resumed))
             };
-            if let Some(why) = gone.filter(|_| is_fresh) {
+            // The client may just have made the board.
+            if let Some(why) = gone.filter(|_| is_new) {
                 return Err(why);
             }
             let has_waited = begun.elapsed() >= RESUME_WAIT;
