@@ -216,7 +216,9 @@ fn write(port: u16, writer: u64, spread: u64, counts: &Counts) {
             let (board, member, score) =
                 ((drawn >> 40) % spread, (drawn >> 20) % 50_000, (drawn >> 33) % 1_000_000);
             let comma = if nth == 0 { "" } else { "," };
-            jobs.push_str(&format!(r#"{comma}{{"board":"b{board}","member":"m{member}","score":{score}}}"#));
+            let job = format!(r#"{{"board":"b{board}","member":"m{member}","score":{score}}}"#);
+            jobs += comma;
+            jobs += &job;
         }
         jobs.push(']');
         let (status, answer) = http.request("POST", "/v1/jobs?results=changed", &jobs);

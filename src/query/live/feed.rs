@@ -43,6 +43,9 @@ pub(super) struct Checked {
     pub(super) exact_at: AsOf,
 }
 
+/// The length of its top, and its members.
+type ViewKey = (usize, Arc<[MemberId]>);
+
 #[derive(Debug)]
 pub(super) struct Feed {
     pub(super) board: BoardName,
@@ -50,7 +53,7 @@ pub(super) struct Feed {
     /// The least time between two computations.
     pub(super) interval: Duration,
     pub(super) watchers: AtomicUsize,
-    views: Mutex<HashMap<(usize, Arc<[MemberId]>), Arc<View>>>,
+    views: Mutex<HashMap<ViewKey, Arc<View>>>,
     plan: Mutex<Plan>,
     pub(super) checked: watch::Sender<Checked>,
 }
@@ -103,10 +106,10 @@ impl Feed {
     }
 
     /// The view of a question.
-    pub(super) fn view(&self, top: usize, members: Arc<[MemberId]>) -> Arc<View> {
+    pub(super) fn view(&self, top: usize, members: &Arc<[MemberId]>) -> Arc<View> {
         let mut views = self.views.lock();
-        let new = || Arc::new(View::new(top, Arc::clone(&members)));
-        let view = Arc::clone(views.entry((top, Arc::clone(&members))).or_insert_with(new));
+        let new = || Arc::new(View::new(top, Arc::clone(members)));
+        let view = Arc::clone(views.entry((top, Arc::clone(members))).or_insert_with(new));
         drop(views);
         view
     }
@@ -287,7 +290,10 @@ impl Feed {
                 // It is tried again as often as shards are asked at all.
                 plan.next = begun + self.interval.max(RETRY);
                 drop(plan);
-                views.iter().for_each(|view| view.fail(&NotLive::Read(why.clone())));
+                let why = NotLive::Read(why);
+                for view in &views {
+                    view.fail(&why);
+                }
                 self.checked.send_replace(Checked { at: Some(begun), exact_at: AsOf::default() });
             }
         }

@@ -67,7 +67,7 @@ impl WatchedBoards {
         let feed = Arc::clone(feeds.entry(key).or_insert_with(new));
         let mut members = each_once(members);
         members.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
-        let view = feed.view(top, members.into());
+        let view = feed.view(top, &members.into());
         // Counted before the lock is given back: a feed without watchers may be forgotten.
         let watching = Watching::new(Arc::clone(&feed), view, self.ending.subscribe());
         feed.is_joined();
