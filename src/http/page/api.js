@@ -28,14 +28,21 @@ export class Problem extends Error {
 /// A path of the API: names in braces are replaced, percent-encoded, and what is left becomes the query.
 export function path(template, names = {}, query = {}) {
   const filled = template.replace(/\{(\w+)\}/g, (_, name) => encode(String(names[name])));
-  const pairs = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
-  const search = pairs.map(([name, value]) => `${name}=${Array.isArray(value) ? value.map(encode).join(",") : encode(String(value))}`);
+  const pairs = Object.entries(query).filter(
+    ([, value]) => value !== undefined && value !== null && value !== "",
+  );
+  const search = pairs.map(
+    ([name, value]) =>
+      `${name}=${Array.isArray(value) ? value.map(encode).join(",") : encode(String(value))}`,
+  );
   return search.length === 0 ? filled : `${filled}?${search.join("&")}`;
 }
 
 function encode(text) {
   // "." and ".." would be taken for folders.
-  return encodeURIComponent(text).replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`).replace(/^\.{1,2}$/, (dots) => dots.replaceAll(".", "%2E"));
+  return encodeURIComponent(text)
+    .replace(/[!'()*]/g, (c) => `%${c.charCodeAt(0).toString(16).toUpperCase()}`)
+    .replace(/^\.{1,2}$/, (dots) => dots.replaceAll(".", "%2E"));
 }
 
 function headers(more = {}) {
@@ -57,7 +64,14 @@ export async function send(method, url, { body, signal, more } = {}) {
   const content = body === undefined ? {} : { "Content-Type": "application/json" };
   let response;
   try {
-    response = await fetch(url, { method, signal, headers: headers({ ...content, ...more }), body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store", credentials: "omit" });
+    response = await fetch(url, {
+      method,
+      signal,
+      headers: headers({ ...content, ...more }),
+      body: body === undefined ? undefined : JSON.stringify(body),
+      cache: "no-store",
+      credentials: "omit",
+    });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Problem(0, { code: "unreachable", detail: "The node does not answer. Is it running?" });
@@ -81,7 +95,8 @@ export function curl(method, url, body) {
   if (url.includes("/live")) parts.push("-N");
   if (method !== "GET") parts.push("-X", method);
   if (token !== null) parts.push("-H", '"Authorization: Bearer $RANKTREE_TOKEN"');
-  if (body !== undefined) parts.push("-H", quote("Content-Type: application/json"), "-d", quote(JSON.stringify(body)));
+  if (body !== undefined)
+    parts.push("-H", quote("Content-Type: application/json"), "-d", quote(JSON.stringify(body)));
   parts.push(quote(new URL(url, location.href).href));
   return parts.join(" ");
 }

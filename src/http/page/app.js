@@ -37,7 +37,14 @@ function draw() {
   }
   document.title = `${name ?? { boards: "Boards", nodes: "Shards and nodes", rejects: "Rejects" }[view]} · ranktree`;
   show(main);
-  views[view](main, { signal: current.signal, name, query, go: (to) => { location.hash = to; } });
+  views[view](main, {
+    signal: current.signal,
+    name,
+    query,
+    go: (to) => {
+      location.hash = to;
+    },
+  });
 }
 
 function ask(code) {

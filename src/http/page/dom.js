@@ -24,7 +24,9 @@ export function svg(name, attributes, ...children) {
 }
 
 export function show(element, ...children) {
-  element.replaceChildren(...children.flat(Infinity).filter((child) => child instanceof Node || typeof child === "string"));
+  element.replaceChildren(
+    ...children.flat(Infinity).filter((child) => child instanceof Node || typeof child === "string"),
+  );
 }
 
 /// Read by a screen reader, seen by nobody.
@@ -59,7 +61,11 @@ export function percent(value) {
 export function time(text) {
   if (!text) return "–";
   const at = new Date(text);
-  return h("time", { datetime: text, title: text }, at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" }));
+  return h(
+    "time",
+    { datetime: text, title: text },
+    at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" }),
+  );
 }
 
 export function movement(by) {
@@ -68,7 +74,12 @@ export function movement(by) {
   if (by === 0) return h("span", { class: "soft" }, "=");
   const text = by > 0 ? `▲ ${number(by)}` : `▼ ${number(-by)}`;
   const said = `${by > 0 ? "up" : "down"} ${Math.abs(by)}`;
-  return h("span", { class: by > 0 ? "up" : "down" }, h("span", { "aria-hidden": "true" }, text), h("span", { class: "unseen" }, said));
+  return h(
+    "span",
+    { class: by > 0 ? "up" : "down" },
+    h("span", { "aria-hidden": "true" }, text),
+    h("span", { class: "unseen" }, said),
+  );
 }
 
 export function state(kind, text) {

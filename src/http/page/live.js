@@ -13,14 +13,16 @@ export class Events {
     this.#text += chunk;
     const parts = this.#text.split("\n\n");
     this.#text = parts.pop();
-    return parts.map((part) => {
-      const event = { event: "", id: "", data: "" };
-      for (const line of part.split("\n")) {
-        const colon = line.indexOf(":");
-        if (colon > 0) event[line.slice(0, colon)] = line.slice(colon + 1).replace(/^ /, "");
-      }
-      return event;
-    }).filter((event) => event.event !== "");
+    return parts
+      .map((part) => {
+        const event = { event: "", id: "", data: "" };
+        for (const line of part.split("\n")) {
+          const colon = line.indexOf(":");
+          if (colon > 0) event[line.slice(0, colon)] = line.slice(colon + 1).replace(/^ /, "");
+        }
+        return event;
+      })
+      .filter((event) => event.event !== "");
   }
 }
 
@@ -45,10 +47,18 @@ export class Known {
   }
 }
 
-const pause = (ms, signal) => new Promise((done) => {
-  const timer = setTimeout(done, ms);
-  signal.addEventListener("abort", () => { clearTimeout(timer); done(); }, { once: true });
-});
+const pause = (ms, signal) =>
+  new Promise((done) => {
+    const timer = setTimeout(done, ms);
+    signal.addEventListener(
+      "abort",
+      () => {
+        clearTimeout(timer);
+        done();
+      },
+      { once: true },
+    );
+  });
 
 /// Watches until `signal` ends it. `tell` gets what is known, `status` how the connection is.
 export async function watch(url, signal, tell, status) {
@@ -58,7 +68,13 @@ export async function watch(url, signal, tell, status) {
   while (!signal.aborted) {
     try {
       status("connecting");
-      const response = await send("GET", url, { signal, more: last === "" ? { Accept: "text/event-stream" } : { Accept: "text/event-stream", "Last-Event-ID": last } });
+      const response = await send("GET", url, {
+        signal,
+        more:
+          last === ""
+            ? { Accept: "text/event-stream" }
+            : { Accept: "text/event-stream", "Last-Event-ID": last },
+      });
       const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
       const events = new Events();
       status("live");

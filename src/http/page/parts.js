@@ -21,7 +21,9 @@ export function copyAsCurl(request) {
       button.textContent = "Select and copy";
     }
     say("The command was copied.");
-    setTimeout(() => { button.textContent = "Copy as curl"; }, 2500);
+    setTimeout(() => {
+      button.textContent = "Copy as curl";
+    }, 2500);
   }
   return button;
 }
@@ -55,23 +57,48 @@ export async function filling(element, work, signal) {
 /// Entries of a board.
 export function entriesTable(entries, { caption, keys, own, fresh, pick, group, isNarrow }) {
   const moves = entries.some((entry) => entry.movement !== undefined);
-  const head = ["Position", "Rank", group && "In the group", "Member", keys ?? "Score", moves && "Moved"].filter(Boolean);
+  const head = [
+    "Position",
+    "Rank",
+    group && "In the group",
+    "Member",
+    keys ?? "Score",
+    moves && "Moved",
+  ].filter(Boolean);
   const numbers = new Set(["Position", "Rank", "In the group", keys ?? "Score", "Moved"]);
   const cell = (text) => h("th", { scope: "col", class: numbers.has(text) ? "number" : null }, text);
   const row = (entry) => {
-    const name = pick ? h("button", { type: "button", onclick: () => pick(entry.member) }, entry.member) : entry.member;
-    const classes = [entry.member === own ? "own" : "", fresh?.has(entry.member) ? "new" : ""].join(" ").trim();
-    return h("tr", { class: classes || null, "aria-current": entry.member === own ? "true" : null },
+    const name = pick
+      ? h("button", { type: "button", onclick: () => pick(entry.member) }, entry.member)
+      : entry.member;
+    const classes = [entry.member === own ? "own" : "", fresh?.has(entry.member) ? "new" : ""]
+      .join(" ")
+      .trim();
+    return h(
+      "tr",
+      { class: classes || null, "aria-current": entry.member === own ? "true" : null },
       h("td", { class: "number" }, number(entry.position)),
       h("td", { class: "number" }, number(entry.rank)),
       group && h("td", { class: "number" }, number(entry.group_rank)),
       h("td", { class: "member" }, name),
       h("td", { class: "number" }, score(entry.score)),
       moves && h("td", { class: "number" }, movement(entry.movement)),
-      !isNarrow && h("td", { class: "later soft small" }, time(entry.updated_at)));
+      !isNarrow && h("td", { class: "later soft small" }, time(entry.updated_at)),
+    );
   };
-  return h("div", { class: "wide" }, h("table", {},
-    h("caption", { class: caption ? null : "unseen" }, caption ?? "Entries, best first"),
-    h("thead", {}, h("tr", {}, head.map(cell), !isNarrow && h("th", { scope: "col", class: "later" }, "Updated"))),
-    h("tbody", {}, entries.map(row))));
+  return h(
+    "div",
+    { class: "wide" },
+    h(
+      "table",
+      {},
+      h("caption", { class: caption ? null : "unseen" }, caption ?? "Entries, best first"),
+      h(
+        "thead",
+        {},
+        h("tr", {}, head.map(cell), !isNarrow && h("th", { scope: "col", class: "later" }, "Updated")),
+      ),
+      h("tbody", {}, entries.map(row)),
+    ),
+  );
 }
