@@ -52,7 +52,7 @@ fn the_page_comes_with_a_strict_policy_and_is_sent_once() {
     assert!(get(node.address(), "/page/nothing.js").starts_with("HTTP/1.1 404 "));
 }
 
-/// Saves a picture of the view in each size, if `RANKTREE_SCREENSHOTS` names a folder, and holds that nothing
+/// Saves a picture of the view in each size, if `SCREENSHOTS` names a folder, and holds that nothing
 /// of it is wider than the window.
 fn look(browser: &mut Browser, name: &str) {
     for (width, height, scheme) in SIZES {
@@ -60,7 +60,7 @@ fn look(browser: &mut Browser, name: &str) {
         browser.wait(&format!("innerWidth === {width}"));
         let wide = browser.eval("document.scrollingElement.scrollWidth");
         assert!(wide.as_u64() <= Some(u64::from(width)), "{name} is {wide} wide in a window of {width}");
-        if let Some(folder) = std::env::var_os("RANKTREE_SCREENSHOTS") {
+        if let Some(folder) = std::env::var_os("SCREENSHOTS") {
             browser.picture(&Path::new(&folder).join(format!("{name}-{width}-{scheme}.png")));
         }
     }
