@@ -86,7 +86,8 @@ impl Browser {
     /// What the browser says, which is that there is no page while it loads another one.
     fn try_call(&mut self, method: &str, parameters: Value) -> Result<Value, Value> {
         self.sent += 1;
-        let mut message = json!({"id": self.sent, "method": method, "params": parameters});
+        let mut message = json!({"id": self.sent, "method": method});
+        message["params"] = parameters;
         if let Some(session) = &self.session {
             message["sessionId"] = json!(session);
         }

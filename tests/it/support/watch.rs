@@ -35,8 +35,12 @@ impl Watch {
     pub fn open(address: &str, path: &str, headers: &[String]) -> Self {
         let mut stream = TcpStream::connect(address).expect("it listens");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        let headers: String = headers.iter().map(|line| format!("{line}\r\n")).collect();
-        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
+        let mut request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n");
+        for line in headers {
+            request += line;
+            request += "\r\n";
+        }
+        request += "\r\n";
         stream.write_all(request.as_bytes()).expect("it reads");
         let mut stream = BufReader::new(stream);
         let mut head = String::new();
