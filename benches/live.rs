@@ -1,10 +1,10 @@
 //! Boards that are watched while they are written to: 1,000 watchers of one board, and 1,000 boards with one
 //! watcher each. Beside them a run without watchers, each twice, in turn.
 //!
-//! Writers send requests of 100 jobs, one after another, over 4 connections. A probe writes one member's score
-//! every 50 ms, which leads its board. For each such write and each watcher the time is taken from when it was
-//! sent until an event has that score or a later one: the wait for the next event is part of it, 200 ms at
-//! the most at the default of five events a second.
+//! Writers send requests of 100 jobs, one after another, over 4 connections. A probe writes one member's
+//! score every 50 ms, which leads its board. For each such write and each watcher the time is taken from when
+//! it was sent until an event has that score or a later one: the wait for the next event is part of it, 200
+//! ms at the most at the default of five events a second.
 //!
 //! Prints events and computations a second, the time from a write to its event, and `RATIO name value`: jobs
 //! written with watchers / without. The watchers are on the same cores as the service.

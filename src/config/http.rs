@@ -50,8 +50,8 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_MAX_REQUESTS", value_name = "N", default_value_t = 1_024,
         value_parser = at_least_one())]
     pub max_requests: usize,
-    /// Maximum of clients that watch boards (GET /v1/boards/{board}/live); further ones are answered 503. Each
-    /// keeps its connection, so keep this well below --max-connections. 0 means no limit
+    /// Maximum of clients that watch boards (GET /v1/boards/{board}/live); further ones are answered 503.
+    /// Each keeps its connection, so keep this well below --max-connections. 0 means no limit
     #[arg(long, env = "RANKTREE_MAX_WATCHERS", value_name = "N", default_value_t = 2_048)]
     pub max_watchers: usize,
     /// Maximum of them per client, as for connections. 0 means no limit

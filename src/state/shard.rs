@@ -386,9 +386,9 @@ impl Shard {
         self.note_time(step.time);
     }
 
-    /// Says that all that is applied until the lock is released is of this message. Where a message is applied
-    /// in several holds of the lock, what comes later is marked as if it were of the next message: somebody
-    /// may have read the first part, and takes the sequence for the whole.
+    /// Says that all that is applied until the lock is released is of this message. Where a message is
+    /// applied in several holds of the lock, what comes later is marked as if it were of the next message:
+    /// somebody may have read the first part, and takes the sequence for the whole.
     pub fn begin_changes(&mut self, applied: Applied) {
         let before = self.applied.sequence;
         self.change_mark = if applied.sequence > before { applied.sequence } else { before.next() };

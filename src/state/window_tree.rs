@@ -34,7 +34,8 @@ pub struct WindowTree {
     pub board: BoardName,
     pub definition: Arc<Definition>,
     pub tree: Tree,
-    /// The sequence of the last step that changed an entry; see [`Shard::changed`](crate::state::Shard::changed).
+    /// The sequence of the last step that changed an entry; see
+    /// [`Shard::changed`](crate::state::Shard::changed).
     pub(super) changed: Sequence,
     /// Boxed: most boards are small and have none of it, and every byte here is paid for each board.
     sparse_parts: Option<Box<SparseParts>>,

@@ -82,8 +82,8 @@ impl Call {
         Ok(())
     }
 
-    /// Waits until the writes that a token names are applied on this node's shards, and notes what later reads
-    /// have to wait for.
+    /// Waits until the writes that a token names are applied on this node's shards, and notes what later
+    /// reads have to wait for.
     ///
     /// # Errors
     /// When the wait is too long, or the token names a shard that there is not.

@@ -287,7 +287,8 @@ fn watchers_of_one_board_share_a_computation_and_boards_that_do_not_change_take_
 
 #[test]
 fn a_slow_client_holds_nobody_and_is_told_the_newest() {
-    let node = Node::shards(1).start();
+    // It would be disconnected after a while.
+    let node = Node::shards(1).flags(&["--write-seconds", "3600"]).start();
     let client = node.client();
     // Entries with much metadata fill the connection of a client that does not read.
     let filler = "x".repeat(900);
