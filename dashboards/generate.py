@@ -430,6 +430,14 @@ READS_BOARD = dashboard(
                    [(f"sum by (instance) ({rate('ranktree_http_responses_total', ROUTE + ',class=' + chr(34) + '5xx' + chr(34))})", "{{instance}} 5xx"),
                     (rate("ranktree_http_requests_shed_total", NODE), "{{instance}} shed")], "reqps", 8),
         ]),
+        ("Watched boards", [
+            series("Watchers", "Clients that watch a board (GET /v1/boards/{board}/live), by node. Each keeps a connection.",
+                   [(f"ranktree_live_watchers{{{NODE}}}", "{{instance}}")], "none", 8),
+            series("Events and computations", "Events sent, by kind, and states computed: once for all who watch the same board, window and rate, and none for a board that does not change.",
+                   [(f"sum by (kind) ({rate('ranktree_live_events_total', NODE)})", "{{kind}}"), (f"sum({rate('ranktree_live_computations_total', NODE)})", "computed")], "suffix:/s", 8),
+            series("Passed over, refused, ended", "coalesced: states that a slow watcher was sent together with later ones. limit: --max-watchers or --max-watchers-per-client. token: it was taken back. gone: the board or the instance was dropped.",
+                   [(f"sum({rate('ranktree_live_coalesced_total', NODE)})", "coalesced"), (f"sum by (reason) ({rate('ranktree_live_dropped_total', NODE)})", "{{reason}}")], "suffix:/s", 8),
+        ]),
         ("Connections", [
             series("Connections open", "By node, those without a request included. Beyond --max-connections, 64 spare ones are answered for two seconds, and more are closed.",
                    [(f"ranktree_http_connections{{{NODE}}}", "{{instance}}")], "none", 8),

@@ -30,6 +30,33 @@ pub const SUMMARY_BYTES: &str = "ranktree_summary_bytes";
 /// asked.
 pub const APPROXIMATE_PARTS_TOTAL: &str = "ranktree_approximate_parts_total";
 
+/// Gauge, connections: clients that watch a board.
+pub const LIVE_WATCHERS: &str = "ranktree_live_watchers";
+/// Counter, states of watched boards that were computed, each once for all who watch the same board, window
+/// and rate.
+pub const LIVE_COMPUTATIONS_TOTAL: &str = "ranktree_live_computations_total";
+/// Counter, events sent to watchers, by kind: `state`, `changes` or `end`.
+pub const LIVE_EVENTS_TOTAL: &str = "ranktree_live_events_total";
+/// Counter, states that a watcher was not sent by themselves, because it had not taken the one before.
+pub const LIVE_COALESCED_TOTAL: &str = "ranktree_live_coalesced_total";
+/// Counter, watchers that were refused or whose stream was ended, by reason: `limit`, `token` or `gone`, if
+/// there is nothing to watch any more.
+pub const LIVE_DROPPED_TOTAL: &str = "ranktree_live_dropped_total";
+
+/// Tells the recorder what the metrics of watched boards mean. Call it once, after the recorder is installed.
+pub fn describe_live() {
+    use metrics::{Unit, describe_counter, describe_gauge};
+    describe_gauge!(LIVE_WATCHERS, Unit::Count, "Clients that watch a board");
+    describe_counter!(LIVE_COMPUTATIONS_TOTAL, Unit::Count, "States of watched boards that were computed");
+    describe_counter!(LIVE_EVENTS_TOTAL, Unit::Count, "Events sent to watchers, by kind");
+    describe_counter!(
+        LIVE_COALESCED_TOTAL,
+        Unit::Count,
+        "States that slow watchers were sent together with later ones"
+    );
+    describe_counter!(LIVE_DROPPED_TOTAL, Unit::Count, "Watchers refused or ended, by reason");
+}
+
 /// Tells the recorder what the metrics of summaries mean. Call it once, after the recorder is installed.
 pub fn describe_summaries() {
     use metrics::{Unit, describe_counter, describe_gauge};

@@ -172,6 +172,7 @@ fn install_metrics() -> Result<PrometheusHandle, Failure> {
     names::describe_streams();
     names::describe_questions();
     names::describe_summaries();
+    names::describe_live();
     names::describe_disk();
     metrics::gauge!(names::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     Ok(handle)

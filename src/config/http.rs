@@ -50,6 +50,13 @@ pub struct HttpArgs {
     #[arg(long, env = "RANKTREE_MAX_REQUESTS", value_name = "N", default_value_t = 1_024,
         value_parser = at_least_one())]
     pub max_requests: usize,
+    /// Maximum of clients that watch boards (GET /v1/boards/{board}/live); further ones are answered 503.
+    /// Each keeps its connection, so keep this well below --max-connections. 0 means no limit
+    #[arg(long, env = "RANKTREE_MAX_WATCHERS", value_name = "N", default_value_t = 2_048)]
+    pub max_watchers: usize,
+    /// Maximum of them per client, as for connections. 0 means no limit
+    #[arg(long, env = "RANKTREE_MAX_WATCHERS_PER_CLIENT", value_name = "N", default_value_t = 512)]
+    pub max_watchers_per_client: usize,
     /// Threads that serve HTTP, up to 256. 0: one fewer than there are cores, which leaves one to the
     /// writers, and at least one
     #[arg(long, env = "RANKTREE_HTTP_THREADS", value_name = "N", default_value_t = 0,
@@ -99,6 +106,8 @@ pub struct HttpConfig {
     pub max_connections: usize,
     pub max_connections_per_client: usize,
     pub max_requests: usize,
+    pub max_watchers: usize,
+    pub max_watchers_per_client: usize,
     /// For 0, as many as [`crate::http::Serving`] takes by itself.
     pub threads: usize,
     pub header: Duration,
@@ -138,6 +147,8 @@ impl HttpArgs {
             max_connections: self.max_connections,
             max_connections_per_client: self.max_connections_per_client,
             max_requests: self.max_requests,
+            max_watchers: self.max_watchers,
+            max_watchers_per_client: self.max_watchers_per_client,
             threads: usize::from(self.http_threads),
             header: seconds(self.header_seconds),
             body: seconds(self.body_seconds),

@@ -8,8 +8,10 @@ use crate::cluster::questions::AskingShards;
 use crate::http::guard::admission::Admission;
 use crate::http::guard::limits::Limits;
 use crate::http::guard::refusal_log::RefusalLog;
+use crate::http::guard::watchers::Watchers;
 use crate::http::offload::Offload;
 use crate::http::render::problem::Problem;
+use crate::query::live::WatchedBoards;
 use crate::query::summary::Summaries;
 use crate::query::{LocalShards, NoBoard, Node, ShardClient};
 use crate::queue::nats::{BoardsStream, Peers};
@@ -26,6 +28,8 @@ pub struct Api {
     pub registry: Arc<Registry>,
     /// What approximate ranks are made from.
     pub summaries: Arc<Summaries>,
+    /// Boards that clients watch.
+    pub live: Arc<WatchedBoards>,
     /// Renders all metrics as Prometheus text.
     pub render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
     pub limits: Limits,
@@ -48,6 +52,7 @@ pub struct Api {
     /// overtake each other on their way to the shards. A tokio mutex, because it is held while shards commit.
     pub(super) board_changes: tokio::sync::Mutex<()>,
     pub(super) admission: Arc<Admission>,
+    pub(super) watchers: Arc<Watchers>,
     pub(super) offload: Offload,
     pub(super) refusal_log: RefusalLog,
     /// For each shard, whether it lagged too much to be ready when it was last asked.
@@ -71,6 +76,7 @@ impl Api {
                 Arc::new(LocalShards::new(&node.shards, node.shard_count()));
             in_memory
         });
+        let live = WatchedBoards::new(Arc::clone(&node), Arc::clone(&registry), Arc::clone(&shards));
         let lagging = node.shards.iter().map(|_| AtomicBool::new(false)).collect();
         Self {
             node,
@@ -78,6 +84,7 @@ impl Api {
             lagging,
             registry,
             summaries: Arc::new(Summaries::new(shards)),
+            live: Arc::new(live),
             render_metrics,
             limits,
             access,
@@ -89,6 +96,7 @@ impl Api {
             snapshots: None,
             board_changes: tokio::sync::Mutex::new(()),
             admission: Admission::new(limits),
+            watchers: Watchers::new(limits.watchers),
             offload: Offload::new(),
             refusal_log: RefusalLog::new(),
         }

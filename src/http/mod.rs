@@ -18,6 +18,7 @@ mod writes;
 mod resources;
 
 mod openapi;
+mod page;
 mod routing;
 
 mod server;
@@ -27,6 +28,7 @@ mod tests;
 
 pub use api::Api;
 pub use guard::limits::Limits;
+pub use guard::watchers::WatcherLimits;
 pub use request::definition::{json as definition_json, offset_minutes};
 pub use routing::routes::{openapi_json, router};
 pub use server::connection_limit::ConnectionLimits;

@@ -10,6 +10,7 @@ mod instances_of_board;
 mod local_shards;
 mod node;
 
+pub mod live;
 pub mod question;
 pub mod summary;
 

@@ -14,7 +14,8 @@ use tokio::net::TcpListener;
 use crate::cluster::questions::{AskingShards, QuestionService};
 use crate::config::{HttpConfig, ServeConfig};
 use crate::credential_files::CredentialFiles;
-use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, serve};
+use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, WatcherLimits, serve};
+use crate::query::live::{WatchedBoards, keep_live};
 use crate::query::summary::keep_summaries;
 use crate::query::{LocalShards, Node, ShardClient, ShardHandle};
 use crate::queue::publisher::Publisher;
@@ -126,13 +127,14 @@ pub async fn run(
     });
     all_started(&node).await;
     tokio::spawn(keep_summaries(Arc::downgrade(&api.summaries)));
+    tokio::spawn(keep_live(Arc::downgrade(&api.live)));
     tokio::spawn(publish_ticks(Arc::downgrade(&node), Arc::clone(&publishers)));
     let write_service = writing.map(|writing| Arc::new(writing.start(this, &node, &api)));
     let shutdown = stop_first(write_service.clone(), shutdown);
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads
     // meanwhile, and a shutdown ends it.
-    let shutdown = end_answers(shutdown, answering);
+    let shutdown = end_answers(shutdown, answering, Arc::clone(&api.live));
     let serving = serve(listener, api, serving(&config.http, &credentials), shutdown);
     tokio::pin!(serving);
     let served = tokio::select! {
@@ -279,9 +281,14 @@ fn node_of(layout: &DataLayout, shards: Vec<ShardHandle>, other_owners: Option<A
 }
 
 /// Ends the answers to other nodes with `shutdown`: from then on other owners are asked. Requests of this
-/// node's clients are still answered.
-async fn end_answers(shutdown: impl Future<Output = ()>, answering: Option<Arc<QuestionService>>) {
+/// node's clients are still answered. Clients that watch boards connect again, to another node.
+async fn end_answers(
+    shutdown: impl Future<Output = ()>,
+    answering: Option<Arc<QuestionService>>,
+    live: Arc<WatchedBoards>,
+) {
     shutdown.await;
+    live.end();
     if let Some(answering) = answering {
         answering.end();
     }
@@ -290,6 +297,7 @@ async fn end_answers(shutdown: impl Future<Output = ()>, answering: Option<Arc<Q
 fn limits(config: &HttpConfig) -> Limits {
     Limits {
         requests_in_flight: config.max_requests,
+        watchers: WatcherLimits { total: config.max_watchers, per_client: config.max_watchers_per_client },
         body: config.body,
         body_stall: config.body / 3,
         ..Limits::default()

@@ -22,6 +22,9 @@ mod tree_sets;
 mod trim_point;
 mod window_tree;
 
+#[cfg(test)]
+mod changed_tests;
+
 pub use boards::Board;
 pub use definitions::Definitions;
 pub use dropped::{Dropped, DroppedName, REMEMBERED_MAX, RecordNumber};

@@ -13,7 +13,7 @@ use crate::state::members::Members;
 use crate::state::page_set::PageSet;
 use crate::state::retired::Retired;
 use crate::tree::{Edit, Handle, Tree, Words};
-use crate::types::{BoardName, Timestamp, count};
+use crate::types::{BoardName, Sequence, Timestamp, count};
 
 /// Handles per member page and page of extras on disk.
 pub const ENTRIES_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
@@ -34,6 +34,9 @@ pub struct WindowTree {
     pub board: BoardName,
     pub definition: Arc<Definition>,
     pub tree: Tree,
+    /// The sequence of the last step that changed an entry; see
+    /// [`Shard::changed`](crate::state::Shard::changed).
+    pub(super) changed: Sequence,
     /// Boxed: most boards are small and have none of it, and every byte here is paid for each board.
     sparse_parts: Option<Box<SparseParts>>,
 }
@@ -91,7 +94,7 @@ impl WindowTree {
     /// A loaded tree, whose extras follow with [`WindowTree::load_extra`].
     #[must_use]
     pub fn from_tree(board: BoardName, definition: Arc<Definition>, tree: Tree) -> Self {
-        let mut window = Self { board, definition, tree, sparse_parts: None };
+        let mut window = Self { board, definition, tree, changed: Sequence(0), sparse_parts: None };
         if window.definition.is_top_k() {
             let with_error = window.tree.cursor_at(0).filter(|(_, words)| window.has_error(words));
             window.count_errors(0, count(with_error.count()));

@@ -22,6 +22,7 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             step.group_by_tree();
             warm(shard, &step.changes);
             let mut guard = shard.write(Purpose::Apply);
+            guard.begin_changes(step.applied);
             guard.apply(&step);
             // Unlock fairly: otherwise the next step would always take the lock before the waiting readers.
             guard.unlock_fair();
@@ -61,6 +62,7 @@ fn apply_jobs(
     warm(shard, &changes_of(jobs.iter().chain(unparked.iter().map(|unparked| &unparked.job))));
     let mut guard = shard.write(Purpose::Apply);
     let shard = &mut *guard;
+    shard.begin_changes(applied);
     if let Some(due) = due {
         shard.apply(&due);
     }

@@ -279,6 +279,8 @@ impl Exchange<'_> {
             wire::encode_question_of_movement(&asked)
         } else if is_of_summary(self.question) {
             wire::encode_question_of_summary(&asked)
+        } else if is_of_changes(self.question) {
+            wire::encode_question_of_changed(&asked)
         } else {
             wire::encode_question(&asked)
         };
@@ -336,10 +338,13 @@ impl Exchange<'_> {
                     }
                     // Other questions may well be answered there.
                     Reason::Overloaded | Reason::Unreadable | Reason::NoWrites | Reason::Unknown => {}
-                    // An older version does not know profiles, movement or summaries, and answers what else
-                    // is asked.
+                    // An older version does not know profiles, movement, summaries or changes, and answers
+                    // what else is asked.
                     Reason::Format
-                        if self.terms.profiles || self.is_of_movement() || is_of_summary(self.question) => {}
+                        if self.terms.profiles
+                            || self.is_of_movement()
+                            || is_of_summary(self.question)
+                            || is_of_changes(self.question) => {}
                     Reason::Ending
                     | Reason::Format
                     | Reason::Invalid
@@ -405,6 +410,10 @@ impl Exchange<'_> {
 
 fn is_of_summary(question: &Question<'_>) -> bool {
     matches!(question, Question::Summary { .. })
+}
+
+fn is_of_changes(question: &Question<'_>) -> bool {
+    matches!(question, Question::Changed(_))
 }
 
 fn count_hedged(shard: ShardId, questions: u64) {

@@ -19,7 +19,7 @@ use crate::cluster::questions::refusal::{Reason, Refusal};
 use crate::cluster::questions::subjects::{AskSubjects, GROUP};
 use crate::cluster::questions::trims::Trimming;
 use crate::cluster::questions::wire::{
-    self, MOVEMENT_FORMAT, PROFILES_FORMAT, SUMMARY_FORMAT, TRIM_FORMAT, Undecodable,
+    self, CHANGED_FORMAT, MOVEMENT_FORMAT, PROFILES_FORMAT, SUMMARY_FORMAT, TRIM_FORMAT, Undecodable,
 };
 use crate::metrics::QUESTIONS_ANSWERED_TOTAL;
 use crate::query::question::Question;
@@ -218,6 +218,7 @@ impl Answering {
             Some(&PROFILES_FORMAT) => wire::decode_question_with_profiles(bytes),
             Some(&MOVEMENT_FORMAT) => wire::decode_question_of_movement(bytes),
             Some(&SUMMARY_FORMAT) => wire::decode_question_of_summary(bytes),
+            Some(&CHANGED_FORMAT) => wire::decode_question_of_changed(bytes),
             _ => wire::decode_question(bytes),
         };
         let asked = asked.map_err(|why| not_understood(&why))?;

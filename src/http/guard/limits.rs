@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::http::guard::watchers::WatcherLimits;
+
 /// The limits on requests that an operator may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -13,6 +15,8 @@ pub struct Limits {
     /// Bytes that the answers of all requests in progress may have together, until they are written. A
     /// request whose answer would exceed it is shed; a write is shed before it is published.
     pub answer_bytes_in_flight: usize,
+    /// Clients that watch boards at a time. Further ones are refused with 503.
+    pub watchers: WatcherLimits,
     /// Messages that a shard may be behind its queue and still be called ready.
     pub lag: u64,
     /// How long a body may take to arrive.
@@ -31,6 +35,7 @@ impl Default for Limits {
             body_bytes_in_flight: 128 << 20,
             // A page of 1,000 entries with metadata takes 1.3 MB, a request of 4,000 boards 7 MB at most.
             answer_bytes_in_flight: 128 << 20,
+            watchers: WatcherLimits::default(),
             lag: 10_000,
             body: Duration::from_secs(30),
             body_stall: Duration::from_secs(10),

@@ -6,8 +6,10 @@
 pub mod admission;
 pub mod authorize;
 pub mod board_limit;
+pub mod client;
 pub mod framing;
 pub mod in_progress;
 pub mod limits;
 pub mod loopback;
 pub mod refusal_log;
+pub mod watchers;

@@ -40,6 +40,15 @@ impl Doc {
         self
     }
 
+    /// A header of the request.
+    pub fn header(mut self, name: &str, schema: &Value, description: &str) -> Self {
+        let header = json!({
+            "name": name, "in": "header", "required": false, "description": description, "schema": schema
+        });
+        self.query.push(header);
+        self
+    }
+
     /// A JSON body of a schema among the components.
     pub fn body(mut self, schema: &str, required: bool, description: &str) -> Self {
         self.body = Some(json!({

@@ -312,6 +312,17 @@ impl Problem {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
     }
 
+    pub fn too_many_watchers() -> Self {
+        let detail = "too many clients watch boards on this node, or too many of this address; try again \
+                      later, or at another node, or share one watch among clients";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(10)
+    }
+
+    pub fn shutting_down() -> Self {
+        let detail = "the node is shutting down; ask another one, or this one again in a moment";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, OVERLOADED, detail).retry_after(1)
+    }
+
     pub fn shard_unavailable(detail: String) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "shard_unavailable", detail).retry_after(1)
     }

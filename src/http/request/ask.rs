@@ -82,6 +82,19 @@ impl Call {
         Ok(())
     }
 
+    /// Waits until the writes that a token names are applied on this node's shards, and notes what later
+    /// reads have to wait for.
+    ///
+    /// # Errors
+    /// When the wait is too long, or the token names a shard that there is not.
+    pub async fn wait_for_after(&self, token: &AsOf, until: Instant) -> Result<(), Problem> {
+        self.wait_until(token, until).await?;
+        let options = ReadOptions { after: token.clone(), deadline: Some(until), ..ReadOptions::default() };
+        // A handler reads its parameters once.
+        let _ = self.read_options.set(options);
+        Ok(())
+    }
+
     /// Waits for the shards that this node owns. The reads wait for the others.
     async fn wait_until(&self, token: &AsOf, deadline: Instant) -> Result<(), Problem> {
         let deadline = tokio::time::Instant::from_std(deadline);

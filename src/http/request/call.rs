@@ -1,18 +1,22 @@
 //! A request, all of it read: what its handler works with.
 
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
 use axum::body::Body;
+use axum::http::header;
 use parking_lot::Mutex;
 
 use crate::access::Grant;
 use crate::http::api::Api;
 use crate::http::guard::admission::{BodyBytes, RequestPermit};
+use crate::http::guard::authorize::Needs;
 use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::refusal_log::ClientAddress;
 use crate::http::render::problem::Problem;
 use crate::http::request::body;
 use crate::http::request::head::Head;
+use crate::http::request::held_token::HeldToken;
 use crate::http::request::metrics::RouteMetrics;
 use crate::query::{InstanceAsked, ReadOptions, WindowChoice};
 use crate::types::{BoardName, MemberId, ShardId};
@@ -111,6 +115,24 @@ impl Call {
     /// The instance that the request asks for, at this node's time.
     pub fn instance_asked(&self) -> InstanceAsked {
         InstanceAsked { choice: self.window(), now: self.api.now() }
+    }
+
+    /// The value of a header, if it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.parts.headers.get(name)?.to_str().ok()
+    }
+
+    pub fn client_address(&self) -> Option<IpAddr> {
+        let client: Option<&ClientAddress> = self.head.parts.extensions.get();
+        client.map(|ClientAddress(address)| *address)
+    }
+
+    /// The request's token, to be judged again while the request is answered for long.
+    pub fn held_token(&self, needs: Needs) -> Option<HeldToken> {
+        let active = self.api.access.as_ref()?;
+        let presented = self.head.parts.headers.get_all(header::AUTHORIZATION).iter();
+        let headers = presented.map(|value| (header::AUTHORIZATION, value.clone())).collect();
+        Some(HeldToken::new(active, headers, needs))
     }
 
     pub fn query(&self) -> Option<&str> {

@@ -3,6 +3,7 @@
 //! - `call`: a request, all of it read: from `head` and `body`
 //! - `params`: parameters of the query; `json_body`, `definition`: bodies that are no jobs
 //! - `ask`: how a handler asks a board; `accuracy`: how it asks for approximate ranks
+//! - `held_token`: the token of a request that is answered for long
 //! - `metrics`: the metrics of requests
 
 pub mod accuracy;
@@ -11,6 +12,7 @@ pub mod body;
 pub mod call;
 pub mod definition;
 pub mod head;
+pub mod held_token;
 pub mod json_body;
 pub mod metrics;
 pub mod params;

@@ -152,6 +152,21 @@ impl<'a> Params<'a> {
     }
 }
 
+/// The values of a parameter that are joined by commas. A comma within a value is percent-encoded.
+///
+/// # Errors
+/// When a value, decoded, is not UTF-8.
+pub fn list_of(query: Option<&str>, name: &str) -> Result<Vec<String>, Problem> {
+    let pairs = query.unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+    let mut found = Vec::new();
+    for (_, values) in pairs.filter(|(known, _)| *known == name) {
+        for value in values.split(',').filter(|value| !value.is_empty()) {
+            found.push(decode(value)?.into_owned());
+        }
+    }
+    Ok(found)
+}
+
 /// A board's name in a parameter.
 ///
 /// # Errors

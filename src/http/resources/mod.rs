@@ -4,6 +4,7 @@ pub mod boards;
 pub mod jobs;
 pub mod known_nodes;
 pub mod lists;
+pub mod live;
 pub mod members;
 pub mod probes;
 pub mod ranks;

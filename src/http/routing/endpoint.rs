@@ -175,6 +175,43 @@ impl<H: Handler> Endpoint for Measured<H> {
     }
 }
 
+/// A handler whose answers go on for long. Its requests are admitted and measured until an answer begins.
+#[derive(Clone)]
+pub struct Streamed<H> {
+    handler: H,
+    metrics: Arc<RouteMetrics>,
+}
+
+impl<H> Streamed<H> {
+    pub fn new(handler: H, name: &'static str) -> Self {
+        Self { handler, metrics: Arc::new(RouteMetrics::new(name)) }
+    }
+}
+
+impl<H, F> Endpoint for Streamed<H>
+where
+    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+    F: Future<Output = Result<Response, Problem>> + Send + 'static,
+{
+    async fn respond(self, request: Authorized) -> Response {
+        let started = Instant::now();
+        let Authorized { api, head, grant, body } = request;
+        let answer = async {
+            let call = Call::read(api, head, grant, body, Arc::clone(&self.metrics)).await?;
+            call.in_progress.admit()?;
+            (self.handler)(call).await
+        };
+        let answer = answer.await;
+        if answer.as_ref().is_err_and(Problem::is_overload) {
+            count_shed();
+        }
+        let response = answer.unwrap_or_else(Problem::into_response);
+        self.metrics.request_seconds.record(started.elapsed());
+        self.metrics.responses.note(response.status());
+        response
+    }
+}
+
 /// A handler that an overloaded node runs all the same. Its requests are not measured.
 #[derive(Clone)]
 pub struct Unlimited<H>(pub H);

@@ -15,7 +15,7 @@ use crate::http::guard::authorize::Needs;
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operation::{Method, Operation};
 use crate::http::render::problem::Problem;
-use crate::http::routing::endpoint::{Endpoint, Guarded, Handler, Measured, Unlimited, Work};
+use crate::http::routing::endpoint::{Endpoint, Guarded, Handler, Measured, Streamed, Unlimited, Work};
 use crate::http::routing::unrouted::Unrouted;
 use crate::http::routing::verb_dispatch::{VerbDispatch, VerbEndpoint};
 use crate::http::routing::verbs::{self, BOARD};
@@ -61,6 +61,14 @@ impl RouterBuilder {
     /// `work`: the handler, and where it works.
     pub fn add(&mut self, route: Route, needs: Needs, work: Work<impl Handler>, doc: Doc) -> &mut Self {
         self.put(route, needs, Measured::new(work, needs, route.name), doc)
+    }
+
+    /// Adds a route whose answers go on for long.
+    pub fn add_streamed<H>(&mut self, route: Route, needs: Needs, handler: H, doc: Doc) -> &mut Self
+    where
+        Streamed<H>: Endpoint,
+    {
+        self.put(route, needs, Streamed::new(handler, route.name), doc)
     }
 
     /// Adds a route that an overloaded node answers all the same.

@@ -12,7 +12,7 @@ use crate::http::guard::authorize::Needs::{self, Nothing, Token};
 use crate::http::openapi::operation::Operation;
 use crate::http::openapi::{document, operations as docs, served};
 use crate::http::resources::{
-    boards, jobs, lists, members, probes, ranks, rejects, removals, seasons, snapshots, status,
+    boards, jobs, lists, live, members, probes, ranks, rejects, removals, seasons, snapshots, status,
 };
 use crate::http::routing::endpoint::Work::{Inline, Offloaded};
 use crate::http::routing::router_builder::{RouterBuilder, delete, get, post, put};
@@ -101,7 +101,8 @@ fn routes() -> RouterBuilder {
         .add(
             get("/v1/boards/{board}/range", "range"),
             Token(Read, InPath), Inline(lists::range), docs::range(),
-        );
+        )
+        .add_streamed(get("/v1/boards/{board}/live", "live"), live::NEEDS, live::live, docs::live());
     routes
         .add(
             get("/v1/boards/{board}/rank", "rank"),

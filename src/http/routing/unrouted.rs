@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, header};
-use axum::response::{IntoResponse as _, Redirect};
+use axum::response::IntoResponse as _;
 
 use crate::http::api::Api;
 use crate::http::guard::authorize::Needs;
+use crate::http::page;
 use crate::http::render::problem::Problem;
 use crate::http::request::body::refuse;
 use crate::http::request::head::Head;
@@ -38,10 +39,9 @@ impl axum::handler::Handler<(), Arc<Api>> for Unrouted {
             let route = request.extensions().get::<MatchedPath>().cloned();
             let (parts, body) = request.into_parts();
             if route.is_none()
-                && parts.uri.path() == "/"
                 && matches!(parts.method, Method::GET | Method::HEAD)
+                && let Some(response) = page::at(parts.uri.path(), &parts.headers)
             {
-                let response = Redirect::temporary("/docs").into_response();
                 self.responses.note(response.status());
                 return response;
             }

@@ -4,12 +4,13 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hyper::Request;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::{Body as _, Frame, Incoming};
 use hyper::service::Service;
 use tower::ServiceExt as _;
 
@@ -21,6 +22,7 @@ use crate::http::guard::refusal_log::{ClientAddress, RefusedRequest};
 use crate::http::render::problem::Problem;
 use crate::http::request::body::refuse;
 use crate::http::request::metrics::{NO_ROUTE, Responses};
+use crate::http::resources::live::GoesOn;
 use crate::http::server::activity::Activity;
 use crate::http::server::context::ServerContext;
 
@@ -46,9 +48,7 @@ impl Service<Request<Incoming>> for ConnectionRequests {
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        if self.context.api.access.is_some() {
-            request.extensions_mut().insert(self.client);
-        }
+        request.extensions_mut().insert(self.client);
         let names_both = self.activity.request_begins(request.body().size_hint().exact());
         let framing = framing::check(request.version(), request.headers(), names_both);
         let is_shed = self.is_overflow && !PROBES.contains(&request.uri().path());
@@ -81,9 +81,41 @@ impl Service<Request<Incoming>> for ConnectionRequests {
                 // What comes next must not be read as a request.
                 headers.insert(header::CONNECTION, CLOSE);
             }
+            if response.extensions_mut().remove::<GoesOn>().is_some() {
+                // The connection is at work until the body ends: an answer that goes on for long is not idle.
+                return Ok(response.map(|body| Body::new(ObservedBody { body, activity })));
+            }
             activity.request_ends(response.extensions_mut().remove::<Arc<InProgress>>());
             Ok(response)
         })
+    }
+}
+
+/// The body of an answer that goes on for long. The request ends with it.
+struct ObservedBody {
+    body: Body,
+    activity: Arc<Activity>,
+}
+
+impl hyper::body::Body for ObservedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+}
+
+impl Drop for ObservedBody {
+    fn drop(&mut self) {
+        self.activity.request_ends(None);
     }
 }
 

@@ -17,7 +17,7 @@ use crate::query::shard_run::ShardRun;
 use crate::query::summary::{SummaryReply, SummarySizes, summarize};
 use crate::state::{Shard, TreeId, WindowTree};
 use crate::tree::Handle;
-use crate::types::BoardName;
+use crate::types::{BoardName, Sequence};
 use crate::window::{Instance, MovementPart};
 
 /// Boards that are looked at for one reply: many of them may be dropped ones.
@@ -78,6 +78,13 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
                 SummaryReply::Made(Arc::new(summarize(shard, board, &SummarySizes::SERVICE)))
             }
         }),
+        Question::Changed(boards) => {
+            let changed = |life| {
+                let tree = ShardBoard::of_life(shard, life).window;
+                tree.map_or(Sequence::default(), |(_, tree)| shard.changed(tree))
+            };
+            Reply::Changed(boards.iter().map(changed).collect())
+        }
     }
 }
 

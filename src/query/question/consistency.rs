@@ -67,6 +67,7 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
             SummaryReply::Unchanged => known.is_some(),
             SummaryReply::Over => true,
         },
+        (Question::Changed(boards), Reply::Changed(changed)) => boards.len() == changed.len(),
         _ => false,
     }
 }

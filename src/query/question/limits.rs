@@ -62,7 +62,9 @@ pub fn check(question: &Question<'_>) -> Result<(), InvalidQuestion> {
             within("keys", keys.len(), MEMBERS_MAX)
         }
         Question::Summary { .. } => Ok(()),
-        Question::MemberOnBoards { boards, .. } => within("boards", boards.len(), BOARDS_MAX),
+        Question::MemberOnBoards { boards, .. } | Question::Changed(boards) => {
+            within("boards", boards.len(), BOARDS_MAX)
+        }
         Question::BoardsOfMember { limit, .. } => {
             within("boards", usize::try_from(*limit).unwrap_or(usize::MAX), BOARDS_MAX)
         }

@@ -153,6 +153,8 @@ pub enum Question<'a> {
         /// What the asking node has.
         known: Option<KnownSummary>,
     },
+    /// When boards or instances changed last.
+    Changed(Vec<BoardLife>),
 }
 
 /// Which of a shard's rejects are wanted.
@@ -193,7 +195,8 @@ impl Question<'_> {
             | Self::Splitters(..)
             | Self::Rejects(_)
             | Self::Movement { .. }
-            | Self::Summary { .. } => false,
+            | Self::Summary { .. }
+            | Self::Changed(_) => false,
         }
     }
 
@@ -206,7 +209,7 @@ impl Question<'_> {
             | Self::Lookup { board, .. }
             | Self::Movement { since: board, .. }
             | Self::Summary { board, .. } => (Some(board), &[], &[]),
-            Self::MemberOnBoards { boards, .. } => (None, boards, &[]),
+            Self::MemberOnBoards { boards, .. } | Self::Changed(boards) => (None, boards, &[]),
             Self::BoardsOfMember { .. } | Self::Rejects(_) => (None, &[], &[]),
         };
         let lives = one.into_iter().chain(several).chain(counted.iter().map(|(board, _)| board));
@@ -368,6 +371,9 @@ pub enum Reply {
     Rejects(RejectsReply),
     Movement(MovementReply),
     Summary(SummaryReply),
+    /// One for each board asked: whoever has read it at this sequence or later has read what it is at the
+    /// reply's sequence. 0 if the shard does not have it.
+    Changed(Vec<Sequence>),
 }
 
 /// How `all` of a board was on a shard when an instance of another window began. As long as that instance is
@@ -422,7 +428,11 @@ impl Reply {
             Self::Splitters(splitters) => splitters.iter().any(|reply| is_over(reply.life)),
             Self::Lookup { life, .. } => is_over(*life),
             Self::Movement(reply) => is_over(reply.life),
-            Self::MemberOnBoards(_) | Self::BoardsOfMember(_) | Self::Rejects(_) | Self::Summary(_) => false,
+            Self::MemberOnBoards(_)
+            | Self::BoardsOfMember(_)
+            | Self::Rejects(_)
+            | Self::Summary(_)
+            | Self::Changed(_) => false,
         }
     }
 
@@ -441,7 +451,8 @@ impl Reply {
             | Self::BoardsOfMember(_)
             | Self::Rejects(_)
             | Self::Movement(_)
-            | Self::Summary(_) => None,
+            | Self::Summary(_)
+            | Self::Changed(_) => None,
         }
     }
 
@@ -452,7 +463,8 @@ impl Reply {
             | Self::Splitters(_)
             | Self::Rejects(_)
             | Self::Movement(_)
-            | Self::Summary(_) => {}
+            | Self::Summary(_)
+            | Self::Changed(_) => {}
             Self::Runs(runs) => {
                 let runs = runs.iter_mut().flatten();
                 runs.flat_map(|run| run.above.iter_mut().chain(&mut run.below)).for_each(visit);

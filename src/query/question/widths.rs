@@ -43,7 +43,8 @@ pub fn check_widths(shard: &Shard, question: &Question<'_>) -> Result<(), Invali
         Question::MemberOnBoards { .. }
         | Question::BoardsOfMember { .. }
         | Question::Rejects(_)
-        | Question::Summary { .. } => Ok(()),
+        | Question::Summary { .. }
+        | Question::Changed(_) => Ok(()),
     }
 }
 

@@ -83,6 +83,10 @@ pub struct Shard {
     /// The effective time of the last message: the latest time of any so far.
     pub time: Timestamp,
     pub members: Members,
+    /// What changes are marked with at least; see [`Shard::begin_changes`].
+    change_mark: Sequence,
+    /// What the shard was restored at. Which of its trees changed last before is not known.
+    restored: Sequence,
     boards: BoardMap,
     /// When instances are dropped. A drop does not happen by itself: the next message brings it.
     drops_due: BTreeSet<(Timestamp, BoardName)>,
@@ -118,6 +122,8 @@ impl Shard {
             applied: Applied::default(),
             time: Timestamp::default(),
             members: Members::new(),
+            change_mark: Sequence(0),
+            restored: Sequence(0),
             boards: BoardMap::default(),
             drops_due: BTreeSet::new(),
             expiry: Expiry::default(),
@@ -150,6 +156,8 @@ impl Shard {
             applied,
             time: Timestamp::default(),
             members,
+            change_mark: applied.sequence,
+            restored: applied.sequence,
             boards: BoardMap::of(boards),
             drops_due: BTreeSet::new(),
             expiry: Expiry::default(),
@@ -283,10 +291,11 @@ impl Shard {
             self.apply_event(event);
         }
         let added: Vec<Handle> = step.added.iter().map(|id| self.members.add(id)).collect();
+        let mark = self.change_mark.max(step.applied.sequence);
         // A tree applies all changes that follow one another at once; see [`Step::group_by_tree`].
         for changes in step.changes.chunk_by(|a, b| a.tree == b.tree) {
             if let Some(first) = changes.first() {
-                self.apply_to_tree(first.tree, changes);
+                self.apply_to_tree(first.tree, changes, mark);
             }
         }
         for handle in added {
@@ -295,6 +304,21 @@ impl Shard {
         }
         self.applied = step.applied;
         self.note_time(step.time);
+    }
+
+    /// Says that all that is applied until the lock is released is of this message. Where a message is
+    /// applied in several holds of the lock, what comes later is marked as if it were of the next message:
+    /// somebody may have read the first part, and takes the sequence for the whole.
+    pub fn begin_changes(&mut self, applied: Applied) {
+        let before = self.applied.sequence;
+        self.change_mark = if applied.sequence > before { applied.sequence } else { before.next() };
+    }
+
+    /// A tree is as it was at this sequence, or the sequence is a little too high: whoever has read the tree
+    /// at this sequence or later has read what it is now.
+    #[must_use]
+    pub fn changed(&self, tree: &WindowTree) -> Sequence {
+        tree.changed.max(self.restored)
     }
 
     /// Notes the effective time of a message. It never decreases.
@@ -311,7 +335,7 @@ impl Shard {
         }
     }
 
-    fn apply_to_tree(&mut self, id: TreeId, changes: &[Change]) {
+    fn apply_to_tree(&mut self, id: TreeId, changes: &[Change], mark: Sequence) {
         self.join_before_change(id);
         if let Some(tree) = self.trees.get_mut(&id) {
             if tree.definition.entry_ttl_micros.is_some()
@@ -326,6 +350,7 @@ impl Shard {
             }
             let before = tree.bytes();
             tree.apply(changes, &mut self.members);
+            tree.changed = mark;
             self.tree_bytes = self.tree_bytes + tree.bytes() - before;
         }
     }

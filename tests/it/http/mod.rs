@@ -7,13 +7,17 @@
 //! - [`framing`]: where a request's body ends, and when the client is asked for it
 //! - [`slow_clients`]: clients that keep the service waiting, and floods of them
 //! - [`gone_clients`]: a client that leaves before its answer gives its permits back at once
+//! - [`live`]: boards that are watched
+//! - [`page`]: the page for people, also in a browser, where there is one
 //! - [`overload`]: requests beyond the limit are shed, while probes and metrics answer
 
 mod api;
 mod framing;
 mod gone_clients;
+mod live;
 mod openapi;
 mod overload;
+mod page;
 mod slow_clients;
 mod tls;
 mod tokens;

@@ -1,7 +1,8 @@
 //! What the tests stand on: a node and its subcommands, a client, a nats-server, a model, the real jobs,
-//! random numbers, raw connections.
+//! random numbers, raw connections, a browser.
 
 pub mod arena;
+pub mod browser;
 pub mod certificates;
 pub mod client;
 pub mod command;
@@ -27,4 +28,5 @@ pub mod secured;
 pub mod slow_link;
 pub mod snapshots;
 pub mod toggled_link;
+pub mod watch;
 pub mod write_service;

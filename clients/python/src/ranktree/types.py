@@ -601,6 +601,38 @@ class Page(TypedDict):
     """
 
 
+class LiveState(TypedDict):
+    """The data of the event `state`: all that is watched."""
+    board: BoardName
+    window: InstanceName
+    total: int
+    """Entries of the instance."""
+    entries: List[ListedEntry]
+    members: List[ListedEntry]
+    not_found: List[MemberId]
+    as_of: Token
+    stale: NotRequired[Literal[True]]
+    """Present if a shard does not answer, or does not apply what is published."""
+
+
+class LiveChanges(TypedDict):
+    """The data of the event `changes`: `entries` of the top that are new in it or have changed, those who
+    have `left` it, watched `members` whose entries have changed, and those who are on the board no longer
+    (`not_found`).
+    """
+    board: BoardName
+    window: InstanceName
+    total: int
+    """Entries of the instance."""
+    entries: List[ListedEntry]
+    left: List[MemberId]
+    members: List[ListedEntry]
+    not_found: List[MemberId]
+    as_of: Token
+    stale: NotRequired[Literal[True]]
+    """Present if a shard does not answer, or does not apply what is published."""
+
+
 class Neighbours(TypedDict):
     """The member and its neighbours, best first."""
     board: BoardName
@@ -1474,6 +1506,33 @@ class RangeQuery(Reading, total=False):
     """How many entries the page has at most."""
     cursor: Union[str, None]
     """The `next_cursor` of the page before; empty means the first page."""
+
+
+class LiveQuery(TypedDict, total=False):
+    """What `live` may be asked with."""
+    window: Union[str, None]
+    """What to read: a window's name, `all`, `hour`, `day`, `week`, `month` or `season`, for its current
+    instance; or the name of an instance, such as `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11` or
+    `s7`. Without it `all` is read, or the board's first window if it does not have `all`. The answer's
+    `window` names the instance that was read. An instance can be read from its beginning on, also while it
+    has no entries, until it is dropped; others, and windows that the board does not have, are
+    `unknown_window`.
+    """
+    after: Union[Token, None]
+    """Waits until the writes that the token names are visible. The token is the `token` of a write, or the
+    `as_of` of another read. It may name some of the shards; a shard that the service does not have is
+    refused with `unknown_shard`.
+    """
+    timeout_ms: Union[int, None]
+    """How long `after` waits, in milliseconds. Afterwards the answer is 504 `not_yet_applied`."""
+    top: Union[int, None]
+    """How many of the best entries are watched."""
+    members: Union[Sequence[MemberId], None]
+    """Up to 100 members that are watched wherever they are. A comma within an id is percent-encoded. Over
+    several nodes they may be of later sequences than `as_of` names.
+    """
+    max_rate: Union[int, None]
+    """The most events a second."""
 
 
 class RankQuery(Reading, total=False):

@@ -9,6 +9,7 @@
 //! Bytes of another node may be anything. Decoding takes a bounded amount of memory, and what it yields is
 //! checked before it is used.
 
+mod changed;
 mod counterparts;
 mod movement;
 mod profiles;
@@ -23,6 +24,7 @@ mod tests;
 use bincode::config::{Configuration, standard};
 use thiserror::Error;
 
+pub use changed::{CHANGED_FORMAT, decode_question_of_changed, encode_question_of_changed};
 pub use movement::{MOVEMENT_FORMAT, decode_question_of_movement, encode_question_of_movement};
 pub use profiles::{
     PROFILES_FORMAT, decode_question_with_profiles, decode_reply_with_profiles,

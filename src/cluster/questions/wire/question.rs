@@ -99,6 +99,7 @@ enum QuestionWire<'a> {
         /// A sequence and a hash.
         known: Option<(u64, u64)>,
     },
+    Changed(Vec<LifeWire<'a>>),
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -181,6 +182,7 @@ impl<'a> QuestionWire<'a> {
                 let known = known.map(|known| (known.sequence.0, known.hash));
                 Self::Summary { board: LifeWire::of(board), known }
             }
+            Question::Changed(boards) => Self::Changed(boards.iter().map(LifeWire::of).collect()),
         }
     }
 
@@ -231,6 +233,9 @@ impl<'a> QuestionWire<'a> {
             Self::Summary { board, known } => {
                 let known = known.map(|(sequence, hash)| KnownSummary { sequence: Sequence(sequence), hash });
                 Question::Summary { board: board.read()?, known }
+            }
+            Self::Changed(boards) => {
+                Question::Changed(boards.iter().map(LifeWire::read).collect::<Result<_, _>>()?)
             }
         })
     }

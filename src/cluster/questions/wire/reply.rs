@@ -52,6 +52,7 @@ enum ReplyWire<'a> {
     Rejects(Vec<RejectWire<'a>>, Option<(u64, u32)>),
     Movement(MovementWire),
     Summary(SummaryWire<'a>),
+    Changed(Vec<u64>),
 }
 
 #[derive(Clone, Copy, Encode, Decode)]
@@ -163,6 +164,7 @@ impl<'a> ReplyWire<'a> {
                 next.map(|(sequence, index)| (sequence.0, index)),
             ),
             Reply::Movement(reply) => Self::Movement(MovementWire::of(reply)),
+            Reply::Changed(changed) => Self::Changed(changed.iter().map(|sequence| sequence.0).collect()),
         }
     }
 
@@ -201,6 +203,7 @@ impl<'a> ReplyWire<'a> {
                 next: next.map(|(sequence, index)| (Sequence(sequence), index)),
             }),
             Self::Movement(reply) => Reply::Movement(reply.read()?),
+            Self::Changed(changed) => Reply::Changed(changed.into_iter().map(Sequence).collect()),
         })
     }
 }

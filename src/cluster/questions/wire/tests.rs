@@ -103,6 +103,7 @@ fn questions() -> Vec<Question<'static>> {
             now: Timestamp::from_micros(1_000_000).expect("in range"),
         }),
         Question::Movement { since: life("a#2026-W47", 7), members: vec!["m7"], keys: vec![key(b"m")] },
+        Question::Changed(vec![life("a", 7), life("b#2026-W47", 8)]),
     ]
 }
 
@@ -193,6 +194,7 @@ fn replies() -> Vec<Reply> {
             then: vec![None, Some(words(&[5, 0]))],
             before: vec![300],
         }),
+        Reply::Changed(vec![Sequence(0), Sequence(300)]),
     ]
 }
 
@@ -216,6 +218,7 @@ fn the_bytes_of_questions_are_fixed() {
         "01fb2c01fbf4010007026d3701030a0102016101620000",
         "01fb2c01fbf4010007026d3701030a0102016101620a323032362d31312d3230fc80841e00",
         "01fb2c01fbf40100080a6123323032362d5734370701026d3701020b01016d",
+        "01fb2c01fbf401000a020161070a6223323032362d57343708",
     ];
     let bytes: Vec<String> = questions()
         .into_iter()
@@ -238,6 +241,7 @@ fn the_bytes_of_replies_are_fixed() {
         "01fb3207010501016107020b01026d37fc80841e00020d7b22636172223a226d7835227d010302090103",
         "01fb3207010601fb2b0101096261645f73636f726503776879027b7d01fc80841e0001fb2b0101",
         "01fb3207010701fb3207fc80841e00020001020b0101fb2c01",
+        "01fb320701090200fb2c01",
     ];
     let bytes: Vec<String> =
         replies().into_iter().map(|each| hex(&encode_reply(&reply(each)).expect("it is small"))).collect();

@@ -5,8 +5,12 @@ use serde_json::json;
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::kinds::{read, read_board};
 use crate::http::openapi::parameters::{limit, list, movement, neighbours, query, signed};
-use crate::http::openapi::reference::component;
+use crate::http::openapi::problems::{ANY, READ};
+use crate::http::openapi::reference::{component, shared};
 use crate::http::request::json_body::BATCH_MAX;
+use crate::http::resources::live::{
+    HEARTBEAT, LIVE_MEMBERS_MAX, LIVE_RATE, LIVE_RATE_MAX, LIVE_TOP, LIVE_TOP_MAX,
+};
 use crate::http::resources::members::NEIGHBOURS_MAX;
 
 const ENTRIES: &str = "Entries";
@@ -107,6 +111,68 @@ pub fn top() -> Doc {
         .query(movement())
         .answer(200, "Page", "A page.")
         .problem(422, "bad_cursor")
+}
+
+pub fn live() -> Doc {
+    let top = json!({"type": "integer", "minimum": 0, "maximum": LIVE_TOP_MAX, "default": LIVE_TOP});
+    let rate = json!({"type": "integer", "minimum": 1, "maximum": LIVE_RATE_MAX, "default": LIVE_RATE});
+    Doc::new(LISTS, "A board as it changes")
+        .problems(ANY)
+        .problems(READ)
+        .problem(404, "unknown_board")
+        .problem(404, "unknown_window")
+        .problem(422, "bad_member")
+        .describe(format!(
+            "Server-sent events: the top of a board, and members wherever they are. The first event, \
+             `state`, has all of it (`LiveState`). Each further one, `changes`, has what has changed since \
+             the event before (`LiveChanges`): put its `entries` in the place of those of the same member, \
+             take away those of `left`, and sort by `position`. There are at most `max_rate` a second. A \
+             client that reads slowly gets fewer, each with all that has changed, and its place is that of \
+             the newest. When the window has another current instance, or the board was cleared, there is \
+             another `state`.\n\nEach event has an `id`. A client that lost its connection sends the last \
+             one as `Last-Event-ID`, to any node, as browsers do by themselves. It gets `changes` if the \
+             node still knows what it had, and otherwise `state`, which takes the place of all before. \
+             Nothing is missed in either case. After {} seconds without an event there is a comment.\n\n\
+             `stale` in an event says that a shard does not answer or does not apply what is published, so \
+             that what is shown may be old. The event `end` has a problem: the board was dropped \
+             (`unknown_board`), the instance is not kept any more (`unknown_window`), or the token was \
+             taken back. The stream ends after it, and also without it when the node shuts down: connect \
+             again then.\n\nAll who watch the same window of a board at the same rate share one \
+             computation, and a board that does not change is not computed. A node has a limit of watchers, \
+             in all and of one address; over it the answer is 503 `overloaded`.",
+            HEARTBEAT.as_secs()
+        ))
+        .query(shared("window"))
+        .query(shared("after"))
+        .query(shared("timeout_ms"))
+        .query(query("top", &top, "How many of the best entries are watched."))
+        .query(list(
+            "members",
+            &component("MemberId"),
+            LIVE_MEMBERS_MAX,
+            &format!(
+                "Up to {LIVE_MEMBERS_MAX} members that are watched wherever they are. A comma within an id \
+                 is percent-encoded. Over several nodes they may be of later sequences than `as_of` names."
+            ),
+        ))
+        .query(query("max_rate", &rate, "The most events a second."))
+        .header(
+            "Last-Event-ID",
+            &json!({"type": "string"}),
+            "The `id` of the last event that the client had. One that is not of this form counts as none.",
+        )
+        .answer_as(
+            200,
+            "text/event-stream",
+            &json!({
+                "type": "string",
+                "contentMediaType": "application/json",
+                "contentSchema": {
+                    "anyOf": [component("LiveState"), component("LiveChanges"), component("Problem")]
+                }
+            }),
+            "Events without end. The data of each is one line of JSON.",
+        )
 }
 
 pub fn positions() -> Doc {

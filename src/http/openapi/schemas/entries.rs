@@ -65,6 +65,16 @@ fn percentile() -> Value {
     json!({"percentile": {"type": "number", "minimum": 0, "maximum": 100, "description": "100 × worse / total: the share of entries with a worse score. Entries of equal score have the same percentile, and are not worse than each other."}})
 }
 
+/// The data of an event of a watched board.
+fn live(description: &str, parts: Value) -> Value {
+    let fields = with(head(), [total(), parts, json!({"as_of": component("Token")})]);
+    let stale = json!({"stale": {
+        "type": "boolean", "const": true,
+        "description": "Present if a shard does not answer, or does not apply what is published."
+    }});
+    with_optional(object(description, fields), stale)
+}
+
 pub fn schemas() -> Value {
     let entry = with(
         head(),
@@ -94,6 +104,23 @@ pub fn schemas() -> Value {
             json!({
                 "entries": array(component("ListedEntry")),
                 "next_cursor": {"type": ["string", "null"], "pattern": "^[0-9a-f]+$"}
+            })
+        ),
+        "LiveState": live(
+            "The data of the event `state`: all that is watched.",
+            json!({
+                "entries": array(component("ListedEntry")),
+                "members": array(component("ListedEntry")),
+                "not_found": array(component("MemberId"))
+            })
+        ),
+        "LiveChanges": live(
+            "The data of the event `changes`: `entries` of the top that are new in it or have changed, those who have `left` it, watched `members` whose entries have changed, and those who are on the board no longer (`not_found`).",
+            json!({
+                "entries": array(component("ListedEntry")),
+                "left": array(component("MemberId")),
+                "members": array(component("ListedEntry")),
+                "not_found": array(component("MemberId"))
             })
         ),
         "Neighbours": read_answer(

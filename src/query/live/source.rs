@@ -1,0 +1,59 @@
+//! What a feed is computed from: the shards, and the boards that there are.
+
+use std::sync::Arc;
+
+use crate::query::entries::VisitEntries;
+use crate::query::metadata::{fill_metadata, missing_metadata, with_metadata};
+use crate::query::node::Node;
+use crate::query::read::{Answer, BoardRead, NoBoard, OfBoard, read_in_memory, read_remote};
+use crate::query::read_options::ReadOptions;
+use crate::query::remote_shards::ReadError;
+use crate::state_lock::Purpose;
+use crate::types::Timestamp;
+use crate::writer::Registry;
+
+/// Entries whose metadata is read at once. More is read by a thread that may block.
+const INLINE_DISK_READS: usize = 4;
+
+/// What a read of a watched board found, and whether some shard does not apply what is published.
+pub(super) type Found<A> = (Result<Answer<A>, NoBoard>, bool);
+
+pub(super) struct LiveSource {
+    pub(super) node: Arc<Node>,
+    pub(super) registry: Arc<Registry>,
+}
+
+impl LiveSource {
+    /// Reads a board, with the metadata of its entries.
+    ///
+    /// # Errors
+    /// When some shard does not reply, or what was asked for kept changing.
+    pub(super) async fn read<R>(&self, asked: OfBoard<R>) -> Result<Found<R::Answer>, ReadError>
+    where
+        R: BoardRead<Answer: VisitEntries> + 'static,
+    {
+        if let Some(shards) = &self.node.remote {
+            let reply = read_remote(&**shards, &self.registry, &asked, &ReadOptions::default()).await?;
+            return Ok((reply.answer, reply.is_stale));
+        }
+        let mut answer = read_in_memory(&self.node, &self.registry, &asked)?;
+        let missing = missing_metadata(&mut answer);
+        let is_filled =
+            missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(&self.node, &mut answer));
+        if !is_filled {
+            let (node, registry) = (Arc::clone(&self.node), Arc::clone(&self.registry));
+            let again = move || with_metadata(&node, &registry, &asked, false);
+            let read = tokio::task::spawn_blocking(again).await;
+            // A read that panicked is tried again like one that gave up.
+            answer = read.unwrap_or(Err(ReadError::KeptChanging(1)))?;
+        }
+        Ok((answer, self.node.is_stale()))
+    }
+
+    /// The time that decides which instances are current, as reads have it.
+    pub(super) fn time(&self) -> Timestamp {
+        let clock = Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default();
+        let times = self.node.shards.iter().map(|shard| shard.state.read(Purpose::Read).time);
+        times.max().unwrap_or_default().max(clock)
+    }
+}
