@@ -109,6 +109,7 @@ fn every_metric_is_exposed_with_its_description_and_no_member_is_a_label() {
         "reason",
         "route",
         "class",
+        "kind",
         "le",
         "version",
         "connection",
