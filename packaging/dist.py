@@ -30,7 +30,7 @@ COMPLETIONS = {
     "zsh": "zsh/site-functions/_ranktree",
     "fish": "fish/vendor_completions.d/ranktree.fish",
 }
-# Debian wants somebody to write to. Whoever publishes packages gives themselves, by --maintainer.
+# Debian wants somebody to write to. Whoever publishes packages gives themselves.
 NOBODY = "The ranktree developers <ranktree@example.invalid>"
 
 
@@ -109,7 +109,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path, required=True, help="the program; it is copied, and stripped")
     parser.add_argument("--out", type=Path, default=ROOT / "dist", help="the folder for packages [default: dist]")
-    parser.add_argument("--maintainer", default=NOBODY, help="who publishes the Debian package: Name <address>")
+    parser.add_argument(
+        "--maintainer",
+        default=os.environ.get("DIST_MAINTAINER") or NOBODY,
+        help="who publishes the Debian package: Name <address> [default: DIST_MAINTAINER, or nobody]",
+    )
     parser.add_argument("--without-debian", action="store_true", help="make no Debian package, where dpkg-deb is not")
     arguments = parser.parse_args()
     # A package of an earlier version would be taken for one of this.
