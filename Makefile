@@ -142,6 +142,7 @@ build-release: libclang ## Builds the program of a release, without paths of thi
 		CFLAGS="$(addprefix -ffile-prefix-map=,$(RELEASE_PATHS))" CXXFLAGS="$(addprefix -ffile-prefix-map=,$(RELEASE_PATHS))" \
 		cargo build $(CARGO_FLAGS) --bin ranktree
 	@mkdir -p bin; strip --strip-all -o bin/ranktree-release $(RELEASE_BIN); \
+	objcopy --only-keep-debug --compress-debug-sections $(RELEASE_BIN) bin/ranktree-release.debug; \
 	for path in $(RELEASE_TARGET) $(CURDIR) $(HOME_OF_CARGO); do \
 		if grep -qaF "$$path/" bin/ranktree-release; then echo "bin/ranktree-release has the path $$path in it" >&2; exit 1; fi; \
 	done

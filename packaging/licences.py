@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the licences of what is linked into ranktree: crates, the C and C++ in them, Rust's standard library.
 
-Nothing is downloaded: cargo says which crates are linked, and each crate brings its licence. It stops at a crate that
-brings none, and at a licence within a crate that nobody has looked at.
+cargo says which crates are linked, and each crate brings its licence: nothing is downloaded, unless cargo lacks crates that
+`cargo build` did not need. It stops at a crate that brings none, and at a licence within a crate that nobody has looked at.
 """
 
 from __future__ import annotations
@@ -75,13 +75,12 @@ class Crate:
     texts: dict[str, str] = field(default_factory=dict)
 
 
-def linked(target: str, offline: bool) -> tuple[str, list[Crate]]:
+def linked(target: str) -> tuple[str, list[Crate]]:
     """ranktree's version, and all crates that are linked into it, by name."""
-    common = ["--locked", "--manifest-path", str(ROOT / "Cargo.toml")] + (["--offline"] if offline else [])
     edges = ["--edges", "normal,no-proc-macro", "--target", target]
-    tree = cargo("tree", *common, *edges, "--prefix", "none", "--format", "{p}")
+    tree = cargo("tree", *edges, "--prefix", "none", "--format", "{p}")
     wanted = {tuple(line.split()[:2]) for line in tree.splitlines() if line}
-    metadata = json.loads(cargo("metadata", *common, "--format-version", "1", "--filter-platform", target))
+    metadata = json.loads(cargo("metadata", "--format-version", "1", "--filter-platform", target))
     own = next(package for package in metadata["packages"] if package["name"] == "ranktree")
     crates = [
         Crate(
@@ -100,8 +99,13 @@ def linked(target: str, offline: bool) -> tuple[str, list[Crate]]:
 
 
 def cargo(*arguments: str) -> str:
-    said = subprocess.run(["cargo", *arguments], capture_output=True, text=True, cwd=ROOT)
-    if said.returncode != 0:
+    for network in (["--offline"], []):
+        # `cargo metadata` wants the crates of tests as well, which a build does not download.
+        command = ["cargo", *arguments, "--locked", *network]
+        said = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+        if said.returncode == 0:
+            break
+    else:
         raise Refused(f"cargo {arguments[0]} failed:\n{said.stderr}")
     return said.stdout
 
@@ -194,8 +198,9 @@ def document(version: str, crates: list[Crate], library: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def make(target: str, offline: bool = True) -> str:
-    version, crates = linked(target, offline)
+def make(target: str) -> str:
+    """The document for a platform. Raises Refused."""
+    version, crates = linked(target)
     for crate in crates:
         read_texts(crate)
     return document(version, crates, standard_library())
@@ -204,10 +209,9 @@ def make(target: str, offline: bool = True) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", default="x86_64-unknown-linux-gnu", help="the platform [default: %(default)s]")
-    parser.add_argument("--online", action="store_true", help="let cargo download crates that are not here yet")
     arguments = parser.parse_args()
     try:
-        sys.stdout.write(make(arguments.target, not arguments.online))
+        sys.stdout.write(make(arguments.target))
     except Refused as refused:
         print(f"licences.py: {refused}", file=sys.stderr)
         return 1
