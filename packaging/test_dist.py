@@ -132,13 +132,12 @@ class AllPackages(unittest.TestCase):
 
 
 class Tarball(unittest.TestCase):
-    def setUp(self) -> None:
-        self.local = SCRATCH / "local"
-        self.local.mkdir()
-        run("tar", "-xzf", made("*.tar.gz"), "-C", self.local, "--strip-components=1")
+    local = SCRATCH / "local"
 
-    def tearDown(self) -> None:
-        shutil.rmtree(self.local)
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.local.mkdir()
+        run("tar", "-xzf", made("*.tar.gz"), "-C", cls.local, "--strip-components=1")
 
     def test_it_is_unpacked_and_serves(self) -> None:
         with serving(self.local / "bin/ranktree", SCRATCH / "of-tarball") as url:
@@ -183,12 +182,11 @@ class Tarball(unittest.TestCase):
 
 @unittest.skipUnless(HAS_DPKG, "dpkg-deb is not here: no Debian package was made")
 class DebianPackage(unittest.TestCase):
-    def setUp(self) -> None:
-        self.root = SCRATCH / "root"
-        run("dpkg-deb", "--raw-extract", made("*.deb"), self.root)
+    root = SCRATCH / "root"
 
-    def tearDown(self) -> None:
-        shutil.rmtree(self.root)
+    @classmethod
+    def setUpClass(cls) -> None:
+        run("dpkg-deb", "--raw-extract", made("*.deb"), cls.root)
 
     def test_its_files_are_what_it_says(self) -> None:
         info = run("dpkg-deb", "--info", made("*.deb"))
