@@ -1,7 +1,7 @@
 """What a built ranktree says of itself: its version, its machine, and the libraries that it needs.
 
-Everything is read from the file by readelf, so that a package promises what this binary needs and not what the
-machine that made it has.
+Everything is read from the file by readelf, so that a package promises what this binary needs and not what
+the machine that made it has.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class Binary:
         floor = self.needs.get("GLIBC", (0,))
         for glibc, *rest in MANYLINUX:
             has_rest = all(
-                self.needs.get(name, (0,)) <= newest for name, newest in zip(("GLIBCXX", "CXXABI", "GCC"), rest)
+                self.needs.get(name, (0,)) <= newest
+                for name, newest in zip(("GLIBCXX", "CXXABI", "GCC"), rest)
             )
             if has_rest:
                 major, minor = max(floor, glibc)[:2]
@@ -107,7 +108,9 @@ class Binary:
                 needed = self.needs.get("GLIBCXX", (0,))
                 gcc = next((gcc for version, gcc in LIBSTDCXX if needed <= version), None)
                 if gcc is None:
-                    raise Refused(f"{self.path} needs a newer libstdc++ than packaging/binary.py knows: {needed}")
+                    raise Refused(
+                        f"{self.path} needs a newer libstdc++ than packaging/binary.py knows: {needed}"
+                    )
                 depends[package] = gcc
         return ", ".join(f"{package} (>= {version})" for package, version in sorted(depends.items()))
 

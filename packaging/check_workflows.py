@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the workflows for GitHub: by actionlint, by zizmor, and that every action is named by a commit and its version.
+"""Checks the workflows for GitHub: by actionlint, by zizmor, and that every action is named by a commit and
+its version.
 
 `make workflows-check` gets both programs, and calls this.
 """
@@ -31,21 +32,30 @@ def not_pinned(paths: list[Path]) -> list[str]:
     for path in paths:
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if "uses:" in line and not PINNED.search(line):
-                found.append(f"{path.relative_to(ROOT)}:{number}: names no commit and version: {line.strip()}")
+                found.append(
+                    f"{path.relative_to(ROOT)}:{number}: names no commit and version: {line.strip()}"
+                )
     return found
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tools", default="", help="the folder with actionlint and zizmor; those in PATH come first")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--tools", default="", help="the folder with actionlint and zizmor; those in PATH come first"
+    )
     search = os.pathsep.join([os.environ["PATH"], str(Path(parser.parse_args().tools).absolute())])
     paths = sorted((ROOT / ".github/workflows").glob("*.yml"))
     errors = not_pinned(paths)
     for error in errors:
         print(error, file=sys.stderr)
     names = [str(path.relative_to(ROOT)) for path in paths]
-    # Both, so that all is told at once. zizmor asks nobody anything, and knows no newer versions of actions then.
-    checked = [is_well(["actionlint", *names], search), is_well(["zizmor", "--offline", "--quiet", *names], search)]
+    # Both, so that all is told at once. zizmor asks no other host.
+    checked = [
+        is_well(["actionlint", *names], search),
+        is_well(["zizmor", "--offline", "--quiet", *names], search),
+    ]
     if errors or not all(checked):
         return 1
     print(f"{', '.join(names)}: well")

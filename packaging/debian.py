@@ -59,21 +59,30 @@ def service(unit: str) -> str:
     The user is one of the machine's own so that commands on stopped data, and backups, can be run as it.
     """
     head, found, rest = unit.partition("\n[Unit]\n")
-    changes = [("/usr/local/bin/", "/usr/bin/"), ("DynamicUser=yes\nUser=ranktree\n", "User=ranktree\nGroup=ranktree\n")]
+    changes = [
+        ("/usr/local/bin/", "/usr/bin/"),
+        ("DynamicUser=yes\nUser=ranktree\n", "User=ranktree\nGroup=ranktree\n"),
+    ]
     for old, new in changes:
         if old not in rest:
-            raise Refused(f"deploy/ranktree.service has no {old!r} any more, which packaging/debian.py replaces")
+            raise Refused(
+                f"deploy/ranktree.service has no {old!r} any more, which packaging/debian.py replaces"
+            )
         rest = rest.replace(old, new)
     if not found or "/usr/local" in rest or "DynamicUser" in rest:
         raise Refused("deploy/ranktree.service has changed; see packaging/debian.py")
     # What the head says is how to install it by hand.
     return (
-        "# Settings: /etc/ranktree/ranktree.toml. Data: /var/lib/ranktree. Commands on the data of the stopped service\n"
-        "# run as its user: runuser -u ranktree -- ranktree verify --data-dir /var/lib/ranktree\n" + found + rest
+        "# Settings: /etc/ranktree/ranktree.toml. Data: /var/lib/ranktree. Commands on data of the stopped\n"
+        "# service run as its user: runuser -u ranktree -- ranktree verify --data-dir /var/lib/ranktree\n"
+        + found
+        + rest
     )
 
 
-def build(root: Path, binary: Binary, stripped: Path, shared: Path, maintainer: str, epoch: int, to: Path) -> None:
+def build(
+    root: Path, binary: Binary, stripped: Path, shared: Path, maintainer: str, epoch: int, to: Path
+) -> None:
     """Makes the package in a folder `root`, which is to be empty.
 
     `shared` is what the tarball has below share/: completions, pages for man, documents.

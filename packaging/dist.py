@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the packages of a built ranktree: a tarball, a Debian package, a Python wheel, and SHA256SUMS of them.
+"""Makes the packages of a built ranktree: a tarball, a Debian package, a Python wheel, and their SHA256SUMS.
 
 Of the same binary, commit and tools they have the same bytes every time. docs/releasing.md says more.
 """
@@ -42,7 +42,7 @@ def epoch_of_commit() -> int:
     command = ["git", "log", "-1", "--format=%ct"]
     said = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     if said.returncode != 0:
-        raise Refused("this is no git repository: set SOURCE_DATE_EPOCH to the time that files in the packages get")
+        raise Refused("this is no git repository: set SOURCE_DATE_EPOCH, the time of all files")
     return int(said.stdout)
 
 
@@ -64,7 +64,9 @@ def lay_out(folder: Path, of: Binary, stripped: Path, third_party: str) -> None:
     program = of.path.absolute()
     environment = binary.clean_environment()
     for shell, path in COMPLETIONS.items():
-        said = subprocess.run([program, "completions", shell], check=True, capture_output=True, env=environment)
+        said = subprocess.run(
+            [program, "completions", shell], check=True, capture_output=True, env=environment
+        )
         put(said.stdout, f"share/{path}")
     pages = folder / "share/man/man1"
     pages.mkdir(parents=True)
@@ -106,15 +108,19 @@ def make(path: Path, out: Path, maintainer: str = NOBODY, with_debian: bool = Tr
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--binary", type=Path, required=True, help="the program; it is copied, and stripped")
-    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="the folder for packages [default: dist]")
+    parser.add_argument(
+        "--out", type=Path, default=ROOT / "dist", help="the folder for packages [default: dist]"
+    )
     parser.add_argument(
         "--maintainer",
         default=os.environ.get("DIST_MAINTAINER") or NOBODY,
         help="who publishes the Debian package: Name <address> [default: DIST_MAINTAINER, or nobody]",
     )
-    parser.add_argument("--without-debian", action="store_true", help="make no Debian package, where dpkg-deb is not")
+    parser.add_argument("--without-debian", action="store_true", help="make no Debian package")
     arguments = parser.parse_args()
     # A package of an earlier version would be taken for one of this.
     for old in [*arguments.out.glob("ranktree[-_]*"), *arguments.out.glob("SHA256SUMS")]:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the licences of what is linked into ranktree: crates, the C and C++ in them, Rust's standard library.
+"""Writes the licences of what is linked into ranktree: crates, the C and C++ in them, Rust's own library.
 
-cargo says which crates are linked, and each crate brings its licence: nothing is downloaded, unless cargo lacks crates that
-`cargo build` did not need. It stops at a crate that brings none, and at a licence within a crate that nobody has looked at.
+cargo says which crates are linked, and each crate brings its licence: nothing is downloaded, unless cargo
+lacks crates that `cargo build` did not need. It stops at a crate that brings none, and at a licence within a
+crate that nobody has looked at.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ BUNDLED: dict[str, dict[str, bool | str]] = {
 }
 
 HEAD = """\
-ranktree {version} is licensed under MIT or Apache-2.0, at your choice. This file has the licences of what is linked
-into its program: {count} crates, the C and C++ that some of them bring, and Rust's standard library.
+ranktree {version} is licensed under MIT or Apache-2.0, at your choice. This file has
+the licences of what is linked into its program: {count} crates, the C and C++ that
+some of them bring, and Rust's standard library.
 """
 
 
@@ -118,18 +120,24 @@ def read_texts(crate: Crate) -> None:
         name = path.relative_to(crate.folder).as_posix()
         is_licence = NAMES.match(path.name) and path.suffix not in NO_TEXT and path.is_file()
         if is_licence and "/" in name and name not in looked_at:
-            raise Refused(f"{crate.name} {crate.version} brings {name}, which BUNDLED in packaging/licences.py lacks")
+            raise Refused(
+                f"{crate.name} {crate.version} brings {name}, which BUNDLED in packaging/licences.py lacks"
+            )
         if is_licence and looked_at.get(name, True) is True:
             found[name] = tidy(path.read_text(errors="replace"))
     for name, is_linked in looked_at.items():
         if not (crate.folder / name).is_file():
-            raise Refused(f"{crate.name} {crate.version} no longer brings {name}; see BUNDLED in packaging/licences.py")
+            raise Refused(
+                f"{crate.name} {crate.version} no longer brings {name}; see BUNDLED in packaging/licences.py"
+            )
         if is_linked is True and name not in found:
             found[name] = first_comment((crate.folder / name).read_text(errors="replace"))
     if crate.name in APACHE_WITHOUT_FILE and "Apache-2.0" in crate.licence:
         found["Apache-2.0"] = tidy((ROOT / "LICENSE-APACHE").read_text())
     if not any("/" not in name for name in found):
-        raise Refused(f"{crate.name} {crate.version} ({crate.licence}) brings no licence; see packaging/licences.py")
+        raise Refused(
+            f"{crate.name} {crate.version} ({crate.licence}) brings no licence; see packaging/licences.py"
+        )
     crate.texts = found
 
 
@@ -165,7 +173,9 @@ class Words(HTMLParser):
 
 def standard_library() -> str:
     """The notices of Rust's standard library, as the toolchain brings them."""
-    said = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True, cwd=ROOT)
+    said = subprocess.run(
+        ["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     folder = Path(said.stdout.strip()) / "share/doc/rust"
     page = folder / "COPYRIGHT-library.html"
     if not page.exists():
@@ -207,8 +217,12 @@ def make(target: str) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", default="x86_64-unknown-linux-gnu", help="the platform [default: %(default)s]")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--target", default="x86_64-unknown-linux-gnu", help="the platform [default: %(default)s]"
+    )
     arguments = parser.parse_args()
     try:
         sys.stdout.write(make(arguments.target))

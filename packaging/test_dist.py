@@ -3,8 +3,8 @@
 
     RANKTREE_BIN=bin/ranktree packaging/test_dist.py [-v] [Class.test ...]
 
-Nothing is installed on this machine: the tarball and the wheel go into folders that are deleted, and the Debian package
-into a copy of the machine's root (debian/try.sh), where that is possible.
+Nothing is installed on this machine: the tarball and the wheel go into folders that are deleted, and the
+Debian package into a copy of the machine's root (debian/try.sh), where that is possible.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import sys
 import tempfile
 import unittest
 import urllib.request
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Iterator
 
 import binary
 import debian
@@ -83,11 +83,13 @@ def is_ready(url: str) -> bool:
 
 
 def unit_errors(unit: str, executable: Path) -> list[str]:
-    """What systemd has against a unit, whose program is put where it is here. Nothing where systemd is not."""
+    """What systemd has against a unit, with the program where it is here. Nothing where systemd is not."""
     if shutil.which("systemd-analyze") is None:
         return []
     path = SCRATCH / "ranktree.service"
-    path.write_text(re.sub(r"=\S*/bin/ranktree ", f"={executable} ", unit).replace("User=ranktree", "User=root"))
+    path.write_text(
+        re.sub(r"=\S*/bin/ranktree ", f"={executable} ", unit).replace("User=ranktree", "User=root")
+    )
     command = ["systemd-analyze", "verify", "--man=no", path]
     said = subprocess.run(command, capture_output=True, text=True, env=binary.clean_environment())
     return [line for line in said.stderr.splitlines() if path.name in line]
@@ -99,11 +101,16 @@ def setUpModule() -> None:
     copy.parent.mkdir()
     shutil.copy(program(), copy)
     makers = []
-    for path, out, zone, umask in ((program(), OUT, "UTC", 0o022), (copy, SCRATCH / "again", "Asia/Tokyo", 0o077)):
+    for path, out, zone, umask in (
+        (program(), OUT, "UTC", 0o022),
+        (copy, SCRATCH / "again", "Asia/Tokyo", 0o077),
+    ):
         command = [sys.executable, "-B", HERE / "dist.py", "--binary", path, "--out", out]
         command += [] if HAS_DPKG else ["--without-debian"]
         environment = os.environ | {"TZ": zone}
-        makers.append(subprocess.Popen(command, env=environment, umask=umask, cwd=out.parent, stdout=subprocess.DEVNULL))
+        makers.append(
+            subprocess.Popen(command, env=environment, umask=umask, cwd=out.parent, stdout=subprocess.DEVNULL)
+        )
     # Both end before one that failed is told of.
     assert [maker.wait() for maker in makers] == [0, 0], "the packages were not made"
 
@@ -157,7 +164,13 @@ class Tarball(unittest.TestCase):
         self.assertNotIn(".symtab", sections)
         unit = (self.local / "lib/systemd/system/ranktree.service").read_text()
         self.assertEqual(unit_errors(unit, self.local / "bin/ranktree"), [])
-        run("sh", "-c", 'command -v bash >/dev/null || exit 0; exec bash -n "$1"', "sh", self.completions("bash"))
+        run(
+            "sh",
+            "-c",
+            'command -v bash >/dev/null || exit 0; exec bash -n "$1"',
+            "sh",
+            self.completions("bash"),
+        )
         example = (self.local / "share/doc/ranktree/ranktree.example.toml").read_text()
         self.assertEqual(example, run(program(), "config", "example"))
 
@@ -196,16 +209,27 @@ class DebianPackage(unittest.TestCase):
         conffiles = (self.root / "DEBIAN/conffiles").read_text().split()
         self.assertEqual(conffiles, ["/etc/ranktree/ranktree.toml"])
         self.assertEqual((self.root / conffiles[0][1:]).stat().st_mode & 0o777, 0o640)
-        run(self.root / "usr/bin/ranktree", "config", "check", "--config", self.root / conffiles[0][1:], cwd=SCRATCH)
+        run(
+            self.root / "usr/bin/ranktree",
+            "config",
+            "check",
+            "--config",
+            self.root / conffiles[0][1:],
+            cwd=SCRATCH,
+        )
         self.assertFalse((self.root / "var").exists(), "systemd makes the data directory")
-        self.assertEqual(list(self.root.rglob("*ranktree-serve.1.gz"))[0].parent, self.root / "usr/share/man/man1")
+        self.assertEqual(
+            list(self.root.rglob("*ranktree-serve.1.gz"))[0].parent, self.root / "usr/share/man/man1"
+        )
 
     def test_its_scripts_are_valid_and_none_deletes_data(self) -> None:
         for name in ("postinst", "prerm", "postrm"):
             script = self.root / "DEBIAN" / name
             self.assertEqual(script.stat().st_mode & 0o777, 0o755)
             run("sh", "-n", script)
-            deletes = re.findall(r"^\s*(?:rm|deluser|userdel|chown|chmod)\b.*", script.read_text(), re.MULTILINE)
+            deletes = re.findall(
+                r"^\s*(?:rm|deluser|userdel|chown|chmod)\b.*", script.read_text(), re.MULTILINE
+            )
             self.assertEqual(deletes, [], name)
 
     def test_its_unit_is_valid(self) -> None:
@@ -225,7 +249,8 @@ class DebianPackage(unittest.TestCase):
         command = ["sh", str(HERE / "debian/try.sh"), str(made("*.deb")), str(later)]
         said = subprocess.run(command, capture_output=True, text=True)
         if said.returncode == 77:
-            self.skipTest(f"the package was NOT installed: {said.stderr.strip()}")
+            print(f"The Debian package was NOT installed: {said.stderr.strip()}", file=sys.stderr)
+            self.skipTest("it cannot be installed here")
         self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
         self.assertIn("installed, upgraded, removed and purged", said.stdout)
 
@@ -238,7 +263,9 @@ class PythonWheel(unittest.TestCase):
         run(*pip, "install", "--no-index", "--no-deps", made("*.whl"))
         with serving(folder / "bin/ranktree", SCRATCH / "of-wheel") as url:
             self.assertTrue(is_ready(url))
-        self.assertIn(f"\nVersion: {wheel.version(binary.read(program()).version)}\n", run(*pip, "show", "ranktree"))
+        self.assertIn(
+            f"\nVersion: {wheel.version(binary.read(program()).version)}\n", run(*pip, "show", "ranktree")
+        )
         run(*pip, "uninstall", "--yes", "ranktree")
         self.assertFalse((folder / "bin/ranktree").exists())
 

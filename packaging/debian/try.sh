@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs, upgrades, removes and purges the package for real, in a copy of this machine's root that is gone afterwards:
-# an overlay in a mount namespace of its own. Nothing of the machine is changed. There is no systemd: systemctl writes
-# down what it is asked, and enables units.
+# Installs, upgrades, removes and purges the package for real, in a copy of this machine's root that is gone
+# afterwards: an overlay in a mount namespace of its own. Nothing of the machine is changed. There is no
+# systemd: systemctl writes down what it is asked, and enables units.
 #
 #   debian/try.sh OLD.deb NEW.deb
 #
