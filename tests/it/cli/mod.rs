@@ -7,6 +7,7 @@
 //! - [`import`]: files that are not what they should be, and services that refuse
 //! - [`redis`]: a sorted set of a real Redis ranks the same
 //! - [`load`]: the load generator's figures are what the service applied, and its errors say what to do
+//! - [`man`]: pages for man(1)
 //! - [`healthcheck`]: the exit code says whether a service is ready
 
 mod config;
@@ -16,4 +17,5 @@ mod export_instances;
 mod healthcheck;
 mod import;
 mod load;
+mod man;
 mod redis;

@@ -1,7 +1,7 @@
 """ranktree for Python: exact leaderboards over HTTP, and jobs over NATS.
 
 - `Ranktree` and `AsyncRanktree` write and read over HTTP.
-- `ranktree.nats.Publisher` and `AsyncPublisher` publish jobs to NATS (`pip install ranktree[nats]`).
+- `ranktree.nats.Publisher` and `AsyncPublisher` publish jobs to NATS (`pip install ranktree-client[nats]`).
 - `ranktree.types` has the types of requests and answers, `ranktree.errors` what can go wrong.
 """
 

@@ -1,4 +1,4 @@
-"""Publishes jobs to NATS, without asking a node. Needs `pip install ranktree[nats]`.
+"""Publishes jobs to NATS, without asking a node. Needs `pip install ranktree-client[nats]`.
 
 A message is an array of jobs of one shard. A publisher has one message of each shard on its way at a time:
 jobs that come meanwhile make the next array, and a message that is sent again cannot overtake another. Each
