@@ -102,7 +102,7 @@ fn bytes_per(allocated: Allocated, things: u32) -> i64 {
 }
 
 #[test]
-fn an_empty_board_costs_a_shard_at_most_200_bytes() {
+fn an_empty_board_costs_a_shard_at_most_208_bytes() {
     let mut node = Node::new(1);
     node.create(BOARDS, 1);
     let boards = 10_000;
@@ -118,7 +118,7 @@ fn an_empty_board_costs_a_shard_at_most_200_bytes() {
     // own.
     let shard = bytes_per(all, boards) - bytes_per(registry, boards) + 32;
     println!("an empty board: {shard} bytes a shard, {} in the registry", bytes_per(registry, boards));
-    assert!(shard <= 200, "{shard} bytes");
+    assert!(shard <= 208, "{shard} bytes");
     assert_eq!(node.shards.iter().map(Shard::board_count).sum::<usize>(), 10_001);
 }
 
