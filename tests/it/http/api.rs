@@ -18,7 +18,7 @@ use crate::support::random::Random;
 const SHARDS: u16 = 3;
 
 at_each_place![
-    the_root_leads_to_the_documentation,
+    the_root_is_the_page,
     answers_have_the_names_and_shapes_of_the_contract,
     a_refused_request_has_its_code_and_changes_nothing,
     a_refused_request_leaves_its_connection_open,
@@ -49,11 +49,11 @@ fn has(object: &Value, names: &str) {
     assert_eq!(found, names.split_whitespace().collect(), "{object}");
 }
 
-/// A browser that is given the address finds the documentation.
-fn the_root_leads_to_the_documentation(place: Place) {
+/// A browser that is given the address finds the boards.
+fn the_root_is_the_page(place: Place) {
     let (service, _) = start(place);
     let answer = raw(&service, &[b"GET / HTTP/1.0\r\n\r\n"]);
-    assert!(answer.starts_with("HTTP/1.0 307 ") && answer.contains("location: /docs"), "{answer}");
+    assert!(answer.starts_with("HTTP/1.0 200 ") && answer.contains("<!doctype html>"), "{answer}");
     service.end();
 }
 
