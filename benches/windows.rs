@@ -1,8 +1,8 @@
 //! What a board's windows cost.
 //!
-//! - `jobs`: decode + plan + commit + apply of a job on a board with `all` alone, on one with four windows, and
-//!   of a job that names four boards; and four jobs, one for each of four boards. A message has the jobs of 100
-//!   scores. The same members score in the same order in each, in turn, several rounds. Prints
+//! - `jobs`: decode + plan + commit + apply of a job on a board with `all` alone, on one with four windows,
+//!   and of a job that names four boards; and four jobs, one for each of four boards. A message has the jobs
+//!   of 100 scores. The same members score in the same order in each, in turn, several rounds. Prints
 //!   `RATIO windows_four_jobs/four_windows`: above 1.00, one job into four windows costs less than four jobs.
 //!   `RATIO windows_one/four`: what is left of the rate.
 //! - `movement`: what a job costs on a board with `movement`, and a read that tells it, against a read that

@@ -28,6 +28,8 @@ use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
 /// Entries whose metadata is read at once. It is mostly cached in memory, and handing over to another thread
 /// costs more.
 const INLINE_DISK_READS: usize = 4;
+/// How long a node waits until it hears of boards that a read of a member names, and that it does not know.
+const BOARD_HEARD_OF: Duration = Duration::from_secs(1);
 /// How often it is looked whether a board is known that a token may be about.
 const BOARD_LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// What most entries take without their metadata: in an answer, and while that is made.
@@ -145,10 +147,14 @@ impl Call {
 
     /// Waits until this node knows a board, if the read asks for what a shard has applied and that may have
     /// created it. Whether the board is known afterwards, the read finds out.
-    async fn wait_for_board(&self, board: &BoardName) -> Result<(), Problem> {
+    ///
+    /// # Arguments
+    /// `until`: it waits no longer than that, and no longer than the read may take.
+    async fn wait_for_board(&self, board: &BoardName, until: Option<Instant>) -> Result<(), Problem> {
         let Some(ReadOptions { after, deadline: Some(deadline), .. }) = self.read_options.get() else {
             return Ok(());
         };
+        let deadline = until.map_or(*deadline, |until| until.min(*deadline));
         if after.0.is_empty() {
             return Ok(());
         }
@@ -161,7 +167,7 @@ impl Call {
                 .owned(*id)
                 .is_none_or(|shard| shard.state.read(Purpose::Read).board(board.as_str()).is_some())
         };
-        let may_come = || !is_known() && after.0.iter().any(may_come) && Instant::now() < *deadline;
+        let may_come = || !is_known() && after.0.iter().any(may_come) && Instant::now() < deadline;
         if !may_come() {
             return Ok(());
         }
@@ -211,8 +217,10 @@ impl Call {
                 self.in_progress.admit()?;
             }
         }
+        // Boards that do not exist are left out of the answer, after a moment in which a new one would be heard of.
+        let until = Instant::now() + BOARD_HEARD_OF;
         for board in boards.into_iter().flatten() {
-            self.wait_for_board(board).await?;
+            self.wait_for_board(board, Some(until)).await?;
         }
         Ok(())
     }
@@ -347,7 +355,7 @@ impl Call {
     /// When the request has to wait and is not admitted again.
     pub async fn wait_for_board_of_path(&self) -> Result<BoardName, Problem> {
         let board = self.board_name()?;
-        self.wait_for_board(&board).await?;
+        self.wait_for_board(&board, None).await?;
         Ok(board)
     }
 
