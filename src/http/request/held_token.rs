@@ -11,8 +11,8 @@ use crate::http::render::problem::Problem;
 /// What a request presented.
 pub struct HeldToken {
     active: Arc<ActiveTokens>,
-    /// Those in force when it was judged last; `None` before the first [`Self::check`]. The request was judged
-    /// when it came, and may have waited since.
+    /// Those in force when it was judged last; `None` before the first [`Self::check`]. The request was
+    /// judged when it came, and may have waited since.
     judged: Option<Arc<Tokens>>,
     /// With the one header that matters.
     headers: HeaderMap,
