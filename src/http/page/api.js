@@ -49,6 +49,12 @@ function headers(more = {}) {
   return token === null ? more : { ...more, Authorization: `Bearer ${token}` };
 }
 
+/// A problem in the node's own words. Asks for a token if that is what is missing.
+export function refusal(body, status = body.status) {
+  if (["unauthorized", "invalid_token"].includes(body.code)) askForToken(body.code);
+  return new Problem(status, body);
+}
+
 async function refused(response) {
   let body = {};
   try {
@@ -56,8 +62,7 @@ async function refused(response) {
   } catch {
     // Something between this page and the node has answered.
   }
-  if (["unauthorized", "invalid_token"].includes(body.code)) askForToken(body.code);
-  return new Problem(response.status, body);
+  return refusal(body, response.status);
 }
 
 export async function send(method, url, { body, signal, more } = {}) {

@@ -21,8 +21,18 @@ function read() {
   const [place, search = ""] = location.hash.replace(/^#\/?/, "").split("?");
   const [first = "", name] = place.split("/");
   const query = new URLSearchParams(search);
-  if (first === "boards" && name) return { view: "board", name: decodeURIComponent(name), query };
-  return { view: first in views && first !== "board" ? first : "boards", query };
+  const board = first === "boards" && name ? decoded(name) : "";
+  if (board) return { view: "board", name: board, query };
+  return { view: Object.hasOwn(views, first) && first !== "board" ? first : "boards", query };
+}
+
+/// Nothing, if an address that somebody typed is not percent-encoded as it must be.
+function decoded(name) {
+  try {
+    return decodeURIComponent(name);
+  } catch {
+    return "";
+  }
 }
 
 /// Shows what the address says. What the view before has begun ends.

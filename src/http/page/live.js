@@ -1,9 +1,11 @@
 // A board as it changes: reads server-sent events by fetch, because EventSource cannot send a token.
 
-import { Problem, send } from "./api.js";
+import { Problem, refusal, send } from "./api.js";
 
 const RETRY_MS = 2000;
 const RETRY_MAX_MS = 30000;
+/// The node sends a comment every ten seconds. After so long without one the connection is lost.
+const SILENCE_MS = 30000;
 
 /// Splits what arrives into events.
 export class Events {
@@ -66,10 +68,14 @@ export async function watch(url, signal, tell, status) {
   let last = "";
   let wait = RETRY_MS;
   while (!signal.aborted) {
+    const connection = new AbortController();
+    const end = () => connection.abort();
+    signal.addEventListener("abort", end, { once: true });
+    let silence = setTimeout(end, SILENCE_MS);
     try {
       status("connecting");
       const response = await send("GET", url, {
-        signal,
+        signal: connection.signal,
         more:
           last === ""
             ? { Accept: "text/event-stream" }
@@ -82,11 +88,11 @@ export async function watch(url, signal, tell, status) {
       for (;;) {
         const { value, done } = await reader.read();
         if (done) break;
+        clearTimeout(silence);
+        silence = setTimeout(end, SILENCE_MS);
         for (const { event, id, data } of events.take(value)) {
           if (event === "end") {
-            const problem = JSON.parse(data);
-            status("ended", new Problem(problem.status, problem));
-            return;
+            throw refusal(JSON.parse(data));
           }
           last = id;
           known.take(event, JSON.parse(data));
@@ -100,6 +106,11 @@ export async function watch(url, signal, tell, status) {
         status("ended", error);
         return;
       }
+    } finally {
+      clearTimeout(silence);
+      signal.removeEventListener("abort", end);
+      // Whatever is left of it.
+      end();
     }
     if (signal.aborted) return;
     status("waiting");

@@ -11,8 +11,9 @@ use crate::http::render::problem::Problem;
 /// What a request presented.
 pub struct HeldToken {
     active: Arc<ActiveTokens>,
-    /// Those in force when it was judged last.
-    judged: Arc<Tokens>,
+    /// Those in force when it was judged last; `None` before the first [`Self::check`]. The request was
+    /// judged when it came, and may have waited since.
+    judged: Option<Arc<Tokens>>,
     /// With the one header that matters.
     headers: HeaderMap,
     needs: Needs,
@@ -20,7 +21,7 @@ pub struct HeldToken {
 
 impl HeldToken {
     pub fn new(active: &Arc<ActiveTokens>, headers: HeaderMap, needs: Needs) -> Self {
-        Self { active: Arc::clone(active), judged: active.tokens(), headers, needs }
+        Self { active: Arc::clone(active), judged: None, headers, needs }
     }
 
     /// Judges it again if the tokens in force are others than before.
@@ -29,13 +30,13 @@ impl HeldToken {
     /// When it does not allow the request any more.
     pub fn check(&mut self, board: &str) -> Result<(), Problem> {
         let tokens = self.active.tokens();
-        if Arc::ptr_eq(&tokens, &self.judged) {
+        if self.judged.as_ref().is_some_and(|judged| Arc::ptr_eq(&tokens, judged)) {
             return Ok(());
         }
         let Needs::Token(scope, check) = self.needs else { return Ok(()) };
         let grant = find_grant(&self.active, &self.headers)?;
         authorize(&grant, scope, check, Some(board))?;
-        self.judged = tokens;
+        self.judged = Some(tokens);
         Ok(())
     }
 }

@@ -88,16 +88,21 @@ pub async fn live(call: Call) -> Result<Response, Problem> {
         members,
         rate: u32::try_from(rate).unwrap_or(u32::MAX),
     };
-    let mut watching = call.api.live.watch(asked);
+    let mut watching = call.api.live.watch(asked).map_err(|why| problem(&call.api, why))?;
     let resumed = call.header("last-event-id").and_then(read_id);
     let start = LiveStart { after, until, resumed };
     let first = watching.start(start).await.map_err(|why| problem(&call.api, why))?;
     if matches!(first, LiveNews::Ending) {
         return Err(Problem::shutting_down());
     }
+    let mut token = call.held_token(NEEDS);
+    if let Some(token) = &mut token {
+        // It may have been taken back while the state was waited for.
+        token.check(board.as_str())?;
+    }
     let watcher = Watcher {
         api: Arc::clone(&call.api),
-        token: call.held_token(NEEDS),
+        token,
         board,
         watching,
         first: Some(first),

@@ -12,28 +12,27 @@ use tokio::sync::watch;
 
 use crate::board::Definition;
 use crate::metrics::LIVE_COMPUTATIONS_TOTAL;
-use crate::query::answer::Listed;
-use crate::query::instance::{InstanceAsked, WindowChoice};
+use crate::query::instance::WindowChoice;
 use crate::query::live::asked::NotLive;
-use crate::query::live::read::{MEMBERS_AT_ONCE, ReadLive, by_member};
+use crate::query::live::feeds::{FeedKey, KEPT};
+use crate::query::live::found::Found;
 use crate::query::live::source::LiveSource;
-use crate::query::live::state::LiveState;
-use crate::query::live::view::View;
-
-use crate::query::lookup::LookupMembers;
+use crate::query::live::view::{Now, View};
 use crate::query::question::BoardLife;
-use crate::query::read::{NoBoard, OfBoard};
+use crate::query::read::NoBoard;
 use crate::query::remote_shards::ReadError;
 use crate::state::Incarnation;
-use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId, Timestamp};
+use crate::types::{AsOf, MemberId, Sequence, ShardId, Timestamp};
 use crate::window::Instance;
 
-/// How long a feed without watchers is kept, so that one that comes back is told only what has changed.
-const KEPT: Duration = Duration::from_secs(30);
 /// A board that cannot be asked about is computed no more often than that.
 const RETRY: Duration = Duration::from_secs(1);
 /// Shards that have said for so long that they are at an earlier sequence were restored from an earlier time.
 const REPLACED_AFTER: Duration = Duration::from_secs(15);
+/// Views that nobody watches are looked for so often.
+const SWEEP: Duration = Duration::from_secs(10);
+/// Views that are shown a state at once. Then others have their turn.
+const VIEWS_AT_ONCE: usize = 64;
 
 /// What was found out last about whether the shown states are those of now.
 #[derive(Debug, Clone, Default)]
@@ -41,6 +40,8 @@ pub(super) struct Checked {
     /// When that began.
     pub(super) at: Option<Instant>,
     pub(super) exact_at: AsOf,
+    /// Of which computation a view must be for this to be true of it; 0: of none.
+    pub(super) computation: u64,
 }
 
 /// The length of its top, and its members.
@@ -48,14 +49,21 @@ type ViewKey = (usize, Arc<[MemberId]>);
 
 #[derive(Debug)]
 pub(super) struct Feed {
-    pub(super) board: BoardName,
-    pub(super) choice: WindowChoice,
+    pub(super) key: FeedKey,
+    choice: WindowChoice,
     /// The least time between two computations.
     pub(super) interval: Duration,
+    /// Changed only under the lock of [`super::feeds::Feeds`].
     pub(super) watchers: AtomicUsize,
-    views: Mutex<HashMap<ViewKey, Arc<View>>>,
+    views: Mutex<Views>,
     plan: Mutex<Plan>,
     pub(super) checked: watch::Sender<Checked>,
+}
+
+#[derive(Debug)]
+struct Views {
+    by_key: HashMap<ViewKey, Arc<View>>,
+    swept: Instant,
 }
 
 /// When a feed is looked at next, and what its states are of.
@@ -64,10 +72,15 @@ struct Plan {
     next: Instant,
     /// Whether there is a new watcher since it was looked at last.
     is_joined: bool,
-    /// Since when nobody watches.
-    left: Option<Instant>,
+    /// When it was computed last.
     computed: Option<Instant>,
+    /// How often all watched views were computed.
+    computations: u64,
+    /// It is computed once shards answer again.
+    is_owed: bool,
     known: Option<Known>,
+    /// Whether there is something that a watcher could go on from.
+    has_state: bool,
     /// Since when some shard says that it is at an earlier sequence than the states.
     behind: Option<Instant>,
 }
@@ -75,10 +88,19 @@ struct Plan {
 /// What the shown states are of.
 #[derive(Debug, Clone)]
 struct Known {
-    incarnation: Incarnation,
+    /// Views of other computations show what was before.
+    computation: u64,
     definition: Arc<Definition>,
-    instance: Instance,
     exact_at: AsOf,
+    found: Arc<Found>,
+}
+
+impl Known {
+    fn is_of(&self, incarnation: Incarnation, instance: Instance, definition: &Arc<Definition>) -> bool {
+        self.found.incarnation == incarnation
+            && self.found.instance == instance
+            && Arc::ptr_eq(&self.definition, definition)
+    }
 }
 
 /// What is to be done about a feed.
@@ -86,123 +108,162 @@ pub(super) enum Due {
     Nothing,
     /// Shards are asked whether it has changed.
     Check(BoardLife),
-    Compute,
+    Compute(Which),
+}
+
+/// Which views are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    All,
+    /// Those that somebody has begun to watch, while the others are as they should be.
+    New,
 }
 
 impl Feed {
-    pub(super) fn new(board: BoardName, choice: WindowChoice, interval: Duration) -> Self {
+    pub(super) fn new(key: FeedKey, choice: WindowChoice, interval: Duration) -> Self {
         let now = Instant::now();
-        let left = Some(now);
-        let plan = Plan { next: now, is_joined: false, left, computed: None, known: None, behind: None };
+        let plan = Plan {
+            next: now,
+            is_joined: false,
+            computed: None,
+            computations: 0,
+            is_owed: false,
+            known: None,
+            has_state: false,
+            behind: None,
+        };
         Self {
-            board,
+            key,
             choice,
             interval,
             watchers: AtomicUsize::new(0),
-            views: Mutex::default(),
+            views: Mutex::new(Views { by_key: HashMap::new(), swept: now }),
             plan: Mutex::new(plan),
             checked: watch::channel(Checked::default()).0,
         }
     }
 
-    /// The view of a question.
-    pub(super) fn view(&self, top: usize, members: &Arc<[MemberId]>) -> Arc<View> {
+    /// The view of a question, and a watcher's part of it.
+    pub(super) fn view(&self, top: usize, members: &Arc<[MemberId]>) -> (Arc<View>, watch::Receiver<Now>) {
         let mut views = self.views.lock();
         let new = || Arc::new(View::new(top, Arc::clone(members)));
-        let view = Arc::clone(views.entry((top, Arc::clone(members))).or_insert_with(new));
-        drop(views);
-        view
+        let view = views.by_key.entry((top, Arc::clone(members))).or_insert_with(new);
+        view.begin();
+        // Under the lock, because views without watchers are forgotten.
+        (Arc::clone(view), view.now.subscribe())
     }
 
     /// There is a new watcher, which is told what is there now.
     pub(super) fn is_joined(&self) {
-        let mut plan = self.plan.lock();
-        (plan.left, plan.is_joined) = (None, true);
+        self.plan.lock().is_joined = true;
     }
 
-    pub(super) fn is_left(&self) {
-        self.plan.lock().left = Some(Instant::now());
-    }
-
-    /// When it is looked at next; `None` while nobody watches.
-    pub(super) fn next(&self, now: Instant) -> Option<Instant> {
-        if self.watchers.load(Ordering::Relaxed) == 0 {
-            return None;
-        }
+    /// When it is looked at next.
+    pub(super) fn next(&self, now: Instant) -> Instant {
         let plan = self.plan.lock();
-        Some(if plan.is_joined { now } else { plan.next })
+        if plan.is_joined { now } else { plan.next }
     }
 
-    /// Whether nobody has watched for long.
-    pub(super) fn is_over(&self, now: Instant) -> bool {
-        let is_left = |left: Instant| now.saturating_duration_since(left) >= KEPT;
-        self.watchers.load(Ordering::Relaxed) == 0 && self.plan.lock().left.is_some_and(is_left)
+    /// Whether it is worth keeping without watchers.
+    pub(super) fn has_state(&self) -> bool {
+        self.plan.lock().has_state
+    }
+
+    #[cfg(test)]
+    pub(super) fn pretend_state(&self) {
+        self.plan.lock().has_state = true;
     }
 
     fn watched_views(&self) -> Vec<Arc<View>> {
-        self.views.lock().values().filter(|view| view.has_watchers()).cloned().collect()
+        self.views.lock().by_key.values().filter(|view| view.has_watchers()).cloned().collect()
     }
 
-    /// Forgets views that nobody watches, if there are many.
-    fn forget_views(&self) {
-        let mut views = self.views.lock();
-        if views.len() > 2 * self.watchers.load(Ordering::Relaxed) + 16 {
-            views.retain(|_, view| view.has_watchers());
+    /// The same. What the others show is old from now on.
+    fn take_watched_views(&self) -> Vec<Arc<View>> {
+        let views = self.views.lock();
+        let (watched, others): (Vec<_>, Vec<_>) = views.by_key.values().partition(|view| view.has_watchers());
+        for view in others {
+            view.forget_computation();
         }
+        watched.into_iter().cloned().collect()
+    }
+
+    /// Forgets views that nobody has watched for long, or at all if there are many.
+    fn forget_views(&self, now: Instant) {
+        let mut views = self.views.lock();
+        let are_many = views.by_key.len() > 2 * self.watchers.load(Ordering::Relaxed) + 16;
+        if !are_many && now < views.swept + SWEEP {
+            return;
+        }
+        views.swept = now;
+        let is_kept = |left: Instant| !are_many && now.saturating_duration_since(left) < KEPT;
+        views.by_key.retain(|_, view| view.has_watchers() || is_kept(view.left()));
     }
 
     /// Finds out what to do, from what this node knows by itself.
     ///
     /// # Arguments
     /// `time`: decides which instances are current.
-    pub(super) fn due(&self, source: &LiveSource, now: Instant, time: Timestamp) -> Due {
+    /// `is_silent`: some shard has not answered a moment ago. It is asked before anything is computed,
+    /// because a computation waits longer for it.
+    pub(super) fn due(&self, source: &LiveSource, now: Instant, time: Timestamp, is_silent: bool) -> Due {
         // Before all that a new watcher is told.
         self.plan.lock().is_joined = false;
-        let Some(registered) = source.registry.get(self.board.as_str()) else {
-            self.end(&NotLive::from(NoBoard::Unknown), now);
-            return Due::Nothing;
-        };
-        let asked = InstanceAsked { choice: self.choice, now: time };
-        let instance = match asked.of(&registered.definition) {
-            Ok(instance) => instance,
+        self.forget_views(now);
+        let (registered, instance) = match source.find(&self.key.0, self.choice, time) {
+            Ok(found) => found,
             Err(why) => {
-                self.end(&NotLive::from(NoBoard::Window(why)), now);
+                self.end(&why, now);
                 return Due::Nothing;
             }
         };
         let mut plan = self.plan.lock();
-        let is_as_known = plan.known.as_ref().is_some_and(|known| {
-            known.incarnation == registered.incarnation
-                && Arc::ptr_eq(&known.definition, &registered.definition)
-                && known.instance == instance
-        });
         let may_compute = plan.computed.is_none_or(|computed| now >= computed + self.interval);
-        let has_new_view = || self.watched_views().iter().any(|view| view.is_new());
-        if !is_as_known || has_new_view() {
-            if may_compute || plan.known.is_none() || has_new_view() {
-                return Due::Compute;
+        let known = plan.known.as_ref();
+        let known =
+            known.filter(|known| known.is_of(registered.incarnation, instance, &registered.definition));
+        let wanted = match known {
+            None => Some(Which::All),
+            Some(known) => {
+                let has_new = self.watched_views().iter().any(|view| view.is_new(known.computation));
+                has_new.then_some(if may_compute { Which::All } else { Which::New })
             }
-            plan.next = plan.computed.map_or(now, |computed| computed + self.interval);
-            return Due::Nothing;
+        };
+        let board = instance.name_on_shards(&self.key.0);
+        let check = Due::Check(BoardLife { board, incarnation: registered.incarnation });
+        match wanted {
+            Some(_) if is_silent || plan.is_owed => {
+                plan.is_owed = true;
+                check
+            }
+            Some(Which::New) => Due::Compute(Which::New),
+            _ if !may_compute => {
+                plan.next = plan.computed.map_or(now, |computed| computed + self.interval);
+                Due::Nothing
+            }
+            Some(Which::All) => Due::Compute(Which::All),
+            None => check,
         }
-        if !may_compute {
-            plan.next = plan.computed.map_or(now, |computed| computed + self.interval);
-            return Due::Nothing;
-        }
-        let board = instance.name_on_shards(&self.board);
-        Due::Check(BoardLife { board, incarnation: registered.incarnation })
     }
 
     /// Takes what shards have said: for each, its sequence and when the board changed last; `None` if it did
     /// not answer. Returns whether the states have to be computed.
+    ///
+    /// # Arguments
+    /// `silent`: why some shard has not answered in time, if so. Nothing can be computed then.
     pub(super) fn has_changed(
         &self,
         begun: Instant,
         told: &[(ShardId, Option<(Sequence, Sequence)>)],
+        silent: Option<&ReadError>,
         pause: Duration,
     ) -> bool {
+        if let Some(why) = silent {
+            self.fail(begun, why);
+            return false;
+        }
         let mut plan = self.plan.lock();
-        let computed = plan.computed;
+        let (computed, is_owed) = (plan.computed, plan.is_owed);
         let Some(known) = &mut plan.known else { return true };
         let (mut has_changed, mut is_unknown, mut is_behind) = (false, false, false);
         for (shard, told) in told {
@@ -219,157 +280,130 @@ impl Feed {
                 None => has_changed = true,
             }
         }
-        let exact_at = known.exact_at.clone();
+        let (exact_at, computation) = (known.exact_at.clone(), known.computation);
+        // A shard may apply again what is published, and the board be as it was.
+        let may_recover = known.found.is_stale;
         plan.behind = if is_behind { plan.behind.or(Some(begun)) } else { None };
         let was_restored = plan.behind.is_some_and(|since| begun >= since + REPLACED_AFTER);
         let may_retry = computed.is_none_or(|computed| begun >= computed + RETRY);
-        if has_changed || was_restored || (is_unknown && may_retry) {
+        if has_changed || is_owed || was_restored || ((is_unknown || may_recover) && may_retry) {
             return true;
         }
         plan.next = Instant::now() + pause;
         drop(plan);
         if !is_unknown && self.checked.receiver_count() > 0 {
-            self.checked.send_replace(Checked { at: Some(begun), exact_at });
+            self.checked.send_replace(Checked { at: Some(begun), exact_at, computation });
         }
         false
     }
 
     /// There is nothing to watch.
     fn end(&self, why: &NotLive, now: Instant) {
-        for view in self.watched_views() {
+        for view in self.take_watched_views() {
             view.end(why.clone());
         }
         let mut plan = self.plan.lock();
-        (plan.known, plan.computed) = (None, None);
+        (plan.known, plan.computed, plan.is_owed, plan.has_state) = (None, None, false, false);
         plan.next = now + RETRY;
         drop(plan);
-        self.checked.send_replace(Checked { at: Some(now), exact_at: AsOf::default() });
+        self.checked.send_replace(Checked { at: Some(now), ..Checked::default() });
     }
 
-    /// Computes all views that are watched, and shows what has changed.
-    pub(super) async fn compute(&self, source: &LiveSource, time: Timestamp) {
+    /// What was begun then could not be read.
+    pub(super) fn fail(&self, begun: Instant, why: &ReadError) {
+        let mut plan = self.plan.lock();
+        plan.computed = Some(begun);
+        plan.is_owed = true;
+        plan.next = Instant::now() + self.interval.max(RETRY);
+        let computation = plan.known.as_ref().map_or(0, |known| known.computation);
+        drop(plan);
+        let why = NotLive::Read(why.clone());
+        for view in self.take_watched_views() {
+            view.fail(&why, computation);
+        }
+        self.checked.send_replace(Checked { at: Some(begun), exact_at: AsOf::default(), computation });
+    }
+
+    /// Computes views that are watched, and shows what has changed. Returns false if some shard has not
+    /// replied.
+    pub(super) async fn compute(&self, source: &LiveSource, time: Timestamp, which: Which) -> bool {
         counter!(LIVE_COMPUTATIONS_TOTAL).increment(1);
         let begun = Instant::now();
         // Before the read: what is defined meanwhile is another definition afterwards.
-        let registered = source.registry.get(self.board.as_str());
-        self.forget_views();
-        let views = self.watched_views();
+        let registered = source.registry.get(self.key.0.as_str());
+        let before = self.plan.lock().known.clone();
+        let mut views = self.watched_views();
+        if let (Which::New, Some(known)) = (which, &before) {
+            views.retain(|view| view.is_new(known.computation));
+        }
         let top = views.iter().map(|view| view.top).max().unwrap_or(1);
         let mut named = HashSet::new();
         let members = views.iter().flat_map(|view| view.members.iter());
         let members: Vec<MemberId> = members.filter(|member| named.insert(*member)).cloned().collect();
-        let found = self.read(source, time, top, &members).await;
+        let found = match Found::read(source, (&self.key.0, self.choice), time, top, &members).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(why)) => {
+                self.end(&why, begun);
+                return true;
+            }
+            Err(why) => {
+                self.fail(begun, &why);
+                return !matches!(why, ReadError::Unavailable(_));
+            }
+        };
+        let Some(registered) = registered else {
+            self.end(&NotLive::from(NoBoard::Unknown), begun);
+            return true;
+        };
+        let found = match &before {
+            Some(before) => found.sharing(&before.found),
+            None => found,
+        };
+        let found = Arc::new(found);
+        let checked = match (which, before) {
+            (Which::New, Some(known)) => {
+                if !known.is_of(found.incarnation, found.instance, &registered.definition) {
+                    // All views are computed as soon as they may be.
+                    let mut plan = self.plan.lock();
+                    plan.next = plan.computed.map_or(begun, |computed| computed + self.interval);
+                    return true;
+                }
+                self.take_in(known.computation, &found.as_of)
+            }
+            _ => self.take_over(begun, registered.definition, &found),
+        };
+        for (index, view) in views.iter().enumerate() {
+            view.show(found.state_of(view), checked.computation);
+            if (index + 1) % VIEWS_AT_ONCE == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        self.checked.send_replace(checked);
+        true
+    }
+
+    /// All watched views are of what was found.
+    fn take_over(&self, begun: Instant, definition: Arc<Definition>, found: &Arc<Found>) -> Checked {
         let mut plan = self.plan.lock();
         plan.computed = Some(begun);
         plan.next = begun + self.interval;
-        plan.behind = None;
-        match (found, registered) {
-            (Ok(Ok(found)), Some(registered)) => {
-                let known = Known {
-                    incarnation: found.incarnation,
-                    definition: registered.definition,
-                    instance: found.instance,
-                    exact_at: found.as_of.clone(),
-                };
-                plan.known = Some(known);
-                drop(plan);
-                for view in &views {
-                    view.show(found.state_of(view));
-                }
-                self.checked.send_replace(Checked { at: Some(begun), exact_at: found.as_of });
-            }
-            (Ok(Err(why)), _) => {
-                drop(plan);
-                self.end(&why, begun);
-            }
-            (Ok(Ok(_)), None) => {
-                drop(plan);
-                self.end(&NotLive::from(NoBoard::Unknown), begun);
-            }
-            (Err(why), _) => {
-                // It is tried again as often as shards are asked at all.
-                plan.next = begun + self.interval.max(RETRY);
-                drop(plan);
-                let why = NotLive::Read(why);
-                for view in &views {
-                    view.fail(&why);
-                }
-                self.checked.send_replace(Checked { at: Some(begun), exact_at: AsOf::default() });
-            }
-        }
+        (plan.behind, plan.is_owed) = (None, false);
+        plan.computations += 1;
+        let (computation, exact_at) = (plan.computations, found.as_of.clone());
+        let known = Known { computation, definition, exact_at: exact_at.clone(), found: Arc::clone(found) };
+        (plan.known, plan.has_state) = (Some(known), true);
+        Checked { at: Some(begun), exact_at, computation }
     }
 
-    async fn read(
-        &self,
-        source: &LiveSource,
-        time: Timestamp,
-        top: usize,
-        members: &[MemberId],
-    ) -> Result<Result<Found, NotLive>, ReadError> {
-        let (first, rest) = members.split_at(members.len().min(MEMBERS_AT_ONCE));
-        let asked = OfBoard {
-            board: self.board.clone(),
-            instance: InstanceAsked { choice: self.choice, now: time },
-            read: ReadLive { top, members: first.to_vec() },
-        };
-        let (answer, mut is_stale) = source.read(asked).await?;
-        let answer = match answer {
-            Ok(answer) => answer,
-            Err(why) => return Ok(Err(why.into())),
-        };
-        let instance = answer.instance;
-        let body = answer.body;
-        let mut members = by_member(body.found);
-        for chunk in rest.chunks(MEMBERS_AT_ONCE) {
-            let asked = OfBoard {
-                board: self.board.clone(),
-                instance: InstanceAsked { choice: WindowChoice::Named(instance), now: time },
-                read: LookupMembers { members: chunk.to_vec() },
-            };
-            let (answer, is_stale_too) = source.read(asked).await?;
-            is_stale |= is_stale_too;
-            match answer {
-                Ok(answer) => members.extend(by_member(answer.body)),
-                Err(why) => return Ok(Err(why.into())),
-            }
-            // Writers, and other watched boards, have their turn.
-            tokio::task::yield_now().await;
+    /// Some views more are of what was found. All of them together are exact at the earlier sequences.
+    fn take_in(&self, computation: u64, as_of: &AsOf) -> Checked {
+        let mut plan = self.plan.lock();
+        let at = self.checked.borrow().at;
+        let Some(known) = &mut plan.known else { return Checked::default() };
+        for (shard, exact) in &mut known.exact_at.0 {
+            let found = as_of.0.iter().find(|(id, _)| id == shard);
+            *exact = found.map_or(Sequence::default(), |(_, found)| (*exact).min(*found));
         }
-        Ok(Ok(Found {
-            incarnation: body.incarnation,
-            instance,
-            total: body.total,
-            entries: body.page.entries.into_iter().map(Arc::new).collect(),
-            members: members.into_iter().map(|(id, listed)| (id, Arc::new(listed))).collect(),
-            is_stale,
-            as_of: body.as_of,
-        }))
-    }
-}
-
-/// What a computation found, for all views.
-struct Found {
-    incarnation: Incarnation,
-    instance: Instance,
-    total: u64,
-    entries: Vec<Arc<Listed>>,
-    members: HashMap<Box<str>, Arc<Listed>>,
-    is_stale: bool,
-    as_of: AsOf,
-}
-
-impl Found {
-    fn state_of(&self, view: &View) -> LiveState {
-        let state = LiveState {
-            id: 0,
-            incarnation: self.incarnation,
-            instance: self.instance,
-            total: self.total,
-            entries: self.entries.iter().take(view.top).cloned().collect(),
-            members: view.members.iter().map(|member| self.members.get(member.as_str()).cloned()).collect(),
-            is_stale: self.is_stale,
-            as_of: self.as_of.clone(),
-        };
-        state.identified()
+        Checked { at, exact_at: known.exact_at.clone(), computation }
     }
 }

@@ -9,10 +9,12 @@
 //! - `state`: what one view shows at one moment
 //! - `view`: what watchers of the same question share
 //! - `source`: the shards and boards that all is computed from
+//! - `found`: what one computation found
 //! - `feed`: the views of one board, window and rate, which share a computation
 //! - `check`: asks shards which boards have changed
 //! - `watching`: one watcher
-//! - `watched`: all feeds, and the task that keeps them up to date
+//! - `feeds`: all feeds, and which of them are watched
+//! - `watched`: what is asked from outside, and the task that keeps them up to date
 
 mod asked;
 mod read;
@@ -22,9 +24,12 @@ mod view;
 
 mod source;
 
+mod found;
+
 mod feed;
 
 mod check;
+mod feeds;
 mod watching;
 
 mod watched;

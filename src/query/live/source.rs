@@ -3,14 +3,17 @@
 use std::sync::Arc;
 
 use crate::query::entries::VisitEntries;
+use crate::query::instance::{InstanceAsked, WindowChoice};
+use crate::query::live::asked::NotLive;
 use crate::query::metadata::{fill_metadata, missing_metadata, with_metadata};
 use crate::query::node::Node;
 use crate::query::read::{Answer, BoardRead, NoBoard, OfBoard, read_in_memory, read_remote};
 use crate::query::read_options::ReadOptions;
 use crate::query::remote_shards::ReadError;
 use crate::state_lock::Purpose;
-use crate::types::Timestamp;
-use crate::writer::Registry;
+use crate::types::{BoardName, Timestamp};
+use crate::window::Instance;
+use crate::writer::{RegisteredBoard, Registry};
 
 /// Entries whose metadata is read at once. More is read by a thread that may block.
 const INLINE_DISK_READS: usize = 4;
@@ -24,6 +27,22 @@ pub(super) struct LiveSource {
 }
 
 impl LiveSource {
+    /// A board, and its instance at that time.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(super) fn find(
+        &self,
+        board: &BoardName,
+        choice: WindowChoice,
+        time: Timestamp,
+    ) -> Result<(RegisteredBoard, Instance), NotLive> {
+        let registered = self.registry.get(board.as_str()).ok_or(NoBoard::Unknown)?;
+        let instance = InstanceAsked { choice, now: time }.of(&registered.definition);
+        let instance = instance.map_err(NoBoard::Window)?;
+        Ok((registered, instance))
+    }
+
     /// Reads a board, with the metadata of its entries.
     ///
     /// # Errors

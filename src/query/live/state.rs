@@ -65,6 +65,27 @@ impl LiveState {
         (self.incarnation, self.instance) == (other.incarnation, other.instance)
     }
 
+    /// About how much memory it takes that an earlier state does not share.
+    pub(super) fn bytes_beside(&self, earlier: &Self) -> usize {
+        let bytes = |listed: &Listed| {
+            let metadata = match &listed.metadata {
+                ListedMetadata::Json(json) => json.len(),
+                ListedMetadata::None | ListedMetadata::OnDisk(..) | ListedMetadata::Unreadable => 0,
+            };
+            size_of::<Listed>() + listed.member.len() + metadata
+        };
+        let is_shared = |now: &Arc<Listed>, before: Option<&Arc<Listed>>| {
+            before.is_some_and(|before| Arc::ptr_eq(now, before))
+        };
+        let entries = self.entries.iter().enumerate();
+        let entries = entries.filter(|(index, now)| !is_shared(now, earlier.entries.get(*index)));
+        let members = self.members.iter().enumerate().filter_map(|(index, now)| Some((index, now.as_ref()?)));
+        let members = members
+            .filter(|(index, now)| !is_shared(now, earlier.members.get(*index).and_then(Option::as_ref)));
+        let lists = (self.entries.len() + self.members.len()) * size_of::<Arc<Listed>>();
+        lists + size_of::<Self>() + entries.chain(members).map(|(_, listed)| bytes(listed)).sum::<usize>()
+    }
+
     /// Whether it shows the same, apart from what it is exact at.
     pub(super) fn shows_same(&self, other: &Self) -> bool {
         self.id == other.id
@@ -74,11 +95,16 @@ impl LiveState {
             && self.members == other.members
     }
 
+    /// Whether a change says all that is otherwise than in an earlier state: whether [`Self::since`] has one.
+    pub(super) fn can_follow(&self, earlier: &Self) -> bool {
+        self.is_of_same(earlier) && self.members.len() == earlier.members.len()
+    }
+
     /// What has changed since an earlier state. `None`: it is of another instance, or of another life of the
     /// board, so that all of it is new.
     #[must_use]
     pub fn since<'a>(&'a self, earlier: &'a Self) -> Option<LiveChange<'a>> {
-        if !self.is_of_same(earlier) || self.members.len() != earlier.members.len() {
+        if !self.can_follow(earlier) {
             return None;
         }
         // Most entries stay where they are.
@@ -206,7 +232,7 @@ mod tests {
     fn another_life_of_the_board_is_another_state() {
         let before = state(&[("a", 9)], &[]);
         let cleared = LiveState { incarnation: Incarnation(8), ..before.clone() }.identified();
-        assert!(cleared.since(&before).is_none());
+        assert!(cleared.since(&before).is_none() && !cleared.can_follow(&before));
         assert_ne!(cleared.id, before.id);
     }
 

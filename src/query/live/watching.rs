@@ -3,7 +3,6 @@
 //! memory but that of one state.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use metrics::counter;
@@ -12,6 +11,7 @@ use tokio::sync::watch;
 use crate::metrics::LIVE_COALESCED_TOTAL;
 use crate::query::live::asked::{LiveStart, NotLive};
 use crate::query::live::feed::Feed;
+use crate::query::live::feeds::Feeds;
 use crate::query::live::state::LiveState;
 use crate::query::live::view::{Now, Shown, View};
 use crate::types::{AsOf, MemberId};
@@ -36,6 +36,7 @@ pub enum LiveNews {
 /// A watcher. Dropping it ends the watch.
 #[derive(Debug)]
 pub struct Watching {
+    feeds: Arc<Feeds>,
     feed: Arc<Feed>,
     view: Arc<View>,
     now: watch::Receiver<Now>,
@@ -46,17 +47,27 @@ pub struct Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        if self.feed.watchers.fetch_sub(1, Ordering::Relaxed) == 1 {
-            self.feed.is_left();
-        }
+        self.view.is_left();
+        self.feeds.leave(&self.feed);
     }
 }
 
 impl Watching {
-    pub(super) fn new(feed: Arc<Feed>, view: Arc<View>, ending: watch::Receiver<bool>) -> Self {
-        feed.watchers.fetch_add(1, Ordering::Relaxed);
-        let now = view.now.subscribe();
-        Self { feed, view, now, ending, seen: None }
+    /// # Arguments
+    /// `now`: of the view.
+    pub(super) fn new(
+        feeds: Arc<Feeds>,
+        feed: Arc<Feed>,
+        (view, now): (Arc<View>, watch::Receiver<Now>),
+        ending: watch::Receiver<bool>,
+    ) -> Self {
+        Self { feeds, feed, view, now, ending, seen: None }
+    }
+
+    /// As if its feed had been computed.
+    #[cfg(test)]
+    pub(super) fn pretend_state(&self) {
+        self.feed.pretend_state();
     }
 
     /// The members that are watched, each once.
@@ -82,18 +93,19 @@ impl Watching {
                 Now::Gone(why) => Some(why.clone()),
                 Now::Nothing | Now::Shown(_) => None,
             };
-            let (is_fresh, is_new, is_far, is_resumed) = {
+            let (is_fresh, is_new, is_far, is_resumed, is_shown) = {
                 let checked = checked.borrow_and_update();
                 let covers = |wanted: &AsOf| covers(&checked.exact_at, wanted);
                 let is_since = |moment| checked.at.is_some_and(|at| at >= moment);
-                (is_since(fresh), is_since(begun), covers(&start.after), covers(resumed))
+                let is_shown = !self.view.is_new(checked.computation);
+                (is_since(fresh), is_since(begun), covers(&start.after), covers(resumed), is_shown)
             };
             // The client may just have made the board.
             if let Some(why) = gone.filter(|_| is_new) {
                 return Err(why);
             }
-            let has_waited = begun.elapsed() >= RESUME_WAIT;
-            if is_fresh && is_far && (is_resumed || has_waited) && self.view.shown().is_some() {
+            let has_waited = begun.elapsed() >= RESUME_WAIT || Instant::now() >= start.until;
+            if is_fresh && is_far && (is_resumed || has_waited) && is_shown {
                 break;
             }
             let wait = if is_far && !is_resumed && !has_waited {
@@ -107,7 +119,9 @@ impl Watching {
                 _ = self.now.changed() => true,
                 () = tokio::time::sleep_until(wait.into()) => false,
             };
-            if !waited && Instant::now() >= start.until {
+            // There may be a state that is only not as new as the one that the watcher had.
+            let is_last = is_fresh && is_far && is_shown;
+            if !waited && Instant::now() >= start.until && !is_last {
                 return Err(if is_far { NotLive::NotInTime } else { NotLive::NotYetApplied });
             }
         }
@@ -116,7 +130,7 @@ impl Watching {
             if shown.state.id == id { Some(Arc::clone(&shown.state)) } else { self.view.recent(id) }
         });
         self.seen = Some((shown.number, Arc::clone(&shown.state)));
-        Ok(match had.filter(|had| shown.state.since(had).is_some()) {
+        Ok(match had.filter(|had| shown.state.can_follow(had)) {
             Some(from) => LiveNews::Changed { from, to: shown },
             None => LiveNews::All(shown),
         })
@@ -144,9 +158,10 @@ impl Watching {
                 continue;
             }
             counter!(LIVE_COALESCED_TOTAL).increment(shown.number.saturating_sub(number + 1));
-            return match shown.state.since(&from) {
-                Some(_) => LiveNews::Changed { from, to: shown },
-                None => LiveNews::All(shown),
+            return if shown.state.can_follow(&from) {
+                LiveNews::Changed { from, to: shown }
+            } else {
+                LiveNews::All(shown)
             };
         }
     }

@@ -125,6 +125,43 @@ fn a_watcher_that_comes_back_goes_on_from_its_last_event() {
 }
 
 #[test]
+fn one_who_comes_back_is_shown_what_changed_while_others_watched() {
+    let node = Node::shards(2).start();
+    let client = node.client();
+    put(&client, "arena", "a", 50);
+    put(&client, "arena", "p", 10);
+    let path = "/v1/boards/arena/live?top=10&members=p&max_rate=20";
+    let first = watch(&node, path).event();
+    assert_eq!(names(&first.data["entries"]), ["a", "p"]);
+    // The same board and rate, and another view.
+    let mut other = watch(&node, "/v1/boards/arena/live?top=10&members=a&max_rate=20");
+    other.event();
+    wait_until("the first has left", || metric(&node, "ranktree_live_watchers") == 1);
+    let token = put(&client, "arena", "p", 60);
+    other.until(|event| names(&event.data["entries"]) == ["p", "a"]);
+    let back = watch(&node, &format!("{path}&after={token}")).event();
+    assert_eq!(names(&back.data["entries"]), ["p", "a"], "{back:?}");
+    assert_eq!(back.data["members"][0]["score"], 60, "{back:?}");
+    wait_until("it has left again", || metric(&node, "ranktree_live_watchers") == 1);
+    put(&client, "arena", "p", 40);
+    other.until(|event| names(&event.data["entries"]) == ["a", "p"]);
+    let resumed = resume(&node, path, &back);
+    assert_eq!((resumed.kind.as_str(), names(&resumed.data["entries"])), ("changes", vec!["a", "p"]));
+    assert_eq!(resumed.data["members"][0]["score"], 40, "{resumed:?}");
+}
+
+#[test]
+fn a_state_that_a_node_has_not_reached_yet_is_not_waited_for_longer_than_asked() {
+    let node = Node::shards(1).start();
+    put(&node.client(), "arena", "a", 50);
+    let path = "/v1/boards/arena/live?timeout_ms=300";
+    let mut ahead = watch(&node, path).event();
+    ahead.id = format!("{}@0:999999", ahead.id.split('@').next().expect("an id"));
+    let same = resume(&node, path, &ahead);
+    assert_eq!((same.kind.as_str(), names(&same.data["entries"])), ("changes", vec![]), "{same:?}");
+}
+
+#[test]
 fn a_watch_ends_with_its_board_and_begins_anew_when_that_is_cleared() {
     let node = Node::shards(2).start();
     let client = node.client();
@@ -192,9 +229,10 @@ fn a_token_is_needed_and_a_watch_ends_when_it_is_taken_back() {
     };
     let (reader, reader_lines) = new("reader", &["--scope", "read", "--board-prefix", "eu-"]);
     let (game, game_lines) = new("game", &["--scope", "write"]);
-    fs::write(&file, format!("{reader_lines}\n{game_lines}")).expect("it can be written");
+    let both = format!("{reader_lines}\n{game_lines}");
+    fs::write(&file, &both).expect("it can be written");
     let node = Node::flags(&["--tokens", file.to_str().expect("UTF-8")]).start();
-    let client = node.client().with_token(&game);
+    let (client, reading) = (node.client().with_token(&game), node.client().with_token(&reader));
     put(&client, "eu-arena", "a", 1);
     put(&client, "us-arena", "a", 1);
     let bearer = |token: &str| vec![format!("authorization: Bearer {token}")];
@@ -211,11 +249,29 @@ fn a_token_is_needed_and_a_watch_ends_when_it_is_taken_back() {
         Watch::open(node.address(), path, &bearer(&game)),
     );
     assert_eq!((taken.event().kind.as_str(), kept.event().kind.as_str()), ("state", "state"));
-    fs::write(&file, game_lines).expect("it can be written");
+    fs::write(&file, &game_lines).expect("it can be written");
     let end = taken.until(|event| event.kind == "end");
     assert_eq!(end.data["code"], "invalid_token");
     put(&client, "eu-arena", "b", 2);
     assert_eq!(names(&kept.event().data["entries"]), ["b", "a"]);
+
+    // One that is taken back while the first state is waited for does not begin to watch.
+    fs::write(&file, both).expect("it can be written");
+    wait_until("it is known again", || reading.get("/v1/boards/eu-arena/top").0 == 200);
+    let last = put(&client, "eu-arena", "a", 3);
+    let (shard, sequence) = last.split_once(':').expect("a token of one shard");
+    let sequence: u64 = sequence.parse().expect("a sequence");
+    let (address, headers) = (node.address().to_owned(), bearer(&reader));
+    let path = format!("/v1/boards/eu-arena/live?after={shard}:{}&timeout_ms=60000", sequence + 200);
+    let waiting = thread::spawn(move || Watch::open(&address, &path, &headers));
+    // It is to wait by then. If it does not yet, it is refused as well.
+    thread::sleep(Duration::from_millis(500));
+    fs::write(&file, game_lines).expect("it can be written");
+    wait_until("it is taken back", || reading.get("/v1/boards/eu-arena/top").0 == 401);
+    for score in 0..=200 {
+        put(&client, "eu-arena", "a", score);
+    }
+    assert_eq!(waiting.join().expect("it answers").refusal(), "invalid_token");
 }
 
 #[test]
@@ -418,4 +474,6 @@ fn a_board_is_watched_through_any_node() {
     drop(b);
     let (watch, _) = watches.last_mut().expect("the node that owns nothing");
     watch.until(|event| event.data["stale"] == true);
+    let _back = owning("b", "1-2");
+    watch.until(|event| !event.kind.is_empty() && event.data["stale"] != true);
 }

@@ -105,6 +105,13 @@ fn a_person_makes_the_first_board_and_sees_it_change() {
     // What no board has is told in the words of the node.
     browser.eval("location.hash = '#/boards/nowhere'");
     browser.wait_for("there is no board of this name");
+    // An address that is no address is that of all boards.
+    for nonsense in ["#/boards/%", "#/constructor"] {
+        browser.eval(&format!("location.hash = '{nonsense}'"));
+        browser.wait("document.title.startsWith('Boards') && document.querySelector('td.member a')?.textContent === 'sample'");
+        browser.eval("location.hash = '#/rejects'");
+        browser.wait("document.title.startsWith('Rejects')");
+    }
     assert!(
         browser.complaints().iter().all(|complaint| complaint.contains("404")),
         "the browser says so too"
@@ -171,6 +178,10 @@ fn a_token_is_asked_for_and_kept_in_no_storage() {
         .eval("JSON.stringify([Object.keys(localStorage), Object.keys(sessionStorage), document.cookie])");
     assert_eq!(stored, r#"[[],[],""]"#);
     assert_eq!(browser.eval("document.documentElement.outerHTML.includes('rkt_') && !document.querySelector('[placeholder^=rkt_]')"), Value::Bool(false));
+    // A token that is taken back ends the watch, and another one is asked for.
+    std::fs::write(&file, game_lines).expect("it can be written");
+    browser.wait("document.getElementById('token-dialog').open");
+    browser.wait("document.getElementById('token-why').textContent.includes('does not know this token')");
     // The first thing that the keyboard reaches leads past the header.
     browser.open(&format!("{}/?keyboard#/boards", node.base()));
     browser.wait("document.getElementById('token-dialog').open");
