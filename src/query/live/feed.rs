@@ -14,7 +14,6 @@ use crate::board::Definition;
 use crate::metrics::LIVE_COMPUTATIONS_TOTAL;
 use crate::query::instance::WindowChoice;
 use crate::query::live::asked::NotLive;
-use crate::query::live::feeds::{FeedKey, KEPT};
 use crate::query::live::found::Found;
 use crate::query::live::source::LiveSource;
 use crate::query::live::view::{Now, View};
@@ -22,9 +21,11 @@ use crate::query::question::BoardLife;
 use crate::query::read::NoBoard;
 use crate::query::remote_shards::ReadError;
 use crate::state::Incarnation;
-use crate::types::{AsOf, MemberId, Sequence, ShardId, Timestamp};
+use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId, Timestamp};
 use crate::window::Instance;
 
+/// How long a feed without watchers is kept, so that one that comes back is told only what has changed.
+pub(super) const KEPT: Duration = Duration::from_secs(30);
 /// A board that cannot be asked about is computed no more often than that.
 const RETRY: Duration = Duration::from_secs(1);
 /// Shards that have said for so long that they are at an earlier sequence were restored from an earlier time.
@@ -33,6 +34,9 @@ const REPLACED_AFTER: Duration = Duration::from_secs(15);
 const SWEEP: Duration = Duration::from_secs(10);
 /// Views that are shown a state at once. Then others have their turn.
 const VIEWS_AT_ONCE: usize = 64;
+
+/// A board, a window as it was asked for, and a rate.
+pub(super) type FeedKey = (BoardName, String, u32);
 
 /// What was found out last about whether the shown states are those of now.
 #[derive(Debug, Clone, Default)]

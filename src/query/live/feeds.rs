@@ -3,22 +3,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use parking_lot::Mutex;
-use tokio::sync::watch;
 
-use crate::query::live::feed::Feed;
-use crate::query::live::watching::Watching;
-use crate::types::{BoardName, MemberId};
+use crate::query::live::feed::{Feed, FeedKey, KEPT};
 
-/// How long a feed without watchers is kept, so that one that comes back is told only what has changed.
-pub(super) const KEPT: Duration = Duration::from_secs(30);
 /// The most feeds without watchers that are kept.
 const IDLE_MAX: usize = 4_096;
-
-/// A board, a window as it was asked for, and a rate.
-pub(super) type FeedKey = (BoardName, String, u32);
 
 #[derive(Debug, Default)]
 pub(super) struct Feeds {
@@ -49,30 +41,20 @@ impl Feeds {
         state.watched.contains_key(key) || state.idle.contains_key(key)
     }
 
-    /// Begins to watch.
+    /// There is a new watcher, which [`Feeds::leave`] is to be told of when it leaves.
     ///
     /// # Arguments
     /// `new`: makes the feed, if there is none.
-    pub(super) fn watch(
-        self: &Arc<Self>,
-        new: impl FnOnce(FeedKey) -> Feed,
-        key: FeedKey,
-        (top, members): (usize, &Arc<[MemberId]>),
-        ending: watch::Receiver<bool>,
-    ) -> Watching {
+    pub(super) fn enter(&self, new: impl FnOnce(FeedKey) -> Feed, key: FeedKey) -> Arc<Feed> {
         let mut state = self.state.lock();
         if let Some((number, feed)) = state.idle.remove(&key) {
             state.left.remove(&number);
             state.watched.insert(key.clone(), feed);
         }
         let feed = state.watched.entry(key.clone()).or_insert_with(|| Arc::new(new(key)));
-        let feed = Arc::clone(feed);
         // Counted before the lock is given back: a feed without watchers may be forgotten.
         feed.watchers.fetch_add(1, Ordering::Relaxed);
-        drop(state);
-        let watching = Watching::new(Arc::clone(self), Arc::clone(&feed), feed.view(top, members), ending);
-        feed.is_joined();
-        watching
+        Arc::clone(feed)
     }
 
     /// A watcher leaves.
@@ -114,16 +96,19 @@ impl Feeds {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
     use crate::query::instance::WindowChoice;
+    use crate::types::BoardName;
 
     fn key(number: usize) -> FeedKey {
         (BoardName::new(&format!("board-{number}")).expect("a name"), String::new(), 5)
     }
 
-    fn watch_one(feeds: &Arc<Feeds>, number: usize) -> Watching {
+    fn enter(feeds: &Feeds, number: usize) -> Arc<Feed> {
         let interval = Duration::from_millis(200);
         let new = |key: FeedKey| Feed::new(key, WindowChoice::Default, interval);
-        feeds.watch(new, key(number), (10, &Arc::default()), watch::channel(false).1)
+        feeds.enter(new, key(number))
     }
 
     fn count(feeds: &Feeds) -> (usize, usize) {
@@ -134,29 +119,30 @@ mod tests {
 
     #[test]
     fn a_feed_that_never_had_a_state_goes_with_its_last_watcher() {
-        let feeds = Arc::new(Feeds::default());
-        let (first, second) = (watch_one(&feeds, 1), watch_one(&feeds, 1));
+        let feeds = Feeds::default();
+        let (first, second) = (enter(&feeds, 1), enter(&feeds, 1));
         assert_eq!(count(&feeds), (1, 0));
-        drop(first);
+        feeds.leave(&first);
         assert_eq!(count(&feeds), (1, 0));
-        drop(second);
+        feeds.leave(&second);
         assert_eq!(count(&feeds), (0, 0));
     }
 
     #[test]
     fn feeds_without_watchers_are_kept_for_a_while_and_not_too_many() {
-        let feeds = Arc::new(Feeds::default());
+        let feeds = Feeds::default();
         for number in 0..IDLE_MAX + 10 {
-            let watching = watch_one(&feeds, number);
-            watching.pretend_state();
+            let feed = enter(&feeds, number);
+            feed.pretend_state();
+            feeds.leave(&feed);
         }
         assert_eq!(count(&feeds), (0, IDLE_MAX));
         assert!(!feeds.has(&key(9)) && feeds.has(&key(10)), "the oldest has gone");
-        let back = watch_one(&feeds, 10);
+        let back = enter(&feeds, 10);
         assert_eq!(count(&feeds), (1, IDLE_MAX - 1));
         let due = feeds.due(Instant::now() + KEPT);
         assert_eq!((due.len(), count(&feeds)), (1, (1, 0)));
-        drop(back);
+        feeds.leave(&back);
         assert_eq!(count(&feeds), (0, 1));
     }
 }

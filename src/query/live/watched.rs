@@ -79,7 +79,11 @@ impl WatchedBoards {
         let mut members = each_once(members);
         members.sort_unstable_by(|a, b| a.as_str().cmp(b.as_str()));
         let new = |key| Feed::new(key, choice, Duration::from_secs(1) / rate);
-        let watching = self.feeds.watch(new, key, (top, &members.into()), self.ending.subscribe());
+        let feed = self.feeds.enter(new, key);
+        let view = feed.view(top, &members.into());
+        let watching =
+            Watching::new(Arc::clone(&self.feeds), Arc::clone(&feed), view, self.ending.subscribe());
+        feed.is_joined();
         self.added.notify_one();
         Ok(watching)
     }

@@ -64,12 +64,6 @@ impl Watching {
         Self { feeds, feed, view, now, ending, seen: None }
     }
 
-    /// As if its feed had been computed.
-    #[cfg(test)]
-    pub(super) fn pretend_state(&self) {
-        self.feed.pretend_state();
-    }
-
     /// The members that are watched, each once.
     #[must_use]
     pub fn members(&self) -> &[MemberId] {
