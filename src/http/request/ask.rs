@@ -217,8 +217,7 @@ impl Call {
                 self.in_progress.admit()?;
             }
         }
-        // Boards that do not exist are left out of the answer, after a moment in which a new one would be heard
-        // of.
+        // Boards that do not exist are left out, after a moment in which a new one would be heard of.
         let until = Instant::now() + BOARD_HEARD_OF;
         for board in boards.into_iter().flatten() {
             self.wait_for_board(board, Some(until)).await?;
