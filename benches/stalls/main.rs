@@ -123,7 +123,16 @@ fn main() {
         let took = started.elapsed();
         let (holds, waits, met) = (all_holds.take(), all_waits.take(), reader.take());
         println!("{}", row(&case, took, &holds, &met, told));
-        eprintln!("  {}: {} reads, waits {}", case.name, met.reads, millis_by_purpose(&waits));
+        let at = |part| millis(Duration::from_nanos(met.reads.value_at_quantile(part)));
+        eprintln!(
+            "  {}: {} reads, p50 {} p99 {} p99.9 {} ms; waits {}",
+            case.name,
+            met.reads.len(),
+            at(0.5),
+            at(0.99),
+            at(0.999),
+            millis_by_purpose(&waits)
+        );
         for (purpose, longest) in &holds {
             explain(purpose, longest);
         }

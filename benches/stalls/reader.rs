@@ -1,11 +1,12 @@
 //! A reader that locks the shard again and again, as requests do, and notes how long it waits.
 
 use std::hint::black_box;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use hdrhistogram::Histogram;
 use ranktree::query::Node;
 
 use crate::core_waits::CoreWaits;
@@ -14,13 +15,13 @@ use crate::core_waits::CoreWaits;
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// The longest waits, in nanoseconds.
-#[derive(Default)]
 struct Waits {
     /// From asking for the lock to having it.
     longest: AtomicU64,
     /// Of that, without the time in which another thread had the core that it wanted.
     longest_for_lock: AtomicU64,
-    reads: AtomicU64,
+    /// How long reads take, waits included.
+    reads: Mutex<Histogram<u64>>,
 }
 
 pub struct Reader {
@@ -33,13 +34,25 @@ pub struct Reader {
 pub struct Met {
     pub longest: Duration,
     pub longest_for_lock: Duration,
-    pub reads: u64,
+    /// How long reads took, waits included, in nanoseconds.
+    pub reads: Histogram<u64>,
+}
+
+impl Waits {
+    fn new() -> Self {
+        let (longest, longest_for_lock) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { longest, longest_for_lock, reads: Mutex::new(histogram()) }
+    }
+}
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, 10_000_000_000, 3).expect("bounds and digits are in range")
 }
 
 impl Reader {
     /// Reads from a board of that name, or, as long as there is none, looks whether there is.
     pub fn start(node: Arc<Node>, board: &'static str) -> Self {
-        let (waits, stop) = (Arc::new(Waits::default()), Arc::new(AtomicBool::new(false)));
+        let (waits, stop) = (Arc::new(Waits::new()), Arc::new(AtomicBool::new(false)));
         let (its_waits, its_stop) = (Arc::clone(&waits), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
             let core = CoreWaits::of_this_thread();
@@ -57,7 +70,11 @@ impl Reader {
                 let for_lock = waited.saturating_sub(core.so_far().saturating_sub(without_core));
                 its_waits.longest.fetch_max(nanos(waited), Ordering::Relaxed);
                 its_waits.longest_for_lock.fetch_max(nanos(for_lock), Ordering::Relaxed);
-                its_waits.reads.fetch_add(1, Ordering::Relaxed);
+                its_waits
+                    .reads
+                    .lock()
+                    .expect("nobody panics with it")
+                    .saturating_record(nanos(asked.elapsed()));
             }
         });
         Self { waits, stop, thread: Some(thread) }
@@ -68,7 +85,10 @@ impl Reader {
         Met {
             longest: Duration::from_nanos(take(&self.waits.longest)),
             longest_for_lock: Duration::from_nanos(take(&self.waits.longest_for_lock)),
-            reads: take(&self.waits.reads),
+            reads: std::mem::replace(
+                &mut self.waits.reads.lock().expect("nobody panics with it"),
+                histogram(),
+            ),
         }
     }
 }
