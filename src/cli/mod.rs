@@ -45,8 +45,8 @@ Examples:
   Whether all of these can be used, without starting:
     ranktree config check --config /etc/ranktree/ranktree.toml
 
-Once it takes requests, it prints one line that ends with its address. GET /docs describes the HTTP API. SIGTERM and Ctrl-C \
-end it in order; another one ends it at once.
+Once it takes requests, it prints one line that ends with its address. Open the address in a browser to see \
+boards and members; GET /docs describes the HTTP API. SIGTERM and Ctrl-C end it in order; another one ends it at once.
 
 Logs go to standard error. The environment variable RANKTREE_LOG sets their level: error, warn, info (the default), debug or \
 trace.

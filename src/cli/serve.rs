@@ -87,7 +87,9 @@ async fn serve(
         // The parent process may have closed standard output; serve all the same.
         let _ = writeln!(stdout, "listening on {scheme}://{address}");
         let _ = stdout.flush();
-        tracing::info!("{scheme}://{address}/docs describes the HTTP API");
+        tracing::info!(
+            "{scheme}://{address}/ is a page for people; {scheme}://{address}/docs describes the HTTP API"
+        );
     };
     let process = metrics_process::Collector::default();
     process.describe();

@@ -158,7 +158,7 @@ impl Feed {
     }
 
     /// There is a new watcher, which is told what is there now.
-    pub(super) fn is_joined(&self) {
+    pub(super) fn note_joined(&self) {
         self.plan.lock().is_joined = true;
     }
 

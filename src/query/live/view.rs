@@ -94,7 +94,7 @@ impl View {
         self.now.receiver_count() > 0
     }
 
-    pub(super) fn is_left(&self) {
+    pub(super) fn note_left(&self) {
         *self.left.lock() = Instant::now();
     }
 

@@ -83,7 +83,7 @@ impl WatchedBoards {
         let view = feed.view(top, &members.into());
         let watching =
             Watching::new(Arc::clone(&self.feeds), Arc::clone(&feed), view, self.ending.subscribe());
-        feed.is_joined();
+        feed.note_joined();
         self.added.notify_one();
         Ok(watching)
     }

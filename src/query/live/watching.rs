@@ -47,7 +47,7 @@ pub struct Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        self.view.is_left();
+        self.view.note_left();
         self.feeds.leave(&self.feed);
     }
 }

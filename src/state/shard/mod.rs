@@ -152,25 +152,16 @@ impl Shard {
         next_tree: u32,
     ) -> Self {
         let mut shard = Self {
-            id,
             applied,
-            time: Timestamp::default(),
             members,
             change_mark: applied.sequence,
             restored: applied.sequence,
             boards: BoardMap::of(boards),
-            drops_due: BTreeSet::new(),
-            expiry: Expiry::default(),
             trees: trees.into_iter().map(|(id, tree)| (id, Box::new(tree))).collect(),
             dropped: Arc::new(dropped),
             next_tree,
-            tree_bytes: 0,
-            joining: None,
-            retired: VecDeque::new(),
-            released: Vec::new(),
-            expired: Vec::new(),
-            dropped_trees: Vec::new(),
             first_tree_not_on_disk: next_tree,
+            ..Self::new(id)
         };
         shard.count_tree_bytes();
         let instances = shard.boards.iter().filter(|(name, _)| name.is_instance());

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::support::client::Client;
 use crate::support::command::command;
 use crate::support::node::Node;
+use crate::support::tokens::new_token;
 
 /// More than a page, and few enough scores that most entries are tied.
 const MEMBERS: i64 = 1_300;
@@ -183,13 +184,10 @@ fn run(arguments: &[&str], token: &str) -> (Option<i32>, String) {
 
 /// Makes a token with this scope, and adds its lines to the file.
 fn token(scope: &str, tokens: &Path) -> String {
-    let made = command().args(["token", "new", "--scope", scope, "--name", scope]).output();
-    let made = made.expect("the binary can be started");
+    let (secret, lines) = new_token(&["--scope", scope, "--name", scope]);
     let before = fs::read_to_string(tokens).unwrap_or_default();
-    let listed = String::from_utf8(made.stdout).expect("UTF-8");
-    fs::write(tokens, before + &listed).expect("it can be written");
-    let said = String::from_utf8(made.stderr).expect("UTF-8");
-    said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token").to_owned()
+    fs::write(tokens, before + &lines).expect("it can be written");
+    secret
 }
 
 #[test]

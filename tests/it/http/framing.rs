@@ -5,9 +5,9 @@ use std::io::{Read as _, Write as _};
 
 use serde_json::json;
 
-use crate::support::command::command;
 use crate::support::node::Node;
 use crate::support::raw::{ask, connect, rest_of};
+use crate::support::tokens::new_token;
 
 const JOB: &str = r#"{"score":1}"#;
 
@@ -81,12 +81,9 @@ fn a_request_names_exactly_one_host() {
 #[test]
 fn a_client_without_a_token_is_refused_before_it_is_told_to_send_its_body() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let made = command().args(["token", "new", "--scope", "write", "--name", "game"]).output();
-    let made = made.expect("the binary can be started");
-    let said = String::from_utf8(made.stderr).expect("UTF-8");
-    let token = said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token");
+    let (token, lines) = new_token(&["--scope", "write", "--name", "game"]);
     let file = folder.path().join("tokens.toml");
-    fs::write(&file, made.stdout).expect("it can be written");
+    fs::write(&file, lines).expect("it can be written");
     let service = Node::flags(&["--tokens", file.to_str().expect("UTF-8")]).start();
     let asks_first = format!("expect: 100-continue\r\ncontent-length: {}\r\n", JOB.len());
 

@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, entry_path};
-use crate::support::command::command;
 use crate::support::nats::{Nats, wait_state, wait_until};
 use crate::support::node::Node;
 use crate::support::raw::get;
+use crate::support::tokens::new_token;
 use crate::support::watch::{Board, Event, Watch};
 
 fn put(client: &Client, board: &str, member: &str, score: i64) -> String {
@@ -219,16 +219,8 @@ fn a_watched_window_goes_on_with_its_next_instance() {
 fn a_token_is_needed_and_a_watch_ends_when_it_is_taken_back() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("tokens.toml");
-    let new = |name: &str, more: &[&str]| {
-        let made = command().args(["token", "new", "--name", name]).args(more).output();
-        let made = made.expect("the binary can be started");
-        let said = String::from_utf8(made.stderr).expect("UTF-8");
-        let secret =
-            said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("a token").to_owned();
-        (secret, String::from_utf8(made.stdout).expect("UTF-8"))
-    };
-    let (reader, reader_lines) = new("reader", &["--scope", "read", "--board-prefix", "eu-"]);
-    let (game, game_lines) = new("game", &["--scope", "write"]);
+    let (reader, reader_lines) = new_token(&["--name", "reader", "--scope", "read", "--board-prefix", "eu-"]);
+    let (game, game_lines) = new_token(&["--name", "game", "--scope", "write"]);
     let both = format!("{reader_lines}\n{game_lines}");
     fs::write(&file, &both).expect("it can be written");
     let node = Node::flags(&["--tokens", file.to_str().expect("UTF-8")]).start();

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use crate::support::browser::Browser;
 use crate::support::client::entry_path;
-use crate::support::command::command;
 use crate::support::node::Node;
 use crate::support::raw::{ask, get};
+use crate::support::tokens::new_token;
 
 /// Widths and heights of a phone and of a desk, and the colours.
 const SIZES: [(u32, u32, &str); 4] =
@@ -18,8 +18,8 @@ const SIZES: [(u32, u32, &str); 4] =
 fn the_page_comes_with_a_strict_policy_and_is_sent_once() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("tokens.toml");
-    let made = command().args(["token", "new", "--scope", "read", "--name", "a"]).output();
-    std::fs::write(&file, made.expect("the binary can be started").stdout).expect("it can be written");
+    let (_, lines) = new_token(&["--scope", "read", "--name", "a"]);
+    std::fs::write(&file, lines).expect("it can be written");
     let node = Node::flags(&["--tokens", file.to_str().expect("UTF-8")]).start();
     // It needs no token, as it says nothing of boards.
     let index = get(node.address(), "/");
@@ -143,16 +143,8 @@ fn a_token_is_asked_for_and_kept_in_no_storage() {
     let Some(mut browser) = Browser::start() else { return };
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("tokens.toml");
-    let new = |name: &str, more: &[&str]| {
-        let made = command().args(["token", "new", "--name", name]).args(more).output();
-        let made = made.expect("the binary can be started");
-        let said = String::from_utf8(made.stderr).expect("UTF-8");
-        let secret =
-            said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("a token").to_owned();
-        (secret, String::from_utf8(made.stdout).expect("UTF-8"))
-    };
-    let (reader, reader_lines) = new("reader", &["--scope", "read", "--board-prefix", "eu-"]);
-    let (game, game_lines) = new("game", &["--scope", "write"]);
+    let (reader, reader_lines) = new_token(&["--name", "reader", "--scope", "read", "--board-prefix", "eu-"]);
+    let (game, game_lines) = new_token(&["--name", "game", "--scope", "write"]);
     std::fs::write(&file, format!("{reader_lines}\n{game_lines}")).expect("it can be written");
     let node = Node::flags(&["--tokens", file.to_str().expect("UTF-8")]).start();
     let client = node.client().with_token(&game);

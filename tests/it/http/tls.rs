@@ -12,6 +12,7 @@ use crate::support::command::command;
 use crate::support::nats::wait_until;
 use crate::support::node::Node;
 use crate::support::raw::{connect, get, rest_of};
+use crate::support::tokens::new_token;
 
 /// A certificate for 127.0.0.1 and its key, in PEM.
 fn pair() -> (String, String) {
@@ -21,11 +22,7 @@ fn pair() -> (String, String) {
 
 /// A token with this scope, and its lines for the tokens file.
 fn token(scope: &str) -> (String, String) {
-    let made = command().args(["token", "new", "--scope", scope, "--name", scope]).output();
-    let made = made.expect("the binary can be started");
-    let said = String::from_utf8(made.stderr).expect("UTF-8");
-    let secret = said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token");
-    (secret.to_owned(), String::from_utf8(made.stdout).expect("UTF-8"))
+    new_token(&["--scope", scope, "--name", scope])
 }
 
 fn write(folder: &Path, (certificate, key): (&str, &str)) {

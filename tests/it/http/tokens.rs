@@ -13,18 +13,7 @@ use crate::support::command::command;
 use crate::support::nats::wait_until;
 use crate::support::node::Node;
 use crate::support::raw::{ask, get};
-
-/// The output of `ranktree token new`: the token, and its lines for the file.
-fn new_token(arguments: &[&str]) -> (String, String) {
-    let output =
-        command().args(["token", "new"]).args(arguments).output().expect("the binary can be started");
-    let said = String::from_utf8(output.stderr).expect("UTF-8");
-    assert!(output.status.success(), "{said}");
-    let secret = said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token");
-    let lines = String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(!lines.contains(secret), "the file has the hash only");
-    (secret.to_owned(), lines)
-}
+use crate::support::tokens::new_token;
 
 #[test]
 fn scopes_are_enforced_and_tokens_are_replaced_while_the_service_runs() {

@@ -9,6 +9,7 @@ use crate::support::client::{Client, count_of, entry_path};
 use crate::support::command::command;
 use crate::support::nats::{Nats, shard_status, wait_applied, wait_freed, wait_until};
 use crate::support::node::Node;
+use crate::support::tokens::new_token;
 
 const SHARDS: u16 = 3;
 const ROUNDS: usize = 12;
@@ -234,16 +235,12 @@ fn without_auto_create_a_job_for_an_unknown_board_is_rejected() {
 fn a_tokens_limit_of_boards_holds_with_nats() {
     let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
     let limits = ["--board-prefix", "eu-", "--max-boards", "2"];
-    let mut new = command();
-    new.args(["token", "new", "--scope", "write", "--name", "game"]).args(limits);
-    let made = new.output().expect("the binary can be started");
-    let said = String::from_utf8(made.stderr).expect("UTF-8");
-    let secret = said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token");
+    let (secret, lines) = new_token(&[&["--scope", "write", "--name", "game"][..], &limits].concat());
     let tokens = folder.path().join("tokens.toml");
-    std::fs::write(&tokens, made.stdout).expect("it can be written");
+    std::fs::write(&tokens, lines).expect("it can be written");
     let (url, tokens) = (nats.url(), tokens.to_str().expect("UTF-8").to_owned());
     let mut service = Node::with_nats(&url).shards(2).stream_mib(16).flags(&["--tokens", &tokens]).start();
-    let client = service.client().with_token(secret);
+    let client = service.client().with_token(&secret);
     let score = |board: &str| client.put(&entry_path(board, "m"), &json!({"score": 1}));
     assert_eq!(score("eu-1").0, 202);
     let job = |board: &str| json!({"board": board, "member": "m", "score": 1});

@@ -1,5 +1,5 @@
 //! What the tests stand on: a node and its subcommands, a client, a nats-server, a model, the real jobs,
-//! random numbers, raw connections, a browser.
+//! random numbers, raw connections, tokens, a browser.
 
 pub mod arena;
 pub mod browser;
@@ -28,5 +28,6 @@ pub mod secured;
 pub mod slow_link;
 pub mod snapshots;
 pub mod toggled_link;
+pub mod tokens;
 pub mod watch;
 pub mod write_service;

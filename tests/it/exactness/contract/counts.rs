@@ -18,6 +18,18 @@ fn counts(answer: &Value, expected: &[(&str, usize)], about: &str) -> Check {
     same(&found, &expected, about)
 }
 
+/// The rank of a score, and how many entries are better, tied and worse.
+fn standing(
+    answer: &Value,
+    (better, tied, worse): (usize, usize, usize),
+    total: usize,
+    about: &str,
+) -> Check {
+    let expected =
+        [("rank", better + 1), ("better", better), ("tied", tied), ("worse", worse), ("total", total)];
+    counts(answer, &expected, about)
+}
+
 impl Reader<'_> {
     /// Ranks of scores, exact and from summaries, with each shard's share.
     pub fn check_ranks(&self, asked: &Asked<'_>, random: &mut Random) -> Check {
@@ -33,14 +45,7 @@ impl Reader<'_> {
             let (better, tied, worse) = asked.standing(score);
             let total = asked.shown.len();
             same(&answer["score"], &score_json(score), path)?;
-            let expected = [
-                ("rank", better + 1),
-                ("better", better),
-                ("tied", tied),
-                ("worse", worse),
-                ("total", total),
-            ];
-            counts(answer, &expected, path)
+            standing(answer, (better, tied, worse), total, path)
         };
         let shards = |answer: &Value, score: &Vec<i64>, path: &str| {
             let mut expected = Vec::new();
@@ -84,14 +89,7 @@ impl Reader<'_> {
             let (better, tied, worse) = asked.standing(&entry.score);
             same(&answer["score"], &score_json(&entry.score), path)?;
             check_percentile(answer, worse, total)?;
-            let expected = [
-                ("rank", better + 1),
-                ("better", better),
-                ("tied", tied),
-                ("worse", worse),
-                ("total", total),
-            ];
-            counts(answer, &expected, path)
+            standing(answer, (better, tied, worse), total, path)
         };
         for name in ["rank", "position"] {
             let place = 1 + random.index(total + 1);

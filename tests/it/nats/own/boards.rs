@@ -7,9 +7,10 @@ use ureq::http::Method;
 
 use super::{BOARD, Cluster, SHARDS, SILENT, applied, define, members, members_on, owner, parts, score};
 use crate::support::client::{Client, count_of, entry_path};
-use crate::support::command::{command, signal};
+use crate::support::command::signal;
 use crate::support::nats::{shard_status, wait_state, wait_until};
 use crate::support::node::Node;
+use crate::support::tokens::new_token;
 
 fn definition(client: &Client, board: &str) -> Option<Value> {
     // Where shards are missing, the registry answers whether there is such a board.
@@ -234,20 +235,17 @@ fn a_node_without_shards_that_makes_the_lost_boards_stream_again_ends_no_board()
 #[test]
 fn a_tokens_limit_of_boards_holds_over_nodes() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut new = command();
-    new.args(["token", "new", "--scope", "admin", "--name", "game"]);
-    let made = new.args(["--board-prefix", "eu-", "--max-boards", "3"]).output().expect("it can be started");
-    let said = String::from_utf8(made.stderr).expect("UTF-8");
-    let secret = said.split_whitespace().find(|word| word.starts_with("rkt_")).expect("it shows the token");
+    let limits = ["--board-prefix", "eu-", "--max-boards", "3"];
+    let (secret, lines) = new_token(&[&["--scope", "admin", "--name", "game"][..], &limits].concat());
     let tokens = folder.path().join("tokens.toml");
-    std::fs::write(&tokens, made.stdout).expect("it can be written");
+    std::fs::write(&tokens, lines).expect("it can be written");
     let tokens = tokens.to_str().expect("UTF-8").to_owned();
     let nats = crate::support::nats::Nats::start();
     let flags = ["--tokens", &tokens];
     let low = owner(&nats, "low", "0-1").shards(SHARDS).flags(&flags).start();
     let high = owner(&nats, "high", "2-3").flags(&flags).start();
     let none = owner(&nats, "none", "none").flags(&flags).start();
-    let client = |node: &Node| node.client().with_token(secret);
+    let client = |node: &Node| node.client().with_token(&secret);
     assert_eq!(define(&client(&low), "eu-first", &json!({})).0, 201);
     let replies = thread::scope(|scope| {
         let nodes = [&low, &high, &none, &low, &high, &none];
