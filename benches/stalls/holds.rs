@@ -14,7 +14,7 @@ use std::time::Duration;
 use ranktree::state_lock::{HoldObserver, Purpose};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::core_waits::CoreWaits;
+use crate::thread_figures::ThreadFigures;
 
 /// What a hold was spent with.
 #[derive(Debug, Clone, Copy, Default)]
@@ -24,6 +24,8 @@ pub struct Hold {
     pub work: Duration,
     /// Ready to go on, while others had the cores.
     pub without_core: Duration,
+    /// Page faults: the system gives memory when it is first touched, which is part of the work.
+    pub faults: u64,
 }
 
 /// The longest holds for one purpose.
@@ -43,14 +45,18 @@ pub struct HoldTimes(Mutex<BTreeMap<&'static str, Longest>>);
 const LONG: Duration = Duration::from_millis(1);
 
 thread_local! {
-    static CORE: OnceCell<CoreWaits> = const { OnceCell::new() };
-    /// When the thread took the lock: its processor time, and how long it had waited for cores. It holds one
-    /// at a time.
-    static ACQUIRED: Cell<(Duration, Duration)> = const { Cell::new((Duration::ZERO, Duration::ZERO)) };
+    static FIGURES: OnceCell<ThreadFigures> = const { OnceCell::new() };
+    /// When the thread took the lock: how long it had waited for cores, its page faults, and its processor
+    /// time. It holds one at a time.
+    static ACQUIRED: Cell<(Duration, u64, Duration)> = const { Cell::new((Duration::ZERO, 0, Duration::ZERO)) };
 }
 
-fn without_core() -> Duration {
-    CORE.with(|core| core.get_or_init(CoreWaits::of_this_thread).so_far())
+/// How long this thread has waited for cores so far, and its page faults.
+fn waits_and_faults() -> (Duration, u64) {
+    FIGURES.with(|figures| {
+        let figures = figures.get_or_init(ThreadFigures::of_this_thread);
+        (figures.core_waits(), figures.page_faults())
+    })
 }
 
 fn work() -> Duration {
@@ -60,15 +66,16 @@ fn work() -> Duration {
 
 impl HoldObserver for HoldTimes {
     fn acquired(&self) {
-        let without_core = without_core();
-        ACQUIRED.set((work(), without_core));
+        let (without_core, faults) = waits_and_faults();
+        ACQUIRED.set((without_core, faults, work()));
     }
 
     fn released(&self, purpose: Purpose, clock: Duration) {
-        let (work_then, without_core_then) = ACQUIRED.get();
+        let (without_core_then, faults_then, work_then) = ACQUIRED.get();
         let work = work().saturating_sub(work_then);
-        let without_core = without_core().saturating_sub(without_core_then);
-        let hold = Hold { clock, work, without_core };
+        let (without_core, faults) = waits_and_faults();
+        let without_core = without_core.saturating_sub(without_core_then);
+        let hold = Hold { clock, work, without_core, faults: faults - faults_then };
         let mut all = self.0.lock().expect("nobody panics with it");
         let longest = all.entry(purpose.name()).or_default();
         if hold.clock > longest.clock.clock {

@@ -32,13 +32,13 @@
 )]
 
 mod cases;
-mod core_waits;
 mod holds;
 mod longest;
 mod reader;
 mod shard;
 #[path = "../support/mod.rs"]
 mod support;
+mod thread_figures;
 
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;
@@ -192,9 +192,10 @@ fn explain(purpose: &str, longest: &Longest) {
         let (work, without) = (hold.work, hold.without_core);
         let asleep = hold.clock.saturating_sub(work + without);
         format!(
-            "{} = {} work + {} without a core + {} asleep",
+            "{} = {} work ({} page faults) + {} without a core + {} asleep",
             millis(hold.clock),
             millis(work),
+            hold.faults,
             millis(without),
             millis(asleep)
         )

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use ranktree::query::Node;
 
-use crate::core_waits::CoreWaits;
+use crate::thread_figures::ThreadFigures;
 
 /// Between two reads: any wait of a millisecond is met by one of them, and the reader takes little of a core.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -55,19 +55,19 @@ impl Reader {
         let (waits, stop) = (Arc::new(Waits::new()), Arc::new(AtomicBool::new(false)));
         let (its_waits, its_stop) = (Arc::clone(&waits), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
-            let core = CoreWaits::of_this_thread();
+            let core = ThreadFigures::of_this_thread();
             let mut score = 0_u64;
             while !its_stop.load(Ordering::Relaxed) {
                 std::thread::sleep(PAUSE);
                 score = score.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                let without_core = core.so_far();
+                let without_core = core.core_waits();
                 let asked = Instant::now();
                 let view = node.view();
                 let waited = asked.elapsed();
                 let trees = view.shards.iter().filter_map(|shard| shard.board_tree(board));
                 black_box(trees.map(|tree| tree.tree.count_below(&[score])).sum::<u64>());
                 drop(view);
-                let for_lock = waited.saturating_sub(core.so_far().saturating_sub(without_core));
+                let for_lock = waited.saturating_sub(core.core_waits().saturating_sub(without_core));
                 its_waits.longest.fetch_max(nanos(waited), Ordering::Relaxed);
                 its_waits.longest_for_lock.fetch_max(nanos(for_lock), Ordering::Relaxed);
                 its_waits

@@ -13,7 +13,7 @@ mod checkpointed;
 mod due;
 mod retired;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::board::Definition;
@@ -102,8 +102,9 @@ pub struct Shard {
     tree_bytes: usize,
     /// `Some` while boards have yet to join the checkpoint that has begun.
     joining: Option<Joining>,
-    /// Trees of dropped boards, whose members are still to be released.
-    retired: VecDeque<Retired>,
+    /// Trees of dropped boards, whose members are still to be released. A map and boxed, because a rollover
+    /// drops tens of thousands at once: a queue of them would copy megabytes when it grows.
+    retired: BTreeMap<TreeId, Box<Retired>>,
     /// Those whose members were all released, and whose memory is to be freed.
     released: Vec<Retired>,
     /// When entries expired of trees that are gone, or that expire otherwise now: memory to be freed.
@@ -132,7 +133,7 @@ impl Shard {
             next_tree: 0,
             tree_bytes: 0,
             joining: None,
-            retired: VecDeque::new(),
+            retired: BTreeMap::new(),
             released: Vec::new(),
             expired: Vec::new(),
             dropped_trees: Vec::new(),
@@ -440,7 +441,7 @@ impl Shard {
             self.tree_bytes -= size_of::<WindowTree>() + tree.bytes();
             let forgotten = self.expiry.forget(board.all);
             self.note_expired(forgotten);
-            self.retired.push_back(tree.retire(board.all));
+            self.retired.insert(board.all, Box::new(tree.retire(board.all)));
         }
     }
 
