@@ -105,11 +105,11 @@ RANKTREE_BIN ?=
 
 .PHONY: clients-generate
 clients-generate: ## Writes the clients' types from docs/openapi.json
-	python3 $(PYTHON_CLIENT)/generate.py
+	python3 -B clients/generator/generate.py
 
 .PHONY: generated-check
 generated-check: ## Checks that what is written or copied from other files is current: the clients' types, the chart's files
-	python3 -B $(PYTHON_CLIENT)/generate.py --check
+	python3 -B clients/generator/generate.py --check
 	python3 -B deploy/helm/check.py --files
 
 # Not part of `make test`: CI has no need of it unless a client or the API's document changes.
