@@ -12,8 +12,9 @@ import sys
 
 import model
 import python
+import rust
 
-LANGUAGES = [python]
+LANGUAGES = [python, rust]
 
 
 def main() -> int:

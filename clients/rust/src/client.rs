@@ -13,12 +13,12 @@ use crate::request::Request;
 use crate::transport::{Settings, Transport};
 use crate::types::{
     AroundQuery, Board, BoardList, BoardQuery, BoardsQuery, ClearBoardQuery, Count, CountQuery, DefinedBoard,
-    DefinitionInput, DeleteBoardQuery, DeleteEverywhereQuery, DeleteMemberQuery, DroppedBoard, Entry, EntryInput,
-    EntryWritten, Group, Histogram, HistogramQuery, Job, JobsQuery, JobsWritten, LiveQuery, LookupQuery,
-    MemberBoards, MemberBoardsQuery, MemberQuery, MemberRemoved, Neighbours, OpenSeasonQuery, OpenedSeason, Page,
-    Percentiles, PercentilesQuery, Place, PositionsQuery, PutBoardQuery, PutMemberQuery, RangeQuery, Rank,
-    RankQuery, Ranks, RanksOfQuery, RejectList, RejectsQuery, RemovedEntries, ScoreQuery, Status, TopQuery,
-    TrimBoardQuery, TrimInput,
+    DefinitionInput, DeleteBoardQuery, DeleteEverywhereQuery, DeleteMemberQuery, DroppedBoard, Entry,
+    EntryInput, EntryWritten, Group, Histogram, HistogramQuery, Job, JobsQuery, JobsWritten, LiveQuery,
+    LookupQuery, MemberBoards, MemberBoardsQuery, MemberQuery, MemberRemoved, Neighbours, OpenSeasonQuery,
+    OpenedSeason, Page, Percentiles, PercentilesQuery, Place, PositionsQuery, PutBoardQuery, PutMemberQuery,
+    RangeQuery, Rank, RankQuery, Ranks, RanksOfQuery, RejectList, RejectsQuery, RemovedEntries, ScoreQuery,
+    Status, TopQuery, TrimBoardQuery, TrimInput,
 };
 use crate::{Score, Time};
 
@@ -131,7 +131,8 @@ impl Ranktree {
 
     /// Opens the next manual season of a board, at a time or as soon as possible.
     pub fn open_season(&self, board: &str, at: Option<Time>) -> Request<OpenSeasonQuery, OpenedSeason> {
-        self.post(&["boards", board, "seasons"], "").body(&at.map_or_else(|| json!({}), |at| json!({ "at": at })))
+        self.post(&["boards", board, "seasons"], "")
+            .body(&at.map_or_else(|| json!({}), |at| json!({ "at": at })))
     }
 
     /// Drops a board with all its entries.

@@ -57,6 +57,10 @@ pub enum Error {
     #[cfg(feature = "nats")]
     #[error(transparent)]
     PublishMany(#[from] crate::nats::PublishManyError),
+    /// A publisher does not know how many shards there are.
+    #[cfg(feature = "nats")]
+    #[error("{0}")]
+    UnknownShards(String),
     /// What was given cannot be sent.
     #[error("{0}")]
     Argument(String),

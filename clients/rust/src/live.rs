@@ -187,7 +187,8 @@ impl Watching {
         }
         let retry_after = retry_after(&response);
         let body = timeout(transport.timeout(), response.into_body().collect()).await;
-        let body = body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
+        let body =
+            body.ok().and_then(Result::ok).map(http_body_util::Collected::to_bytes).unwrap_or_default();
         Err(Problem::read(status.as_u16(), &body, retry_after).into())
     }
 }

@@ -110,7 +110,9 @@ pub(crate) fn path(parts: &[&str]) -> String {
 pub(crate) fn encode(part: &str, text: &mut String) {
     for byte in part.bytes() {
         match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(byte)),
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                text.push(char::from(byte));
+            }
             _ => write!(text, "%{byte:02X}").expect("a string takes everything"),
         }
     }

@@ -17,8 +17,8 @@ use crate::query::{HasReading, Query, query};
 use crate::tokens::{Token, latest};
 use crate::transport::Call;
 use crate::types::{
-    BoardList, BoardsQuery, Entry, ListedBoard, ListedEntry, MemberBoards, MemberBoardsQuery, Page, RangeQuery,
-    Reject, RejectList, RejectsQuery, TopQuery,
+    BoardList, BoardsQuery, Entry, ListedBoard, ListedEntry, MemberBoards, MemberBoardsQuery, Page,
+    RangeQuery, Reject, RejectList, RejectsQuery, TopQuery,
 };
 
 /// A request. Its methods are the options of the API; `.await` sends it.
@@ -39,7 +39,13 @@ impl<Q: Default, A> Request<Q, A> {
     pub(crate) fn new(client: &Ranktree, method: Method, path: String) -> Self {
         let is_read = method == Method::GET;
         let call = Call { method, path, body: None, is_read };
-        Self { client: client.clone(), call, query: Q::default(), required: String::new(), answer: PhantomData }
+        Self {
+            client: client.clone(),
+            call,
+            query: Q::default(),
+            required: String::new(),
+            answer: PhantomData,
+        }
     }
 
     pub(crate) fn body(mut self, body: &impl Serialize) -> Self {

@@ -164,9 +164,10 @@ mod tests {
     #[test]
     fn seasons_are_a_word_or_an_object() {
         let every = Season::every("2026-11-02T00:00:00Z", "14d");
-        for (season, text) in
-            [(Season::Manual, "\"manual\""), (every, "{\"starts\":\"2026-11-02T00:00:00Z\",\"every\":\"14d\"}")]
-        {
+        for (season, text) in [
+            (Season::Manual, "\"manual\""),
+            (every, "{\"starts\":\"2026-11-02T00:00:00Z\",\"every\":\"14d\"}"),
+        ] {
             assert_eq!(serde_json::to_string(&season).expect("it can be written"), text);
             assert_eq!(serde_json::from_str::<Season>(text).expect("it can be read"), season);
         }

@@ -21,7 +21,11 @@ pub fn member_hash(member: &str) -> u32 {
 ///
 /// There are 1 to 64 shards.
 pub fn shard_of(member: &str, shards: u32) -> Result<u32, ShardsError> {
-    if (1..=MAX_SHARDS).contains(&shards) { Ok(member_hash(member) % shards) } else { Err(ShardsError(shards)) }
+    if (1..=MAX_SHARDS).contains(&shards) {
+        Ok(member_hash(member) % shards)
+    } else {
+        Err(ShardsError(shards))
+    }
 }
 
 /// A number of shards that no service has.
@@ -135,7 +139,8 @@ pub fn latest<'a>(tokens: impl IntoIterator<Item = &'a Token>) -> Result<Option<
             *known = sequence.max(*known);
         }
     }
-    let words: Vec<String> = sequences.iter().map(|(shard, sequence)| format!("{shard}:{sequence}")).collect();
+    let words: Vec<String> =
+        sequences.iter().map(|(shard, sequence)| format!("{shard}:{sequence}")).collect();
     Ok((!words.is_empty()).then(|| Token(words.join(","))))
 }
 

@@ -120,10 +120,9 @@ impl Transport {
             let response = self.open(call, query, &[], end).await?;
             let status = response.status();
             let retry_after = retry_after(&response);
-            let body = within(end, response.into_body().collect()).await?.map_err(|error| Failed {
-                why: error.to_string(),
-                is_unsent: false,
-            })?;
+            let body = within(end, response.into_body().collect())
+                .await?
+                .map_err(|error| Failed { why: error.to_string(), is_unsent: false })?;
             Ok::<_, Failed>((status, retry_after, body.to_bytes()))
         };
         let (status, retry_after, body) = answer.await.map_err(|failed| self.failed(call, &failed))?;
@@ -145,9 +144,8 @@ impl Transport {
         headers: &[(&'static str, HeaderValue)],
         end: Instant,
     ) -> Result<Response<Incoming>, Failed> {
-        let mut request = hyper::Request::builder()
-            .method(&call.method)
-            .uri(format!("{}{}{query}", self.url, call.path));
+        let mut request =
+            hyper::Request::builder().method(&call.method).uri(format!("{}{}{query}", self.url, call.path));
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }

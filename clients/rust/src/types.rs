@@ -1809,7 +1809,6 @@ impl<Q: HasReading, A> Request<Q, A> {
     /// `window` names the instance that was read. An instance can be read from its beginning on, also while
     /// it has no entries, until it is dropped; others, and windows that the board does not have, are
     /// `unknown_window`.
-    #[must_use]
     pub fn window(mut self, window: impl Into<String>) -> Self {
         self.query.reading().window = Some(window.into());
         self
@@ -1818,14 +1817,12 @@ impl<Q: HasReading, A> Request<Q, A> {
     /// Waits until the writes that the token names are visible. The token is the `token` of a write, or the
     /// `as_of` of another read. It may name some of the shards; a shard that the service does not have is
     /// refused with `unknown_shard`.
-    #[must_use]
     pub fn after(mut self, after: impl Into<Token>) -> Self {
         self.query.reading().after = Some(after.into());
         self
     }
 
     /// How long `after` waits, in milliseconds. Afterwards the answer is 504 `not_yet_applied`.
-    #[must_use]
     pub fn timeout_ms(mut self, timeout_ms: u64) -> Self {
         self.query.reading().timeout_ms = Some(timeout_ms);
         self
@@ -1833,7 +1830,6 @@ impl<Q: HasReading, A> Request<Q, A> {
 
     /// Whether the answer may leave out shards that no node answers for. `missing` names them then. Without
     /// it the answer is 503 `shard_unavailable`, because a sum without a shard is a wrong rank.
-    #[must_use]
     pub fn partial(mut self, partial: bool) -> Self {
         self.query.reading().partial = Some(partial);
         self
@@ -1841,7 +1837,6 @@ impl<Q: HasReading, A> Request<Q, A> {
 
     /// Whether each entry has its member's `profile`, as it was at the answer's `as_of`. Answers without
     /// entries take no notice of it.
-    #[must_use]
     pub fn profile(mut self, profile: bool) -> Self {
         self.query.reading().profile = Some(profile);
         self
@@ -1853,7 +1848,6 @@ impl<Q: HasReading, A> Request<Q, A> {
     /// names, is asked as for an exact answer. Only the rank of a score, the ranks of many scores and a
     /// member's entry can be approximate; other answers are always exact, and refuse it with
     /// `bad_parameter`.
-    #[must_use]
     pub fn accuracy(mut self, accuracy: Accuracy) -> Self {
         self.query.reading().accuracy = Some(accuracy);
         self
@@ -1885,14 +1879,12 @@ impl HasReading for BoardsQuery {
 
 impl<A> Request<BoardsQuery, A> {
     /// How many boards the page has at most.
-    #[must_use]
     pub fn limit(mut self, limit: u64) -> Self {
         self.query.limit = Some(limit);
         self
     }
 
     /// The `next_cursor` of the page before; empty means the first page.
-    #[must_use]
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.query.cursor = Some(cursor.into());
         self
@@ -1916,7 +1908,6 @@ impl<A> Request<PutBoardQuery, A> {
     /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
     /// every write waits.
-    #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.query.wait = Some(wait);
         self
@@ -1949,7 +1940,6 @@ impl HasReading for BoardQuery {
 impl<A> Request<BoardQuery, A> {
     /// How many instances of a window are listed at most. An answer lists 1,000 in all: where several
     /// windows are listed, each has its share.
-    #[must_use]
     pub fn limit(mut self, limit: u64) -> Self {
         self.query.limit = Some(limit);
         self
@@ -1957,7 +1947,6 @@ impl<A> Request<BoardQuery, A> {
 
     /// One of the `next_cursors` of the page before: only instances of its window are listed, older ones.
     /// Empty means the first page.
-    #[must_use]
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.query.cursor = Some(cursor.into());
         self
@@ -1981,7 +1970,6 @@ impl<A> Request<DeleteBoardQuery, A> {
     /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
     /// every write waits.
-    #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.query.wait = Some(wait);
         self
@@ -2005,7 +1993,6 @@ impl<A> Request<ClearBoardQuery, A> {
     /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
     /// every write waits.
-    #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.query.wait = Some(wait);
         self
@@ -2031,7 +2018,6 @@ impl<A> Request<TrimBoardQuery, A> {
     /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
     /// every write waits.
-    #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.query.wait = Some(wait);
         self
@@ -2043,7 +2029,6 @@ impl<A> Request<TrimBoardQuery, A> {
     /// `window` names the instance that was read. An instance can be read from its beginning on, also while
     /// it has no entries, until it is dropped; others, and windows that the board does not have, are
     /// `unknown_window`.
-    #[must_use]
     pub fn window(mut self, window: impl Into<String>) -> Self {
         self.query.window = Some(window.into());
         self
@@ -2067,7 +2052,6 @@ impl<A> Request<OpenSeasonQuery, A> {
     /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
     /// every write waits.
-    #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.query.wait = Some(wait);
         self
@@ -2093,7 +2077,6 @@ impl<A> Request<PutMemberQuery, A> {
     /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
     /// every write waits.
-    #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.query.wait = Some(wait);
         self
@@ -2101,7 +2084,6 @@ impl<A> Request<PutMemberQuery, A> {
 
     /// `changed`: the answer says of each job only whether it changed anything, without `entry` and
     /// `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
-    #[must_use]
     pub fn results(mut self, results: Results) -> Self {
         self.query.results = Some(results);
         self
@@ -2129,7 +2111,6 @@ impl<A> Request<DeleteMemberQuery, A> {
     /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
     /// every write waits.
-    #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.query.wait = Some(wait);
         self
@@ -2137,7 +2118,6 @@ impl<A> Request<DeleteMemberQuery, A> {
 
     /// `changed`: the answer says of each job only whether it changed anything, without `entry` and
     /// `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
-    #[must_use]
     pub fn results(mut self, results: Results) -> Self {
         self.query.results = Some(results);
         self
@@ -2145,7 +2125,6 @@ impl<A> Request<DeleteMemberQuery, A> {
 
     /// The removal applies only if this is greater than the version stored for the member and the board. The
     /// version is remembered, so that a late retry of an older write does not create the entry again.
-    #[must_use]
     pub fn version(mut self, version: u64) -> Self {
         self.query.version = Some(version);
         self
@@ -2178,7 +2157,6 @@ impl<A> Request<MemberQuery, A> {
     /// has climbed since the current instance of that window began. It is exact at the answer's `as_of`.
     /// Entries must be of `all`, and the board must be defined with `movement`; otherwise the answer is
     /// `bad_parameter`. A window that the board does not have is `unknown_window`.
-    #[must_use]
     pub fn movement(mut self, movement: Window) -> Self {
         self.query.movement = Some(movement);
         self
@@ -2206,7 +2184,6 @@ impl<A> Request<DeleteEverywhereQuery, A> {
     /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
     /// every write waits.
-    #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.query.wait = Some(wait);
         self
@@ -2214,7 +2191,6 @@ impl<A> Request<DeleteEverywhereQuery, A> {
 
     /// `changed`: the answer says of each job only whether it changed anything, without `entry` and
     /// `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
-    #[must_use]
     pub fn results(mut self, results: Results) -> Self {
         self.query.results = Some(results);
         self
@@ -2222,7 +2198,6 @@ impl<A> Request<DeleteEverywhereQuery, A> {
 
     /// The removal applies only if this is greater than the version stored for the member and the board. The
     /// version is remembered, so that a late retry of an older write does not create the entry again.
-    #[must_use]
     pub fn version(mut self, version: u64) -> Self {
         self.query.version = Some(version);
         self
@@ -2254,14 +2229,12 @@ impl HasReading for MemberBoardsQuery {
 
 impl<A> Request<MemberBoardsQuery, A> {
     /// Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time.
-    #[must_use]
     pub fn boards(mut self, boards: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.query.boards = Some(boards.into_iter().map(Into::into).collect());
         self
     }
 
     /// The `next_cursor` of the page before, without `boards`; empty means the first page.
-    #[must_use]
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.query.cursor = Some(cursor.into());
         self
@@ -2287,7 +2260,6 @@ impl<A> Request<JobsQuery, A> {
     /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
     /// every write waits.
-    #[must_use]
     pub fn wait(mut self, wait: Wait) -> Self {
         self.query.wait = Some(wait);
         self
@@ -2295,7 +2267,6 @@ impl<A> Request<JobsQuery, A> {
 
     /// `changed`: the answer says of each job only whether it changed anything, without `entry` and
     /// `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
-    #[must_use]
     pub fn results(mut self, results: Results) -> Self {
         self.query.results = Some(results);
         self
@@ -2331,21 +2302,18 @@ impl HasReading for AroundQuery {
 
 impl<A> Request<AroundQuery, A> {
     /// How many entries before the member the answer has at most.
-    #[must_use]
     pub fn above(mut self, above: u64) -> Self {
         self.query.above = Some(above);
         self
     }
 
     /// How many entries after the member the answer has at most.
-    #[must_use]
     pub fn below(mut self, below: u64) -> Self {
         self.query.below = Some(below);
         self
     }
 
     /// Whether the other side has more entries if there are too few at an end of the board.
-    #[must_use]
     pub fn fill(mut self, fill: bool) -> Self {
         self.query.fill = Some(fill);
         self
@@ -2355,7 +2323,6 @@ impl<A> Request<AroundQuery, A> {
     /// has climbed since the current instance of that window began. It is exact at the answer's `as_of`.
     /// Entries must be of `all`, and the board must be defined with `movement`; otherwise the answer is
     /// `bad_parameter`. A window that the board does not have is `unknown_window`.
-    #[must_use]
     pub fn movement(mut self, movement: Window) -> Self {
         self.query.movement = Some(movement);
         self
@@ -2388,7 +2355,6 @@ impl<A> Request<LookupQuery, A> {
     /// has climbed since the current instance of that window began. It is exact at the answer's `as_of`.
     /// Entries must be of `all`, and the board must be defined with `movement`; otherwise the answer is
     /// `bad_parameter`. A window that the board does not have is `unknown_window`.
-    #[must_use]
     pub fn movement(mut self, movement: Window) -> Self {
         self.query.movement = Some(movement);
         self
@@ -2426,21 +2392,18 @@ impl HasReading for TopQuery {
 
 impl<A> Request<TopQuery, A> {
     /// How many entries the page has at most.
-    #[must_use]
     pub fn limit(mut self, limit: u64) -> Self {
         self.query.limit = Some(limit);
         self
     }
 
     /// The `next_cursor` of the page before; empty means the first page.
-    #[must_use]
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.query.cursor = Some(cursor.into());
         self
     }
 
     /// The end to begin at, `top` by default. With a cursor it may be left out.
-    #[must_use]
     pub fn from(mut self, from: End) -> Self {
         self.query.from = Some(from);
         self
@@ -2448,7 +2411,6 @@ impl<A> Request<TopQuery, A> {
 
     /// Whether entries have `reached_at`, the time at which the score was reached, on boards where it orders
     /// ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
-    #[must_use]
     pub fn reached_at(mut self, reached_at: bool) -> Self {
         self.query.reached_at = Some(reached_at);
         self
@@ -2458,7 +2420,6 @@ impl<A> Request<TopQuery, A> {
     /// has climbed since the current instance of that window began. It is exact at the answer's `as_of`.
     /// Entries must be of `all`, and the board must be defined with `movement`; otherwise the answer is
     /// `bad_parameter`. A window that the board does not have is `unknown_window`.
-    #[must_use]
     pub fn movement(mut self, movement: Window) -> Self {
         self.query.movement = Some(movement);
         self
@@ -2488,7 +2449,6 @@ impl HasReading for PositionsQuery {
 
 impl<A> Request<PositionsQuery, A> {
     /// How many entries the page has at most.
-    #[must_use]
     pub fn limit(mut self, limit: u64) -> Self {
         self.query.limit = Some(limit);
         self
@@ -2524,28 +2484,24 @@ impl HasReading for RangeQuery {
 
 impl<A> Request<RangeQuery, A> {
     /// The least value.
-    #[must_use]
     pub fn min(mut self, min: i64) -> Self {
         self.query.min = Some(min);
         self
     }
 
     /// The greatest value; not below `min`.
-    #[must_use]
     pub fn max(mut self, max: i64) -> Self {
         self.query.max = Some(max);
         self
     }
 
     /// How many entries the page has at most.
-    #[must_use]
     pub fn limit(mut self, limit: u64) -> Self {
         self.query.limit = Some(limit);
         self
     }
 
     /// The `next_cursor` of the page before; empty means the first page.
-    #[must_use]
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.query.cursor = Some(cursor.into());
         self
@@ -2582,7 +2538,6 @@ impl<A> Request<LiveQuery, A> {
     /// `window` names the instance that was read. An instance can be read from its beginning on, also while
     /// it has no entries, until it is dropped; others, and windows that the board does not have, are
     /// `unknown_window`.
-    #[must_use]
     pub fn window(mut self, window: impl Into<String>) -> Self {
         self.query.window = Some(window.into());
         self
@@ -2591,21 +2546,18 @@ impl<A> Request<LiveQuery, A> {
     /// Waits until the writes that the token names are visible. The token is the `token` of a write, or the
     /// `as_of` of another read. It may name some of the shards; a shard that the service does not have is
     /// refused with `unknown_shard`.
-    #[must_use]
     pub fn after(mut self, after: impl Into<Token>) -> Self {
         self.query.after = Some(after.into());
         self
     }
 
     /// How long `after` waits, in milliseconds. Afterwards the answer is 504 `not_yet_applied`.
-    #[must_use]
     pub fn timeout_ms(mut self, timeout_ms: u64) -> Self {
         self.query.timeout_ms = Some(timeout_ms);
         self
     }
 
     /// How many of the best entries are watched.
-    #[must_use]
     pub fn top(mut self, top: u64) -> Self {
         self.query.top = Some(top);
         self
@@ -2613,14 +2565,12 @@ impl<A> Request<LiveQuery, A> {
 
     /// Up to 100 members that are watched wherever they are. A comma within an id is percent-encoded. Over
     /// several nodes they may be of later sequences than `as_of` names.
-    #[must_use]
     pub fn members(mut self, members: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.query.members = Some(members.into_iter().map(Into::into).collect());
         self
     }
 
     /// The most events a second.
-    #[must_use]
     pub fn max_rate(mut self, max_rate: u64) -> Self {
         self.query.max_rate = Some(max_rate);
         self
@@ -2692,14 +2642,12 @@ impl HasReading for ScoreQuery {
 
 impl<A> Request<ScoreQuery, A> {
     /// A rank, from 1.
-    #[must_use]
     pub fn rank(mut self, rank: u64) -> Self {
         self.query.rank = Some(rank);
         self
     }
 
     /// A position, from 1.
-    #[must_use]
     pub fn position(mut self, position: u64) -> Self {
         self.query.position = Some(position);
         self
@@ -2708,7 +2656,6 @@ impl<A> Request<ScoreQuery, A> {
     /// A percentile, 100 × worse / total, where equal scores are not worse than each other. The answer is
     /// the lowest score whose percentile is at least this, or the best score if no percentile is that high,
     /// for example because many share the best score.
-    #[must_use]
     pub fn percentile(mut self, percentile: f64) -> Self {
         self.query.percentile = Some(percentile);
         self
@@ -2740,14 +2687,12 @@ impl HasReading for CountQuery {
 
 impl<A> Request<CountQuery, A> {
     /// The least value.
-    #[must_use]
     pub fn min(mut self, min: i64) -> Self {
         self.query.min = Some(min);
         self
     }
 
     /// The greatest value; not below `min`.
-    #[must_use]
     pub fn max(mut self, max: i64) -> Self {
         self.query.max = Some(max);
         self
@@ -2780,7 +2725,6 @@ impl HasReading for HistogramQuery {
 impl<A> Request<HistogramQuery, A> {
     /// How many buckets of about equal width the range from the least to the greatest score is cut into. Not
     /// with `edges`.
-    #[must_use]
     pub fn buckets(mut self, buckets: u64) -> Self {
         self.query.buckets = Some(buckets);
         self
@@ -2788,7 +2732,6 @@ impl<A> Request<HistogramQuery, A> {
 
     /// 2 to 1000 integers, each greater than the one before: the bounds of the buckets. A bucket ends just
     /// below the next edge; the last bucket includes its upper edge.
-    #[must_use]
     pub fn edges(mut self, edges: impl Into<Vec<i64>>) -> Self {
         self.query.edges = Some(edges.into());
         self
@@ -2843,21 +2786,18 @@ impl HasReading for RejectsQuery {
 
 impl<A> Request<RejectsQuery, A> {
     /// Only rejects of this shard.
-    #[must_use]
     pub fn shard(mut self, shard: u64) -> Self {
         self.query.shard = Some(shard);
         self
     }
 
     /// Only rejects for this reason.
-    #[must_use]
     pub fn reason(mut self, reason: Reason) -> Self {
         self.query.reason = Some(reason);
         self
     }
 
     /// How many rejects the page has at most.
-    #[must_use]
     pub fn limit(mut self, limit: u64) -> Self {
         self.query.limit = Some(limit);
         self
@@ -2865,7 +2805,6 @@ impl<A> Request<RejectsQuery, A> {
 
     /// The `next_cursor` of the page before; empty means the first page. Send it with the same `shard` and
     /// `reason`.
-    #[must_use]
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.query.cursor = Some(cursor.into());
         self

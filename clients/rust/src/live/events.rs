@@ -79,8 +79,11 @@ mod tests {
             name: name.to_owned(),
             data: data.to_owned(),
         };
-        let expected =
-            [event("1", "state", "{\"member\":\"日本\"}"), event("2", "changes", "a\nb"), event("2", "", "last")];
+        let expected = [
+            event("1", "state", "{\"member\":\"日本\"}"),
+            event("2", "changes", "a\nb"),
+            event("2", "", "last"),
+        ];
         for size in 1..=text.len() {
             let mut events = Events::default();
             text.as_bytes().chunks(size).for_each(|chunk| events.push(chunk));

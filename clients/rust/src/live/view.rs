@@ -1,8 +1,8 @@
 //! What is watched, put together from events.
 
-use crate::live::LiveEvent;
-use crate::types::{LiveChanges, ListedEntry};
 use crate::Token;
+use crate::live::LiveEvent;
+use crate::types::{ListedEntry, LiveChanges};
 
 /// The board as the events so far have told it.
 ///
