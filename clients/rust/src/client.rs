@@ -67,6 +67,13 @@ impl Builder {
         self
     }
 
+    /// After how long without a word a connection to a watched board is made again: 30 seconds unless it is
+    /// another time. The service says something every 10 seconds.
+    pub fn silence_max(mut self, silence_max: Duration) -> Self {
+        self.settings.silence_max = silence_max;
+        self
+    }
+
     /// Certificates of your own. Without it, those of this machine are trusted.
     pub fn tls(mut self, config: rustls::ClientConfig) -> Self {
         self.settings.tls = Some(config);
@@ -95,8 +102,14 @@ impl Ranktree {
 
     /// A client with settings.
     pub fn builder(url: impl Into<String>) -> Builder {
-        let timeout = Duration::from_secs(10);
-        Builder { url: url.into(), settings: Settings { bearer: None, timeout, retries: 2, tls: None } }
+        let settings = Settings {
+            bearer: None,
+            timeout: Duration::from_secs(10),
+            retries: 2,
+            tls: None,
+            silence_max: Duration::from_secs(30),
+        };
+        Builder { url: url.into(), settings }
     }
 
     pub(crate) fn transport(&self) -> &Transport {

@@ -3,8 +3,6 @@
 mod events;
 mod view;
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use futures_util::stream::{self, BoxStream, StreamExt};
 use http_body_util::BodyExt;
@@ -21,9 +19,6 @@ use crate::request::{Request, waits};
 use crate::retry::{PAUSE_MAX, is_repeatable, pause};
 use crate::transport::{Failed, retry_after};
 use crate::types::{LiveChanges, LiveQuery, LiveState};
-
-/// The service sends something every 10 seconds.
-const SILENCE_MAX: Duration = Duration::from_secs(30);
 
 /// Stands for the answer of [`Ranktree::live`], which has no end.
 ///
@@ -49,18 +44,11 @@ pub enum LiveEvent {
 impl Request<LiveQuery, Watch> {
     /// Watches the board: first a [`LiveEvent::State`], then what changes.
     ///
-    /// A connection that is lost, or silent for 30 seconds, is made again until the stream is dropped, and
+    /// A connection that is lost, or silent for too long, is made again until the stream is dropped, and
     /// nothing is missed. The first connection is tried as often as any read. The stream ends after an error:
     /// the board was dropped, the window is not kept any more, or the token is not good.
     pub fn stream(self) -> BoxStream<'static, Result<LiveEvent, Error>> {
-        let watching = Watching {
-            request: self,
-            connected: None,
-            last_id: None,
-            tries: 0,
-            silence_max: SILENCE_MAX,
-            has_ended: false,
-        };
+        let watching = Watching { request: self, connected: None, last_id: None, tries: 0, has_ended: false };
         let next = |mut watching: Watching| async move {
             let told = watching.next().await?;
             watching.has_ended |= told.is_err();
@@ -77,7 +65,6 @@ struct Watching {
     last_id: Option<HeaderValue>,
     /// Since the last event.
     tries: u32,
-    silence_max: Duration,
     has_ended: bool,
 }
 
@@ -87,6 +74,7 @@ impl Watching {
         if self.has_ended {
             return None;
         }
+        let silence_max = self.request.client.transport().silence_max;
         loop {
             let Some((body, events)) = &mut self.connected else {
                 if let Err(error) = self.connect().await {
@@ -100,11 +88,11 @@ impl Watching {
                 }
                 continue;
             }
-            match timeout(self.silence_max, read(body)).await {
+            match timeout(silence_max, read(body)).await {
                 Ok(Ok(more)) => events.push(&more),
                 Ok(Err(why)) => return Some(Ok(self.disconnected(why))),
                 Err(_) => {
-                    let why = format!("nothing was heard for {} s", self.silence_max.as_secs());
+                    let why = format!("nothing was heard for {} s", silence_max.as_secs_f32());
                     return Some(Ok(self.disconnected(why)));
                 }
             }

@@ -26,6 +26,7 @@ pub(crate) struct Settings {
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
     pub(crate) tls: Option<rustls::ClientConfig>,
+    pub(crate) silence_max: Duration,
 }
 
 pub(crate) struct Transport {
@@ -35,6 +36,8 @@ pub(crate) struct Transport {
     authorization: Option<HeaderValue>,
     timeout: Duration,
     pub(crate) retries: u32,
+    /// How long a watched board may say nothing.
+    pub(crate) silence_max: Duration,
 }
 
 /// A request, which may be sent more than once.
@@ -89,6 +92,7 @@ impl Transport {
             authorization: authorization.transpose()?,
             timeout: settings.timeout,
             retries: settings.retries,
+            silence_max: settings.silence_max,
         })
     }
 
