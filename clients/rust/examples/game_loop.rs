@@ -66,7 +66,8 @@ async fn main() -> Result<(), Error> {
         None => None,
     };
     // A game goes on counting where it was. Versions of an earlier run are lower than these.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() * 1_000);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
+    let now = u64::try_from(now).expect("microseconds since 1970 have 51 bits");
     for number in now..now + options.matches {
         let jobs = play(number, &players);
         let token = match &publisher {

@@ -74,7 +74,7 @@ impl Builder {
         self
     }
 
-    /// Certificates of your own. Without it, those of this machine are trusted.
+    /// Certificates of your own, and how they are checked. Without it, those of this machine are trusted.
     pub fn tls(mut self, config: rustls::ClientConfig) -> Self {
         self.settings.tls = Some(config);
         self

@@ -1,4 +1,11 @@
-#![doc = include_str!("../README.md")]
+//! A client of ranktree, an exact, durable leaderboard engine: HTTP, and with the feature `nats` a publisher of
+//! jobs to NATS.
+#![cfg_attr(feature = "nats", doc = include_str!("../README.md"))]
+//!
+//! # Layout
+//!
+//! `client` has a method for each request, `request` what is done with one: options, `.await`, pages. `live` watches
+//! boards. `transport`, `retry` and `query` are HTTP; `nats` publishes. `types` is written by `clients/generator`.
 
 #[macro_use]
 mod words;
@@ -20,6 +27,9 @@ mod transport;
 #[rustfmt::skip]
 #[allow(clippy::doc_markdown, reason = "the words are those of the API's document")]
 pub mod types;
+
+/// For certificates of your own.
+pub use rustls;
 
 pub use client::{Builder, Ranktree};
 pub use error::{Error, Problem};

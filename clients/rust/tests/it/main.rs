@@ -4,5 +4,6 @@ mod examples;
 mod http;
 mod live;
 mod nats;
+mod secured;
 mod support;
 mod vectors;

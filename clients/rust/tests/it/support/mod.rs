@@ -47,7 +47,11 @@ impl Process {
         };
         let mut command = Command::new(program);
         let command = command.args(arguments).stdin(Stdio::null()).stdout(open()).stderr(open());
-        Self(command.spawn().unwrap_or_else(|error| panic!("{program}: {error}; RANKTREE_BIN and NATS_SERVER_BIN name them")))
+        Self(
+            command.spawn().unwrap_or_else(|error| {
+                panic!("{program}: {error}; RANKTREE_BIN and NATS_SERVER_BIN name them")
+            }),
+        )
     }
 
     /// kill -9: nothing is written, closed or said.

@@ -16,7 +16,7 @@ pub struct Node {
     pub url: String,
 }
 
-fn program() -> String {
+pub fn program() -> String {
     let built = || root().join("bin/ranktree").display().to_string();
     std::env::var("RANKTREE_BIN").unwrap_or_else(|_| built())
 }
