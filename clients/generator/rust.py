@@ -217,7 +217,7 @@ class Types:
             if name == "BoardResult" and field.name != "changed":
                 is_optional = True
             inner = self.kind(kind, field.name)
-            told = comment(field.told or f"`{field.name}`.", "    ")
+            described = comment(field.told or f"`{field.name}`.", "    ")
             attributes: List[str] = []
             is_i64 = isinstance(kind, Named) and kind.name in ("Integer", "IntegerInput")
             if inner == "bool" and is_optional and not record.is_input and kind == Literals((True,)):
@@ -235,7 +235,7 @@ class Types:
                 if is_i64:
                     attributes.append('deserialize_with = "crate::integers::required"')
                 full = inner
-            lines += told
+            lines += described
             if attributes:
                 lines.append(f"    #[serde({', '.join(attributes)})]")
             lines.append(f"    pub {word(field.name)}: {full},")

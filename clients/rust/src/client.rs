@@ -1,5 +1,6 @@
 //! The client: a method for each request of the API.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,6 +38,12 @@ use crate::{Score, Time};
 #[derive(Clone)]
 pub struct Ranktree {
     transport: Arc<Transport>,
+}
+
+impl fmt::Debug for Ranktree {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ranktree").field("url", &self.transport.url()).finish_non_exhaustive()
+    }
 }
 
 /// The settings of a client.

@@ -11,6 +11,7 @@ mod link;
 mod write;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -44,8 +45,15 @@ pub struct Publisher {
     room: Arc<Semaphore>,
     max_waiting: u32,
     /// Of each shard.
-    lanes: Vec<mpsc::UnboundedSender<Waiting>>,
+    lanes: Arc<[mpsc::UnboundedSender<Waiting>]>,
     is_own: bool,
+}
+
+impl fmt::Debug for Publisher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (prefix, shards) = (&self.link.prefix, self.link.shards);
+        f.debug_struct("Publisher").field("prefix", prefix).field("shards", &shards).finish_non_exhaustive()
+    }
 }
 
 /// The settings of a publisher.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER, USER_AGENT};
 use hyper::{Method, Response};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -20,6 +20,8 @@ use crate::retry::{PAUSE_MAX, is_repeatable, pause};
 
 /// A connection to nobody must fail early enough to tell it from an answer that does not come.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+
+const AGENT: &str = concat!("ranktree-client/", env!("CARGO_PKG_VERSION"));
 
 pub(crate) struct Settings {
     pub(crate) bearer: Option<String>,
@@ -148,8 +150,10 @@ impl Transport {
         headers: &[(&'static str, HeaderValue)],
         end: Instant,
     ) -> Result<Response<Incoming>, Failed> {
-        let mut request =
-            hyper::Request::builder().method(&call.method).uri(format!("{}{}{query}", self.url, call.path));
+        let mut request = hyper::Request::builder()
+            .method(&call.method)
+            .uri(format!("{}{}{query}", self.url, call.path))
+            .header(USER_AGENT, AGENT);
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
         }
@@ -172,6 +176,10 @@ impl Transport {
             }
             Failed { why, is_unsent: error.is_connect() }
         })
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     /// How long a request may take, in addition to what the service waits.

@@ -210,10 +210,10 @@ async fn giving_up_says_what_is_known() {
     assert!(error.detail.contains("there is no stream NOBODY_JOBS_1") && !error.may_be_stored, "{error:?}");
     let long =
         Publisher::builder().shards(3).give_up_after(Duration::from_secs(111)).connect(&nats.url).await;
-    let long = long.err().expect("it is too long").to_string();
+    let long = long.expect_err("it is too long").to_string();
     assert!(long.contains("at most 110 s"), "{long}");
     let unknown = Publisher::builder().prefix("nobody").connect(&nats.url).await;
-    let unknown = unknown.err().expect("there is no stream").to_string();
+    let unknown = unknown.expect_err("there is no stream").to_string();
     assert!(unknown.contains("NOBODY_JOBS_0") && unknown.contains("give `shards`"), "{unknown}");
 }
 
@@ -234,6 +234,45 @@ async fn a_restarted_server_gets_what_waited() {
     let page =
         client.top("arena").limit(1_000).after(token).timeout_ms(60_000).await.expect("they are applied");
     assert_eq!(page.entries.iter().map(|entry| entry.score.first()).collect::<Vec<_>>(), [1; 100]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_count_once_while_servers_are_killed_and_connections_are_cut() {
+    let (mut nats, mut node, client) = servers().await;
+    let link = Link::to(nats.port).await;
+    let publisher = Publisher::builder().ack_timeout(Duration::from_secs(1)).connect(link.url("nats")).await;
+    let publisher = publisher.expect("the link is open");
+    let mut stored = Vec::new();
+    for round in 0..6 {
+        for number in 0..200 {
+            let job = job(&format!("p{}", number % 50));
+            // Every other one has a message of its own.
+            let publish = publisher.publish(&job);
+            let publish = match number % 2 {
+                0 => publish.message_id(format!("round-{round}-{number}")),
+                _ => publish,
+            };
+            stored.push(publish.submit().await.expect("there is room"));
+        }
+        match round {
+            1 | 3 => link.cut(),
+            2 => {
+                nats.kill();
+                nats.start_again().await;
+            }
+            4 => {
+                node.kill();
+                node.start_again().await;
+            }
+            _ => {}
+        }
+    }
+    let tokens = try_join_all(stored).await.expect("they are stored");
+    let token = latest(&tokens).expect("they are tokens").expect("there are some");
+    let page =
+        client.top("arena").limit(1_000).after(token).timeout_ms(60_000).await.expect("they are applied");
+    assert_eq!(page.entries.iter().map(|entry| entry.score.first()).collect::<Vec<_>>(), [24; 50]);
+    publisher.close().await;
 }
 
 #[tokio::test]
@@ -287,7 +326,7 @@ async fn a_game_with_the_least_permissions_publishes() {
     assert_eq!(client.member("arena", "p42").after(token).await.expect("it is applied").score, 1);
     assert_eq!(written(&publisher, &[job("p42")]).await[0].changed, Some(true));
     let unknown = Publisher::builder().connect_with(&nats.url, options()).await;
-    let unknown = unknown.err().expect("it may not ask").to_string();
+    let unknown = unknown.expect_err("it may not ask").to_string();
     assert!(unknown.contains("give `shards`"), "{unknown}");
 }
 
