@@ -105,22 +105,38 @@ RANKTREE_BIN ?=
 
 .PHONY: clients-generate
 clients-generate: ## Writes the clients' types from docs/openapi.json
-	python3 $(PYTHON_CLIENT)/generate.py
+	python3 -B clients/generator/generate.py
 
 .PHONY: generated-check
 generated-check: ## Checks that what is written or copied from other files is current: the clients' types, the chart's files
-	python3 -B $(PYTHON_CLIENT)/generate.py --check
+	python3 -B clients/generator/generate.py --check
 	python3 -B deploy/helm/check.py --files
 
 # Not part of `make test`: CI has no need of it unless a client or the API's document changes.
 .PHONY: test-clients
-test-clients: $(CLIENT_VENV)/.installed $(if $(RANKTREE_BIN),,build) ## Tests the clients against a real node and a real nats-server
+test-clients: test-client-python test-client-rust ## Tests the clients against a real node and a real nats-server
+
+.PHONY: test-client-python
+test-client-python: $(CLIENT_VENV)/.installed $(if $(RANKTREE_BIN),,build) ## Tests the client for Python
 	cd $(PYTHON_CLIENT) && RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) .venv/bin/python -B -m pytest -q
 
 $(CLIENT_VENV)/.installed: $(PYTHON_CLIENT)/pyproject.toml
 	python3 -m venv $(CLIENT_VENV)
 	$(CLIENT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '$(PYTHON_CLIENT)[test]'
 	@touch $@
+
+RUST_CLIENT := clients/rust
+# Beside the service's, whose flags and versions are others.
+RUST_CLIENT_TARGET := $(CARGO_TARGET_DIR)-client
+RUST_CLIENT_CARGO := cd $(RUST_CLIENT) && CARGO_TARGET_DIR=$(RUST_CLIENT_TARGET) cargo
+
+.PHONY: test-client-rust
+test-client-rust: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for Rust, with and without NATS, and checks its lints
+	$(RUST_CLIENT_CARGO) fmt --check
+	$(RUST_CLIENT_CARGO) clippy --locked -- -D warnings
+	$(RUST_CLIENT_CARGO) clippy --locked --all-targets --all-features -- -D warnings
+	$(RUST_CLIENT_CARGO) doc --locked --quiet --no-deps --all-features
+	export RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)); $(RUST_CLIENT_CARGO) test --locked --all-features
 
 # Of the program that RANKTREE_BIN names, or bin/ranktree. Releases are made of `make build-release`; docs/releasing.md.
 .PHONY: dist
