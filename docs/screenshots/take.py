@@ -11,6 +11,7 @@ Grafana is not needed: dashboards/preview.py draws the panels from what the same
 
 import argparse
 import io
+import os
 import re
 import signal
 import socket
@@ -172,6 +173,9 @@ def main():
     parser.add_argument("--only", choices=("page", "dashboards"))
     parser.add_argument("--minutes", type=float, default=3, help="how long to wait for what dashboards show (default: %(default)s)")
     programs = parser.parse_args()
+    # What is set for a service of one's own is not for these.
+    for name in [name for name in os.environ if name.startswith("RANKTREE_")]:
+        del os.environ[name]
     # So that what was started ends as well.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     for name in ("ranktree", "nats_server", "prometheus"):
