@@ -93,6 +93,19 @@ bench: libclang nats ## Runs the benchmarks; make bench ARGS="--bench tree" runs
 plots: ## Draws the plots of docs/benchmarks.md from docs/benchmarks/results
 	python3 docs/benchmarks/plots.py
 
+PICTURES := docs/screenshots
+# What draws the dashboards' panels, and makes pictures small.
+PICTURE_TOOLS := matplotlib==3.11.2 pillow==13.0.0
+
+.PHONY: screenshots
+screenshots: nats prometheus browser $(PICTURES)/.tools/.installed $(if $(RANKTREE_BIN),,build) ## Takes the pictures in docs/screenshots, in four minutes; RANKTREE_BIN names the program
+	$(PICTURES)/.tools/bin/python -B $(PICTURES)/take.py --ranktree $(or $(RANKTREE_BIN),bin/ranktree) $(ARGS)
+
+$(PICTURES)/.tools/.installed: Makefile
+	python3 -m venv $(PICTURES)/.tools
+	$(PICTURES)/.tools/bin/python -m pip install --quiet --disable-pip-version-check $(PICTURE_TOOLS)
+	@touch $@
+
 .PHONY: openapi
 openapi: libclang ## Writes docs/openapi.json from the code
 	cargo run $(CARGO_FLAGS) --quiet --bin ranktree -- openapi > docs/openapi.json.new
@@ -353,8 +366,19 @@ share:
 	fi
 
 # RocksDB's bindings are generated at build time with libclang and the headers that belong to it.
+.PHONY: toolchain
+toolchain:
+	@if ! command -v cargo >/dev/null; then \
+		echo "This needs Rust 1.90 or newer, and cargo is not in PATH. https://rustup.rs installs it, for you alone." >&2; \
+		exit 1; \
+	fi
+	@if [[ -z "$${CXX:-}" ]] && ! command -v c++ g++ clang++ >/dev/null; then \
+		echo "RocksDB needs a C++ compiler, which is not here. Please install one, such as Debian's g++, and try again." >&2; \
+		exit 1; \
+	fi
+
 .PHONY: libclang
-libclang: share
+libclang: share toolchain
 	@has_libclang() { \
 		[[ -n "$${LIBCLANG_PATH:-}" ]] \
 			|| compgen -G '/usr/lib/llvm-*/lib/libclang.so' >/dev/null \

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Draws docs/benchmarks/*.svg from docs/benchmarks/results/*.txt.
 
-A file of results holds what a bench printed: lines `RATIO name value`, one for each run, and tables in Markdown. Its first
-line says when it was recorded and with which commit; the plot repeats that. The plots are committed; a test draws them
+A file of results holds what a bench printed: lines `RATIO name value`, one for each run, tables in Markdown, and lines that a
+plot reads by a pattern of its own. Its first line says when it was recorded and with which commit; the plot repeats that. The plots are committed; a test draws them
 again and compares. Needs Python 3 and nothing else:
 
     python3 docs/benchmarks/plots.py            draws them
@@ -30,6 +30,7 @@ COLOURS = {
     "one": ("#0969da", "#58a6ff"),
     "two": ("#bc4c00", "#f0883e"),
     "three": ("#1a7f37", "#3fb950"),
+    "four": ("#bf3989", "#db61a2"),
     "target": ("#8250df", "#bc8cff"),
 }
 
@@ -68,7 +69,7 @@ class Results:
 
     def __init__(self, name):
         lines = (HERE / "results" / f"{name}.txt").read_text(encoding="utf-8").splitlines()
-        self.ratios, self.rows = {}, []
+        self.ratios, self.rows, self.lines = {}, [], lines[1:]
         recorded = re.match(r"# Recorded (.+?), (commits? .+?)[.:]", lines[0])
         if recorded is None:
             sys.exit(f"results/{name}.txt: its first line must begin `# Recorded DATE, commit HASH.`")
@@ -119,12 +120,16 @@ class Drawing:
     def dot(self, x, y, kind, radius=5):
         self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" class="{kind}"/>')
 
+    def box(self, x, y, wide, tall, kind):
+        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{tall:.1f}" class="{kind}"/>')
+
     def path(self, points, kind):
         joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
         self.parts.append(f'<polyline points="{joined}" class="{kind}"/>')
 
-    def done(self, height, sources):
-        self.text(20, height - 14, sources, "soft small")
+    def done(self, height, *sources):
+        for index, line in enumerate(reversed(sources)):
+            self.text(20, height - 14 - 16 * index, line, "soft small")
         head = (
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height:.0f}" '
             f'viewBox="0 0 {WIDTH} {height:.0f}" role="img" aria-labelledby="title described">\n'
@@ -152,7 +157,7 @@ def log_scale(low, high, left=LEFT, right=RIGHT):
     return at
 
 
-def rows_of_ranges(drawing, groups, scale, ticks, even, unit, shown=number, row_height=26):
+def rows_of_ranges(drawing, groups, scale, ticks, even, unit, shown=number, row_height=26, with_ranges=False):
     """Rows with a label, a bar from least to greatest, a dot at the middle, the figures, and a tick at the target."""
     y = drawing.top + 22
     start = y - 16
@@ -185,7 +190,7 @@ def rows_of_ranges(drawing, groups, scale, ticks, even, unit, shown=number, row_
                 drawing.dot(scale(middle), middle_y, kind, 6)
         if target is not None:
             drawing.line(scale(target), middle_y - 9, scale(target), middle_y + 9, "target")
-        if middle is None and least != greatest:
+        if (middle is None or with_ranges) and least != greatest:
             figures = f"{shown(least)}-{shown(greatest)}"
         else:
             figures = shown(least if middle is None else middle)
@@ -199,7 +204,8 @@ def rows_of_ranges(drawing, groups, scale, ticks, even, unit, shown=number, row_
 
 def ratios():
     first, later, long = (Results(f"engine_apply{name}") for name in ("", "_later", "_sustained"))
-    http, drain, visible = (Results(name) for name in ("http_vs_redis", "drain", "visible"))
+    http, service, drain, visible = (Results(name) for name in ("http_vs_redis", "write_service", "drain", "visible"))
+    synced = [f"visible_saturation_synced_vs_{name}" for name in ("redis_everysec", "redis_always", "postgres")]
     batch = "engine_apply_10M_b{}_{}_{}".format
     all_four = lambda size: [batch(size, access, ties) for access in ("uniform", "zipf") for ties in ("distinct", "tied")]
     plain = batch(1000, "uniform", "distinct")
@@ -218,6 +224,13 @@ def ratios():
             ("durable POST of 100 jobs / ZADD, synced", http.ratio("durable_batch_vs_zadd"), 2, "two"),
             ("PUT by NATS, synced / ZADD, synced", http.ratio("durable_nats_put_vs_zadd"), 1, "two"),
             ("PUT by NATS, default / ZADD, synced", http.ratio("nats_put_vs_zadd"), 1, "two"),
+            ("rank of a score / ZCOUNT", visible.ratio("rank_of_score_1M_vs_redis"), 1, "two"),
+        ]),
+        ("Write service, 50 connections, a job a request, synced", [
+            ("against a message published", service.ratio("write_service_vs_published"), 5, "four"),
+            ("against ZADD, synced", service.ratio("write_service_vs_zadd"), 1, "four"),
+            ("against SET, synced", service.ratio("write_service_vs_set"), 1, "four"),
+            ("against a bare request and its answer", service.ratio("write_service_vs_bare"), None, "four"),
         ]),
         ("Draining a NATS stream, against a bare pull of it", [
             ("1 job a message", drain.ratio("drain_vs_pull_1"), 0.85, "three"),
@@ -227,6 +240,7 @@ def ratios():
             ("against Redis, synced every second", visible.ratio("visible_saturation_vs_redis_everysec"), 1, "three"),
             ("against Redis, always synced", visible.ratio("visible_saturation_vs_redis_always"), 1, "three"),
             ("against PostgreSQL", visible.ratio("visible_saturation_vs_postgres"), 1, "three"),
+            ("the three, NATS syncing each message", visible.ratio(*synced), 1, "three"),
         ]),
     ]
     drawing = Drawing(
@@ -235,10 +249,11 @@ def ratios():
          "Purple ticks are targets. Each baseline was measured beside ranktree, in the same run."],
         "Ratios of ranktree's speed to RocksDB's, Redis's, a bare pull's and PostgreSQL's, with targets",
     )
-    ticks = [0.03, 0.1, 0.2, 0.5, 1, 2]
-    y = rows_of_ranges(drawing, groups, log_scale(0.025, 2.6), ticks, 1, "ranktree / baseline, logarithmic", two_digits)
-    sources = recorded(("engine", first), ("later", later), ("HTTP", http), ("drain", drain), ("visible", visible))
-    return drawing.done(y + 40, sources)
+    ticks = [0.03, 0.1, 0.2, 0.5, 1, 2, 5]
+    y = rows_of_ranges(drawing, groups, log_scale(0.025, 5.5), ticks, 1, "ranktree / baseline, logarithmic", two_digits)
+    engine = recorded(("engine", first), ("later", later), ("sustained", long))
+    others = recorded(("HTTP", http), ("drain", drain), ("visible", visible), ("write service", service))
+    return drawing.done(y + 58, engine, others)
 
 
 def lines(drawing, series, x_at, y_at, label_x, gap=17):
@@ -369,19 +384,169 @@ def stalls():
             drawing.text(LEFT - 24, y + 3 + 15 * index, line, "end small")
         for at, holds, kind in zip((y, y + 17), runs, ("one", "two"), strict=True):
             found = re.findall(r"(\w+) ([\d.]+)", holds.split(";")[0])
-            purpose, value = max(found, key=lambda hold: float(hold[1]))
+            # Of two that took as long the later one, as the page's table has it.
+            purpose, value = max(reversed(found), key=lambda hold: float(hold[1]))
             words = f"{number(float(value))} {purpose}"
             drawing.line(scale(1), at - 12, scale(1), at + 3, "target")
             # What is less than the axis shows stands at its beginning.
             x, wide = scale(max(float(value), 0.01)), 14 + 6.6 * len(words)
             drawing.dot(x, at - 4.5, kind, 4.5)
-            if x - 2 < scale(1) < x + wide:
+            if x - 2 < scale(1) < x + wide or x + wide > WIDTH:
                 drawing.text(x - 10, at, words, f"end small {kind}")
             else:
                 drawing.text(x + 10, at, words, f"small {kind}")
         y += height
     drawing.text((LEFT + RIGHT) / 2, end + 38, "milliseconds, logarithmic", "soft middle")
     return drawing.done(end + 78, recorded(("stalls", new), ("stalls_touched", touched)))
+
+
+def reads():
+    results = Results("engine_reads")
+    groups = {}
+    for writes, what, span, target in results.cells("writes", "what", "microseconds", "target"):
+        ends = [float(end) for end in span.split("-")]
+        row = (what, (ends[0], None, ends[-1]), float(target) if target else None, "two" if "busy" in writes else "one")
+        groups.setdefault(writes, []).append(row)
+    drawing = Drawing(
+        "How long a read takes in process",
+        ["One shard, 10 M members, two cores. Purple ticks are targets.",
+         "With writes the p99 was to be within three times the one without, and is not."],
+        "Microseconds of a rank, a position and a page, and the p99 of a rank with and without writes",
+    )
+    scale = log_scale(0.4, 3000)
+    y = rows_of_ranges(drawing, groups.items(), scale, [0.5, 1, 10, 100, 1000], None, "microseconds, logarithmic")
+    return drawing.done(y + 40, recorded(("engine_reads", results)))
+
+
+def remote():
+    results = Results("remote_reads")
+    kinds = [("rank", "rank of a score"), ("member", "a member's entry"), ("around", "around a member"), ("top_10", "top 10")]
+    found = {}
+    for line in results.lines:
+        if at := re.match(r"remote_(\w+)_(\d+)_shards: p50 (\d+) us.*in memory p50 ([\d.]+) us", line):
+            found[at.group(1), int(at.group(2))] = (float(at.group(4)), float(at.group(3)))
+        elif at := re.match(r"approximate_(\w+)_16_shards_remote: p50 ([\d.]+) us", line):
+            found[at.group(1), "approximate"] = float(at.group(2))
+    drawing = Drawing(
+        "A read of shards in memory, and of shards that another node owns",
+        ["p50 of one read at a time. Blue: shards in memory. Orange: the same shards over NATS.",
+         "Green: the approximate answer over NATS, made of summaries that a node keeps of other nodes' shards."],
+        "Microseconds of four kinds of reads on 1, 4 and 16 shards, in memory and over NATS",
+    )
+    scale = log_scale(2, 1000)
+    y = drawing.top + 22
+    start, body = y - 16, []
+    for kind, name in kinds:
+        drawing.text(20, y, name, "group")
+        body.append((y, kind))
+        y += 26 * 3 + 8
+    end = y - 14
+    for tick in [2, 5, 10, 20, 50, 100, 200, 500, 1000]:
+        drawing.line(scale(tick), start, scale(tick), end, "grid")
+        drawing.text(scale(tick), end + 18, number(tick), "soft middle")
+    for y, kind in body:
+        for index, shards in enumerate((1, 4, 16)):
+            at = y + 26 * index
+            memory, nats = found[kind, shards]
+            drawing.text(LEFT - 24, at, "1 shard" if shards == 1 else f"{shards} shards", "end")
+            drawing.line(scale(memory), at - 4.5, scale(nats), at - 4.5, "grid")
+            marks = [(memory, "one"), (nats, "two")]
+            if shards == 16 and (kind, "approximate") in found:
+                marks.append((found[kind, "approximate"], "three"))
+            for value, mark in marks:
+                drawing.dot(scale(value), at - 4.5, mark)
+            for value, mark in marks:
+                # Left of the first dot, right of the last one, and above what is between.
+                if mark == "three":
+                    drawing.text(scale(value), at - 13, f"{value:.3g}", f"middle small {mark}")
+                else:
+                    side = "end" if mark == "one" and scale(value) > LEFT + 40 else ""
+                    away = -10 if side else 10
+                    drawing.text(scale(value) + away, at, f"{value:.3g}", f"small {mark} {side}".strip())
+    drawing.text((LEFT + RIGHT) / 2, end + 38, "microseconds, logarithmic", "soft middle")
+    return drawing.done(end + 78, recorded(("remote_reads", results)))
+
+
+STEPS = [("decode", "four"), ("plan", "one"), ("commit", "three"), ("apply", "two")]
+
+
+def windows():
+    results = Results("windows")
+    rounds, steps = {}, {}
+    for line in results.lines:
+        if line.startswith("  decode"):
+            steps = {name: float(value) for name, value in re.findall(r"(\w+) ([\d.]+)", line)}
+        elif at := re.match(r"windows_1M (.+): ([\d.]+) us a score", line):
+            rounds.setdefault(at.group(1), []).append((float(at.group(2)), steps))
+    names = {
+        "one window": "a board with one window",
+        "four windows": "a board with four windows",
+        "four boards, one job": "a job that names four boards",
+        "four boards, four jobs": "four jobs, each for its board",
+    }
+    drawing = Drawing(
+        "What a score costs with windows",
+        ["1 M members, batches of 1,000. Each bar is the middle one of three rounds; its figure is followed by the range.",
+         "Decoding is counted, what NATS costs is not."],
+        "Microseconds of a score: decoding, planning, committing and applying, for one window, four windows and four boards",
+    )
+    left, right, most = 250, 640, 12
+    scale = lambda value: left + (right - left) * value / most
+    x = left
+    for name, kind in STEPS:
+        drawing.box(x, drawing.top + 4, 12, 12, kind)
+        drawing.text(x + 18, drawing.top + 15, name, "small")
+        x += 44 + 7 * len(name)
+    y = drawing.top + 36
+    end = y + 42 * len(names)
+    for tick in range(0, most + 1, 2):
+        drawing.line(scale(tick), y - 6, scale(tick), end, "grid")
+        drawing.text(scale(tick), end + 18, number(tick), "soft middle")
+    for key, name in names.items():
+        (least, _), (middle, steps), (greatest, _) = sorted(rounds[key], key=lambda each: each[0])
+        drawing.text(left - 16, y + 19, name, "end")
+        x = 0
+        for step, kind in STEPS:
+            drawing.box(scale(x), y + 3, scale(x + steps[step]) - scale(x) - 1, 24, kind)
+            x += steps[step]
+        drawing.text(scale(x) + 12, y + 19, f"{middle:.1f} ({least:.1f}-{greatest:.1f})")
+        y += 42
+    drawing.text((left + right) / 2, end + 38, "microseconds a score", "soft middle")
+    return drawing.done(end + 78, recorded(("windows", results)))
+
+
+def expiry():
+    results = Results("stalls_windows")
+    # Of each case, for each run: the most work of a hold, the p99 of reads, the longest wait of a reader.
+    found = {case: ([], [], []) for case in ("expiry", "rollover")}
+    for at, line in enumerate(results.lines):
+        if not (case := re.match(r"  (expiry|rollover): \d+ reads", line)):
+            continue
+        work, p99, longest = found[case.group(1)]
+        cells = [cell.strip() for cell in results.lines[at - 1].strip("|").split("|")]
+        work.append(max(float(value) for value in re.findall(r"\w+ ([\d.]+)", cells[3])))
+        longest.append(float(cells[4].split()[0]))
+        if measured := re.search(r"p99 ([\d.]+)", line):
+            p99.append(float(measured.group(1)))
+    titles = {"expiry": "A million entries expire together", "rollover": "The day of 10,000 boards ends"}
+    middle = lambda values: (values[0], values[1] if len(values) == 3 else None, values[-1])
+    groups = []
+    for case, title in titles.items():
+        work, p99, longest = (sorted(values) for values in found[case])
+        groups.append((title, [
+            ("p99 of reads, two runs", middle(p99), None, "one"),
+            ("a reader's longest wait, three runs", middle(longest), 2, "one"),
+            ("most work of a hold, three runs", middle(work), 1, "two"),
+        ]))
+    drawing = Drawing(
+        "What readers notice when windows end",
+        ["1 M members, memory that was touched before, jobs and a reader that asks without a pause beside.",
+         "Bars go from the least run to the greatest, dots are the middle one. Purple ticks are targets."],
+        "Milliseconds of reads and of holds while entries expire and while windows end",
+    )
+    ticks = [0.1, 0.2, 0.5, 1, 2, 5, 10]
+    y = rows_of_ranges(drawing, groups, log_scale(0.1, 15), ticks, None, "milliseconds, logarithmic", with_ranges=True)
+    return drawing.done(y + 40, recorded(("stalls, cases expiry and rollover", results)))
 
 
 def folded(words, width):
@@ -394,7 +559,17 @@ def folded(words, width):
     return lines
 
 
-PLOTS = {"ratios": ratios, "latency": latency, "versus": versus, "startup": startup, "stalls": stalls}
+PLOTS = {
+    "ratios": ratios,
+    "reads": reads,
+    "remote": remote,
+    "latency": latency,
+    "versus": versus,
+    "startup": startup,
+    "stalls": stalls,
+    "expiry": expiry,
+    "windows": windows,
+}
 
 
 def main():

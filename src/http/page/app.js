@@ -76,6 +76,12 @@ dialog.addEventListener("close", () => {
 });
 button.addEventListener("click", () => ask(""));
 onRefusal(ask);
+// The link of the view that is shown reads it anew.
+for (const link of document.querySelectorAll(".bar nav a[data-view]")) {
+  link.addEventListener("click", () => {
+    if (link.hash === location.hash) draw();
+  });
+}
 addEventListener("hashchange", () => {
   draw();
   main.focus({ preventScroll: true });

@@ -314,7 +314,7 @@ function chartPanel(view) {
     own = place;
     draw();
   };
-  return { element: panel("Distribution of scores", [total, copyAsCurl(() => ({ url }))], picture), mark };
+  return { element: panel("Distribution", [total, copyAsCurl(() => ({ url }))], picture), mark };
 }
 
 function friendsPanel(view) {

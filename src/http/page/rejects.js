@@ -140,7 +140,7 @@ export function rejects(main, { signal, query, go }) {
     ),
     panel(
       "Jobs that were refused",
-      [h("label", { for: "reason" }, "Refused for"), select],
+      h("span", { class: "pair" }, h("label", { for: "reason" }, "Refused for"), select),
       counts,
       list,
       h("p", {}, more),

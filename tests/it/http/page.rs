@@ -120,7 +120,7 @@ fn a_person_makes_the_first_board_and_sees_it_change() {
     assert_eq!(client.put(&entry_path("sample", "late"), &json!({"score": 1, "version": 5})).0, 200);
     assert_eq!(client.put(&entry_path("sample", "late"), &json!({"score": 1, "version": 5})).0, 409);
     browser.click("nav a", "Rejects");
-    browser.wait_for("stale_version");
+    browser.wait("document.querySelector('td code')?.textContent === 'stale_version'");
     look(&mut browser, "rejects");
     browser.click("nav a", "Shards and nodes");
     browser.wait_for("Ready");
