@@ -1,45 +1,28 @@
 //! Integers of 64 bits as the service writes them: as JSON numbers, and beyond 2^53 - 1 as strings.
 
-use std::fmt;
-
-use serde::de::{Error, Visitor};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
-/// An integer that may be a string.
-pub(crate) struct Integer(pub(crate) i64);
-
-impl<'de> Deserialize<'de> for Integer {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(IntegerVisitor)
+/// An exact integer; `None` of anything else.
+pub(crate) fn read(value: &Value) -> Option<i64> {
+    match value {
+        Value::Number(number) => number.as_i64(),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
     }
 }
 
-struct IntegerVisitor;
-
-impl Visitor<'_> for IntegerVisitor {
-    type Value = Integer;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a signed 64-bit integer, or one as a string")
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Integer, E> {
-        Ok(Integer(value))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Integer, E> {
-        i64::try_from(value).map(Integer).map_err(E::custom)
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Integer, E> {
-        value.parse().map(Integer).map_err(E::custom)
-    }
-}
-
+// By way of `Value`, because a number is a map to visitors where somebody has turned on the feature
+// `arbitrary_precision` of serde_json.
 pub(crate) fn required<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-    Integer::deserialize(deserializer).map(|value| value.0)
+    let value = Value::deserialize(deserializer)?;
+    read(&value).ok_or_else(|| D::Error::custom(format!("{value} is no signed 64-bit integer")))
 }
 
 pub(crate) fn optional<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i64>, D::Error> {
-    Ok(Option::<Integer>::deserialize(deserializer)?.map(|value| value.0))
+    match Value::deserialize(deserializer)? {
+        Value::Null => Ok(None),
+        value => required(value).map(Some).map_err(D::Error::custom),
+    }
 }

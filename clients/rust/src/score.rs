@@ -3,9 +3,11 @@
 use std::fmt;
 use std::ops::Deref;
 
-use serde::de::{Error, SeqAccess, Visitor};
+use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
 
+use crate::integers;
 use crate::query::Parameter;
 
 /// The most keys that a score may have.
@@ -127,37 +129,13 @@ impl Serialize for Score {
 
 impl<'de> Deserialize<'de> for Score {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ScoreVisitor)
-    }
-}
-
-struct ScoreVisitor;
-
-impl<'de> Visitor<'de> for ScoreVisitor {
-    type Value = Score;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an integer, or an array of them")
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Score, E> {
-        Ok(Score::from(value))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Score, E> {
-        i64::try_from(value).map(Score::from).map_err(E::custom)
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Score, E> {
-        value.parse::<i64>().map(Score::from).map_err(E::custom)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Score, A::Error> {
-        let mut keys = Vec::with_capacity(MAX_KEYS);
-        while let Some(crate::integers::Integer(key)) = array.next_element()? {
-            keys.push(key);
-        }
-        Score::try_from(&keys[..]).map_err(A::Error::custom)
+        let value = Value::deserialize(deserializer)?;
+        let keys: Option<Vec<i64>> = match &value {
+            Value::Array(keys) => keys.iter().map(integers::read).collect(),
+            key => integers::read(key).map(|key| vec![key]),
+        };
+        let score = keys.and_then(|keys| Self::try_from(&keys[..]).ok());
+        score.ok_or_else(|| D::Error::custom(format!("{value} is no score")))
     }
 }
 
@@ -178,7 +156,7 @@ mod tests {
         assert_eq!(read("\"9007199254740993\""), Ok(Score::from(9_007_199_254_740_993)));
         let wide = read("[\"9223372036854775807\",-5,\"-9223372036854775808\"]");
         assert_eq!(wide, Ok(Score::from([i64::MAX, -5, i64::MIN])));
-        for wrong in ["1.5", "\"1e3\"", "[]", "[1,2,3,4,5,6,7,8,9]", "9223372036854775808", "true"] {
+        for wrong in ["1.5", "\"1e3\"", "[]", "[1,2,3,4,5,6,7,8,9]", "9223372036854775808", "true", "null"] {
             read(wrong).expect_err(wrong);
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 use futures_util::{StreamExt, TryStreamExt};
-use ranktree_client::types::{DefinitionInput, Job, ListedEntry, Wait};
+use ranktree_client::types::{DefinitionInput, Job, ListedEntry, Op, Wait};
 use ranktree_client::{Error, LiveEvent, LiveView, Ranktree};
 use tokio::time::timeout;
 
@@ -100,6 +100,52 @@ async fn a_lost_connection_goes_on_where_it_was() {
         let (first, later) = told.split_first().expect("something was told");
         assert!(*first == "disconnected" && later.iter().all(|told| *told == "changes"), "{told:?}");
         assert_eq!(members(&view.entries), [("alice", 30), ("bob", 20 + round), ("carol", round)]);
+    }
+}
+
+/// With ties, members that come back, and a connection that is cut again and again.
+#[tokio::test]
+async fn what_is_put_together_is_what_a_read_answers() {
+    let node = Node::alone().await;
+    let client = node.client();
+    client.define("arena", &DefinitionInput::new()).await.expect("it is well-formed");
+    let link = Link::to(node.port()).await;
+    let watcher = Ranktree::new(link.url("http")).expect("it is an address");
+    let watched = ["p1", "p2", "p3", "p4"];
+    let mut events = watcher.live("arena").top(20).max_rate(20).members(watched).stream();
+    let mut view = LiveView::default();
+    let mut random = fastrand::Rng::with_seed(7);
+    for round in 1..=60_i64 {
+        let mut jobs = Vec::new();
+        for _ in 0..random.usize(1..8) {
+            let member = format!("p{}", random.u32(0..60));
+            jobs.push(match random.u32(0..4) {
+                0 => Job::new(member).board("arena").op(Op::Remove),
+                _ => Job::scored("arena", member, random.i64(0..20)),
+            });
+        }
+        // Each round changes what is watched.
+        jobs.push(Job::scored("arena", "first", 1_000 + round));
+        client.write_many(&jobs).wait(Wait::Applied).await.expect("they are well-formed");
+        if round % 7 == 0 {
+            link.cut();
+        }
+        if round % 5 == 0 {
+            let page = client.top("arena").limit(20).await.expect("it is there");
+            let group = client.lookup("arena", watched).await.expect("it is there");
+            until(&mut events, &mut view, |view| {
+                let place = |member: &str, score, position| (member.to_owned(), score, position);
+                let told = view.members.iter().map(|entry| place(&entry.member, entry.score, entry.position));
+                let read =
+                    group.entries.iter().map(|entry| place(&entry.member, entry.score, entry.position));
+                let mut not_found = view.not_found.clone();
+                not_found.sort();
+                (&view.entries, view.total) == (&page.entries, page.total)
+                    && told.eq(read)
+                    && not_found == group.not_found
+            })
+            .await;
+        }
     }
 }
 

@@ -244,6 +244,8 @@ async fn jobs_count_once_while_servers_are_killed_and_connections_are_cut() {
     let publisher = publisher.expect("the link is open");
     let mut stored = Vec::new();
     for round in 0..6 {
+        let lost = link.lost();
+        link.set_deaf(round == 1 || round == 3);
         for number in 0..200 {
             let job = job(&format!("p{}", number % 50));
             // Every other one has a message of its own.
@@ -255,7 +257,10 @@ async fn jobs_count_once_while_servers_are_killed_and_connections_are_cut() {
             stored.push(publish.submit().await.expect("there is room"));
         }
         match round {
-            1 | 3 => link.cut(),
+            1 | 3 => {
+                until("acknowledgements are lost", async || (link.lost() > lost).then_some(())).await;
+                link.cut();
+            }
             2 => {
                 nats.kill();
                 nats.start_again().await;

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, TcpStream};
 
 use tempfile::TempDir;
 
-use crate::support::{Process, free_port, root, until};
+use crate::support::{Process, root, until};
 
 pub struct Nats {
     folder: TempDir,
@@ -28,31 +28,35 @@ impl Nats {
     }
 
     pub async fn with_flags(flags: &[&str]) -> Self {
-        let port = free_port();
         let mut nats = Self {
             folder: TempDir::new().expect("there is room for temporary files"),
             flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
             process: None,
-            port,
-            url: format!("nats://127.0.0.1:{port}"),
+            port: 0,
+            url: String::new(),
         };
         nats.start_again().await;
         nats
     }
 
     pub async fn start_again(&mut self) {
-        let port = self.port.to_string();
+        // The first time the server chooses one.
+        let port = if self.port == 0 { "-1".to_owned() } else { self.port.to_string() };
         let data = self.folder.path().join("data").display().to_string();
         let mut arguments: Vec<String> =
             ["-js", "-a", "127.0.0.1", "-p", &port, "-sd", &data].map(str::to_owned).into();
         arguments.extend(self.flags.clone());
         let log = self.folder.path().join("nats.log");
         let mut process = Process::start(&program(), &arguments, &log);
-        until("nats-server listens", async || {
-            assert!(process.is_running(), "{}", std::fs::read_to_string(&log).unwrap_or_default());
-            TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).ok()
+        self.port = until("nats-server listens", async || {
+            let told = std::fs::read_to_string(&log).unwrap_or_default();
+            assert!(process.is_running(), "{told}");
+            let (_, rest) = told.rsplit_once("Listening for client connections on 127.0.0.1:")?;
+            let port = rest.split_once('\n')?.0.trim().parse().expect("it is a port");
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok().map(|_| port)
         })
         .await;
+        self.url = format!("nats://127.0.0.1:{}", self.port);
         self.process = Some(process);
     }
 
