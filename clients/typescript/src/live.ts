@@ -64,7 +64,7 @@ export class LiveView {
 
   #apply(kind: string, data: string, id: string | undefined): boolean {
     if (kind === "end") throw ended(data);
-    if (kind === "state") this.state = decode(data) as LiveState;
+    if (kind === "state") this.state = this.#inOrder(decode(data) as LiveState);
     else if (kind === "changes" && this.state) this.state = this.#changed(this.state, decode(data) as LiveChanges);
     else return false;
     this.lastEventId = id ?? this.lastEventId;
@@ -77,12 +77,21 @@ export class LiveView {
     left.forEach((member) => entries.delete(member));
     const members = byMember(before.members, changes.members);
     changes.not_found.forEach((member) => members.delete(member));
-    const watched = [...this.#members];
-    return {
+    return this.#inOrder({
       ...shown,
       entries: [...entries.values()].sort((one, other) => one.position - other.position),
-      members: watched.flatMap((member) => members.get(member) ?? []),
-      not_found: watched.filter((member) => !members.has(member)),
+      members: [...members.values()],
+    });
+  }
+
+  /** With the watched members in the order in which they were asked for. */
+  #inOrder(state: LiveState): LiveState {
+    const found = byMember(state.members, []);
+    const watched = [...this.#members];
+    return {
+      ...state,
+      members: watched.flatMap((member) => found.get(member) ?? []),
+      not_found: watched.filter((member) => !found.has(member)),
     };
   }
 }

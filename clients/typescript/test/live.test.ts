@@ -23,7 +23,12 @@ beforeEach(async () => {
   client = new Ranktree(node.url);
   await client.define("arena", { ties: "member" });
 });
-afterEach(() => node.kill());
+afterEach(async () => {
+  await Promise.all(watches.splice(0).map((watch) => watch.close()));
+  await node.kill();
+});
+
+const watches: Watch[] = [];
 
 /** Watches beside the test, and keeps what it is shown. */
 class Watch {
@@ -33,6 +38,7 @@ class Watch {
 
   constructor(client: Ranktree, options: LiveQuery = {}, board = "arena") {
     this.ended = this.#run(client.live(board, { max_rate: 20, ...options, signal: this.#controller.signal }));
+    watches.push(this);
   }
 
   async #run(states: AsyncIterable<LiveState>): Promise<unknown> {
@@ -94,7 +100,6 @@ test("the whole state comes first, and each further one has what changed", async
 
   await client.clear("arena");
   await watch.shows("the cleared board", (state) => state.total === 0 && state.entries.length === 0);
-  await watch.close();
 });
 
 test("what is shown is what a read finds, whatever happens", async () => {
@@ -117,7 +122,6 @@ test("what is shown is what a read finds, whatever happens", async () => {
   };
   assert.deepEqual(places(last.members), places(lookup.entries));
   assert.deepEqual([...last.not_found].sort(), [...lookup.not_found].sort());
-  await watch.close();
 });
 
 test("a slow loop misses states and not the newest", async () => {
@@ -142,7 +146,6 @@ test("a lost connection is gone on with from the last event", async () => {
   await watch.shows("what came meanwhile", (state) => state.entries[0]?.score === 2);
   assert.match(link.sent, /last-event-id: [0-9a-f]{16}@\d+:\d+/i);
   assert.ok(watch.states.every((state) => !state.stale));
-  await watch.close();
   link.close();
 });
 
@@ -158,7 +161,6 @@ test("a killed node is waited for, and the state is stale meanwhile", async () =
   await score("p", 2);
   const last = await watch.shows("what came later", (state) => state.entries[0]?.score === 2);
   assert.equal(last.members[0]?.score, 2);
-  await watch.close();
 });
 
 test("a node that shuts down ends the stream and not the loop", async () => {
@@ -169,7 +171,6 @@ test("a node that shuts down ends the stream and not the loop", async () => {
   await node.start();
   await score("p", 2);
   await watch.shows("what came later", (state) => state.entries[0]?.score === 2);
-  await watch.close();
 });
 
 test("a connection on which nothing comes, not even a comment, is made again", async () => {
@@ -184,7 +185,6 @@ test("a connection on which nothing comes, not even a comment, is made again", a
   await until("another connection", () => link.connections > before);
   link.isDeaf = false;
   await watch.shows("the lost event", (state) => state.entries[0]?.score === 2);
-  await watch.close();
   link.close();
 });
 

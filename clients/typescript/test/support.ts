@@ -13,12 +13,17 @@ export const ROOT = join(FOLDER, "..", "..");
 /** As long as a machine may take that does much else. */
 export const LIMIT_MS = 60_000;
 
+const folders: string[] = [];
+const running = new Set<ChildProcess>();
+process.on("exit", (code) => {
+  running.forEach((child) => child.kill("SIGKILL"));
+  if (code === 0) folders.forEach((folder) => rmSync(folder, { recursive: true, force: true }));
+});
+
 /** A folder that is removed at the end, if everything is well. */
 export function scratch(): string {
   const folder = mkdtempSync(join(tmpdir(), "ranktree-client-"));
-  process.on("exit", (code) => {
-    if (code === 0) rmSync(folder, { recursive: true, force: true });
-  });
+  folders.push(folder);
   return folder;
 }
 
@@ -65,9 +70,6 @@ export async function listen(server: Server): Promise<number> {
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   return (server.address() as AddressInfo).port;
 }
-
-const running = new Set<ChildProcess>();
-process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
 
 /** A program that ends with the tests. */
 class Process {
