@@ -9,8 +9,8 @@
 //   back, in the fields that INTEGER_FIELDS names.
 // - Times may be given as `Date`, and are strings in answers.
 // - The variants of an answer become one type. A field that some variants lack is optional.
-// - Each parameter of a query that may be left out is a field of a type of its own for the request. Those that
-//   have to be there are arguments of the client's methods.
+// - The parameters of a query that may be left out have a type of their own for each request. Those that have
+//   to be there are arguments of the client's methods.
 
 import { readFileSync, writeFileSync } from "node:fs";
 
@@ -110,7 +110,7 @@ function asAnswer(schema) {
   Object.values(schema).forEach(asAnswer);
 }
 
-/** Whether a field of this schema may hold an integer as a string. Objects within have fields of their own. */
+/** Whether a field of this schema may hold an integer as a string. Objects within have their own fields. */
 function isInteger(schema) {
   if (schema.$ref) return ["Integer", "Score"].includes(name(schema));
   const inner = [...(schema.anyOf ?? []), ...(schema.allOf ?? []), ...(schema.items ? [schema.items] : [])];
@@ -179,7 +179,11 @@ function queryOf(operation) {
   return found.filter((parameter) => parameter.in === "query" && !parameter.required);
 }
 
-const camel = (text) => text.split("_").map((word) => word[0].toUpperCase() + word.slice(1)).join("");
+const camel = (text) =>
+  text
+    .split("_")
+    .map((word) => word[0].toUpperCase() + word.slice(1))
+    .join("");
 for (const operation of operations) {
   const parameters = queryOf(operation);
   if (parameters.length) {

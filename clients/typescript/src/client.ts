@@ -18,8 +18,8 @@ export interface RanktreeOptions {
   /** How long a request may take, 10,000. A read with `after` gets the time that it may wait in addition. */
   timeoutMs?: number;
   /**
-   * How often a read is sent again if no answer came or the node was overloaded, 2. A write is sent again only
-   * if it certainly was not taken.
+   * How often a read is sent again if no answer came or the node was overloaded, 2. A write is sent again
+   * only if it certainly was not taken.
    */
   retries?: number;
   /** A `fetch` of your own, for proxies or certificates. */
@@ -151,7 +151,11 @@ export class Ranktree {
   // Reads
 
   /** A member's score, rank, position and percentile. `NotFoundError` if it is not on the board. */
-  async member(board: string, member: string, options: api.MemberQuery & CallOptions = {}): Promise<api.Entry> {
+  async member(
+    board: string,
+    member: string,
+    options: api.MemberQuery & CallOptions = {},
+  ): Promise<api.Entry> {
     return this.#send("GET", path("boards", board, "members", member), options);
   }
 
@@ -193,7 +197,11 @@ export class Ranktree {
   }
 
   /** The rank of a score, whether or not anybody has it. */
-  async rank(board: string, score: api.ScoreInput, options: api.RankQuery & CallOptions = {}): Promise<api.Rank> {
+  async rank(
+    board: string,
+    score: api.ScoreInput,
+    options: api.RankQuery & CallOptions = {},
+  ): Promise<api.Rank> {
     return this.#send("GET", path("boards", board, "rank"), { ...options, score });
   }
 
@@ -231,7 +239,10 @@ export class Ranktree {
   }
 
   /** A member's entries on some boards, or a page of all. */
-  async memberBoards(member: string, options: api.MemberBoardsQuery & CallOptions = {}): Promise<api.MemberBoards> {
+  async memberBoards(
+    member: string,
+    options: api.MemberBoardsQuery & CallOptions = {},
+  ): Promise<api.MemberBoards> {
     return this.#send("GET", path("members", member), options);
   }
 
@@ -248,8 +259,12 @@ export class Ranktree {
   // All pages. Each page is at least as new as the one before, also if another node answers.
 
   /** All entries from an end of a board on, best or worst first. `limit` is the size of a page. */
-  async *iterTop(board: string, options: api.TopQuery & CallOptions = {}): AsyncGenerator<api.ListedEntry, void> {
-    for await (const page of this.#pages<api.Page>(path("boards", board, "top"), options)) yield* page.entries;
+  async *iterTop(
+    board: string,
+    options: api.TopQuery & CallOptions = {},
+  ): AsyncGenerator<api.ListedEntry, void> {
+    for await (const page of this.#pages<api.Page>(path("boards", board, "top"), options))
+      yield* page.entries;
   }
 
   /** All entries between `min` and `max`. `limit` is the size of a page. */
@@ -257,7 +272,8 @@ export class Ranktree {
     board: string,
     options: api.RangeQuery & CallOptions = {},
   ): AsyncGenerator<api.ListedEntry, void> {
-    for await (const page of this.#pages<api.Page>(path("boards", board, "range"), options)) yield* page.entries;
+    for await (const page of this.#pages<api.Page>(path("boards", board, "range"), options))
+      yield* page.entries;
   }
 
   /** All boards, by name. `limit` is the size of a page. */
@@ -270,7 +286,8 @@ export class Ranktree {
     member: string,
     options: api.MemberBoardsQuery & CallOptions = {},
   ): AsyncGenerator<api.Entry, void> {
-    for await (const page of this.#pages<api.MemberBoards>(path("members", member), options)) yield* page.entries;
+    for await (const page of this.#pages<api.MemberBoards>(path("members", member), options))
+      yield* page.entries;
   }
 
   /** All jobs that were refused, newest first. `limit` is the size of a page. */
@@ -294,10 +311,11 @@ export class Ranktree {
   /**
    * The top of a board, and `members` wherever they are, as they change: the state now, and each further one.
    *
-   * A loop that is slow misses states, never the newest one. A lost connection is made again, to whichever node
-   * answers, for as long as the loop goes on; `stale` is true meanwhile, if connecting fails. The loop ends with
-   * an error when the service says that there is nothing to watch any more: `NotFoundError` if the board was
-   * dropped, `AccessError` if the token was taken back. Leave it with `break`, or from outside by the `signal`.
+   * A loop that is slow misses states, never the newest one. A lost connection is made again, to whichever
+   * node answers, for as long as the loop goes on; `stale` is true meanwhile, if connecting fails. The loop
+   * ends with an error when the service says that there is nothing to watch any more: `NotFoundError` if the
+   * board was dropped, `AccessError` if the token was taken back. Leave it with `break`, or from outside by
+   * the `signal`.
    */
   async *live(board: string, options: api.LiveQuery & CallOptions = {}): AsyncGenerator<api.LiveState, void> {
     const { signal, after, timeout_ms, ...watched } = options;
@@ -330,7 +348,12 @@ export class Ranktree {
   }
 
   /** The bytes of one connection's events. */
-  async *#watch(route: string, options: object, view: LiveView, attempt: Attempt): AsyncGenerator<Uint8Array> {
+  async *#watch(
+    route: string,
+    options: object,
+    view: LiveView,
+    attempt: Attempt,
+  ): AsyncGenerator<Uint8Array> {
     const headers: Record<string, string> = { ...this.#headers, Accept: "text/event-stream" };
     if (view.lastEventId !== undefined) headers["Last-Event-ID"] = view.lastEventId;
     view.begin();
@@ -383,7 +406,8 @@ export class Ranktree {
     body: string | undefined,
     attempt: Attempt,
   ): Promise<unknown> {
-    const headers = body === undefined ? this.#headers : { ...this.#headers, "Content-Type": "application/json" };
+    const headers =
+      body === undefined ? this.#headers : { ...this.#headers, "Content-Type": "application/json" };
     let answer: Response;
     try {
       const more = body === undefined ? {} : { body };

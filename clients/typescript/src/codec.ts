@@ -1,7 +1,7 @@
 // How requests and answers are written: JSON, paths and queries. Knows nothing of connections.
 //
-// Integers of 64 bits: JavaScript's numbers are exact up to 2^53 - 1. An integer within that is a `number`, and
-// one beyond is a `bigint`, so that each has one form: `===` and `<` are right, also between the two.
+// Integers of 64 bits: JavaScript's numbers are exact up to 2^53 - 1. An integer within that is a `number`,
+// and one beyond is a `bigint`, so that each has one form: `===` and `<` are right, also between the two.
 
 import { INTEGER_FIELDS } from "./api.js";
 
@@ -10,7 +10,7 @@ const FREE_FORM = new Set(["job", "meta", "profile"]);
 /** Fields whose own fields are named by callers: by boards. */
 const BY_BOARD = new Set(["boards", "scores", "totals"]);
 
-/** Compact JSON. A `bigint` is written as a decimal string, which the service takes, and a `Date` as RFC 3339. */
+/** Compact JSON. A `bigint` becomes a decimal string, which the service takes, and a `Date` RFC 3339. */
 export function encode(value: unknown): string {
   return JSON.stringify(writable(value, "", false));
 }

@@ -1,7 +1,7 @@
 // What can go wrong, as errors.
 //
-// Every answer of the service that is a problem (RFC 9457) becomes a `ProblemError`, or one of its kinds by the
-// status. `code` is stable and for programs; `detail` is for people.
+// Every answer of the service that is a problem (RFC 9457) becomes a `ProblemError`, or one of its kinds by
+// the status. `code` is stable and for programs; `detail` is for people.
 
 import type { Problem } from "./api.js";
 
@@ -20,8 +20,8 @@ export class ConnectionFailedError extends RanktreeError {
   }
 
   /**
-   * The request was a write and may have reached the service. Send it again with the `version` it had: then it
-   * counts once.
+   * The request was a write and may have reached the service. Send it again with the `version` it had: then
+   * it counts once.
    */
   readonly mayBeApplied: boolean;
 

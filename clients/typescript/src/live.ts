@@ -33,8 +33,8 @@ export class LiveView {
   }
 
   /**
-   * Takes bytes of the stream, and says whether events in them make another state. Of several only the last state
-   * is shown: who is slow gets what is newest.
+   * Takes bytes of the stream, and says whether events in them make another state. Of several only the last
+   * state is shown: who is slow gets what is newest.
    *
    * @throws the problem that the service ends the stream with
    */
@@ -65,7 +65,8 @@ export class LiveView {
   #apply(kind: string, data: string, id: string | undefined): boolean {
     if (kind === "end") throw ended(data);
     if (kind === "state") this.state = this.#inOrder(decode(data) as LiveState);
-    else if (kind === "changes" && this.state) this.state = this.#changed(this.state, decode(data) as LiveChanges);
+    else if (kind === "changes" && this.state)
+      this.state = this.#changed(this.state, decode(data) as LiveChanges);
     else return false;
     this.lastEventId = id ?? this.lastEventId;
     return true;

@@ -1,8 +1,8 @@
 // Publishes jobs to NATS, without asking a node. Needs @nats-io/transport-node and @nats-io/jetstream.
 //
 // A message is an array of jobs of one shard. A publisher has one message of each shard on its way at a time:
-// jobs that come meanwhile make the next array, and a message that is sent again cannot overtake another. Each
-// message has a `Nats-Msg-Id`, which it keeps when it is sent again, so that the server stores it once.
+// jobs that come meanwhile make the next array, and a message that is sent again cannot overtake another.
+// Each message has a `Nats-Msg-Id`, which it keeps when it is sent again, so that the server stores it once.
 
 import { randomUUID } from "node:crypto";
 
@@ -27,8 +27,8 @@ const GIVE_UP_MAX_MS = 110_000;
 
 export interface PublisherOptions {
   /**
-   * How many shards there are. Without it the publisher asks the first jobs stream, for which its user needs the
-   * permission to publish to `$JS.API.STREAM.INFO.*`.
+   * How many shards there are. Without it the publisher asks the first jobs stream, for which its user needs
+   * the permission to publish to `$JS.API.STREAM.INFO.*`.
    */
   shards?: number;
   /** The nodes' `--prefix`, `ranktree`. */
@@ -87,7 +87,7 @@ export class Publisher {
     });
   }
 
-  /** Connects to NATS. Other options are those of `connect` of @nats-io/transport-node: `user`, `pass`, `tls`. */
+  /** Connects to NATS. Other options are those of its client: `user`, `pass`, `tls`. */
   static async connect(
     servers: string | string[] = "nats://127.0.0.1:4222",
     options: PublisherOptions & NodeConnectionOptions = {},
@@ -125,9 +125,9 @@ export class Publisher {
   /**
    * Stores a job, and returns its token. Whether it is applied or rejected is not known then.
    *
-   * With a `messageId` the job has a message of its own, so that you may publish it again under the same id, also
-   * after your process was killed: within two minutes it counts once. Without one, jobs of the same moment share
-   * messages.
+   * With a `messageId` the job has a message of its own, so that you may publish it again under the same id,
+   * also after your process was killed: within two minutes it counts once. Without one, jobs of the same
+   * moment share messages.
    */
   async publish(job: Job, { messageId }: PublishOptions = {}): Promise<string> {
     this.#checkOpen();
@@ -138,8 +138,8 @@ export class Publisher {
   /**
    * Stores jobs of any members, in as few messages as possible, and returns one token for all.
    *
-   * Jobs of a member stay in their order. The ids of the messages follow from `messageId`; to publish again, give
-   * the same jobs in the same order. `PublishManyError` if messages were not acknowledged.
+   * Jobs of a member stay in their order. The ids of the messages follow from `messageId`; to publish again,
+   * give the same jobs in the same order. `PublishManyError` if messages were not acknowledged.
    */
   async publishMany(jobs: readonly Job[], { messageId }: PublishOptions = {}): Promise<string> {
     this.#checkOpen();
@@ -169,8 +169,8 @@ export class Publisher {
   /**
    * Has a node write jobs of members of one shard, and returns what came of them.
    *
-   * Nothing is sent again. If no answer came in time, `ConnectionFailedError` is thrown; give jobs a `version`,
-   * and send them again. `changedOnly` asks for a short answer.
+   * Nothing is sent again. If no answer came in time, `ConnectionFailedError` is thrown; give jobs a
+   * `version`, and send them again. `changedOnly` asks for a short answer.
    */
   async write(
     jobs: readonly Job[],
@@ -179,7 +179,9 @@ export class Publisher {
     this.#checkOpen();
     const shards = new Set(jobs.map((job) => this.#shard(job)));
     if (shards.size !== 1) {
-      throw new RangeError(`the jobs of a write belong to one shard; these belong to [${[...shards].sort()}]`);
+      throw new RangeError(
+        `the jobs of a write belong to one shard; these belong to [${[...shards].sort()}]`,
+      );
     }
     const subject = `${this.#prefix}.write.${[...shards][0]}`;
     const asked = headers();
@@ -188,7 +190,10 @@ export class Publisher {
       .request(subject, encode(jobs), { timeout: timeoutMs, headers: asked })
       .catch((error: unknown) => {
         if (isNoResponders(error)) {
-          throw problem(503, { code: "shard_unavailable", detail: `no node answers to ${subject}; try again` });
+          throw problem(503, {
+            code: "shard_unavailable",
+            detail: `no node answers to ${subject}; try again`,
+          });
         }
         const told = error instanceof errors.TimeoutError ? `within ${timeoutMs} ms` : messageOf(error);
         throw new ConnectionFailedError(`no node answered to ${subject}: ${told}`, true, { cause: error });
@@ -377,7 +382,9 @@ class Room {
 
 function checkGiveUp(ms: number): void {
   if (ms > GIVE_UP_MAX_MS) {
-    throw new RangeError(`giveUpAfterMs is at most ${GIVE_UP_MAX_MS}, because the server forgets ids; got ${ms}`);
+    throw new RangeError(
+      `giveUpAfterMs is at most ${GIVE_UP_MAX_MS}, because the server forgets ids; got ${ms}`,
+    );
   }
 }
 

@@ -23,8 +23,8 @@ export function isRead(method: string, route: string): boolean {
 /**
  * Whether a request that failed may be sent again as it is.
  *
- * A write may be only if it certainly was not taken: nothing was sent, or the service says that it is overloaded
- * and has stored no part of it.
+ * A write may be only if it certainly was not taken: nothing was sent, or the service says that it is
+ * overloaded and has stored no part of it.
  */
 export function isRepeatable(method: string, route: string, error: unknown): boolean {
   if (error instanceof ConnectionFailedError) return !error.mayBeApplied;

@@ -22,7 +22,8 @@ export function shardOf(member: string, shards: number): number {
 /**
  * One token that names all that the given ones name: of each shard the greatest sequence.
  *
- * `undefined` stands for no token. Use it to read what several writes did, or never older than an earlier read.
+ * `undefined` stands for no token. Use it to read what several writes did, or never older than an earlier
+ * read.
  */
 export function latest(...tokens: (string | null | undefined)[]): string | undefined {
   const sequences = new Map<number, bigint>();

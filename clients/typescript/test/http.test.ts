@@ -83,7 +83,19 @@ test("a manual season is opened", async () => {
 });
 
 test("ids of members survive the path", async () => {
-  const members = ["a/b", "...", "日本", "with space", "%2F", "?a=b&c", "#", "a+b", ":lookup", "é\\\"'", "%2E%2E"];
+  const members = [
+    "a/b",
+    "...",
+    "日本",
+    "with space",
+    "%2F",
+    "?a=b&c",
+    "#",
+    "a+b",
+    ":lookup",
+    "é\\\"'",
+    "%2E%2E",
+  ];
   for (const [number, member] of members.entries()) {
     await client.write("ids", member, { score: number });
     assert.equal((await client.member("ids", member)).member, member);
@@ -133,7 +145,10 @@ test("integers are exact up to 64 bits", async () => {
 
 test("numbers that may have been rounded are not sent", async () => {
   const writing = (score: number, more = {}) => client.write("rounded", "p1", { score, ...more });
-  await assert.rejects(writing(2 ** 53), (error) => error instanceof RangeError && error.message.includes("bigint"));
+  await assert.rejects(
+    writing(2 ** 53),
+    (error) => error instanceof RangeError && error.message.includes("bigint"),
+  );
   await assert.rejects(client.rank("rounded", 2 ** 60), RangeError);
   await assert.rejects(writing(NaN), RangeError);
   await assert.rejects(writing(1, { meta: { a: 1n } }), TypeError);
@@ -160,37 +175,75 @@ test("pages are iterated without a gap", async () => {
   await fill("pages", scores);
   const positions = Array.from({ length: 500 }, (_, index) => index + 1);
   const best = await all(client.iterTop("pages", { limit: 37 }));
-  assert.deepEqual(best.map((entry) => entry.position), positions);
+  assert.deepEqual(
+    best.map((entry) => entry.position),
+    positions,
+  );
   const worst = await all(client.iterTop("pages", { limit: 499, from: "bottom" }));
-  assert.deepEqual(worst.map((entry) => entry.position), positions.reverse());
+  assert.deepEqual(
+    worst.map((entry) => entry.position),
+    positions.reverse(),
+  );
   const middle = await all(client.iterRange("pages", { min: 10, max: 20, limit: 7 }));
   const expected = Array.from({ length: 33 }, (_, index) => 20 - Math.floor(index / 3));
-  assert.deepEqual(middle.map((entry) => entry.score), expected);
+  assert.deepEqual(
+    middle.map((entry) => entry.score),
+    expected,
+  );
   assert.equal((await client.count("pages", { min: 10, max: 20 })).count, 33);
   const names = (await all(client.iterBoards({ limit: 1 }))).map((board) => board.board);
   assert.ok(names.includes("pages"));
   assert.deepEqual(names, [...names].sort());
   const boards = await all(client.iterMemberBoards("p007"));
-  assert.deepEqual(boards.map((entry) => entry.board), ["pages"]);
+  assert.deepEqual(
+    boards.map((entry) => entry.board),
+    ["pages"],
+  );
 });
 
 test("every read answers", async () => {
-  const token = await fill("reads", [["alice", 30], ["bob", 20], ["carol", 20], ["dave", 10]]);
+  const token = await fill("reads", [
+    ["alice", 30],
+    ["bob", 20],
+    ["carol", 20],
+    ["dave", 10],
+  ]);
   const page = await client.top("reads", { limit: 2, after: token });
-  assert.deepEqual(page.entries.map((entry) => entry.member), ["alice", "bob"]);
-  assert.deepEqual((await client.positions("reads", 3)).entries.map((entry) => entry.rank), [2, 4]);
+  assert.deepEqual(
+    page.entries.map((entry) => entry.member),
+    ["alice", "bob"],
+  );
+  assert.deepEqual(
+    (await client.positions("reads", 3)).entries.map((entry) => entry.rank),
+    [2, 4],
+  );
   const group = await client.lookup("reads", ["dave", "alice", "nobody"]);
-  assert.deepEqual(group.entries.map((entry) => [entry.member, entry.group_rank]), [["alice", 1], ["dave", 2]]);
+  assert.deepEqual(
+    group.entries.map((entry) => [entry.member, entry.group_rank]),
+    [
+      ["alice", 1],
+      ["dave", 2],
+    ],
+  );
   assert.deepEqual(group.not_found, ["nobody"]);
-  assert.deepEqual((await client.ranks("reads", [31, 20, 0])).ranks.map((rank) => rank.rank), [1, 2, 5]);
+  assert.deepEqual(
+    (await client.ranks("reads", [31, 20, 0])).ranks.map((rank) => rank.rank),
+    [1, 2, 5],
+  );
   const place = await client.score("reads", { rank: 2 });
   assert.deepEqual([place.score, place.tied], [20, 2]);
   const buckets = (await client.histogram("reads", { edges: [0, 15, 25] })).buckets;
-  assert.deepEqual(buckets.map((bucket) => bucket.count), [1, 2]);
+  assert.deepEqual(
+    buckets.map((bucket) => bucket.count),
+    [1, 2],
+  );
   assert.equal((await client.percentiles("reads", [10, 50, 99.9])).percentiles.length, 3);
   await fill("reads-too", [["alice", 1]]);
   const boards = await client.memberBoards("alice", { boards: ["reads", "reads-too"] });
-  assert.deepEqual(boards.entries.map((entry) => entry.board), ["reads", "reads-too"]);
+  assert.deepEqual(
+    boards.entries.map((entry) => entry.board),
+    ["reads", "reads-too"],
+  );
   assert.equal((await client.around("reads", "dave", { above: 1, below: 0 })).entries.length, 2);
   assert.equal((await client.trim("reads", { positions_beyond: 3 })).removed, 1);
   assert.equal((await client.clear("reads")).removed, 3);
@@ -207,7 +260,10 @@ test("problems become errors", async () => {
   assert.equal(stale.code, "stale_version");
   const jobs: Job[] = ["p1", ""].map((member) => ({ board: "bounded", member, score: 1 }));
   const invalid = await thrown(InvalidError, client.writeMany(jobs));
-  assert.deepEqual(invalid.errors.map((error) => [error.index, error.code]), [[1, "bad_member"]]);
+  assert.deepEqual(
+    invalid.errors.map((error) => [error.index, error.code]),
+    [[1, "bad_member"]],
+  );
   const differs = await thrown(RejectedError, client.define("bounded", { ties: "last" }));
   assert.equal(differs.code, "board_differs");
   const late = client.member("bounded", "p42", { after: "0:1000000", timeout_ms: 1 });
@@ -275,9 +331,11 @@ test("a read waits for a write of another client", async () => {
   const [shard, sequence] = (first.split(",")[0] as string).split(":");
   const token = `${shard}:${Number(sequence) + 1}`;
   let found = 0;
-  const reading = new Ranktree(node.url).board("waits", { after: token, timeout_ms: 60_000 }).then((board) => {
-    found = board.totals.all ?? 0;
-  });
+  const reading = new Ranktree(node.url)
+    .board("waits", { after: token, timeout_ms: 60_000 })
+    .then((board) => {
+      found = board.totals.all ?? 0;
+    });
   let number = 1;
   await until("the read is answered", async () => {
     number += 1;

@@ -77,26 +77,47 @@ test("the whole state comes first, and each further one has what changed", async
   const token = (await client.write("arena", "bob", { score: 2n ** 60n })).token;
   const watch = new Watch(client, { top: 2, members: ["nobody", "a,b c", "carol"], after: token });
   const first = await watch.shows("the state", () => true);
-  assert.deepEqual(shown(first), [["bob", 2n ** 60n], ["alice", 3]]);
+  assert.deepEqual(shown(first), [
+    ["bob", 2n ** 60n],
+    ["alice", 3],
+  ]);
   assert.deepEqual([first.members, first.not_found], [[], ["nobody", "a,b c", "carol"]]);
   assert.deepEqual([first.board, first.window, first.total], ["arena", "all", 2]);
 
   await score("carol", 1);
   await score("a,b c", 0);
   const second = await watch.shows("the watched members", (state) => state.members.length === 2);
-  assert.deepEqual(second.members.map((entry) => [entry.member, entry.position]), [["a,b c", 4], ["carol", 3]]);
+  assert.deepEqual(
+    second.members.map((entry) => [entry.member, entry.position]),
+    [
+      ["a,b c", 4],
+      ["carol", 3],
+    ],
+  );
   assert.deepEqual([second.not_found, second.total], [["nobody"], 4]);
 
   await score("carol", 9);
   const third = await watch.shows("carol in the top", (state) => state.entries[1]?.member === "carol");
-  assert.deepEqual(shown(third), [["bob", 2n ** 60n], ["carol", 9]]);
+  assert.deepEqual(shown(third), [
+    ["bob", 2n ** 60n],
+    ["carol", 9],
+  ]);
   await client.remove("arena", "bob");
   await client.remove("arena", "a,b c");
-  const fourth = await watch.shows("who has left", (state) => state.total === 2 && state.not_found.length === 2);
-  assert.deepEqual(shown(fourth), [["carol", 9], ["alice", 3]]);
+  const fourth = await watch.shows(
+    "who has left",
+    (state) => state.total === 2 && state.not_found.length === 2,
+  );
+  assert.deepEqual(shown(fourth), [
+    ["carol", 9],
+    ["alice", 3],
+  ]);
   assert.deepEqual(fourth.not_found, ["nobody", "a,b c"]);
   // States that were shown stay as they were.
-  assert.deepEqual(shown(first), [["bob", 2n ** 60n], ["alice", 3]]);
+  assert.deepEqual(shown(first), [
+    ["bob", 2n ** 60n],
+    ["alice", 3],
+  ]);
 
   await client.clear("arena");
   await watch.shows("the cleared board", (state) => state.total === 0 && state.entries.length === 0);
@@ -232,6 +253,7 @@ test("leaving the loop or a signal closes the connection", async () => {
 });
 
 test("a token that does not allow it is told", async () => {
-  const denied = () => Promise.resolve(Response.json({ code: "invalid_token", detail: "no" }, { status: 401 }));
+  const denied = () =>
+    Promise.resolve(Response.json({ code: "invalid_token", detail: "no" }, { status: 401 }));
   assert.ok((await new Watch(new Ranktree("http://node", { fetch: denied })).ended) instanceof AccessError);
 });

@@ -112,17 +112,27 @@ test("jobs of the same moment share messages, and keep their order", async () =>
   const after = latest(...tokens) as string;
   // Each member's jobs stayed in their order: the last one stands.
   const scores = new Map<string, unknown>();
-  for await (const entry of client.iterTop("arena", { limit: 1_000, after })) scores.set(entry.member, entry.score);
-  const expected = Array.from({ length: 700 }, (_, number): [string, unknown] => [`p${number}`, 6_300 + number]);
+  for await (const entry of client.iterTop("arena", { limit: 1_000, after }))
+    scores.set(entry.member, entry.score);
+  const expected = Array.from({ length: 700 }, (_, number): [string, unknown] => [
+    `p${number}`,
+    6_300 + number,
+  ]);
   assert.deepEqual([...scores].sort(), expected.sort());
-  const messages = (await lastSequences()).reduce((sum, last, shard) => sum + last - (before[shard] as number), 0);
+  const messages = (await lastSequences()).reduce(
+    (sum, last, shard) => sum + last - (before[shard] as number),
+    0,
+  );
   assert.ok(messages < 100, `${messages} messages for 7,000 jobs`);
 });
 
 test("arrays are cut at a thousand jobs and 127 KiB", async () => {
   const [member] = membersOf(0, 3, 1) as [string];
   const publisher = await publisherOf(nats.url);
-  const jobs: Job[] = Array.from({ length: 300 }, () => ({ ...job(member), meta: { text: "日".repeat(300) } }) as Job);
+  const jobs: Job[] = Array.from(
+    { length: 300 },
+    () => ({ ...job(member), meta: { text: "日".repeat(300) } }) as Job,
+  );
   jobs.push(...Array.from({ length: 2_001 }, () => job(member)));
   const before = await lastOf(0);
   const token = await publisher.publishMany(jobs);
@@ -144,7 +154,9 @@ test("a lost acknowledgement and a killed node count once", async () => {
   const publisher = await publisherOf(`nats://127.0.0.1:${link.port}`, { ackTimeoutMs: 1_000 });
   link.isDeaf = true;
   let isDone = false;
-  const publishing = publisher.publish(job("p42"), { messageId: "match-8841-p42" }).finally(() => (isDone = true));
+  const publishing = publisher
+    .publish(job("p42"), { messageId: "match-8841-p42" })
+    .finally(() => (isDone = true));
   await until("the stream has the message", async () => (await lastOf(1)) > (before[1] as number));
   await until("its acknowledgement is lost", () => link.lost > 0);
   await node.kill();
@@ -175,15 +187,24 @@ test("giving up says what is known", async () => {
     assert.match(error.message, /not acknowledged within 1 s/);
     return error.mayBeStored && error.messageId === "match-1";
   });
-  await assert.rejects(publisher.publishMany([job("p42"), job("alice")], { messageId: "match-2" }), (error) => {
-    return error instanceof PublishManyError && error.token === undefined && error.errors.length === 2;
-  });
+  await assert.rejects(
+    publisher.publishMany([job("p42"), job("alice")], { messageId: "match-2" }),
+    (error) => {
+      return error instanceof PublishManyError && error.token === undefined && error.errors.length === 2;
+    },
+  );
   // What is behind a message that failed is not sent, so that no job overtakes another.
   const many = Array.from({ length: 1_500 }, () => job("p42"));
   await assert.rejects(publisher.publishMany(many, { messageId: "match-3" }), (error) => {
     assert.ok(error instanceof PublishManyError);
-    assert.deepEqual(error.errors.map((one) => one.mayBeStored), [true, false]);
-    assert.deepEqual(error.errors.map((one) => one.messageId), ["match-3.1.0", "match-3.1.1"]);
+    assert.deepEqual(
+      error.errors.map((one) => one.mayBeStored),
+      [true, false],
+    );
+    assert.deepEqual(
+      error.errors.map((one) => one.messageId),
+      ["match-3.1.0", "match-3.1.1"],
+    );
     return true;
   });
   link.isDeaf = false;
@@ -201,16 +222,23 @@ test("giving up says what is known", async () => {
 test("a restarted server gets what waited", async () => {
   const publisher = await publisherOf(nats.url, { reconnectTimeWait: 50 });
   await nats.kill();
-  const waiting = Promise.all(Array.from({ length: 100 }, (_, number) => publisher.publish(job(`p${number}`))));
+  const waiting = Promise.all(
+    Array.from({ length: 100 }, (_, number) => publisher.publish(job(`p${number}`))),
+  );
   await nats.start();
   const after = latest(...(await waiting)) as string;
   const page = await client.top("arena", { limit: 1_000, after, timeout_ms: 60_000 });
-  assert.deepEqual(page.entries.map((entry) => entry.score), Array.from({ length: 100 }, () => 1));
+  assert.deepEqual(
+    page.entries.map((entry) => entry.score),
+    Array.from({ length: 100 }, () => 1),
+  );
 });
 
 test("close waits for what is on its way, and ends the publisher", async () => {
   const publisher = await Publisher.connect(nats.url, { maxWaiting: 3 });
-  const publishing = Promise.all(Array.from({ length: 500 }, (_, number) => publisher.publish(job(`p${number}`))));
+  const publishing = Promise.all(
+    Array.from({ length: 500 }, (_, number) => publisher.publish(job(`p${number}`))),
+  );
   const many = publisher.publishMany(Array.from({ length: 3_500 }, () => job("p42")));
   await publisher.close();
   const after = latest(...(await publishing), await many) as string;
@@ -233,7 +261,9 @@ test("nodes write jobs and answer", async () => {
   await assert.rejects(publisher.write([job("p42"), job("alice")]), /belong to one shard/);
   await node.kill();
   await until("the server knows that the node is gone", async () => {
-    const error: unknown = await publisher.write([job(first)], { timeoutMs: 1_000 }).catch((why: unknown) => why);
+    const error: unknown = await publisher
+      .write([job(first)], { timeoutMs: 1_000 })
+      .catch((why: unknown) => why);
     assert.ok(error instanceof UnavailableError || error instanceof ConnectionFailedError, String(error));
     return error instanceof UnavailableError;
   });

