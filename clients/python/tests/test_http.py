@@ -110,6 +110,10 @@ def test_every_read_answers(client: Ranktree) -> None:
     place = client.score("reads", rank=2)
     assert (place["score"], place["tied"]) == (20, 2)
     assert [bucket["count"] for bucket in client.histogram("reads", edges=[0, 15, 25])["buckets"]] == [1, 2]
+    fill(client, "reads-too", [("alice", 1)])
+    boards = client.member_boards("alice", boards=["reads", "reads-too"])["entries"]
+    assert [entry["board"] for entry in boards] == ["reads", "reads-too"]
+    assert len(client.percentiles("reads", [10, 50, 99.9])["percentiles"]) == 3
     assert len(client.around("reads", "dave", above=1, below=0)["entries"]) == 2
     assert client.trim("reads", positions_beyond=3)["removed"] == 1
     assert client.clear("reads")["removed"] == 3

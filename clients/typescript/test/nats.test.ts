@@ -73,7 +73,7 @@ async function lastOf(shard: number): Promise<number> {
   return (await lastSequences())[shard] as number;
 }
 
-/** Waits for the node to take writes: it says that it is ready a moment before the server knows that it does. */
+/** Waits for the node to take writes: it is ready a moment before the server knows that it does. */
 async function takesWrites(publisher: Publisher, member: string): Promise<void> {
   await until("the node takes writes", () => {
     return publisher.write([job(member, 0)]).then(
