@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 from datetime import datetime, timezone
-from typing import List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple, Union
 
 import httpx
 import pytest
@@ -80,6 +80,13 @@ def test_integers_are_exact_up_to_64_bits(client: Ranktree) -> None:
     assert client.rank("exact", [2**53 + 1, 5])["rank"] == 2
     assert client.board("exact")["keys"][0]["min"] == -(2**62)
     assert client.percentiles("exact", [100])["percentiles"][0]["score"] == [2**63 - 1, -(2**63)]
+
+
+def test_boards_may_be_named_as_the_fields_of_answers(client: Ranktree) -> None:
+    scores: Dict[str, Union[int, Sequence[int]]] = {"meta": 2**60, "score": 2**61, "job": 1}
+    result = client.write_many([{"member": "p1", "scores": scores}], wait="applied")["results"][0]
+    boards: Any = result["boards"]
+    assert {board: change["entry"]["score"] for board, change in boards.items()} == scores
 
 
 def test_pages_are_iterated_without_a_gap(client: Ranktree) -> None:

@@ -337,7 +337,8 @@ export class Ranktree {
       } catch (error) {
         const isShown = view.state !== undefined;
         if ((!isShown && failures >= this.#retries) || !isPassing(error, route, isShown)) throw error;
-        pause = error instanceof ProblemError ? error.retryAfterMs : undefined;
+        const asked = error instanceof ProblemError ? error.retryAfterMs : undefined;
+        pause = asked === undefined || isShown ? asked : Math.min(asked, PAUSE_MAX_MS);
       } finally {
         attempt.end();
       }

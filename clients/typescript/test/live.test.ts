@@ -257,3 +257,49 @@ test("a token that does not allow it is told", async () => {
     Promise.resolve(Response.json({ code: "invalid_token", detail: "no" }, { status: 401 }));
   assert.ok((await new Watch(new Ranktree("http://node", { fetch: denied })).ended) instanceof AccessError);
 });
+
+test("events are read from pieces of any size", async () => {
+  const entry = (member: string, position: number) => ({ member, position, score: 1, rank: 1 });
+  const state = { board: "arena", window: "all", total: 1, entries: [entry("日本\u2028", 1)], members: [] };
+  const events = [
+    ": a comment\n\n",
+    `event: state\r\nid: 1\r\nretry: 5\r\ndata: ${JSON.stringify({ ...state, not_found: [], as_of: "0:1" })}\r\n\r\n`,
+    "event: other\ndata: {}\n\nretry: soon\n\n",
+    `id:2\nevent:changes\ndata:${JSON.stringify({
+      ...state,
+      total: 2,
+      entries: [entry("a", 1), entry("日本\u2028", 2)],
+      left: [],
+      not_found: [],
+      as_of: "0:2",
+    })}\n\n`,
+    "event: changes\nid: 3\ndata: {",
+  ];
+  const bytes = new TextEncoder().encode(events.join(""));
+  for (const size of [1, 2, 7, bytes.length]) {
+    const asked: (string | null)[] = [];
+    const answer = (_: unknown, init?: RequestInit) => {
+      asked.push(new Headers(init?.headers).get("Last-Event-ID"));
+      const told = JSON.stringify({ status: 404, code: "unknown_board", detail: "it was dropped" });
+      let rest = asked.length === 1 ? bytes : new TextEncoder().encode(`event: end\ndata: ${told}\n\n`);
+      const body = new ReadableStream<Uint8Array>({
+        pull(controller) {
+          if (rest.length === 0) return controller.close();
+          controller.enqueue(rest.slice(0, size));
+          rest = rest.slice(size);
+        },
+      });
+      return Promise.resolve(new Response(body));
+    };
+    const watch = new Watch(new Ranktree("http://node", { fetch: answer }));
+    const error = await watch.ended;
+    assert.ok(error instanceof NotFoundError, String(error));
+    // The event that was cut off is asked for again.
+    assert.deepEqual(asked, [null, "2"]);
+    assert.deepEqual(
+      watch.last?.entries.map((one) => one.member),
+      ["a", "日本\u2028"],
+    );
+    assert.equal(watch.states.length, size === bytes.length ? 1 : 2);
+  }
+});

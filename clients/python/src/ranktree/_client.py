@@ -355,6 +355,8 @@ class Ranktree:
                 if (view.state is None and failures >= self._retries) or not view.goes_on(route, error):
                     raise
                 rest = error.retry_after
+                if rest is not None and view.state is None:
+                    rest = min(rest, PAUSE_MAX)
             except httpx.TransportError as error:
                 if view.state is None and failures >= self._retries:
                     raise self._failed("GET", route, error) from error

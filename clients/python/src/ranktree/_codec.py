@@ -11,6 +11,8 @@ from .types import INTEGER_FIELDS
 
 # What callers gave as JSON of their own, and get back as it is.
 FREE_FORM = ("job", "meta", "profile")
+# Fields whose own fields are boards.
+BY_BOARD = ("boards", "totals")
 
 
 def encode(value: Any) -> bytes:
@@ -43,6 +45,8 @@ def _integers(value: Any) -> Any:
 def _field(name: str, value: Any) -> Any:
     if name in FREE_FORM:
         return value
+    if name in BY_BOARD and isinstance(value, dict):
+        return {board: _integers(one) for board, one in value.items()}
     if name in INTEGER_FIELDS:
         if isinstance(value, str):
             return int(value)
