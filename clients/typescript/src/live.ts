@@ -54,11 +54,13 @@ export class LiveView {
       this.#event = { kind: "", data: [], id: undefined };
       return data.length > 0 && this.#apply(kind, data.join("\n"), id);
     }
-    const [, name, value] = /^([^:]*):? ?(.*)$/.exec(line) ?? [];
-    if (name === "event") this.#event.kind = value ?? "";
-    else if (name === "data") this.#event.data.push(value ?? "");
+    const colon = line.indexOf(":");
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (name === "event") this.#event.kind = value;
+    else if (name === "data") this.#event.data.push(value);
     else if (name === "id") this.#event.id = value;
-    else if (name === "retry" && /^\d+$/.test(value ?? "")) this.reconnectMs = Number(value);
+    else if (name === "retry" && /^\d+$/.test(value)) this.reconnectMs = Number(value);
     return false;
   }
 

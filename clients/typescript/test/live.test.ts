@@ -260,17 +260,24 @@ test("a token that does not allow it is told", async () => {
 
 test("events are read from pieces of any size", async () => {
   const entry = (member: string, position: number) => ({ member, position, score: 1, rank: 1 });
-  const state = { board: "arena", window: "all", total: 1, entries: [entry("日本\u2028", 1)], members: [] };
+  const state = {
+    board: "arena",
+    window: "all",
+    total: 1,
+    entries: [entry("日本\u2028", 1)],
+    members: [],
+    not_found: [],
+    as_of: "0:1",
+  };
   const events = [
     ": a comment\n\n",
-    `event: state\r\nid: 1\r\nretry: 5\r\ndata: ${JSON.stringify({ ...state, not_found: [], as_of: "0:1" })}\r\n\r\n`,
+    `event: state\r\nid: 1\r\nretry: 5\r\ndata: ${JSON.stringify(state)}\r\n\r\n`,
     "event: other\ndata: {}\n\nretry: soon\n\n",
     `id:2\nevent:changes\ndata:${JSON.stringify({
       ...state,
       total: 2,
       entries: [entry("a", 1), entry("日本\u2028", 2)],
       left: [],
-      not_found: [],
       as_of: "0:2",
     })}\n\n`,
     "event: changes\nid: 3\ndata: {",
