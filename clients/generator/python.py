@@ -150,6 +150,8 @@ BLOCKING = [
     ("__aenter__", "__enter__"),
     ("__aexit__", "__exit__"),
     ("asyncio.sleep", "time.sleep"),
+    (".aiter_bytes(", ".iter_bytes("),
+    (".aread(", ".read("),
     ("import asyncio", "import time"),
     (".aclose(", ".close("),
     ("async def aclose", "def close"),

@@ -68,6 +68,11 @@ class Process:
         self._running.send_signal(signal.SIGKILL)
         self._running.wait()
 
+    def stop(self) -> None:
+        """As an operator stops it: what is on its way is answered."""
+        self._running.send_signal(signal.SIGTERM)
+        self._running.wait()
+
     def is_running(self) -> bool:
         return self._running.poll() is None
 
@@ -124,6 +129,10 @@ class Node:
         assert self._process
         self._process.kill()
 
+    def stop(self) -> None:
+        assert self._process
+        self._process.stop()
+
 
 class LossyLink:
     """Passes bytes on between a client and a server, and loses what the server says while `is_deaf`."""
@@ -133,8 +142,13 @@ class LossyLink:
         self.is_deaf = False
         # Bytes that the server said and the client did not hear.
         self.lost = 0
+        # What clients sent, and over how many connections.
+        self.sent = b""
+        self.connections = 0
+        self._sockets: List[socket.socket] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.url = f"nats://127.0.0.1:{self._listener.getsockname()[1]}"
+        self.port = int(self._listener.getsockname()[1])
+        self.url = f"nats://127.0.0.1:{self.port}"
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -143,7 +157,13 @@ class LossyLink:
                 client, _ = self._listener.accept()
             except OSError:
                 return
-            server = socket.create_connection(("127.0.0.1", self._port))
+            try:
+                server = socket.create_connection(("127.0.0.1", self._port))
+            except OSError:
+                client.close()
+                continue
+            self.connections += 1
+            self._sockets += [client, server]
             threading.Thread(target=self._pass, args=(client, server, False), daemon=True).start()
             threading.Thread(target=self._pass, args=(server, client, True), daemon=True).start()
 
@@ -153,6 +173,8 @@ class LossyLink:
                 data = source.recv(65536)
                 if not data:
                     break
+                if not is_answer:
+                    self.sent += data
                 if is_answer and self.is_deaf:
                     self.lost += len(data)
                 else:
@@ -161,6 +183,15 @@ class LossyLink:
             pass
         for end in (source, target):
             end.close()
+
+    def cut(self) -> None:
+        """Breaks the connections; others can be made."""
+        for one in self._sockets:
+            try:
+                one.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        self._sockets.clear()
 
     def close(self) -> None:
         self._listener.close()

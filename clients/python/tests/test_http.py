@@ -6,7 +6,7 @@ import asyncio
 import socket
 import threading
 from datetime import datetime, timezone
-from typing import List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple, Union
 
 import httpx
 import pytest
@@ -82,6 +82,13 @@ def test_integers_are_exact_up_to_64_bits(client: Ranktree) -> None:
     assert client.percentiles("exact", [100])["percentiles"][0]["score"] == [2**63 - 1, -(2**63)]
 
 
+def test_boards_may_be_named_as_the_fields_of_answers(client: Ranktree) -> None:
+    scores: Dict[str, Union[int, Sequence[int]]] = {"meta": 2**60, "score": 2**61, "job": 1}
+    result = client.write_many([{"member": "p1", "scores": scores}], wait="applied")["results"][0]
+    boards: Any = result["boards"]
+    assert {board: change["entry"]["score"] for board, change in boards.items()} == scores
+
+
 def test_pages_are_iterated_without_a_gap(client: Ranktree) -> None:
     # Ties everywhere.
     fill(client, "pages", [(f"p{number:03}", number // 3) for number in range(500)])
@@ -110,6 +117,10 @@ def test_every_read_answers(client: Ranktree) -> None:
     place = client.score("reads", rank=2)
     assert (place["score"], place["tied"]) == (20, 2)
     assert [bucket["count"] for bucket in client.histogram("reads", edges=[0, 15, 25])["buckets"]] == [1, 2]
+    fill(client, "reads-too", [("alice", 1)])
+    boards = client.member_boards("alice", boards=["reads", "reads-too"])["entries"]
+    assert [entry["board"] for entry in boards] == ["reads", "reads-too"]
+    assert len(client.percentiles("reads", [10, 50, 99.9])["percentiles"]) == 3
     assert len(client.around("reads", "dave", above=1, below=0)["entries"]) == 2
     assert client.trim("reads", positions_beyond=3)["removed"] == 1
     assert client.clear("reads")["removed"] == 3

@@ -11,8 +11,9 @@ import httpx
 from typing_extensions import Self, Unpack
 
 from . import types
-from ._codec import decode, encode, path, query, split_url, waits
-from ._retry import PAUSE_MAX, is_read, repeatable, tries
+from ._codec import decode, encode, path, query, split_url, target, waits
+from ._live import HEARTBEAT, LiveView
+from ._retry import PAUSE_MAX, is_read, pause, repeatable, spread, tries
 from .errors import ConnectionFailedError, ProblemError, problem
 from .tokens import latest
 
@@ -309,6 +310,63 @@ class Ranktree:
             if "as_of" in page and not options.get("partial"):
                 options["after"] = latest(options.get("after"), page["as_of"])
 
+    # A board as it changes
+
+    def live(self, board: str, **options: Unpack[types.LiveQuery]) -> Iterator[types.LiveState]:
+        """The top of a board, and `members` wherever they are, as they change.
+
+        Each turn of the loop has the whole state. A loop that is slow misses states, never the newest one. A
+        lost connection is made again, to whichever node answers, for as long as the loop goes on; `stale` is
+        true meanwhile, if connecting fails. The loop ends with an exception when there is nothing to watch any
+        more: `NotFoundError` if the board was dropped, `AccessError` if the token was taken back.
+        """
+        route = path("boards", board, "live")
+        parameters = query(options)
+        read = self._timeout + max(HEARTBEAT, waits(parameters))
+        view = LiveView(options.get("members") or [])
+        failures = 0
+        while True:
+            rest: Optional[float] = None
+            headers = {**self._headers, "Accept": "text/event-stream"}
+            if view.last_event_id is not None:
+                # A state that was shown is named by its id.
+                headers["Last-Event-ID"] = view.last_event_id
+                parameters.pop("after", None)
+                parameters.pop("timeout_ms", None)
+            view.begin()
+            try:
+                with self._http.stream(
+                    "GET",
+                    self._url + target(route, parameters),
+                    headers=headers,
+                    # The service says something all the time. The loop's own time does not count.
+                    timeout=httpx.Timeout(self._timeout, read=read),
+                ) as answer:
+                    if not answer.is_success:
+                        answer.read()
+                        told = answer.headers.get("Retry-After")
+                        raise problem(answer.status_code, body_of(answer), told)
+                    for data in answer.iter_bytes():
+                        if view.feed(data) and view.state is not None:
+                            failures = 0
+                            yield view.state
+                # The node shuts down.
+            except ProblemError as error:
+                if (view.state is None and failures >= self._retries) or not view.goes_on(route, error):
+                    raise
+                rest = error.retry_after
+                if rest is not None and view.state is None:
+                    rest = min(rest, PAUSE_MAX)
+            except httpx.TransportError as error:
+                if view.state is None and failures >= self._retries:
+                    raise self._failed("GET", route, error) from error
+            if view.state is not None and failures == 1:
+                yield view.stale()
+            if rest is None:
+                rest = pause(failures) if view.state is None else spread(view.reconnect)
+            time.sleep(rest)
+            failures += 1
+
     # Requests
 
     def _send(
@@ -326,12 +384,12 @@ class Ranktree:
             except ProblemError as error:
                 if attempt.is_last or not repeatable(method, route, error):
                     raise
-                pause = error.retry_after
+                rest = error.retry_after
             except ConnectionFailedError as error:
                 if attempt.is_last or error.may_be_applied:
                     raise
-                pause = None
-            time.sleep(attempt.pause if pause is None else min(pause, PAUSE_MAX))
+                rest = None
+            time.sleep(attempt.pause if rest is None else min(rest, PAUSE_MAX))
         raise AssertionError("the last try returns or raises")
 
     def _once(
@@ -347,23 +405,29 @@ class Ranktree:
         try:
             answer = self._http.request(
                 method,
-                self._url + route,
-                params=parameters,
+                self._url + target(route, parameters),
                 content=content,
                 headers=headers,
                 timeout=self._timeout + waits(parameters),
             )
         except httpx.TransportError as error:
-            # Nothing was sent if there was no connection to send it on.
-            unsent = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
-            may_be_applied = not unsent and not is_read(method, route)
-            why = str(error) or type(error).__name__
-            told = f"{self._called} did not answer {method} {route}: {why}"
-            raise ConnectionFailedError(told, may_be_applied) from error
-        try:
-            value = decode(answer.content) if answer.content else None
-        except ValueError:
-            value = None
+            raise self._failed(method, route, error) from error
+        value = body_of(answer)
         if not answer.is_success or value is None:
             raise problem(answer.status_code, value, answer.headers.get("Retry-After"))
         return value
+
+    def _failed(self, method: str, route: str, error: httpx.TransportError) -> ConnectionFailedError:
+        # Nothing was sent if there was no connection to send it on.
+        unsent = isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
+        may_be_applied = not unsent and not is_read(method, route)
+        why = str(error) or type(error).__name__
+        return ConnectionFailedError(f"{self._called} did not answer {method} {route}: {why}", may_be_applied)
+
+
+def body_of(answer: httpx.Response) -> Any:
+    """What an answer says; `None` if it is not JSON."""
+    try:
+        return decode(answer.content) if answer.content else None
+    except ValueError:
+        return None

@@ -11,6 +11,8 @@ from .types import INTEGER_FIELDS
 
 # What callers gave as JSON of their own, and get back as it is.
 FREE_FORM = ("job", "meta", "profile")
+# Fields whose own fields are boards.
+BY_BOARD = ("boards", "totals")
 
 
 def encode(value: Any) -> bytes:
@@ -43,6 +45,8 @@ def _integers(value: Any) -> Any:
 def _field(name: str, value: Any) -> Any:
     if name in FREE_FORM:
         return value
+    if name in BY_BOARD and isinstance(value, dict):
+        return {board: _integers(one) for board, one in value.items()}
     if name in INTEGER_FIELDS:
         if isinstance(value, str):
             return int(value)
@@ -63,7 +67,7 @@ def _segment(part: str) -> str:
 
 
 def query(values: Mapping[str, Any]) -> Dict[str, str]:
-    """The parameters of a query, as text. `None` is left out, and `from_` is `from`."""
+    """The parameters of a query, percent-encoded. `None` is left out, and `from_` is `from`."""
     return {name.rstrip("_"): _word(value) for name, value in values.items() if value is not None}
 
 
@@ -71,8 +75,15 @@ def _word(value: Union[bool, int, float, str, Sequence[Any]]) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (list, tuple)):
+        # Commas part the values of a list, and those within a value are percent-encoded.
         return ",".join(_word(one) for one in value)
-    return str(value)
+    return quote(str(value), safe="")
+
+
+def target(route: str, parameters: Mapping[str, str]) -> str:
+    """A path with its query. `httpx` would encode the commas of lists as well."""
+    pairs = "&".join(f"{name}={value}" for name, value in parameters.items())
+    return f"{route}?{pairs}" if pairs else route
 
 
 def waits(parameters: Mapping[str, str]) -> float:

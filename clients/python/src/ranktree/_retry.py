@@ -25,8 +25,12 @@ def tries(retries: int) -> List[Try]:
 
 def pause(number: int) -> float:
     """Seconds to wait after a try, counted from 0."""
-    # Spread, so that clients that failed at the same moment do not come back at the same moment.
-    return min(PAUSE_MAX, PAUSE_MIN * 2.0 ** min(number, 16)) * random.uniform(0.5, 1.0)
+    return spread(min(PAUSE_MAX, PAUSE_MIN * 2.0 ** min(number, 16)))
+
+
+def spread(seconds: float) -> float:
+    """So that clients that failed at the same moment do not come back at the same moment."""
+    return seconds * random.uniform(0.5, 1.0)
 
 
 def is_read(method: str, route: str) -> bool:

@@ -1,0 +1,181 @@
+// What can go wrong, as errors.
+//
+// Every answer of the service that is a problem (RFC 9457) becomes a `ProblemError`, or one of its kinds by
+// the status. `code` is stable and for programs; `detail` is for people.
+
+import type { Problem } from "./api.js";
+
+/** Anything that this package throws about the service. */
+export class RanktreeError extends Error {
+  static {
+    // The name in messages and traces, which a bundler may not shorten.
+    this.prototype.name = "RanktreeError";
+  }
+}
+
+/** No answer came. */
+export class ConnectionFailedError extends RanktreeError {
+  static {
+    this.prototype.name = "ConnectionFailedError";
+  }
+
+  /**
+   * The request was a write and may have reached the service. Send it again with the `version` it had: then
+   * it counts once.
+   */
+  readonly mayBeApplied: boolean;
+
+  constructor(detail: string, mayBeApplied: boolean, options?: ErrorOptions) {
+    super(detail, options);
+    this.mayBeApplied = mayBeApplied;
+  }
+}
+
+/** The service refused a request, or could not do it. */
+export class ProblemError extends RanktreeError {
+  static {
+    this.prototype.name = "ProblemError";
+  }
+
+  readonly status: number;
+  /** Stable, for programs: `unknown_member`. */
+  readonly code: string;
+  /** For people. */
+  readonly detail: string;
+  /** The whole answer, with fields that only some problems have, such as `shards`. */
+  readonly problem: Partial<Problem>;
+  /** In milliseconds, if the service said when to try again. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(status: number, problem: Partial<Problem>, retryAfterMs?: number) {
+    const code = problem.code ?? "unknown";
+    const detail = problem.detail ?? "the answer says no more";
+    super(`${status} ${code}: ${detail}`);
+    this.status = status;
+    this.code = code;
+    this.detail = detail;
+    this.problem = problem;
+    this.retryAfterMs = retryAfterMs;
+  }
+
+  /** Names the jobs of a request that were stored although others failed. */
+  get token(): string | undefined {
+    return this.problem.token;
+  }
+
+  /** The outcome of each job of a request that failed in part. */
+  get results(): NonNullable<Problem["results"]> {
+    return this.problem.results ?? [];
+  }
+}
+
+/** 400, 413, 422: the request can never succeed as it is. Nothing was applied. */
+export class InvalidError extends ProblemError {
+  static {
+    this.prototype.name = "InvalidError";
+  }
+
+  /** Which jobs of a request are invalid: `index`, `code`, `detail`. */
+  get errors(): NonNullable<Problem["errors"]> {
+    return this.problem.errors ?? [];
+  }
+}
+
+/** 401, 403: the bearer token is missing or unknown, or does not allow this. */
+export class AccessError extends ProblemError {
+  static {
+    this.prototype.name = "AccessError";
+  }
+}
+
+/** 404: no such board, member or position. */
+export class NotFoundError extends ProblemError {
+  static {
+    this.prototype.name = "NotFoundError";
+  }
+}
+
+/** 409: the state refuses it: `stale_version`, `out_of_range`, `overflow`, `board_differs` and others. */
+export class RejectedError extends ProblemError {
+  static {
+    this.prototype.name = "RejectedError";
+  }
+}
+
+/**
+ * 503: overloaded, or a shard that no node answers for. Try again after `retryAfterMs`.
+ *
+ * With the code `commit_unknown` a write may or may not be applied.
+ */
+export class UnavailableError extends ProblemError {
+  static {
+    this.prototype.name = "UnavailableError";
+  }
+
+  /** The shards that no node answers for. */
+  get shards(): number[] {
+    return (this.problem.shards ?? []).filter((shard): shard is number => typeof shard === "number");
+  }
+}
+
+/** 504: the writes that `after` names were not applied in time. */
+export class NotYetAppliedError extends ProblemError {
+  static {
+    this.prototype.name = "NotYetAppliedError";
+  }
+}
+
+/** A message was not acknowledged by NATS. */
+export class PublishError extends RanktreeError {
+  static {
+    this.prototype.name = "PublishError";
+  }
+
+  /** Its `Nats-Msg-Id`: publish the same jobs under the same id to go on. */
+  readonly messageId: string;
+  /** False only if the message was refused each time, and so is not stored. */
+  readonly mayBeStored: boolean;
+
+  constructor(detail: string, messageId: string, mayBeStored: boolean, options?: ErrorOptions) {
+    super(detail, options);
+    this.messageId = messageId;
+    this.mayBeStored = mayBeStored;
+  }
+}
+
+/** Some messages of a `publishMany` were not acknowledged. */
+export class PublishManyError extends PublishError {
+  static {
+    this.prototype.name = "PublishManyError";
+  }
+
+  readonly errors: readonly PublishError[];
+  /** Names the messages that were acknowledged, if there are any. */
+  readonly token: string | undefined;
+
+  constructor(first: PublishError, errors: readonly PublishError[], token: string | undefined) {
+    const mayBeStored = errors.some((error) => error.mayBeStored);
+    super(`${errors.length} messages: ${first.message}`, first.messageId, mayBeStored, { cause: first });
+    this.errors = errors;
+    this.token = token;
+  }
+}
+
+const KINDS: Record<number, typeof ProblemError> = {
+  400: InvalidError,
+  401: AccessError,
+  403: AccessError,
+  404: NotFoundError,
+  409: RejectedError,
+  413: InvalidError,
+  422: InvalidError,
+  503: UnavailableError,
+  504: NotYetAppliedError,
+};
+
+/** The error for an answer that is not a success. */
+export function problem(status: number, body: unknown, retryAfter?: string | null): ProblemError {
+  const told = typeof body === "object" && body !== null && !Array.isArray(body) ? body : {};
+  const isSeconds = retryAfter != null && /^\d+$/.test(retryAfter);
+  return new (KINDS[status] ?? ProblemError)(status, told, isSeconds ? Number(retryAfter) * 1000 : undefined);
+}
