@@ -10,10 +10,11 @@ from __future__ import annotations
 import argparse
 import sys
 
+import go
 import model
 import python
 
-LANGUAGES = [python]
+LANGUAGES = [python, go]
 
 
 def main() -> int:
