@@ -48,7 +48,7 @@ func (c *Client) Live(ctx context.Context, board string, query *LiveQuery) iter.
 		w := &watch{
 			client:  c,
 			request: request{method: http.MethodGet, route: path("boards", board) + "/live", query: encodeQuery(query)},
-			asked:   query.Members,
+			asked:   slices.Clone(query.Members),
 			retry:   reconnect,
 		}
 		w.over = *c.http
@@ -186,6 +186,7 @@ func (w *watch) event(kind, data string) (*LiveUpdate, error) {
 		if err := json.Unmarshal([]byte(data), &state); err != nil {
 			return nil, fmt.Errorf("the event %s cannot be read: %w", kind, err)
 		}
+		w.arrange(state.Members)
 		w.state = state
 	case "changes":
 		changes = new(LiveChanges)
@@ -212,19 +213,13 @@ func (w *watch) apply(changes *LiveChanges) {
 	byPlace := func(a, b ListedEntry) int { return cmp.Compare(a.Position, b.Position) }
 	entries := replaced(w.state.Entries, changes.Entries, changes.Left)
 	slices.SortFunc(entries, byPlace)
-	known := map[string]ListedEntry{}
-	for _, one := range replaced(w.state.Members, changes.Members, changes.NotFound) {
-		known[one.Member] = one
+	members := replaced(w.state.Members, changes.Members, changes.NotFound)
+	known := map[string]bool{}
+	for _, one := range members {
+		known[one.Member] = true
 	}
-	members, missing := []ListedEntry{}, []string{}
-	for _, member := range w.asked {
-		if one, is := known[member]; is {
-			members = append(members, one)
-			delete(known, member)
-		} else if !slices.ContainsFunc(members, func(one ListedEntry) bool { return one.Member == member }) {
-			missing = append(missing, member)
-		}
-	}
+	missing := slices.DeleteFunc(slices.Clone(w.asked), func(member string) bool { return known[member] })
+	w.arrange(members)
 	w.state = LiveState{
 		Board:    changes.Board,
 		Window:   changes.Window,
@@ -235,6 +230,12 @@ func (w *watch) apply(changes *LiveChanges) {
 		AsOf:     changes.AsOf,
 		Stale:    changes.Stale,
 	}
+}
+
+// arrange puts members into the order in which they were asked for.
+func (w *watch) arrange(members []ListedEntry) {
+	place := func(one ListedEntry) int { return slices.Index(w.asked, one.Member) }
+	slices.SortFunc(members, func(a, b ListedEntry) int { return cmp.Compare(place(a), place(b)) })
 }
 
 // replaced puts changed entries in the place of those of the same member, and takes away those who are gone.
