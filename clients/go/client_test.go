@@ -288,7 +288,8 @@ func TestNoNodeIsToldFromNoAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	client := clientOf(t, "http://user:secret@"+silent.Addr().String(), ranktree.WithTimeout(200*time.Millisecond), ranktree.WithRetries(1))
+	soon := ranktree.WithTimeout(200 * time.Millisecond)
+	client := clientOf(t, "http://user:secret@"+silent.Addr().String(), soon, ranktree.WithRetries(1))
 	_, err = client.Write(t.Context(), "arena", "p42", job, nil)
 	if !errors.As(err, &failed) || !failed.MayBeApplied || !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
