@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import sys
 
+import csharp
 import go
 import model
 import python
 
-LANGUAGES = [python, go]
+LANGUAGES = [python, go, csharp]
 
 
 def main() -> int:
