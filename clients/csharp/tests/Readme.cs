@@ -1,0 +1,1 @@
+namespace Ranktree.Tests { internal sealed class ReadmeTests { } }

