@@ -10,7 +10,9 @@ use crate::queue::nats::consume::fetcher::run::Fetcher;
 use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
 use crate::queue::nats::consume::fingerprint::{hash, micros_of};
 use crate::queue::nats::message::{self, Control};
+use crate::queue::nats::trace_headers;
 use crate::state::Applied;
+use crate::traces::{self, Arrived};
 use crate::types::Sequence;
 use crate::writer::{Message, Payload};
 
@@ -75,6 +77,7 @@ impl Fetcher {
             payload,
             bytes: message.length,
             answer,
+            traced: traces::is_on().then(|| Arrived::from_headers(trace_headers::read(headers))).flatten(),
         }))
     }
 
