@@ -26,10 +26,10 @@ impl Arrived {
     /// A message from elsewhere, now, by what its headers say. `None`: it is not sampled.
     #[must_use]
     pub fn from_headers(callers: impl IntoIterator<Item = Caller>) -> Option<Box<Self>> {
-        let mut callers: Vec<Caller> = callers.into_iter().take(CALLERS_MAX).collect();
-        if callers.is_empty() {
-            callers.push(Caller::None);
+        let mut callers = callers.into_iter().take(CALLERS_MAX).peekable();
+        if callers.peek().is_none() {
+            return tracer::choose(Caller::None).and_then(|begin| Self::of(vec![begin]));
         }
-        Self::of(callers.into_iter().filter_map(tracer::choose).collect())
+        Self::of(callers.filter_map(tracer::choose).collect())
     }
 }
