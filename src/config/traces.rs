@@ -8,8 +8,8 @@ use crate::traces::{Headers, Sampler, Settings, SettingsError};
 
 #[derive(Debug, Clone, Args)]
 pub struct TracesArgs {
-    /// Send traces to this OpenTelemetry collector, such as `http://127.0.0.1:4318`: OTLP over HTTP, protobuf,
-    /// to its path `/v1/traces`. Without it nothing is traced
+    /// Send traces to this OpenTelemetry collector, such as `http://127.0.0.1:4318`: OTLP over HTTP,
+    /// protobuf, to its path `/v1/traces`. Without it nothing is traced
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL", hide_env_values = true)]
     pub otlp_endpoint: Option<String>,
     /// Headers of requests to the collector, such as authorization=Bearer%20TOKEN: pairs joined by commas,

@@ -25,6 +25,10 @@ use crate::writer::{
 const WAITING_REQUESTS: usize = 8_192;
 
 /// What the channel carries.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a queue is closed once, and a box would cost each write an allocation"
+)]
 enum QueueItem {
     Write(QueuedWrite),
     /// Ends the queue: writes before it are drained, and writes after it are refused.

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use crate::traces::context::{Caller, TraceContext};
-use crate::traces::tracer;
+use crate::traces::queue::choose;
 
 /// Requests of one message that are traced. Further ones are not, so that a message stays small.
 pub const CALLERS_MAX: usize = 16;
@@ -28,8 +28,8 @@ impl Arrived {
     pub fn from_headers(callers: impl IntoIterator<Item = Caller>) -> Option<Box<Self>> {
         let mut callers = callers.into_iter().take(CALLERS_MAX).peekable();
         if callers.peek().is_none() {
-            return tracer::choose(Caller::None).and_then(|begin| Self::of(vec![begin]));
+            return choose(Caller::None).and_then(|begin| Self::of(vec![begin]));
         }
-        Self::of(callers.filter_map(tracer::choose).collect())
+        Self::of(callers.filter_map(choose).collect())
     }
 }

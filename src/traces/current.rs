@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::future::Future;
 
 use crate::traces::context::TraceContext;
-use crate::traces::span::{Kind, Span};
-use crate::traces::tracer::is_on;
+use crate::traces::queue::is_on;
+use crate::traces::record::Kind;
+use crate::traces::span::Span;
 
 tokio::task_local! {
     static CURRENT: TraceContext;

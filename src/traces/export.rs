@@ -15,9 +15,9 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 use crate::metrics::{TRACE_SPANS_DROPPED_TOTAL, TRACE_SPANS_SENT_TOTAL};
 use crate::traces::otlp::Common;
+use crate::traces::queue::{QueueItem, Tracer};
+use crate::traces::record::SpanRecord;
 use crate::traces::settings::Settings;
-use crate::traces::span::SpanRecord;
-use crate::traces::tracer::{QueueItem, Tracer};
 
 /// Spans of one request to the collector.
 const BATCH_MAX: usize = 512;
@@ -41,6 +41,7 @@ const GRPC_PORT: u16 = 4_317;
 pub struct Exporter {
     agent: Agent,
     url: String,
+    shown_url: String,
     headers: Vec<(String, String)>,
     common: Common,
     sent: metrics::Counter,
@@ -92,6 +93,7 @@ impl Exporter {
         Ok(Self {
             agent: config.build().into(),
             url: settings.url.clone(),
+            shown_url: settings.shown_url(),
             headers: settings.headers.0.clone(),
             common: Common::new(settings, node),
             sent: metrics::counter!(TRACE_SPANS_SENT_TOTAL),
@@ -101,14 +103,12 @@ impl Exporter {
     }
 
     /// Sends spans until the service ends.
-    ///
-    /// # Arguments
-    /// `tracer`: `None` until it is known to all threads.
-    pub fn run(mut self, spans: &Receiver<QueueItem>, tracer: impl Fn() -> Option<&'static Tracer>) {
-        let is_ending = || tracer().is_some_and(|tracer| tracer.is_ending.load(Ordering::Acquire));
+    pub fn run(mut self, spans: &Receiver<QueueItem>) {
+        // It is published after this thread has begun.
+        let is_ending = || Tracer::get().is_some_and(|tracer| tracer.is_ending.load(Ordering::Acquire));
         loop {
             let (batch, is_over) = gather(spans, &is_ending);
-            if let Some(tracer) = tracer() {
+            if let Some(tracer) = Tracer::get() {
                 let dropped = tracer.dropped.swap(0, Ordering::Relaxed);
                 if dropped > 0 {
                     let why =
@@ -119,10 +119,10 @@ impl Exporter {
             if !batch.is_empty() {
                 self.send_all(batch, &is_ending);
             } else if is_over || is_ending() {
-                self.lost.log(&self.url, true);
+                self.lost.log(&self.shown_url, true);
                 return;
             }
-            self.lost.log(&self.url, false);
+            self.lost.log(&self.shown_url, false);
         }
     }
 

@@ -20,13 +20,18 @@ mod current;
 mod export;
 #[cfg(feature = "otlp")]
 mod otlp;
+mod queue;
+mod random;
+mod record;
 mod settings;
 mod span;
-mod tracer;
+mod start;
 
 pub use arrived::{Arrived, CALLERS_MAX};
 pub use context::{Caller, TRACEPARENT, TRACEPARENT_OF_GO, TRACESTATE, TRACESTATE_OF_GO, TraceContext};
 pub use current::{carried, child, current, within};
+pub use queue::is_on;
+pub use record::Kind;
 pub use settings::{Headers, Sampler, Settings, SettingsError};
-pub use span::{Kind, Span};
-pub use tracer::{Ending, begin, is_on, start};
+pub use span::{Span, begin};
+pub use start::{Ending, start};

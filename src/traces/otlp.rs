@@ -11,8 +11,8 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
 use prost::Message as _;
 
+use crate::traces::record::{Kind, SpanRecord, Value};
 use crate::traces::settings::Settings;
-use crate::traces::span::{Kind, SpanRecord, Value};
 
 /// Bits of a span's flags: it is sampled; whether its parent is remote is told; it is.
 const SAMPLED: u32 = 1;

@@ -118,6 +118,15 @@ fn threshold(ratio: &str) -> Result<u64, SettingsError> {
 }
 
 impl Settings {
+    /// The URL without a name and a password.
+    #[must_use]
+    pub fn shown_url(&self) -> String {
+        match self.url.split_once("://").zip(self.url.rsplit_once('@')) {
+            Some(((scheme, _), (_, rest))) => format!("{scheme}://{rest}"),
+            None => self.url.clone(),
+        }
+    }
+
     /// Where an endpoint takes traces: below its path, as the protocol has it, unless it names that itself.
     ///
     /// # Errors

@@ -3,62 +3,10 @@
 use std::borrow::Cow;
 use std::time::SystemTime;
 
-use crate::traces::context::TraceContext;
-use crate::traces::tracer;
-
-/// What a span is between.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Internal,
-    /// A request that is answered.
-    Server,
-    /// A request to another node.
-    Client,
-    /// A message into a queue.
-    Producer,
-    /// A message out of a queue.
-    Consumer,
-}
-
-/// The value of an attribute.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
-    Text(Cow<'static, str>),
-    Number(u64),
-}
-
-impl From<u64> for Value {
-    fn from(number: u64) -> Self {
-        Self::Number(number)
-    }
-}
-
-impl From<&'static str> for Value {
-    fn from(text: &'static str) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Self {
-        Self::Text(text.into())
-    }
-}
-
-/// What is sent of a span.
-#[derive(Debug, Clone)]
-pub struct SpanRecord {
-    pub context: TraceContext,
-    /// `None`: the span is the first one of its trace.
-    pub parent: Option<u64>,
-    pub has_remote_parent: bool,
-    pub name: Cow<'static, str>,
-    pub kind: Kind,
-    pub start: SystemTime,
-    pub end: Option<SystemTime>,
-    pub attributes: Vec<(&'static str, Value)>,
-    pub error: Option<String>,
-}
+use crate::traces::context::{Caller, TraceContext};
+use crate::traces::queue::{choose, is_on, send};
+use crate::traces::random::random_id;
+use crate::traces::record::{Kind, SpanRecord, Value};
 
 /// A sampled span. It ends when it is dropped.
 #[derive(Debug)]
@@ -68,7 +16,7 @@ impl Span {
     /// A span that begins now.
     #[must_use]
     pub fn child_of(parent: &TraceContext, kind: Kind, name: impl Into<Cow<'static, str>>) -> Self {
-        let context = TraceContext { span: tracer::random_id(), is_remote: false, ..parent.clone() };
+        let context = TraceContext { span: random_id(), is_remote: false, ..parent.clone() };
         Self(Some(Box::new(SpanRecord {
             context,
             parent: Some(parent.span).filter(|span| *span != 0),
@@ -116,11 +64,26 @@ impl Span {
     }
 }
 
+/// The span of a request or a message, unless it is not sampled.
+///
+/// # Arguments
+/// `caller`: what it says of the span that has caused it; is asked only if spans are made at all.
+pub fn begin(
+    kind: Kind,
+    name: impl Into<Cow<'static, str>>,
+    caller: impl FnOnce() -> Caller,
+) -> Option<Span> {
+    if !is_on() {
+        return None;
+    }
+    choose(caller()).map(|parent| Span::child_of(&parent, kind, name))
+}
+
 impl Drop for Span {
     fn drop(&mut self) {
         if let Some(mut record) = self.0.take() {
             record.end.get_or_insert_with(SystemTime::now);
-            tracer::send(record);
+            send(record);
         }
     }
 }

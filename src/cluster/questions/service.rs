@@ -191,7 +191,9 @@ impl Answering {
             let answering = pin!(this.answer(&message.payload, &mut permit));
             let answered = traces::within(span.as_ref(), answering).await;
             // It ends before the reply goes, so that it is within the span of the asking node.
-            this.end_span(span, &answered);
+            if let (Some(mut span), Err(refusal)) = (span, &answered) {
+                span.fail(refusal.to_string());
+            }
             let messages = answered.and_then(|reply| {
                 split(&reply, this.shared.client.max_payload())
                     .ok_or_else(|| Refusal::new(Reason::TooLarge, "the reply is larger than 255 messages"))
@@ -218,12 +220,6 @@ impl Answering {
         let mut span = traces::begin(Kind::Server, "answer", || caller)?;
         span.attribute("ranktree.shard", u64::from(self.shard.id.0));
         Some(span)
-    }
-
-    fn end_span(&self, span: Option<Span>, answered: &Result<Vec<u8>, Refusal>) {
-        if let (Some(mut span), Err(refusal)) = (span, answered) {
-            span.fail(refusal.to_string());
-        }
     }
 
     fn count(&self, outcome: &'static str) {

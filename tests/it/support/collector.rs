@@ -187,7 +187,12 @@ fn attributes(all: Vec<KeyValue>) -> BTreeMap<String, String> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for byte in bytes {
+        write!(text, "{byte:02x}").expect("a string takes all");
+    }
+    text
 }
 
 /// The spans of a trace.
