@@ -24,4 +24,5 @@ mod snapshots;
 mod snapshots_killed;
 mod snapshots_refused;
 mod touched_memory;
+#[cfg(feature = "otlp")]
 mod traces;

@@ -1,7 +1,10 @@
 //! Traces: a request or a job is one trace, from its publisher to its readers, through nodes; and nothing
 //! waits for a collector.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::thread;
+use std::time::Duration;
 
 use async_nats::HeaderMap;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
@@ -11,6 +14,7 @@ use ureq::Agent;
 use ureq::http::{Method, Request};
 
 use crate::support::collector::{Behaviour, Collector, Span, Trace};
+use crate::support::command::signal;
 use crate::support::nats::{Nats, wait_until};
 use crate::support::node::{Node, NodeSetup};
 
@@ -207,6 +211,38 @@ fn a_job_is_one_trace_through_nats_and_nodes() {
     collector.wait_for(&fifth, &[("apply", 1)]);
     assert_eq!(collector.spans(&fourth), []);
     drop(one);
+}
+
+/// While NATS says nothing, writes gather and then share a message.
+#[test]
+fn requests_that_share_a_message_have_a_whole_trace_each() {
+    let collector = Collector::start();
+    let nats = Nats::start();
+    let node = traced(Node::with_nats(&nats), &collector).start();
+    let share = |round: u8| {
+        let traces: Vec<String> = (0..8).map(|request| trace(round * 8 + request)).collect();
+        signal("STOP", nats.pid());
+        thread::scope(|scope| {
+            for (index, trace) in traces.iter().enumerate() {
+                let (node, path) = (&node, format!("/v1/boards/arena/members/p{index}"));
+                scope.spawn(move || put(node, &path, 1, &parent(trace, "01")));
+            }
+            // If they come too late to gather, the next round may do.
+            thread::sleep(Duration::from_millis(50));
+            signal("CONT", nats.pid());
+        });
+        traces
+            .iter()
+            .map(|trace| {
+                let found = collector.wait_for(trace, &[("apply", 1), ("show", 1), ("publish", 1)]);
+                let publish = found.child(found.one(&format!("PUT {ENTRY}")), "publish");
+                assert_applied(&found, found.child(publish, "apply"));
+                publish.attributes["ranktree.sequence"].clone()
+            })
+            .collect::<Vec<String>>()
+    };
+    let shared = |sequences: &[String]| sequences.iter().collect::<BTreeSet<_>>().len() < sequences.len();
+    assert!((0..30).any(|round| shared(&share(round))), "no two requests shared a message");
 }
 
 /// Threads of a node, by their names.
