@@ -260,7 +260,8 @@ fn without_an_endpoint_there_is_no_thread_and_nothing_is_sent() {
     assert!(!threads(&node).iter().any(|name| name == "traces"), "{:?}", threads(&node));
     assert_eq!(node.metric("ranktree_trace_spans_sent_total"), Some(0.0));
     let other = traced(NodeSetup::default(), &collector).start();
-    assert!(threads(&other).iter().any(|name| name == "traces"), "{:?}", threads(&other));
+    // A thread takes its name once it runs.
+    wait_until("there is the thread", || threads(&other).iter().any(|name| name == "traces"));
     assert_eq!(collector.heads(), Vec::<String>::new(), "without spans nothing is sent");
 }
 
