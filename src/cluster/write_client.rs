@@ -93,7 +93,7 @@ impl WriteClient {
 
     async fn send(&self, subject: String, jobs: Bytes, only_changed: bool) -> Result<Message, RequestError> {
         let mut request = Request::new().payload(jobs).timeout(Some(ANSWER_TIMEOUT));
-        let mut headers = trace_headers::of(traces::current().as_ref()).unwrap_or_default();
+        let mut headers = trace_headers::of_message(traces::current().as_slice()).unwrap_or_default();
         if only_changed {
             headers.insert(RESULTS_HEADER, "changed");
         }

@@ -30,7 +30,7 @@ mod start;
 pub use arrived::{Arrived, CALLERS_MAX};
 pub use context::{Caller, TRACEPARENT, TRACEPARENT_OF_GO, TRACESTATE, TRACESTATE_OF_GO, TraceContext};
 pub use current::{carried, child, current, within};
-pub use queue::is_on;
+pub use queue::{is_on, not_sampled};
 pub use record::Kind;
 pub use settings::{Headers, Sampler, Settings, SettingsError};
 pub use span::{Span, begin};

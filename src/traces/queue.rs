@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use crate::metrics::TRACE_SPANS_DROPPED_TOTAL;
 use crate::traces::context::{Caller, TraceContext};
-use crate::traces::random::random_trace;
+use crate::traces::random::{random_id, random_trace};
 use crate::traces::record::SpanRecord;
 use crate::traces::settings::Sampler;
 
@@ -48,6 +48,12 @@ pub fn choose(caller: Caller) -> Option<TraceContext> {
         Caller::None => TraceContext::begin(random_trace()),
     };
     sampler.chooses(context.trace).then_some(context)
+}
+
+/// The `traceparent` of what was not chosen.
+#[must_use]
+pub fn not_sampled() -> String {
+    format!("00-{:032x}-{:016x}-00", random_trace(), random_id())
 }
 
 /// Queues an ended span, or drops it.

@@ -5,7 +5,9 @@
 
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::traces::{Caller, TRACEPARENT, TRACEPARENT_OF_GO, TRACESTATE, TRACESTATE_OF_GO, TraceContext};
+use crate::traces::{
+    self, Caller, TRACEPARENT, TRACEPARENT_OF_GO, TRACESTATE, TRACESTATE_OF_GO, TraceContext,
+};
 
 /// Adds the headers of spans that have caused a message.
 pub fn put<'a>(headers: &mut HeaderMap, callers: impl IntoIterator<Item = &'a TraceContext> + Clone) {
@@ -17,6 +19,20 @@ pub fn put<'a>(headers: &mut HeaderMap, callers: impl IntoIterator<Item = &'a Tr
             headers.append(TRACESTATE, caller.state.as_deref().unwrap_or_default());
         }
     }
+}
+
+/// The headers of a message that these spans have caused. Without any they say that it is not sampled, or the
+/// node that gets it would choose once more. `None`: nothing is traced.
+pub fn of_message(callers: &[TraceContext]) -> Option<HeaderMap> {
+    if !traces::is_on() {
+        return None;
+    }
+    let mut headers = HeaderMap::new();
+    put(&mut headers, callers);
+    if callers.is_empty() {
+        headers.append(TRACEPARENT, traces::not_sampled());
+    }
+    Some(headers)
 }
 
 /// What headers take in a message, at most.

@@ -283,6 +283,33 @@ fn the_sampler_chooses_where_nobody_has_said() {
     assert_eq!(collector.spans(&trace(2)).len(), 6);
 }
 
+/// With NATS a node reads its own messages again, and must not choose a second time.
+#[test]
+fn what_was_not_chosen_is_in_no_trace_behind_nats_either() {
+    let collector = Collector::start();
+    let nats = Nats::start();
+    let flags = |name| ["--otlp-sampler", "parentbased_always_on", "--node", name];
+    let owner = Node::with_nats(&nats).shards(1).flags(&flags("owner"));
+    let owner = traced(owner, &collector).start();
+    let other = traced(Node::with_nats(&nats).flags(&["--own", "none"]), &collector).flags(&flags("other"));
+    let other = other.start();
+    for (node, number) in [(&owner, 1), (&other, 2)] {
+        for query in ["", "?wait=applied"] {
+            let path = format!("/v1/boards/arena/members/p{number}{query}");
+            put(node, &path, 1, &parent(&trace(number), "00"));
+        }
+    }
+    put(&other, "/v1/boards/arena/members/p3?wait=applied", 1, &parent(&trace(3), "01"));
+    collector.wait_for(&trace(3), &[("apply", 1), ("show", 1), (&format!("PUT {ENTRY}"), 1)]);
+    let others: Vec<_> = collector.all().into_iter().filter(|span| span.trace != trace(3)).collect();
+    assert_eq!(others, [], "only what is sampled is sent");
+    // A job without a word about traces is chosen here.
+    nats.publish("ranktree.jobs.0", json!({ "board": "arena", "member": "p4", "score": 1 }).to_string());
+    wait_until("it is traced", || {
+        collector.all().iter().any(|span| span.name == "apply" && span.parent.is_empty())
+    });
+}
+
 #[test]
 fn a_collector_that_hangs_holds_nothing_up() {
     let collector = Collector::that(Behaviour::Hangs);

@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::HeaderMap;
 use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::publish::PublishAck;
@@ -212,9 +211,7 @@ impl StreamPublisher {
     /// `callers`: the spans that have caused it. They are left out if the message would be too large.
     fn message(&self, body: Vec<u8>, id: Option<&str>, callers: &[TraceContext]) -> PublishMessage {
         let mut message = PublishMessage::build();
-        if !callers.is_empty() {
-            let mut headers = HeaderMap::new();
-            trace_headers::put(&mut headers, callers);
+        if let Some(headers) = trace_headers::of_message(callers) {
             let room = self.inner.connection.client.max_payload().saturating_sub(body.len());
             if trace_headers::bytes(&headers) + HEADERS_BYTES_MAX <= room {
                 message = message.headers(headers);

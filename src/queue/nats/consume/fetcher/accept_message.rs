@@ -64,6 +64,9 @@ impl Fetcher {
         } else {
             message::decode_jobs(&mut self.names, &message.payload)
         };
+        // What nodes do by themselves is in no trace.
+        let may_be_traced = traces::is_on() && matches!(payload, Payload::Jobs(_));
+        let traced = may_be_traced.then(|| Arrived::from_headers(trace_headers::read(headers))).flatten();
         *overlaps = false;
         self.admits_gap = false;
         self.tip = Applied { sequence: Sequence(sequence), timestamp, hash };
@@ -77,7 +80,7 @@ impl Fetcher {
             payload,
             bytes: message.length,
             answer,
-            traced: traces::is_on().then(|| Arrived::from_headers(trace_headers::read(headers))).flatten(),
+            traced,
         }))
     }
 
