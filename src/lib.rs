@@ -11,6 +11,7 @@
 //! - [`metrics`]: the name of every metric
 //! - [`tls_roots`]: which certificates a client of a service accepts
 //! - [`regular_file`]: reads small files that an operator names
+//! - [`traces`]: spans of what is sampled, and their way to a collector
 //! - [`tree`]: the counted B+ tree
 //! - [`access`]: tokens, and what each allows
 //! - [`window`]: when instances of a board's windows begin and end, and what they are called
@@ -41,6 +42,8 @@ pub mod metrics;
 pub mod tls_roots;
 
 pub mod regular_file;
+
+pub mod traces;
 
 pub mod tree;
 

@@ -43,6 +43,24 @@ pub const LIVE_COALESCED_TOTAL: &str = "ranktree_live_coalesced_total";
 /// there is nothing to watch any more.
 pub const LIVE_DROPPED_TOTAL: &str = "ranktree_live_dropped_total";
 
+/// Counter, spans of traces that the collector has taken.
+pub const TRACE_SPANS_SENT_TOTAL: &str = "ranktree_trace_spans_sent_total";
+/// Counter, spans of traces that were dropped, by reason: `full`, because the collector is slower than spans
+/// end, or `not_taken`, because it is away or refused them.
+pub const TRACE_SPANS_DROPPED_TOTAL: &str = "ranktree_trace_spans_dropped_total";
+
+/// Tells the recorder what the metrics of traces mean, and makes them. Call it once, after the recorder is
+/// installed.
+pub fn describe_traces() {
+    use metrics::{Unit, describe_counter};
+    describe_counter!(TRACE_SPANS_SENT_TOTAL, Unit::Count, "Spans of traces that the collector has taken");
+    describe_counter!(TRACE_SPANS_DROPPED_TOTAL, Unit::Count, "Spans of traces that were dropped, by reason");
+    metrics::counter!(TRACE_SPANS_SENT_TOTAL).increment(0);
+    for reason in ["full", "not_taken"] {
+        metrics::counter!(TRACE_SPANS_DROPPED_TOTAL, "reason" => reason).increment(0);
+    }
+}
+
 /// Tells the recorder what the metrics of watched boards mean. Call it once, after the recorder is installed.
 pub fn describe_live() {
     use metrics::{Unit, describe_counter, describe_gauge};

@@ -286,6 +286,7 @@ impl Queue {
             payload,
             bytes: 0,
             answer: answer.map(Into::into),
+            traced: None,
         }
     }
 }

@@ -132,7 +132,7 @@ impl Engine {
         let sequence = self.next;
         self.next = self.next.next();
         let timestamp = Timestamp::from_micros(self.clock).expect("in range");
-        Message { sequence, timestamp, hash: 0, payload, bytes: 0, answer: None }
+        Message { sequence, timestamp, hash: 0, payload, bytes: 0, answer: None, traced: None }
     }
 
     /// Jobs as one message that follows the last one.

@@ -176,6 +176,7 @@ fn install_metrics() -> Result<PrometheusHandle, Failure> {
     names::describe_summaries();
     names::describe_live();
     names::describe_disk();
+    names::describe_traces();
     metrics::gauge!(names::BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
     Ok(handle)
 }

@@ -8,11 +8,12 @@
 //! one to answer gets the write. An owner that is stopped then costs no write but those of that moment.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::client::{RequestError, RequestErrorKind};
-use async_nats::{HeaderMap, Message, Request};
+use async_nats::{Message, Request};
 use bytes::Bytes;
 use futures_util::future::{BoxFuture, FutureExt as _};
 use parking_lot::Mutex;
@@ -20,8 +21,9 @@ use parking_lot::Mutex;
 use crate::cluster::first_there::{PROBE_TIMEOUT, first_there};
 use crate::cluster::questions::Owners;
 use crate::cluster::write_service::{HEADERS_BYTES_MAX, RESULTS_HEADER};
-use crate::queue::nats::{Connection, Names};
+use crate::queue::nats::{Connection, Names, trace_headers};
 use crate::queue::{NotPublished, RemoteWriter};
+use crate::traces::{self, Kind};
 use crate::types::{NodeName, ShardId};
 
 /// How long an owner may take. An owner waits ten seconds for a new board, and a cluster that lost its
@@ -91,9 +93,11 @@ impl WriteClient {
 
     async fn send(&self, subject: String, jobs: Bytes, only_changed: bool) -> Result<Message, RequestError> {
         let mut request = Request::new().payload(jobs).timeout(Some(ANSWER_TIMEOUT));
+        let mut headers = trace_headers::of_message(traces::current().as_slice()).unwrap_or_default();
         if only_changed {
-            let mut headers = HeaderMap::new();
             headers.insert(RESULTS_HEADER, "changed");
+        }
+        if !headers.is_empty() {
             request = request.headers(headers);
         }
         self.connection.client.send_request(subject, request).await
@@ -143,6 +147,18 @@ impl RemoteWriter for WriteClient {
         jobs: Vec<u8>,
         only_changed: bool,
     ) -> BoxFuture<'_, Result<Vec<u8>, NotPublished>> {
-        self.ask(shard, jobs, only_changed).boxed()
+        async move {
+            let mut span = traces::child(Kind::Client, "write");
+            if let Some(span) = &mut span {
+                span.attribute("ranktree.shard", u64::from(shard.0));
+            }
+            let asking = pin!(self.ask(shard, jobs, only_changed));
+            let answer = traces::within(span.as_ref(), asking).await;
+            if let (Some(span), Err(why)) = (&mut span, &answer) {
+                span.fail(why.to_string());
+            }
+            answer
+        }
+        .boxed()
     }
 }

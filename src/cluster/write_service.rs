@@ -21,7 +21,8 @@ use tokio::time::MissedTickBehavior;
 use crate::cluster::discovery::{Discovery, Endpoint, QUEUE_GROUP};
 use crate::metrics as names;
 use crate::queue::ThisNode;
-use crate::queue::nats::{Connection, Names};
+use crate::queue::nats::{Connection, Names, trace_headers};
+use crate::traces::{self, Kind, Span};
 use crate::types::ShardId;
 use crate::writer::Health;
 
@@ -260,6 +261,7 @@ impl ShardEndpoint {
             // Answered before the next request is looked at, so that refusals do not pile up.
             return self.answer(reply, self.handler.overloaded(), began).await;
         };
+        let span = self.span(headers.as_ref());
         let header = |name| headers.as_ref().and_then(|headers| headers.get(name));
         let request = WriteRequest {
             shard: self.shard.id,
@@ -270,10 +272,18 @@ impl ShardEndpoint {
         };
         let this = Arc::clone(self);
         tokio::spawn(async move {
-            let answer = this.handler.write(request).await;
+            let answer = traces::within(span.as_ref(), this.handler.write(request)).await;
+            end_span(span, answer.refusal);
             this.answer(reply, answer, began).await;
             drop(permit);
         });
+    }
+
+    /// The span of a request, if that is sampled.
+    fn span(&self, headers: Option<&HeaderMap>) -> Option<Span> {
+        let mut span = traces::begin(Kind::Server, "write", || trace_headers::read_one(headers))?;
+        span.attribute("ranktree.shard", u64::from(self.shard.id.0));
+        Some(span)
     }
 
     async fn answer(&self, reply: Option<Subject>, answer: WriteAnswer, began: Instant) {
@@ -294,6 +304,14 @@ impl ShardEndpoint {
         if let Err(error) = sent {
             tracing::debug!(shard = %self.shard.id, %error, "an answer of the write service was not sent");
         }
+    }
+}
+
+/// Ends the span of a request that is about to be answered.
+fn end_span(span: Option<Span>, refusal: Option<Refusal>) {
+    if let (Some(mut span), Some(Refusal { status, code })) = (span, refusal) {
+        span.attribute("ranktree.status", u64::from(status));
+        span.fail(code);
     }
 }
 

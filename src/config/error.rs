@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::queue::nats::NatsAccessError;
+use crate::traces::SettingsError;
 use crate::types::ShardId;
 
 #[derive(Debug, Error)]
@@ -51,6 +52,12 @@ pub enum ConfigError {
         "other machines can reach {0}, and requests need no token: make a token with ranktree token new and pass --tokens FILE, or listen on a loopback address such as 127.0.0.1:8080, or pass --insecure if everybody who reaches the port may do everything"
     )]
     Exposed(SocketAddr),
+    #[error("{0}: {1}")]
+    Traces(&'static str, SettingsError),
+    #[error(
+        "--otlp-endpoint: this ranktree was built without the feature otlp and cannot send traces; leave the endpoint out, or build with the feature"
+    )]
+    WithoutTraces,
     #[error("cannot read {what} from {}: {error}", path.display())]
     SecretFile { what: &'static str, path: PathBuf, error: std::io::Error },
 }

@@ -4,7 +4,7 @@
 //!
 //! # Adding a setting
 //! A setting is one field of one group ([`HttpArgs`], [`NatsArgs`], [`StorageArgs`], [`DataArgs`],
-//! [`BoardArgs`]):
+//! [`BoardArgs`], [`TracesArgs`]):
 //!
 //! ```ignore
 //! /// Replicas of streams that are created
@@ -54,6 +54,7 @@ mod nats;
 mod nats_access;
 mod serve;
 mod storage;
+mod traces;
 
 pub use board::BoardArgs;
 pub use client::{ClientArgs, RedisArgs};
@@ -70,6 +71,7 @@ pub use nats::{NatsArgs, check_prefix};
 pub use nats_access::NatsAccessArgs;
 pub use serve::{ServeArgs, ServeConfig};
 pub use storage::StorageArgs;
+pub use traces::TracesArgs;
 
 /// What a switch may be told: true or false, yes or no, on or off, 1 or 0.
 fn switch() -> clap::builder::BoolishValueParser {

@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::config::{
-    BoardArgs, ConfigError, DataArgs, FileArgs, HttpArgs, HttpConfig, NatsArgs, StorageArgs,
+    BoardArgs, ConfigError, DataArgs, FileArgs, HttpArgs, HttpConfig, NatsArgs, StorageArgs, TracesArgs,
 };
 use crate::queue::nats;
+use crate::traces;
 use crate::types::{MAX_SHARDS, NodeName, ShardSet};
 
 #[derive(Debug, Clone, Args)]
@@ -50,6 +51,8 @@ pub struct ServeArgs {
     pub accept_diverged: Vec<u16>,
     #[command(flatten, next_help_heading = "Storage")]
     pub storage: StorageArgs,
+    #[command(flatten, next_help_heading = "Traces")]
+    pub traces: TracesArgs,
 }
 
 /// A service's settings, decided and checked.
@@ -71,6 +74,8 @@ pub struct ServeConfig {
     pub checkpoint_changes: u64,
     /// Memory that is taken at the start and kept.
     pub touch_mib: usize,
+    /// Where traces are sent; `None`: nowhere.
+    pub traces: Option<traces::Settings>,
 }
 
 /// More than any machine has: 16 TiB.
@@ -94,6 +99,7 @@ impl ServeConfig {
             accept_gap,
             accept_diverged,
             storage,
+            traces,
         } = args;
         let own = own.as_deref().map(ShardSet::parse).transpose().map_err(ConfigError::Own)?;
         // Otherwise the streams say how many there are.
@@ -134,6 +140,7 @@ impl ServeConfig {
             checkpoint_interval: Duration::from_secs(storage.checkpoint_seconds.max(1)),
             checkpoint_changes: storage.checkpoint_changes,
             touch_mib: storage.touch_memory,
+            traces: traces.resolve()?,
         })
     }
 

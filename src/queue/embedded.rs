@@ -15,6 +15,7 @@ use crate::queue::embedded::clock::MessageClock;
 use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::state::Applied;
+use crate::traces::{Arrived, current};
 use crate::types::{BoardName, Score, Sequence};
 use crate::writer::{
     BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Outcome, OutcomeSender, Payload,
@@ -24,6 +25,10 @@ use crate::writer::{
 const WAITING_REQUESTS: usize = 8_192;
 
 /// What the channel carries.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a queue is closed once, and a box would cost each write an allocation"
+)]
 enum QueueItem {
     Write(QueuedWrite),
     /// Ends the queue: writes before it are drained, and writes after it are refused.
@@ -36,6 +41,7 @@ struct QueuedWrite {
     bytes: usize,
     answer: oneshot::Sender<Outcome>,
     order: MessageOrder,
+    traced: Option<Box<Arrived>>,
 }
 
 impl QueuedWrite {
@@ -136,7 +142,8 @@ impl EmbeddedPublisher {
         order: MessageOrder,
     ) -> Result<MessageOutcome, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        let request = QueueItem::Write(QueuedWrite { payload, bytes, answer, order });
+        let traced = current().and_then(|caller| Arrived::of(vec![caller]));
+        let request = QueueItem::Write(QueuedWrite { payload, bytes, answer, order, traced });
         self.requests.try_send(request).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
             mpsc::error::TrySendError::Closed(_) => {
@@ -192,6 +199,7 @@ impl EmbeddedSource {
             hash: 0,
             payload: request.payload,
             bytes: request.bytes,
+            traced: request.traced,
             answer: Some(QueuedWrite::answer_to(request.answer, request.order)),
         }
     }

@@ -29,6 +29,7 @@ use crate::service::{ServiceError, board_repair, layout, this_node, touched_memo
 use crate::snapshot::{Snapshots, StagedCopies};
 use crate::state_lock::Purpose;
 use crate::storage::{DataLayout, make_private_directory};
+use crate::traces;
 use crate::writer::{Parking, Registry, ShardState};
 
 /// How long a start waits for its shards to have caught up before it says that it listens.
@@ -72,6 +73,8 @@ pub async fn run(
         Some(connecting) => connecting.this(),
         None => this_node::describe(config, listener.local_addr()?)?,
     };
+    let traces =
+        config.traces.as_ref().map(|settings| traces::start(settings, this.name.as_str())).transpose()?;
     let (mut streams, opened) = open_streams(config, &layout, connecting, opened, &registry).await?;
     let peers = streams.as_ref().map(NatsStreams::peers);
     let writing = match &streams {
@@ -150,6 +153,10 @@ pub async fn run(
     snapshots.clear();
     publishers.close().await;
     join_writers(threads).await?;
+    if let Some(traces) = traces {
+        // It waits for the collector. The runtime ends soon, whether or not it was woken.
+        let _ = tokio::task::spawn_blocking(move || traces.end()).await;
+    }
     Ok(served?)
 }
 

@@ -6,6 +6,7 @@
 //! - commit is `storage::commit`; `reopen`: what follows when it fails; `install`:
 //!   goes on from a copy of another node's data
 //! - `apply`: steps of a plan, put into the state in memory
+//! - `traced`: the spans of messages that are sampled
 //! - `outcome`: what came of a job, for the client that waits
 //! - `registry`: which boards there are; `board_change`: what a definition may become
 //! - `parking`, `order`, `wanted`, `long_wait`: jobs whose board is unknown yet; `parked_places`,
@@ -38,6 +39,7 @@ mod reject_retention;
 
 mod install;
 mod reopen;
+mod traced;
 mod writer_loop;
 
 pub use apply::apply;

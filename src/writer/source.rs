@@ -9,6 +9,7 @@ use crate::board::Definition;
 use crate::job::{Job, Reject};
 use crate::state::{Applied, Incarnation, RecordNumber, TrimPoint};
 use crate::storage::StorageError;
+use crate::traces::Arrived;
 use crate::types::{BoardName, MemberId, NodeName, Sequence, Timestamp};
 use crate::writer::health::ShardState;
 use crate::writer::outcome::{CommitFailed, MessageOutcome};
@@ -26,6 +27,8 @@ pub struct Message {
     pub bytes: usize,
     /// Where to send its outcome, if a client waits for it.
     pub answer: Option<OutcomeSender>,
+    /// The traces that it belongs to, if it is sampled.
+    pub traced: Option<Box<Arrived>>,
 }
 
 /// The answer to a client that waits for a message.

@@ -27,6 +27,7 @@ use crate::writer::reject_retention::RejectRetention;
 use crate::writer::reopen::{BatchFailed, BatchWaiters};
 use crate::writer::source::{Fetched, JobSource, Message, OriginChanged};
 use crate::writer::stored_parked;
+use crate::writer::traced::{TracedBatch, VerbTimes};
 
 /// How long a fetch waits for the first message. It bounds only how late idle work, such as a due checkpoint,
 /// is noticed.
@@ -265,6 +266,8 @@ impl<S: JobSource> Writer<S> {
     /// `waited`: how long the fetch took.
     fn process_batch(&mut self, messages: Vec<Message>, waited: Duration) -> Result<(), BatchFailed> {
         let started = Instant::now();
+        let mut messages = messages;
+        let mut traced = TracedBatch::take(self.id, &mut messages, started);
         let arrived = self.gauges.note_batch(&messages, waited);
         let mut plan = self.plan(messages);
         self.parking = plan.parking.take();
@@ -298,6 +301,9 @@ impl<S: JobSource> Writer<S> {
             // Show after commit and apply: a reader must never see what a crash could take back, and a client
             // that has an answer must be able to read what it wrote.
             self.show(sequence);
+            if let Some(traced) = &mut traced {
+                traced.shown(sequence, VerbTimes { planned, committed: committed_at });
+            }
             answers.send();
         }
         self.health.parked_places.end(&parked);

@@ -25,6 +25,7 @@ use crate::cluster::questions::wire::{self, AskedQuestion, Undecodable};
 use crate::metrics::{QUESTION_FAILURES_TOTAL, QUESTION_SECONDS, QUESTIONS_HEDGED_TOTAL};
 use crate::query::question::{Question, ShardReply, is_consistent};
 use crate::query::{AnsweringShard, AskTerms, NoReply, NotAnswered, ShardClient};
+use crate::traces::{self, Kind, Span};
 use crate::types::ShardId;
 
 /// How long a shard is waited for, unless the read waits for a sequence of it and says for how long.
@@ -201,6 +202,17 @@ impl LastProblem {
     }
 }
 
+/// Notes why an exchange brought no reply.
+fn note_failure(span: &mut Span, arrived: &Result<Arrived, String>) {
+    match arrived {
+        Ok(Arrived::Reply(_)) => {}
+        Ok(Arrived::Refused(refusal)) => span.fail(refusal.to_string()),
+        Ok(Arrived::NobodyThere) => span.fail("no node that is up owns the shard"),
+        Ok(Arrived::Garbage) => span.fail("the node sent what is no reply"),
+        Err(why) => span.fail(why.as_str()),
+    }
+}
+
 /// What is known after a message of an owner.
 enum Next {
     Reply(Box<ShardReply>),
@@ -290,14 +302,23 @@ impl Exchange<'_> {
             None => self.asking.subjects.any(self.shard),
         };
         let mailbox = Arc::clone(&self.asking.mailbox);
+        let mut span = traces::child(Kind::Client, "ask");
+        if let Some(span) = &mut span {
+            span.attribute("ranktree.shard", u64::from(self.shard.0));
+            choice.node.iter().for_each(|node| span.attribute("ranktree.node", node.to_string()));
+        }
         let exchange = async move {
+            let caller = span.as_ref().map(Span::context);
             let arrived = match bytes {
-                Ok(bytes) => match mailbox.send(subject, bytes).await {
+                Ok(bytes) => match mailbox.send(subject, bytes, caller).await {
                     Ok(mut in_flight) => Ok(in_flight.arrived().await),
                     Err(why) => Err(why),
                 },
                 Err(why) => Err(why),
             };
+            if let Some(span) = &mut span {
+                note_failure(span, &arrived);
+            }
             (choice, arrived)
         };
         self.in_flight.push(exchange.boxed());

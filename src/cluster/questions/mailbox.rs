@@ -16,6 +16,8 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::cluster::questions::parts::{Arrived, Parts};
+use crate::queue::nats::trace_headers;
+use crate::traces::TraceContext;
 
 /// How long a question waits for a connection, and how often it looks.
 const CONNECTION_WAIT: Duration = Duration::from_millis(500);
@@ -98,7 +100,15 @@ impl Mailbox {
     ///
     /// # Errors
     /// When the client is gone, or the message is larger than the server lets through.
-    pub async fn send(self: &Arc<Self>, subject: String, question: Vec<u8>) -> Result<InFlight, String> {
+    ///
+    /// # Arguments
+    /// `caller`: the span that has caused it, if that is sampled.
+    pub async fn send(
+        self: &Arc<Self>,
+        subject: String,
+        question: Vec<u8>,
+        caller: Option<&TraceContext>,
+    ) -> Result<InFlight, String> {
         self.wait_for_connection().await?;
         let limit = self.client.max_payload();
         if question.len() > limit {
@@ -109,7 +119,13 @@ impl Mailbox {
         self.waiting.lock().insert(number, Waiting { parts: Parts::default(), done });
         let in_flight = InFlight { mailbox: Arc::clone(self), number, done: arrived };
         let reply_to = format!("{}.{number}", self.inbox);
-        let sent = self.client.publish_with_reply(subject, reply_to, question.into()).await;
+        let sent = match trace_headers::of(caller) {
+            None => self.client.publish_with_reply(subject, reply_to, question.into()).await,
+            Some(headers) => {
+                let client = &self.client;
+                client.publish_with_reply_and_headers(subject, reply_to, headers, question.into()).await
+            }
+        };
         sent.map_err(|error| error.to_string())?;
         Ok(in_flight)
     }

@@ -5,10 +5,11 @@
 //! the same time, up to a limit; beyond it they are refused at once, so that the asking node goes to another
 //! owner instead of waiting in a line.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_nats::{Client, Message, Subscriber};
+use async_nats::{Client, HeaderMap, Message, Subscriber};
 use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
@@ -24,6 +25,8 @@ use crate::cluster::questions::wire::{
 use crate::metrics::QUESTIONS_ANSWERED_TOTAL;
 use crate::query::question::Question;
 use crate::query::{AnsweringShard, AskTerms, NotAnswered};
+use crate::queue::nats::trace_headers;
+use crate::traces::{self, Caller, Kind, Span};
 use crate::types::{NodeName, Sequence};
 
 /// The pause after a failed subscription.
@@ -184,7 +187,13 @@ impl Answering {
         tokio::spawn(async move {
             // Held until the last message is handed over: a reply that waits for the network takes memory.
             let mut permit = Some(permit);
-            let answered = this.answer(&message.payload, &mut permit).await;
+            let span = this.span(message.headers.as_ref());
+            let answering = pin!(this.answer(&message.payload, &mut permit));
+            let answered = traces::within(span.as_ref(), answering).await;
+            // It ends before the reply goes, so that it is within the span of the asking node.
+            if let (Some(mut span), Err(refusal)) = (span, &answered) {
+                span.fail(refusal.to_string());
+            }
             let messages = answered.and_then(|reply| {
                 split(&reply, this.shared.client.max_payload())
                     .ok_or_else(|| Refusal::new(Reason::TooLarge, "the reply is larger than 255 messages"))
@@ -196,6 +205,21 @@ impl Answering {
                 let _ = this.shared.client.publish(reply_to.clone(), message).await;
             }
         });
+    }
+
+    /// The span of a question whose asking node traces it.
+    fn span(&self, headers: Option<&HeaderMap>) -> Option<Span> {
+        if !traces::is_on() {
+            return None;
+        }
+        let caller = trace_headers::read_one(headers);
+        // The traces of questions begin where the read does.
+        if caller == Caller::None {
+            return None;
+        }
+        let mut span = traces::begin(Kind::Server, "answer", || caller)?;
+        span.attribute("ranktree.shard", u64::from(self.shard.id.0));
+        Some(span)
     }
 
     fn count(&self, outcome: &'static str) {

@@ -116,7 +116,7 @@ impl AskingShards {
         let question = Question::Counts(Vec::new());
         let probe = AskedQuestion { question, least: Sequence(0), wait_ms: 0, may_be_behind: true };
         let Ok(bytes) = wire::encode_question(&probe) else { return false };
-        match self.mailbox.send(self.subjects.of_node(shard, node), bytes).await {
+        match self.mailbox.send(self.subjects.of_node(shard, node), bytes, None).await {
             Ok(mut in_flight) => !matches!(in_flight.arrived().await, Arrived::NobodyThere),
             Err(_) => false,
         }
@@ -134,7 +134,7 @@ impl AskingShards {
             Some(node) => self.subjects.of_node(shard, node),
             None => self.subjects.any(shard),
         };
-        let sent = self.mailbox.send(subject, bytes.to_vec()).await;
+        let sent = self.mailbox.send(subject, bytes.to_vec(), None).await;
         let mut in_flight = sent.map_err(NotPublished::Unavailable)?;
         let Ok(arrived) = tokio::time::timeout(ANSWER_TIMEOUT, in_flight.arrived()).await else {
             if let Some(node) = node {

@@ -1,7 +1,7 @@
 //! What happens to each request of a route: authorized, read, admitted, answered, measured.
 
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,6 +20,8 @@ use crate::http::request::body::refuse;
 use crate::http::request::call::Call;
 use crate::http::request::head::Head;
 use crate::http::request::metrics::{NO_ROUTE, Responses, RouteMetrics};
+use crate::http::routing::request_span::{self, TracedRoute};
+use crate::traces;
 
 /// Requests with longer bodies are offloaded: some 200 jobs take so long to read and to answer that other
 /// connections should not wait for them.
@@ -58,6 +60,9 @@ pub enum Work<H> {
 
 /// What responds to a request that may reach its route.
 pub trait Endpoint: Clone + Send + Sync + 'static {
+    /// Whether its requests may be traced. Probes are asked all the time.
+    const IS_TRACED: bool = true;
+
     fn respond(self, request: Authorized) -> impl Future<Output = Response> + Send;
 }
 
@@ -79,11 +84,12 @@ pub struct Guarded<E> {
     verb: Option<&'static str>,
     /// Counts refused requests, which reach no route.
     refused: Arc<Responses>,
+    traced: TracedRoute,
 }
 
 impl<E> Guarded<E> {
-    pub fn new(endpoint: E, needs: Needs, verb: Option<&'static str>) -> Self {
-        Self { endpoint, needs, verb, refused: Arc::new(Responses::new(NO_ROUTE)) }
+    pub fn new(endpoint: E, needs: Needs, verb: Option<&'static str>, traced: TracedRoute) -> Self {
+        Self { endpoint, needs, verb, refused: Arc::new(Responses::new(NO_ROUTE)), traced }
     }
 }
 
@@ -91,18 +97,29 @@ impl<E: Endpoint> axum::handler::Handler<(), Arc<Api>> for Guarded<E> {
     type Future = Responding;
 
     fn call(self, request: Request, api: Arc<Api>) -> Responding {
-        let Self { endpoint, needs, verb, refused } = self;
+        let Self { endpoint, needs, verb, refused, traced } = self;
         Box::pin(async move {
             let (parts, body) = request.into_parts();
+            let mut span = if E::IS_TRACED { traced.begin(&parts) } else { None };
             let head = Head::new(parts, verb).await;
-            match head.authorize(&api, needs) {
-                Ok(grant) => endpoint.respond(Authorized { api, head, grant, body }).await,
+            if let (Some(span), Some(board)) = (&mut span, head.board()) {
+                span.attribute("ranktree.board", board.to_owned());
+            }
+            let response = match head.authorize(&api, needs) {
+                Ok(grant) => {
+                    let responding = pin!(endpoint.respond(Authorized { api, head, grant, body }));
+                    traces::within(span.as_ref(), responding).await
+                }
                 Err(problem) => {
                     let response = refuse(&head.parts.headers, body, problem).await.into_response();
                     refused.note(response.status());
                     response
                 }
+            };
+            if let Some(span) = span {
+                request_span::end(span, response.status());
             }
+            response
         })
     }
 }
@@ -143,7 +160,7 @@ impl<H: Handler> Measured<H> {
         let in_progress = in_progress.insert(Arc::clone(&call.in_progress));
         let reply = if self.is_offloaded || call.body.len() > LONG_BODY_BYTES {
             let api = Arc::clone(&call.api);
-            let answered = api.offload.run(self.handler.handle(call)).await;
+            let answered = api.offload.run(traces::carried(self.handler.handle(call))).await;
             answered.unwrap_or_else(|| Err(Problem::internal()))
         } else {
             self.handler.handle(call).await
@@ -221,6 +238,8 @@ where
     H: Fn(Arc<Api>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Response> + Send + 'static,
 {
+    const IS_TRACED: bool = false;
+
     async fn respond(self, request: Authorized) -> Response {
         (self.0)(request.api).await
     }

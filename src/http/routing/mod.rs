@@ -7,7 +7,8 @@
 //! - `verbs`, `verb_dispatch`: verbs behind a board's name, such as `:clear`
 
 pub mod endpoint;
-pub mod router_builder;
+pub mod request_span;
+mod router_builder;
 pub mod routes;
 pub mod unrouted;
 pub mod verb_dispatch;

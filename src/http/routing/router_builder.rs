@@ -16,6 +16,7 @@ use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operation::{Method, Operation};
 use crate::http::render::problem::Problem;
 use crate::http::routing::endpoint::{Endpoint, Guarded, Handler, Measured, Streamed, Unlimited, Work};
+use crate::http::routing::request_span::TracedRoute;
 use crate::http::routing::unrouted::Unrouted;
 use crate::http::routing::verb_dispatch::{VerbDispatch, VerbEndpoint};
 use crate::http::routing::verbs::{self, BOARD};
@@ -82,7 +83,7 @@ impl RouterBuilder {
     fn put(&mut self, route: Route, needs: Needs, endpoint: impl Endpoint, doc: Doc) -> &mut Self {
         let Route { method, path, name } = route;
         let verb = verbs::verb_of(path);
-        let guarded = Guarded::new(endpoint, needs, verb);
+        let guarded = Guarded::new(endpoint, needs, verb, TracedRoute::new(method, path));
         if let Some(verb) = verb {
             let answer = move |request, api| guarded.clone().call(request, api);
             self.verbs.push(VerbEndpoint { verb, answer: Arc::new(answer) });

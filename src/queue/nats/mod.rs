@@ -3,7 +3,8 @@
 //! Knows: streams, connections, and how to detect that a stream was replaced or lost messages. Must not know:
 //! what a job does.
 //!
-//! - `names`, `message`, `definition_json`: what streams and subjects are called, and what messages say
+//! - `names`, `message`, `definition_json`: what streams and subjects are called, and what messages say;
+//!   `trace_headers`: which traces they belong to
 //! - `connect`: connections; `streams`: how streams are configured and set up
 //! - `publish`, `consume`: the two ends of each shard's stream
 //! - `jetstream`: a node's NATS, which makes both ends; `shard`: a shard as the tasks beside its writer see
@@ -14,6 +15,7 @@
 mod definition_json;
 mod message;
 mod names;
+pub(crate) mod trace_headers;
 
 mod connect;
 mod streams;

@@ -214,6 +214,7 @@ impl Fed {
                 payload,
                 bytes: 0,
                 answer: answer.map(Into::into),
+                traced: None,
             });
         }
         if !messages.is_empty() {

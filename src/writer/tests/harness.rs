@@ -184,6 +184,7 @@ impl Harness {
                 payload,
                 bytes: 0,
                 answer: answer.map(Into::into),
+                traced: None,
             });
             says_made.push((say, life, self.last, answered));
         }

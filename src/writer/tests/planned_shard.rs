@@ -73,7 +73,15 @@ impl PlannedShard {
     /// A message that follows the last one.
     pub fn message(&mut self, timestamp: Timestamp, payload: Payload) -> Message {
         self.last += 1;
-        Message { sequence: Sequence(self.last), timestamp, hash: self.last, payload, bytes: 0, answer: None }
+        Message {
+            sequence: Sequence(self.last),
+            timestamp,
+            hash: self.last,
+            payload,
+            bytes: 0,
+            answer: None,
+            traced: None,
+        }
     }
 
     /// Plans, commits and applies a batch.

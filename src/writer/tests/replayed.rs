@@ -52,7 +52,7 @@ impl Stream {
 
 pub fn message(number: u64, payload: Payload, answer: Option<OutcomeSender>) -> Message {
     let (sequence, timestamp) = (Sequence(number), time(number));
-    Message { sequence, timestamp, hash: number, payload, bytes: 100, answer }
+    Message { sequence, timestamp, hash: number, payload, bytes: 100, answer, traced: None }
 }
 
 impl JobSource for Stream {

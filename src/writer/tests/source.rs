@@ -87,7 +87,7 @@ impl JobSource for VecSource {
             let Sent { payload, bytes, answer } = sent;
             let timestamp = (self.time)(sequence.0);
             let answer = answer.map(Into::into);
-            messages.push(Message { sequence, timestamp, hash: 0, payload, bytes, answer });
+            messages.push(Message { sequence, timestamp, hash: 0, payload, bytes, answer, traced: None });
         }
         if messages.is_empty() {
             return Fetched::Ended;

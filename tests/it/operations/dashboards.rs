@@ -32,6 +32,8 @@ const NOT_SHOWN: &[(&str, &str)] = &[
     ("process_virtual_memory_max_bytes", "a limit of addresses, which nobody sets"),
     ("ranktree_approximate_parts_total", "explains how quick approximate reads are; their age is shown"),
     ("ranktree_summary_bytes", "64 MiB at most"),
+    ("ranktree_trace_spans_dropped_total", "says how whole traces are; the log says why they are not"),
+    ("ranktree_trace_spans_sent_total", "traces are looked at where they are sent"),
 ];
 
 #[test]

@@ -51,6 +51,8 @@ const OF_OURS: &[(&str, &str)] = &[
     ("live_coalesced_total", "counter"),
     ("live_dropped_total", "counter"),
     ("approximate_parts_total", "counter"),
+    ("trace_spans_sent_total", "counter"),
+    ("trace_spans_dropped_total", "counter"),
     ("data_dir_free_bytes", "gauge"),
     ("data_dir_size_bytes", "gauge"),
     ("http_responses_total", "counter"),

@@ -11,6 +11,7 @@
 //! - [`snapshots_killed`]: kill -9 of the client, of the service and of restore leaves nothing half
 //! - [`open_files`]: a start raises the limit of open files
 //! - [`touched_memory`]: memory that is taken at the start stays
+//! - [`traces`]: a request or a job is one trace through nodes, and nothing waits for a collector
 
 mod compose;
 mod dashboards;
@@ -23,3 +24,5 @@ mod snapshots;
 mod snapshots_killed;
 mod snapshots_refused;
 mod touched_memory;
+#[cfg(feature = "otlp")]
+mod traces;

@@ -92,7 +92,7 @@ const RULES: &[Rule] = &[
 /// those on floors below its own. It must not name those on its own floor, or above.
 const FLOORS: &[&[&str]] = &[
     &["types", "metrics", "tls_roots", "regular_file"],
-    &["tree", "access", "window"],
+    &["tree", "access", "window", "traces"],
     &["board", "job"],
     &["wire", "state"],
     &["state_lock"],

@@ -1,10 +1,12 @@
 //! What the tests stand on: a node and its subcommands, a client, a nats-server, a model, the real jobs,
-//! random numbers, raw connections, tokens, a browser.
+//! random numbers, raw connections, tokens, a browser, a collector of traces.
 
 pub mod arena;
 pub mod browser;
 pub mod certificates;
 pub mod client;
+#[cfg(feature = "otlp")]
+pub mod collector;
 pub mod command;
 pub mod compose;
 pub mod counting;

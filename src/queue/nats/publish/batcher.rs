@@ -14,7 +14,8 @@ use tokio::sync::oneshot;
 use crate::job::Job;
 use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
-use crate::types::Sequence;
+use crate::traces::{self, CALLERS_MAX, Kind, Span, TraceContext};
+use crate::types::{Sequence, count};
 use crate::wire::encode;
 use crate::writer::MessageOutcome;
 
@@ -47,12 +48,18 @@ pub struct PublishRequest {
     /// The request's order is told the outcome as well, because other messages of the same HTTP request may
     /// wait for this one.
     order: MessageOrder,
+    /// Until the message is stored; `None` if the request is not sampled.
+    span: Option<Span>,
 }
 
 impl PublishRequest {
     pub fn new(jobs: &[Job], reply_to: ReplyTo, order: MessageOrder) -> Self {
         let jobs_json: Vec<Vec<u8>> = jobs.iter().map(encode).collect();
-        Self { jobs: jobs_json.join(&b','), count: jobs.len(), reply_to: Some(reply_to), order }
+        let mut span = traces::child(Kind::Producer, "publish");
+        if let Some(span) = &mut span {
+            span.attribute("ranktree.jobs", count(jobs.len()));
+        }
+        Self { jobs: jobs_json.join(&b','), count: jobs.len(), reply_to: Some(reply_to), order, span }
     }
 
     /// The size of a message with this request alone.
@@ -67,6 +74,12 @@ impl PublishRequest {
             None => false,
         }
     }
+}
+
+/// The spans of the requests that are sampled, as a message names them.
+pub fn callers(requests: &[PublishRequest]) -> Vec<TraceContext> {
+    let spans = requests.iter().filter_map(|request| request.span.as_ref());
+    spans.take(CALLERS_MAX).map(|span| span.context().clone()).collect()
 }
 
 /// Whether a request waits until its jobs are applied.
@@ -93,6 +106,9 @@ pub fn body(requests: &[PublishRequest]) -> Vec<u8> {
 pub fn reply_stored(requests: &mut [PublishRequest], sequence: Sequence) {
     for request in requests {
         request.order.notify_later(Ok(()));
+        if let Some(mut span) = request.span.take() {
+            span.attribute("ranktree.sequence", sequence.0);
+        }
         if let Some(ReplyTo::Stored(to)) =
             request.reply_to.take_if(|answer| matches!(answer, ReplyTo::Stored(_)))
         {
@@ -132,6 +148,9 @@ pub async fn all_disconnected(requests: &mut [PublishRequest]) {
 pub fn refuse(requests: Vec<PublishRequest>, why: &NotPublished) {
     for mut request in requests {
         request.order.notify_later(Err(why.clone()));
+        if let Some(span) = &mut request.span {
+            span.fail(why.to_string());
+        }
         match request.reply_to {
             Some(ReplyTo::Stored(to)) => drop(to.send(Err(why.clone()))),
             Some(ReplyTo::Applied(to)) => drop(to.send(Err(why.clone()))),

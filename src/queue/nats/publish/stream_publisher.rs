@@ -20,6 +20,8 @@ use crate::queue::nats::message;
 use crate::queue::nats::peers::owners::AppliedByOthers;
 use crate::queue::nats::publish::batcher::{self, InFlight, PublishBatcher, PublishRequest, ReplyTo};
 use crate::queue::nats::publish::pending_replies::{PendingReplies, PendingReply};
+use crate::queue::nats::trace_headers;
+use crate::traces::TraceContext;
 use crate::types::{NodeName, Sequence, count};
 use crate::writer::{CommitFailed, Health, MessageOutcome, Outcome, Payload};
 
@@ -113,7 +115,7 @@ impl StreamPublisher {
     async fn send_batch(&self, group: Vec<PublishRequest>, in_flight: InFlight) {
         let pending = batcher::want_outcome(&group).then(|| self.inner.pending_replies.expect_reply());
         let id = pending.as_ref().map(|(pending, _)| pending.id());
-        let message = self.message(batcher::body(&group), id.as_deref());
+        let message = self.message(batcher::body(&group), id.as_deref(), &batcher::callers(&group));
         self.inner.message_requests.record(figure(count(group.len())));
         let applied = self.applied();
         match self.send(&self.inner.jobs_subject, message).await {
@@ -205,9 +207,18 @@ impl StreamPublisher {
         self.inner.closing.send_replace(true);
     }
 
-    fn message(&self, body: Vec<u8>, id: Option<&str>) -> PublishMessage {
+    /// # Arguments
+    /// `callers`: the spans that have caused it. They are left out if the message would be too large.
+    fn message(&self, body: Vec<u8>, id: Option<&str>, callers: &[TraceContext]) -> PublishMessage {
+        let mut message = PublishMessage::build();
+        if let Some(headers) = trace_headers::of_message(callers) {
+            let room = self.inner.connection.client.max_payload().saturating_sub(body.len());
+            if trace_headers::bytes(&headers) + HEADERS_BYTES_MAX <= room {
+                message = message.headers(headers);
+            }
+        }
         // The stream's name guards against another stream that has taken the subject.
-        let message = PublishMessage::build().expected_stream(&self.inner.stream).payload(body.into());
+        let message = message.expected_stream(&self.inner.stream).payload(body.into());
         match id {
             Some(id) => message.message_id(id),
             None => message,

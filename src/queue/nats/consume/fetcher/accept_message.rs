@@ -10,7 +10,9 @@ use crate::queue::nats::consume::fetcher::run::Fetcher;
 use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
 use crate::queue::nats::consume::fingerprint::{hash, micros_of};
 use crate::queue::nats::message::{self, Control};
+use crate::queue::nats::trace_headers;
 use crate::state::Applied;
+use crate::traces::{self, Arrived};
 use crate::types::Sequence;
 use crate::writer::{Message, Payload};
 
@@ -62,6 +64,9 @@ impl Fetcher {
         } else {
             message::decode_jobs(&mut self.names, &message.payload)
         };
+        // What nodes do by themselves is in no trace.
+        let may_be_traced = traces::is_on() && matches!(payload, Payload::Jobs(_));
+        let traced = may_be_traced.then(|| Arrived::from_headers(trace_headers::read(headers))).flatten();
         *overlaps = false;
         self.admits_gap = false;
         self.tip = Applied { sequence: Sequence(sequence), timestamp, hash };
@@ -75,6 +80,7 @@ impl Fetcher {
             payload,
             bytes: message.length,
             answer,
+            traced,
         }))
     }
 
