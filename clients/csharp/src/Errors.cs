@@ -184,7 +184,9 @@ namespace Ranktree
         /// <summary>The `Nats-Msg-Id`: publish the same jobs under the same id to go on.</summary>
         public string MessageId { get; }
 
-        /// <summary>False only if the message was refused each time, or not sent, and so is not stored.</summary>
+        /// <summary>
+        /// False only if the message was refused each time, or not sent, and so is not stored.
+        /// </summary>
         public bool MayBeStored { get; }
     }
 

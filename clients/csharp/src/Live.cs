@@ -21,7 +21,9 @@ namespace Ranktree
             Changes = changes;
         }
 
-        /// <summary>All that is watched: the top, and the members in the order in which they were asked for.</summary>
+        /// <summary>
+        /// All that is watched: the top, and the members in the order in which they were asked for.
+        /// </summary>
         public LiveState State { get; }
 
         /// <summary>

@@ -201,7 +201,9 @@ namespace Ranktree
             return Json.Read<JobsWritten>(text);
         }
 
-        /// <summary>Stores the messages of a shard. After one that failed the others are not sent, to stay in order.</summary>
+        /// <summary>
+        /// Stores the messages of a shard. After one that failed the others are not sent, to stay in order.
+        /// </summary>
         private async Task<string> PutAllAsync(
             int shard, List<List<byte[]>> messages, string start, List<PublishException> errors, CancellationToken cancel)
         {

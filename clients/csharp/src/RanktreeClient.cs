@@ -53,7 +53,9 @@ namespace Ranktree
             string board, BoardQuery query = null, CancellationToken cancel = default(CancellationToken)) =>
             SendAsync<Board>(HttpMethod.Get, Json.Path("boards", board), cancel, null, query);
 
-        /// <summary>Opens the next manual season of a board, at a time or as soon as possible. It is sent once.</summary>
+        /// <summary>
+        /// Opens the next manual season of a board, at a time or as soon as possible. It is sent once.
+        /// </summary>
         public Task<OpenedSeason> OpenSeasonAsync(
             string board, DateTimeOffset? at = null, CancellationToken cancel = default(CancellationToken)) =>
             SendAsync<OpenedSeason>(
@@ -67,7 +69,9 @@ namespace Ranktree
         public Task<RemovedEntries> ClearAsync(string board, CancellationToken cancel = default(CancellationToken)) =>
             SendAsync<RemovedEntries>(HttpMethod.Post, Json.Path("boards", board) + ":clear", cancel);
 
-        /// <summary>Removes the entries behind a position, or those with a worse score: give one of the two.</summary>
+        /// <summary>
+        /// Removes the entries behind a position, or those with a worse score: give one of the two.
+        /// </summary>
         public Task<RemovedEntries> TrimAsync(
             string board, TrimInput what, TrimBoardQuery query = null, CancellationToken cancel = default(CancellationToken)) =>
             SendAsync<RemovedEntries>(HttpMethod.Post, Json.Path("boards", board) + ":trim", cancel, what, query);
