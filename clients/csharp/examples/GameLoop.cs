@@ -36,7 +36,7 @@ namespace Ranktree.Examples
         private static async Task LoopAsync(string url, ulong matches)
         {
             var players = Enumerable.Range(1, 40).Select(number => $"player-{number}").ToList();
-            // Of each player the token of the last write, so that a player's own reads are never older than that.
+            // Of each player the token of the last write: a player's own reads are never older than that.
             var seen = new Dictionary<string, string>();
             using (var client = new RanktreeClient(url))
             {

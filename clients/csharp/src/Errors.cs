@@ -146,8 +146,8 @@ namespace Ranktree
     }
 
     /// <summary>
-    /// 503: overloaded, or a shard that no node answers for. With the code `commit_unknown` a write may or may
-    /// not be applied.
+    /// 503: overloaded, or a shard that no node answers for. With the code `commit_unknown` a write may or
+    /// may not be applied.
     /// </summary>
     public sealed class UnavailableException : ProblemException
     {

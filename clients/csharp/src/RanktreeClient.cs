@@ -90,8 +90,8 @@ namespace Ranktree
             SendAsync<EntryWritten>(HttpMethod.Put, Json.Path("boards", board, "members", member), cancel, job, query);
 
         /// <summary>
-        /// 1 to 1,000 jobs of any members. If one is invalid, none is applied: see
-        /// <see cref="InvalidException.Errors"/>. With NATS, and without a `Wait` of `applied`, the answer has a
+        /// 1 to 1,000 jobs of any members. If one is invalid, none is applied: see <see
+        /// cref="InvalidException.Errors"/>. With NATS, and without a `Wait` of `applied`, the answer has a
         /// token and nothing else.
         /// </summary>
         public Task<JobsWritten> WriteManyAsync(
@@ -111,8 +111,8 @@ namespace Ranktree
         // Reads
 
         /// <summary>
-        /// A member's score, rank, position and percentile. <see cref="NotFoundException"/> if it is not on the
-        /// board.
+        /// A member's score, rank, position and percentile. <see cref="NotFoundException"/> if it is not on
+        /// the board.
         /// </summary>
         public Task<Entry> MemberAsync(
             string board, string member, MemberQuery query = null, CancellationToken cancel = default(CancellationToken)) =>
