@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Compiles the client with mono's compiler, and runs its tests against real servers. It installs nothing,
-# and says what it needs; RANKTREE_BIN and NATS_SERVER_BIN name the programs. nats/ needs NuGet and is left out.
+# and says what it needs; RANKTREE_BIN and NATS_SERVER_BIN name the programs. nats/ needs NuGet.
 set -euo pipefail
 cd "$(dirname "$0")"
 JSON=/usr/lib/cli/Newtonsoft.Json-5.0/Newtonsoft.Json.dll

@@ -38,7 +38,7 @@ namespace Ranktree.Tests
                 {
                     try
                     {
-                        // A job for a board that does not exist waits for its definition, and a token does not.
+                        // A job of no board waits for its definition, and a token does not.
                         await world.Client.DefineAsync("arena");
                         return (await world.Client.StatusAsync()).Ready;
                     }
