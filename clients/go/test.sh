@@ -41,7 +41,7 @@ if [[ ! $TOOLS/go.mod -nt go.mod ]]; then
 		trap 'rm -rf "$folder"' EXIT
 		chmod 755 "$folder"
 		# shellcheck disable=SC2086
-		(cd "$folder" && apt-get download -qq $PACKAGES)
+		(cd "$folder" && apt-get download -qq -o APT::Sandbox::User="$(id -un)" $PACKAGES)
 		for package in "$folder"/*.deb; do dpkg-deb -x "$package" "$TOOLS/debian"; done
 		for module in $MODULES; do
 			source="$TOOLS/debian/usr/share/gocode/src/$module"
