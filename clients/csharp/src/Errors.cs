@@ -146,8 +146,8 @@ namespace Ranktree
     }
 
     /// <summary>
-    /// 503: overloaded, or a shard that no node answers for. With the code `commit_unknown` a write may or may
-    /// not be applied.
+    /// 503: overloaded, or a shard that no node answers for. With the code `commit_unknown` a write may or
+    /// may not be applied.
     /// </summary>
     public sealed class UnavailableException : ProblemException
     {
@@ -184,7 +184,9 @@ namespace Ranktree
         /// <summary>The `Nats-Msg-Id`: publish the same jobs under the same id to go on.</summary>
         public string MessageId { get; }
 
-        /// <summary>False only if the message was refused each time, or not sent, and so is not stored.</summary>
+        /// <summary>
+        /// False only if the message was refused each time, or not sent, and so is not stored.
+        /// </summary>
         public bool MayBeStored { get; }
     }
 

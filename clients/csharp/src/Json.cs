@@ -9,7 +9,9 @@ using Newtonsoft.Json;
 
 namespace Ranktree
 {
-    /// <summary>How requests and answers are written: JSON, paths and queries. Knows nothing of connections.</summary>
+    /// <summary>
+    /// How requests and answers are written: JSON, paths and queries. Knows nothing of connections.
+    /// </summary>
     internal static class Json
     {
         private static readonly JsonSerializerSettings Settings = new JsonSerializerSettings

@@ -108,7 +108,9 @@ namespace Ranktree
             }
         }
 
-        /// <summary>The next message: the first that waits, and those after it that fit into the same array.</summary>
+        /// <summary>
+        /// The next message: the first that waits, and those after it that fit into the same array.
+        /// </summary>
         private List<Waiting> Take()
         {
             var taken = new List<Waiting>();
@@ -157,7 +159,9 @@ namespace Ranktree
             }
         }
 
-        /// <summary>Publishes until the server acknowledges, always under the same id, and returns the sequence.</summary>
+        /// <summary>
+        /// Publishes until the server acknowledges, always under the same id, and returns the sequence.
+        /// </summary>
         private async Task<ulong> StoreAsync(byte[] payload, string id)
         {
             var options = publisher.Options;

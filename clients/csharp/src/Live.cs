@@ -21,11 +21,14 @@ namespace Ranktree
             Changes = changes;
         }
 
-        /// <summary>All that is watched: the top, and the members in the order in which they were asked for.</summary>
+        /// <summary>
+        /// All that is watched: the top, and the members in the order in which they were asked for.
+        /// </summary>
         public LiveState State { get; }
 
         /// <summary>
-        /// What has changed since the update before; null if the state is another as a whole, as the first is.
+        /// What has changed since the update before; null if the state is another as a whole, as the first
+        /// is.
         /// </summary>
         public LiveChanges Changes { get; }
     }
@@ -33,20 +36,21 @@ namespace Ranktree
     public sealed partial class RanktreeClient
     {
         /// <summary>
-        /// Watches the top of a board, and members wherever they are. The first update has all of it, and each
-        /// further one what has changed as well. Dispose of it when nobody watches any more.
+        /// Watches the top of a board, and members wherever they are. The first update has all of it, and
+        /// each further one what has changed as well. Dispose of it when nobody watches any more.
         /// </summary>
         public Watch Live(string board, LiveQuery query = null) =>
             new Watch(this, Json.Path("boards", board) + "/live", query ?? new LiveQuery(), options);
     }
 
     /// <summary>
-    /// A board that is watched, over one connection after the other:
-    /// `while (await watch.MoveNextAsync()) { ... watch.Current ... }`.
+    /// A board that is watched, over one connection after the other: `while (await watch.MoveNextAsync()) {
+    /// ... watch.Current ... }`.
     ///
-    /// A connection that is lost, or silent for half a minute, is made anew, and goes on from the last event:
-    /// nothing is missed. Only the first one fails after as many tries as a read. It ends with an exception if
-    /// the service ended it: the board was dropped, the instance is not kept, the token was taken back.
+    /// A connection that is lost, or silent for half a minute, is made anew, and goes on from the last
+    /// event: nothing is missed. Only the first one fails after as many tries as a read. It ends with an
+    /// exception if the service ended it: the board was dropped, the instance is not kept, the token was
+    /// taken back.
     /// </summary>
     public sealed class Watch : IDisposable
     {

@@ -6,8 +6,8 @@ using System.Threading.Tasks;
 namespace Ranktree
 {
     /// <summary>
-    /// Goes over all pages, one entry at a time: `while (await pages.MoveNextAsync()) { ... pages.Current ... }`.
-    /// .NET Standard 2.0 has no `await foreach`.
+    /// Goes over all pages, one entry at a time: `while (await pages.MoveNextAsync()) { ... pages.Current
+    /// ... }`. .NET Standard 2.0 has no `await foreach`.
     /// </summary>
     public sealed class Pages<T>
     {

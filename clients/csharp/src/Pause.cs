@@ -12,7 +12,9 @@ namespace Ranktree
         public static TimeSpan After(int number) =>
             Spread(TimeSpan.FromSeconds(Math.Min(Longest.TotalSeconds, 0.05 * Math.Pow(2, Math.Min(number, 16)))));
 
-        /// <summary>Half of it to all: clients that failed at the same moment do not come back at the same moment.</summary>
+        /// <summary>
+        /// Half of it to all: clients that failed at the same moment do not come back at the same moment.
+        /// </summary>
         public static TimeSpan Spread(TimeSpan pause)
         {
             lock (Random)

@@ -100,10 +100,10 @@ namespace Ranktree
         /// <summary>
         /// Stores a job, and returns its token. Whether it is applied or rejected is not known then.
         ///
-        /// With a `messageId` the job has a message of its own, so that you may publish it again under the same
-        /// id, also after your process was killed: within two minutes it counts once. Without one, jobs of the
-        /// same moment share messages. The order of calls is the order of the jobs, also if you do not wait
-        /// for each. If it is cancelled, a job that is not on its way yet is not sent any more.
+        /// With a `messageId` the job has a message of its own, so that you may publish it again under the
+        /// same id, also after your process was killed: within two minutes it counts once. Without one,
+        /// jobs of the same moment share messages. The order of calls is the order of the jobs, also if you
+        /// do not wait for each. If it is cancelled, a job that is not on its way yet is not sent any more.
         /// </summary>
         public Task<string> PublishAsync(
             Job job, string messageId = null, CancellationToken cancel = default(CancellationToken))
@@ -115,9 +115,9 @@ namespace Ranktree
         /// <summary>
         /// Stores jobs of any members, in as few messages as possible, and returns one token for all.
         ///
-        /// Jobs of a member stay in their order. The ids of the messages follow from `messageId`; to publish
-        /// again, give the same jobs in the same order. <see cref="PublishManyException"/> if messages were not
-        /// acknowledged.
+        /// Jobs of a member stay in their order. The ids of the messages follow from `messageId`; to
+        /// publish again, give the same jobs in the same order. <see cref="PublishManyException"/> if
+        /// messages were not acknowledged.
         /// </summary>
         public async Task<string> PublishManyAsync(
             IList<Job> jobs, string messageId = null, CancellationToken cancel = default(CancellationToken))
@@ -152,9 +152,9 @@ namespace Ranktree
         }
 
         /// <summary>
-        /// Has a node write jobs of members of one shard, and returns what came of them. Nothing is sent again. If
-        /// no answer came in time, <see cref="ConnectionFailedException"/> is thrown; give jobs a `Version`, and
-        /// send them again. `changedOnly` asks for a short answer.
+        /// Has a node write jobs of members of one shard, and returns what came of them. Nothing is sent
+        /// again. If no answer came in time, <see cref="ConnectionFailedException"/> is thrown; give jobs a
+        /// `Version`, and send them again. `changedOnly` asks for a short answer.
         /// </summary>
         public async Task<JobsWritten> WriteAsync(
             IList<Job> jobs,
@@ -201,7 +201,9 @@ namespace Ranktree
             return Json.Read<JobsWritten>(text);
         }
 
-        /// <summary>Stores the messages of a shard. After one that failed the others are not sent, to stay in order.</summary>
+        /// <summary>
+        /// Stores the messages of a shard. After one that failed the others are not sent, to stay in order.
+        /// </summary>
         private async Task<string> PutAllAsync(
             int shard, List<List<byte[]>> messages, string start, List<PublishException> errors, CancellationToken cancel)
         {
@@ -236,7 +238,7 @@ namespace Ranktree
                 {
                     throw new RanktreeException("the publisher is closed");
                 }
-                // There is room at once unless many wait; then calls no longer keep their order by themselves.
+                // There is room at once unless many wait; then calls do not keep their order by themselves.
                 try
                 {
                     await room.WaitAsync(cancel).ConfigureAwait(false);

@@ -53,7 +53,9 @@ namespace Ranktree
             string board, BoardQuery query = null, CancellationToken cancel = default(CancellationToken)) =>
             SendAsync<Board>(HttpMethod.Get, Json.Path("boards", board), cancel, null, query);
 
-        /// <summary>Opens the next manual season of a board, at a time or as soon as possible. It is sent once.</summary>
+        /// <summary>
+        /// Opens the next manual season of a board, at a time or as soon as possible. It is sent once.
+        /// </summary>
         public Task<OpenedSeason> OpenSeasonAsync(
             string board, DateTimeOffset? at = null, CancellationToken cancel = default(CancellationToken)) =>
             SendAsync<OpenedSeason>(
@@ -67,7 +69,9 @@ namespace Ranktree
         public Task<RemovedEntries> ClearAsync(string board, CancellationToken cancel = default(CancellationToken)) =>
             SendAsync<RemovedEntries>(HttpMethod.Post, Json.Path("boards", board) + ":clear", cancel);
 
-        /// <summary>Removes the entries behind a position, or those with a worse score: give one of the two.</summary>
+        /// <summary>
+        /// Removes the entries behind a position, or those with a worse score: give one of the two.
+        /// </summary>
         public Task<RemovedEntries> TrimAsync(
             string board, TrimInput what, TrimBoardQuery query = null, CancellationToken cancel = default(CancellationToken)) =>
             SendAsync<RemovedEntries>(HttpMethod.Post, Json.Path("boards", board) + ":trim", cancel, what, query);
@@ -86,8 +90,8 @@ namespace Ranktree
             SendAsync<EntryWritten>(HttpMethod.Put, Json.Path("boards", board, "members", member), cancel, job, query);
 
         /// <summary>
-        /// 1 to 1,000 jobs of any members. If one is invalid, none is applied: see
-        /// <see cref="InvalidException.Errors"/>. With NATS, and without a `Wait` of `applied`, the answer has a
+        /// 1 to 1,000 jobs of any members. If one is invalid, none is applied: see <see
+        /// cref="InvalidException.Errors"/>. With NATS, and without a `Wait` of `applied`, the answer has a
         /// token and nothing else.
         /// </summary>
         public Task<JobsWritten> WriteManyAsync(
@@ -107,8 +111,8 @@ namespace Ranktree
         // Reads
 
         /// <summary>
-        /// A member's score, rank, position and percentile. <see cref="NotFoundException"/> if it is not on the
-        /// board.
+        /// A member's score, rank, position and percentile. <see cref="NotFoundException"/> if it is not on
+        /// the board.
         /// </summary>
         public Task<Entry> MemberAsync(
             string board, string member, MemberQuery query = null, CancellationToken cancel = default(CancellationToken)) =>

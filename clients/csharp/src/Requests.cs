@@ -62,8 +62,8 @@ namespace Ranktree
                 || Route.EndsWith("/ranks:of", StringComparison.Ordinal);
 
             /// <summary>
-            /// Whether a request that was refused may be sent again as it is. A write may be only if the service
-            /// says that it is overloaded, and has stored no part of it.
+            /// Whether a request that was refused may be sent again as it is. A write may be only if the
+            /// service says that it is overloaded, and has stored no part of it.
             /// </summary>
             public bool MayRepeat(ProblemException error)
             {

@@ -31,8 +31,9 @@ namespace Ranktree
         }
 
         /// <summary>
-        /// One token that names all that the given ones name: of each shard the greatest sequence. Null stands
-        /// for no token. Use it to read what several writes did, or never older than an earlier read.
+        /// One token that names all that the given ones name: of each shard the greatest sequence. Null
+        /// stands for no token. Use it to read what several writes did, or never older than an earlier
+        /// read.
         /// </summary>
         public static string Latest(params string[] tokens)
         {

@@ -8,7 +8,9 @@ namespace Ranktree.Tests
 {
     internal sealed class LiveTests
     {
-        /// <summary>Goes on to an update for which something holds. It must come before the time is up.</summary>
+        /// <summary>
+        /// Goes on to an update for which something holds. It must come before the time is up.
+        /// </summary>
         private static async Task<LiveUpdate> UntilAsync(Watch watch, Func<LiveUpdate, bool> isSo)
         {
             using (var limit = new CancellationTokenSource(Servers.Limit))

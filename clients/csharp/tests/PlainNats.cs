@@ -11,8 +11,8 @@ using System.Threading.Tasks;
 namespace Ranktree.Tests
 {
     /// <summary>
-    /// As much of NATS's protocol as the tests need, because NATS.Net cannot be had without NuGet. It is no client
-    /// for games: one thread reads, and a lost connection is made anew by the next request.
+    /// As much of NATS's protocol as the tests need, because NATS.Net cannot be had without NuGet. It is no
+    /// client for games: one thread reads, and a lost connection is made anew by the next request.
     /// </summary>
     internal sealed class PlainNats : INatsRequests, IDisposable
     {

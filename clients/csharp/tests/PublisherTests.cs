@@ -38,7 +38,7 @@ namespace Ranktree.Tests
                 {
                     try
                     {
-                        // Jobs for a board that does not exist wait for its definition, and tokens do not wait for that.
+                        // A job of no board waits for its definition, and a token does not.
                         await world.Client.DefineAsync("arena");
                         return (await world.Client.StatusAsync()).Ready;
                     }

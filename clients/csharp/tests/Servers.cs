@@ -9,7 +9,9 @@ using System.Threading.Tasks;
 
 namespace Ranktree.Tests
 {
-    /// <summary>Real servers for the tests: a nats-server, nodes, and a connection that loses answers.</summary>
+    /// <summary>
+    /// Real servers for the tests: a nats-server, nodes, and a connection that loses answers.
+    /// </summary>
     internal static class Servers
     {
         // As long as a machine may take that does much else.
@@ -143,7 +145,9 @@ namespace Ranktree.Tests
         }
     }
 
-    /// <summary>Passes bytes on between clients and a server, and loses what the server says while it is deaf.</summary>
+    /// <summary>
+    /// Passes bytes on between clients and a server, and loses what the server says while it is deaf.
+    /// </summary>
     internal sealed class Link : IDisposable
     {
         private readonly TcpListener listener = new TcpListener(IPAddress.Loopback, 0);

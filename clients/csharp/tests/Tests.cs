@@ -9,13 +9,16 @@ using Newtonsoft.Json.Linq;
 
 namespace Ranktree.Tests
 {
-    /// <summary>Runs every method of the tests' classes. It needs no framework, because none can be had without NuGet.</summary>
+    /// <summary>
+    /// Runs every method of the tests' classes. It needs no framework, because none can be had without
+    /// NuGet.
+    /// </summary>
     internal static class Runner
     {
         private static int Main(string[] arguments)
         {
             var failed = 0;
-            var of = new[] { typeof(TokenTests), typeof(HttpTests), typeof(LiveTests), typeof(PublisherTests), typeof(ReadmeTests) };
+            var of = new[] { typeof(TokenTests), typeof(HttpTests), typeof(LiveTests), typeof(PublisherTests), typeof(GameTests), typeof(ReadmeTests) };
             const BindingFlags Own = BindingFlags.Public | BindingFlags.Instance | BindingFlags.DeclaredOnly;
             foreach (var test in of.SelectMany(type => type.GetMethods(Own)))
             {
@@ -43,6 +46,32 @@ namespace Ranktree.Tests
             Console.Out.Flush();
             Environment.Exit(failed == 0 ? 0 : 1);
             return 0;
+        }
+    }
+
+    internal sealed class GameTests
+    {
+        public async Task TheGamePlaysAndEveryPointCounts()
+        {
+            using (var world = await PublisherTests.World.StartAsync())
+            {
+                await world.Client.DropAsync("arena");
+                // Twice: a game that is started again goes on.
+                for (var run = 0; run < 2; run++)
+                {
+                    var how = new ProcessStartInfo("mono", $".tools/game.exe {world.Node.Url} 30")
+                    {
+                        UseShellExecute = false, RedirectStandardOutput = true,
+                    };
+                    using (var game = Process.Start(how))
+                    {
+                        var told = await game.StandardOutput.ReadToEndAsync();
+                        game.WaitForExit();
+                        Assert.True(game.ExitCode == 0 && told.Contains("The best of"), told);
+                    }
+                }
+                Assert.True((await world.Client.StatusAsync()).Shards.All(shard => shard.Rejects == 0), "no reject");
+            }
         }
     }
 

@@ -1,1 +1,0 @@
-namespace Ranktree.Tests { internal sealed class ReadmeTests { } }
