@@ -48,7 +48,8 @@ thread_local! {
     static FIGURES: OnceCell<ThreadFigures> = const { OnceCell::new() };
     /// When the thread took the lock: how long it had waited for cores, its page faults, and its processor
     /// time. It holds one at a time.
-    static ACQUIRED: Cell<(Duration, u64, Duration)> = const { Cell::new((Duration::ZERO, 0, Duration::ZERO)) };
+    static ACQUIRED: Cell<(Duration, u64, Duration)> =
+        const { Cell::new((Duration::ZERO, 0, Duration::ZERO)) };
 }
 
 /// How long this thread has waited for cores so far, and its page faults.

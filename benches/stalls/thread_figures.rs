@@ -23,8 +23,8 @@ impl ThreadFigures {
 
     /// Page faults so far, those that read from disk among them.
     pub fn page_faults(&self) -> u64 {
-        // The second field is the thread's name, which may have spaces, in parentheses. The tenth is the number
-        // of faults that needed no disk, the twelfth of those that did.
+        // The second field is the thread's name, which may have spaces, in parentheses. The tenth is the
+        // number of faults that needed no disk, the twelfth of those that did.
         with_text(&self.stat, |text| {
             let (_, fields) = text.rsplit_once(") ").expect("a thread has a name");
             figure(fields, 7) + figure(fields, 9)
