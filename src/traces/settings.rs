@@ -132,7 +132,8 @@ impl Settings {
     /// # Errors
     /// When it is no URL.
     pub fn url_of(endpoint: &str) -> Result<String, SettingsError> {
-        let refused = || SettingsError::Url(endpoint.to_owned());
+        // What is before an @ is a secret.
+        let refused = || SettingsError::Url(endpoint.rsplit('@').next().unwrap_or_default().to_owned());
         let endpoint = endpoint.trim().trim_end_matches('/');
         let rest = endpoint.strip_prefix("http://").or_else(|| endpoint.strip_prefix("https://"));
         let uri: ureq::http::Uri = endpoint.parse().map_err(|_| refused())?;
@@ -195,6 +196,11 @@ mod tests {
         ] {
             assert_eq!(Settings::url_of(endpoint).as_deref(), Ok(url));
         }
+        let url = Settings::url_of("http://name:hunter2@collector:4318").expect("a URL");
+        let sampler = Sampler::parse("always_on", "1").expect("a good sampler");
+        let (headers, service, attributes) = (Headers::default(), String::new(), Vec::new());
+        let settings = Settings { url, headers, service, attributes, sampler };
+        assert_eq!(settings.shown_url(), "http://collector:4318/v1/traces");
         for bad in ["", "collector:4318", "grpc://collector:4317", "http://", "http://a b", "http://a?b=c"] {
             assert!(Settings::url_of(bad).is_err(), "{bad}");
         }
