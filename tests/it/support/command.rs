@@ -47,7 +47,10 @@ fn executable() -> &'static Path {
         let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ranktree-{clone:08x}"));
         // A running copy cannot be written to, but its name can be taken away.
         let _ = fs::remove_file(&copy);
-        fs::copy(env!("CARGO_BIN_EXE_ranktree"), &copy).expect("the binary can be copied");
+        // By a process of its own: a copy that this process writes cannot be started ("Text file busy") while
+        // another thread starts a child, which has the open file until it becomes another program.
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_ranktree")).arg(&copy).status();
+        assert!(copied.expect("there is cp").success(), "the binary can be copied");
         copy
     })
 }
