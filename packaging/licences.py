@@ -26,7 +26,13 @@ NAMES = re.compile(r"(?i)^(un)?(licen[cs]e|copying|notice|copyright)")
 NO_TEXT = {".rs", ".py", ".c", ".h", ".html"}
 
 # Crates that bring no file. They offer the Apache licence, whose text is the same for all.
-APACHE_WITHOUT_FILE = {"async-nats", "librocksdb-sys"}
+APACHE_WITHOUT_FILE = {
+    "async-nats",
+    "librocksdb-sys",
+    "opentelemetry",
+    "opentelemetry-proto",
+    "opentelemetry_sdk",
+}
 
 # Licences of what crates bring from elsewhere. True is linked; what is not linked says why.
 BUNDLED: dict[str, dict[str, bool | str]] = {
