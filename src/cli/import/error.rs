@@ -27,7 +27,7 @@ pub enum ImportError {
     Quotes(BadQuotes),
     #[error("the file is not text; it must be CSV or NDJSON in UTF-8, and may be compressed with gzip")]
     Binary,
-    #[error("the file, or what came on standard input, is empty")]
+    #[error("the file is empty")]
     Empty,
     #[error(
         "the file is a JSON array; send one object per line, without the brackets and the commas between \
