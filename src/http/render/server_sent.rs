@@ -38,13 +38,13 @@ impl ServerSent {
 
     #[must_use]
     pub fn id(self, id: impl Display) -> Self {
-        self.before(|head| write!(head, "id: {id}\n"))
+        self.before(|head| writeln!(head, "id: {id}"))
     }
 
     /// When a client that loses its connection is to connect again.
     #[must_use]
     pub fn retry(self, after: Duration) -> Self {
-        self.before(|head| write!(head, "retry: {}\n", after.as_millis()))
+        self.before(|head| writeln!(head, "retry: {}", after.as_millis()))
     }
 
     fn before(mut self, write: impl FnOnce(&mut String) -> std::fmt::Result) -> Self {

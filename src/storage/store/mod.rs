@@ -136,6 +136,7 @@ impl Store {
         let mut records = 0;
         for family in [self.log(), self.checkpoint()] {
             let mut options = prefix_options(&[]);
+            #[expect(deprecated, reason = "nothing took its place; only its use for speed ended")]
             options.set_ignore_range_deletions(true);
             self.scan(family, options, &[], |_, _| {
                 records += 1;

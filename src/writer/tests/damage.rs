@@ -452,7 +452,8 @@ fn verify_finds_damage_among_records_that_were_deleted_in_a_range() {
 fn sst_files(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("readable").flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-    let found: Vec<String> = names.filter(|name| name.ends_with(".sst")).collect();
+    let found: Vec<String> =
+        names.filter(|name| Path::new(name).extension().is_some_and(|end| end == "sst")).collect();
     assert!(!found.is_empty());
     found
 }
