@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         }
         Err(error) => {
             let advice = wrong_scheme(&base, &error).map_or_else(|| error.to_string(), str::to_owned);
-            println!("{url}: no answer: {advice}");
+            println!("{url}: no answer: {advice}; --url gives another address");
             ExitCode::from(1)
         }
     })

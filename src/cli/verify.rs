@@ -26,15 +26,16 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let (mut wrong, mut wrong_parked, mut refused) = (0, 0, 0);
+    let (mut wrong, mut wrong_parked, mut wrong_markers, mut refused) = (0, 0, 0, 0);
     args.offline.each_shard(OpenMode::ReadOnly, |id, store, progress| {
         let looked_at = store.and_then(|store| {
             let note = |what, done, total| progress.note(what, done, total);
             let found = verify(&store, &note)?;
-            Ok((found, verify_parked(&store, &lines_of, &note)?, store.torn_end()))
+            let parked = verify_parked(&store, &lines_of, &note)?;
+            Ok((found, parked, store.has_damaged_marker(), store.torn_end()))
         });
         progress.finish();
-        let ((verified, findings), (parked, of_parked), torn_end) = match looked_at {
+        let ((verified, findings), (parked, of_parked), has_damaged_marker, torn_end) = match looked_at {
             Ok(looked_at) => looked_at,
             Err(error) => {
                 println!("shard {id}: {error}");
@@ -55,8 +56,16 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             count(parked, "parked job", "parked jobs"),
             count(verified.deltas, "delta", "deltas"),
             verified.applied,
-            if findings.is_empty() && of_parked.is_empty() { "no errors found" } else { "errors were found" },
+            if findings.is_empty() && of_parked.is_empty() && !has_damaged_marker {
+                "no errors found"
+            } else {
+                "errors were found"
+            },
         );
+        if has_damaged_marker {
+            println!("  the file RANKTREE is damaged: the next start writes it again from the other files");
+            wrong_markers += 1;
+        }
         if let Some(torn_end) = torn_end {
             println!("  {torn_end}. A power failure does that; nothing that was synced is missing");
         }
@@ -79,7 +88,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             count(wrong_parked, "finding", "findings"),
         );
     }
-    match (refused, wrong + wrong_parked) {
+    match (refused, wrong + wrong_parked + wrong_markers) {
         (0, 0) => Ok(ExitCode::SUCCESS),
         (0, _) => Ok(ExitCode::from(1)),
         _ => Err(format!("{} could not be opened or read", count(refused, "shard", "shards")).into()),

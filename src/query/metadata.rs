@@ -210,7 +210,14 @@ pub(super) fn log_unreadable(shard: ShardId, error: &StorageError) {
     let mut last = LAST_LINE.lock();
     if last.is_none_or(|at| at.elapsed() >= LINE_INTERVAL) {
         *last = Some(Instant::now());
-        tracing::error!(%shard, %error, "metadata or profiles cannot be read and are answered as null; ranktree verify tells what is damaged");
+        match error {
+            StorageError::Closed => {
+                tracing::warn!(%shard, "metadata and profiles are answered as null until the shard's storage is open again; /readyz says why it is closed");
+            }
+            _ => {
+                tracing::error!(%shard, %error, "metadata or profiles cannot be read and are answered as null; ranktree verify tells what is damaged");
+            }
+        }
     }
 }
 

@@ -28,7 +28,7 @@ use crate::service::writers::Common;
 use crate::service::{ServiceError, board_repair, layout, this_node, touched_memory, writers};
 use crate::snapshot::{Snapshots, StagedCopies};
 use crate::state_lock::Purpose;
-use crate::storage::{DataLayout, make_private_directory};
+use crate::storage::{DataLayout, known_layout, make_private_directory};
 use crate::traces;
 use crate::writer::{Parking, Registry, ShardState};
 
@@ -200,6 +200,8 @@ fn start_writers(
 /// Where copies of other nodes' shards are put together; `None` without NATS. Completes what a crash
 /// interrupted.
 fn staged_copies(config: &ServeConfig) -> Result<Option<StagedCopies>, ServiceError> {
+    // A path that is no directory would be told of as one of its files.
+    known_layout(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     let staged = if config.nats.is_some() {
         StagedCopies::open(&config.data_dir).map(Some)
     } else {

@@ -7,6 +7,10 @@ use thiserror::Error;
 use crate::storage::codec::FORMAT_VERSION;
 use crate::storage::real_paths::with_real_paths;
 
+/// How RocksDB passes on that a disk is full, and what is to be done about it.
+const NO_SPACE: &str = "No space left on device";
+const DISK_FULL: &str = "; the disk is full: free space on it. A running service then goes on by itself";
+
 /// What went wrong with a shard's directory. Where it matters, a variant says what the caller does.
 #[derive(Debug, Error)]
 pub enum StorageError {
@@ -44,8 +48,8 @@ pub enum StorageError {
     #[error("{} no longer leads to the directory with this shard's data: it was moved, replaced or deleted while the service ran; nothing more is written; stop the service, put the directory back and start it again", .0.display())]
     Replaced(PathBuf),
     /// The disk or RocksDB refused. After a failed write the store must be closed and opened again.
-    #[error("RocksDB: {}", with_real_paths(.0))]
-    RocksDb(#[from] rocksdb::Error),
+    #[error("RocksDB: {0}")]
+    RocksDb(String),
     #[error("{} is not a directory; give the directory of the service's data with --data-dir", .0.display())]
     NotADirectory(PathBuf),
     #[error("the directory {} cannot be created: {error}; give a writable directory with --data-dir", path.display())]
@@ -55,6 +59,15 @@ pub enum StorageError {
     /// Between a failed commit and the reopening.
     #[error("the shard's storage is closed after a failure and will be reopened")]
     Closed,
+}
+
+impl From<rocksdb::Error> for StorageError {
+    /// Paths are looked up at once: the number of an open file means nothing, or another file, once the
+    /// store is closed.
+    fn from(error: rocksdb::Error) -> Self {
+        let advice = if error.to_string().contains(NO_SPACE) { DISK_FULL } else { "" };
+        Self::RocksDb(format!("{}{advice}", with_real_paths(&error)))
+    }
 }
 
 impl StorageError {

@@ -43,9 +43,6 @@ pub struct VerifyCounts {
 /// When so much is damaged that a start would be refused too.
 pub fn verify(store: &Store, progress: Progress<'_>) -> Result<(VerifyCounts, Vec<String>), StorageError> {
     let mut findings = Vec::new();
-    if store.has_damaged_marker() {
-        findings.push("the file RANKTREE is damaged; the next start writes it again".to_owned());
-    }
     // Reads the records that a start does not read, too: metadata, profiles and rejects. RocksDB checks their
     // checksums.
     store.read_all(progress)?;

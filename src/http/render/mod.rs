@@ -1,6 +1,7 @@
-//! What answers look like: JSON, problems, entries and lists.
+//! What answers look like: JSON, problems, entries and lists, server-sent events.
 
 pub mod fields;
 pub mod json;
 pub mod problem;
 pub mod reply;
+pub mod server_sent;

@@ -4,17 +4,15 @@
 //! computed, and how often, `query::live` decides; here is how it is asked for and written. A client whose
 //! connection is full is not written to, and then gets what is newest.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::http::{HeaderName, HeaderValue};
-use axum::response::sse::{Event, KeepAlive, Sse};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use futures_util::stream;
 use metrics::counter;
-use tokio::time::{Interval, MissedTickBehavior};
+use tokio::time::{Interval, MissedTickBehavior, timeout};
 
 use crate::access::Scope;
 use crate::http::api::Api;
@@ -23,6 +21,7 @@ use crate::http::guard::watchers::WatcherPermit;
 use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
+use crate::http::render::server_sent::{self, ServerSent};
 use crate::http::request::call::Call;
 use crate::http::request::held_token::HeldToken;
 use crate::http::request::params::{Params, TIMEOUT_MS, list_of};
@@ -61,7 +60,7 @@ pub struct GoesOn;
 
 pub async fn live(call: Call) -> Result<Response, Problem> {
     let params = Params::parse(call.query(), &PARAMETERS)?;
-    let (after, timeout) = params.after()?.unwrap_or((AsOf::default(), Duration::from_millis(TIMEOUT_MS)));
+    let (after, within) = params.after()?.unwrap_or((AsOf::default(), Duration::from_millis(TIMEOUT_MS)));
     let top = params.bounded("top", LIVE_TOP, 0, LIVE_TOP_MAX)?;
     let rate = params.bounded("max_rate", LIVE_RATE, 1, LIVE_RATE_MAX)?;
     let members = list_of(call.query(), "members")?;
@@ -74,7 +73,7 @@ pub async fn live(call: Call) -> Result<Response, Problem> {
     let member =
         |text: &String| MemberId::new(text.as_str()).map_err(|why| Problem::malformed_text(&why, text));
     let members: Vec<MemberId> = members.iter().map(member).collect::<Result<_, Problem>>()?;
-    let until = Instant::now() + timeout;
+    let until = Instant::now() + within;
     call.wait_for_after(&after, until).await?;
     let board = call.wait_for_board_of_path().await?;
     // A watch is limited by itself, and would keep others from being answered.
@@ -109,9 +108,16 @@ pub async fn live(call: Call) -> Result<Response, Problem> {
         looks: looks(),
         _permit: permit,
     };
-    let events = stream::unfold(Some(watcher), |watcher| async move { watcher?.event().await });
-    let keep_alive = KeepAlive::new().interval(HEARTBEAT);
-    let mut response = Sse::new(events).keep_alive(keep_alive).into_response();
+    let events = stream::unfold(Some(watcher), |watcher| async move {
+        let mut watcher = watcher?;
+        match timeout(HEARTBEAT, watcher.event()).await {
+            Err(_) => Some((ServerSent::comment(), Some(watcher))),
+            Ok(Told::Event(event)) => Some((event, Some(watcher))),
+            Ok(Told::Last(event)) => Some((event, None)),
+            Ok(Told::Nothing) => None,
+        }
+    });
+    let mut response = server_sent::response(events);
     response.headers_mut().insert(NO_BUFFERING.0, NO_BUFFERING.1);
     response.extensions_mut().insert(GoesOn);
     Ok(response)
@@ -136,11 +142,18 @@ struct Watcher {
     _permit: WatcherPermit,
 }
 
-type Next = Option<(Result<Event, Infallible>, Option<Watcher>)>;
+/// What a watcher is told next.
+enum Told {
+    Event(ServerSent),
+    /// The stream ends after it.
+    Last(ServerSent),
+    /// The stream ends.
+    Nothing,
+}
 
 impl Watcher {
-    /// The next event, and the watcher, unless that was the last one. `None`: the stream ends.
-    async fn event(mut self) -> Next {
+    /// The next event. May be dropped and called again.
+    async fn event(&mut self) -> Told {
         let is_first = self.first.is_some();
         let news = match self.first.take() {
             Some(first) => Ok(first),
@@ -149,16 +162,16 @@ impl Watcher {
         let event = match news {
             Err(why) => {
                 counter!(LIVE_DROPPED_TOTAL, "reason" => "token").increment(1);
-                return Some((Ok(end(&why)), None));
+                return Told::Last(end(&why));
             }
             Ok(LiveNews::Gone(why)) => {
                 counter!(LIVE_DROPPED_TOTAL, "reason" => "gone").increment(1);
-                return Some((Ok(end(&problem(&self.api, why))), None));
+                return Told::Last(end(&problem(&self.api, why)));
             }
-            Ok(LiveNews::Ending) => return None,
+            Ok(LiveNews::Ending) => return Told::Nothing,
             Ok(LiveNews::All(shown)) => {
                 let data = shown.written.get_or_init(|| self.state(&shown.state));
-                event("state", data, &shown.state)
+                event("state", data.clone(), &shown.state)
             }
             Ok(LiveNews::Changed { from, to }) => {
                 // Most watchers have the state before.
@@ -168,11 +181,10 @@ impl Watcher {
                 } else {
                     self.changes(&from, &to)
                 };
-                event("changes", &data, &to.state)
+                event("changes", data, &to.state)
             }
         };
-        let event = if is_first { event.retry(RECONNECT) } else { event };
-        Some((Ok(event), Some(self)))
+        Told::Event(if is_first { event.retry(RECONNECT) } else { event })
     }
 
     /// # Errors
@@ -242,17 +254,15 @@ fn names<'a>(object: &mut Object<'_>, name: &str, members: impl Iterator<Item = 
     object.array(name, members, json::text);
 }
 
-fn event(kind: &'static str, data: &Bytes, state: &LiveState) -> Event {
+fn event(kind: &'static str, data: Bytes, state: &LiveState) -> ServerSent {
     counter!(LIVE_EVENTS_TOTAL, "kind" => kind).increment(1);
-    let id = format!("{:016x}@{}", state.id, state.as_of);
-    // JSON as we write it is UTF-8 without line breaks.
-    Event::default().event(kind).id(id).data(String::from_utf8_lossy(data))
+    ServerSent::event(kind, data).id(format_args!("{:016x}@{}", state.id, state.as_of))
 }
 
 /// The last event. A client that connects again gets the problem as its answer.
-fn end(why: &Problem) -> Event {
+fn end(why: &Problem) -> ServerSent {
     counter!(LIVE_EVENTS_TOTAL, "kind" => "end").increment(1);
-    Event::default().event("end").data(String::from_utf8_lossy(&why.to_json()))
+    ServerSent::event("end", why.to_json().into())
 }
 
 /// The id of an event, as [`event`] writes it. Whoever sends another one is told the whole state.

@@ -4,6 +4,7 @@ use rocksdb::{ColumnFamily, WriteBatch};
 
 use crate::state::TreeId;
 use crate::storage::error::StorageError;
+use crate::storage::options::prefix_options;
 use crate::storage::store::Store;
 use crate::storage::{codec, keys};
 use crate::types::Sequence;
@@ -61,11 +62,16 @@ impl Store {
     pub(crate) fn keys_from(&self, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StorageError> {
         let mut found = Vec::new();
         let family = self.family_of(prefix);
-        self.scan(family, prefix, prefix, |key, _| {
+        self.scan(family, prefix_options(prefix), prefix, |key, _| {
             found.push(key.to_vec());
             Ok(())
         })?;
         Ok(found)
+    }
+
+    /// Has RocksDB write what it holds of the log in memory to a file.
+    pub(crate) fn flush_log_for_test(&self) -> Result<(), StorageError> {
+        Ok(self.db.flush_cf(self.log())?)
     }
 
     /// Removes the end of the log, from this sequence on, as if it had been lost. A batch must end right

@@ -353,7 +353,7 @@ impl StoreLocation {
         if let Some(marker) = &marker {
             check_layout(&self.path, (marker.shard, marker.shards), (self.shard.0, self.shards))?;
             if marker.damage.is_some() {
-                tracing::warn!(shard = %self.shard, "the file RANKTREE is damaged, and is written again from the shard's other files");
+                tracing::warn!(shard = %self.shard, "the file RANKTREE is damaged; what it says follows from the shard's other files, and a start writes it again");
             }
         }
         let in_files = check_manifest(&self.path)?;
@@ -457,7 +457,7 @@ impl StoreLocation {
             | rocksdb::ErrorKind::InvalidArgument
             | rocksdb::ErrorKind::NotFound => self.damaged(words),
             _ if words.contains("No such file or directory") => self.damaged(words),
-            _ => StorageError::RocksDb(error.clone()),
+            _ => error.clone().into(),
         }
     }
 }

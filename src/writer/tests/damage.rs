@@ -420,6 +420,44 @@ fn a_log_cut_short_opens_at_an_earlier_message_or_is_refused() {
     assert!(opened > 5, "{opened} opened, {refusals} were refused");
 }
 
+/// A checkpoint deletes the deltas before it in a range, and no iterator reads them any more; a compaction
+/// does.
+#[test]
+fn verify_finds_damage_among_records_that_were_deleted_in_a_range() {
+    let mut harness = Harness::new(true);
+    let many = (0..2_000).map(|number| job(&format!("m{number}"), &[("auto", &[number % 7])]));
+    harness.batch(&[Say::Jobs(many.collect())]);
+    harness.store().flush_log_for_test().expect("the disk takes it");
+    let deltas = sst_files(harness.folder.path());
+    harness.checkpoint(&mut |_, _| Ok(())).expect("the disk takes it");
+    harness.store().flush_log_for_test().expect("the disk takes it");
+
+    for file in deltas {
+        let copy = tempfile::tempdir().expect("a temporary folder");
+        copy_folder(harness.folder.path(), copy.path());
+        let (_, findings) =
+            verify(&open(copy.path()).expect("it opens"), &|_, _, _| {}).expect("nothing is damaged yet");
+        assert!(findings.is_empty(), "{findings:?}");
+        let path = copy.path().join(&file);
+        let mut bytes = std::fs::read(&path).expect("RocksDB keeps it");
+        let middle = bytes.len() / 3;
+        bytes[middle] ^= 0xff;
+        std::fs::write(&path, bytes).expect("the disk takes it");
+        let found = open(copy.path()).and_then(|store| verify(&store, &|_, _, _| {}));
+        let error = found.expect_err("a block is damaged");
+        assert!(matches!(&error, StorageError::Damaged { .. }), "{error:?}");
+    }
+}
+
+fn sst_files(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).expect("readable").flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let found: Vec<String> =
+        names.filter(|name| Path::new(name).extension().is_some_and(|end| end == "sst")).collect();
+    assert!(!found.is_empty());
+    found
+}
+
 /// A log that was closed and synced is in RocksDB's manifest: without it the directory is refused.
 #[test]
 fn a_log_that_is_gone_is_refused_or_shows_an_earlier_state_never_a_wrong_one() {

@@ -136,7 +136,8 @@ pub fn live() -> Doc {
              `stale` in an event says that a shard does not answer or does not apply what is published, so \
              that what is shown may be old. The event `end` has a problem: the board was dropped \
              (`unknown_board`), the instance is not kept any more (`unknown_window`), or the token was \
-             taken back. The stream ends after it, and also without it when the node shuts down: connect \
+             taken back (`invalid_token`) or may not read the board any more (`forbidden_board`). The \
+             stream ends after it, and also without it when the node shuts down: connect \
              again then.\n\nAll who watch the same window of a board at the same rate share one \
              computation, and a board that does not change is not computed. A node has a limit of watchers, \
              in all and of one address; over it the answer is 503 `overloaded`.",
