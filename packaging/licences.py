@@ -56,6 +56,7 @@ BUNDLED: dict[str, dict[str, bool | str]] = {
         "liblz4/examples/COPYING": "not compiled",
         "liblz4/tests/COPYING": "not compiled",
     },
+    "opentelemetry-proto": {"src/proto/opentelemetry-proto/LICENSE": True},
     "redis": {"src/cluster_handling/async_connection/LICENSE": True},
     "regex-syntax": {"src/unicode_tables/LICENSE-UNICODE": True},
     "ring": {
