@@ -8,29 +8,17 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from pathlib import Path
-from typing import Dict, List, Optional
+from typing import Dict, List
 from xml.sax.saxutils import escape
 
-from model import NULL, ROOT, Alias, Array, Field, Kind, Literals, Model, OneOf, Record, Table, Word
-from model import without_null
+from model import ROOT, Field, Model, Record, without_null
+from nominal import NAMES, NominalTypes, told
 
 FILE = ROOT / "clients" / "csharp" / "src" / "Types.cs"
 # Written by hand: the exception of an answer, and what is a word or an object.
 BY_HAND = ["Problem", "ProblemShard"]
-SEASON = re.compile(r"(DefinitionInput|ListedBoard|Board|DefinedBoard)Season")
-NAMES = {"ProblemError": "InvalidJob"}
-SCALARS = {
-    "Integer": "long",
-    "IntegerInput": "long",
-    "Version": "ulong",
-    "Time": "DateTimeOffset",
-    "ScoreInput": "Score",
-    "Score": "Score",
-}
-WORDS = {"string": "string", "integer": "long", "number": "double", "boolean": "bool"}
 VALUES = ("long", "ulong", "double", "bool", "DateTimeOffset")
 WIDTH = 96
 
@@ -50,30 +38,38 @@ def files(model: Model) -> Dict[Path, str]:
     return {FILE: Types(model).text()}
 
 
-class Types:
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.tables = {one.name: table for one in model.records if (table := as_table(one))}
+class Types(NominalTypes):
+    language = "C#"
+    words = {"string": "string", "integer": "long", "number": "double", "boolean": "bool"}
+    scalars = {
+        "Integer": "long",
+        "IntegerInput": "long",
+        "Version": "ulong",
+        "Time": "DateTimeOffset",
+        "ScoreInput": "Score",
+    }
+    free_input = "object"
+    free_answer = "JToken"
+
+    def array(self, items: str) -> str:
+        return f"IList<{items}>"
+
+    def table(self, values: str) -> str:
+        return f"IDictionary<string, {values}>"
 
     def text(self) -> str:
         parts = [self.codes()]
-        for one in self.model.records:
-            if one.name in self.tables or one.name in BY_HAND or SEASON.fullmatch(one.name):
-                continue
-            parts.append(self.record(one, []))
+        parts += [self.record(one, []) for one in self.records(BY_HAND)]
         reading, *queries = self.model.queries
         for one in queries:
             parts.append(self.record(one, reading.fields if one.is_reading else []))
         return HEADER + "\n".join(parts) + "}\n"
 
     def codes(self) -> str:
-        """Constants for the codes of problems, which those of rejected jobs are among."""
-        (problem,) = [one for one in self.model.records if one.name == "Problem"]
-        (code,) = [field.kind for field in problem.fields if field.name == "code"]
-        assert isinstance(code, Literals)
+        """Constants for the codes of problems."""
         lines = summary("Codes of problems, and of rejected jobs: stable, and for programs.", 1)
         lines += ["    public static class Codes", "    {"]
-        lines += [f'        public const string {camel(value)} = "{value}";' for value in code.values]
+        lines += [f'        public const string {camel(value)} = "{value}";' for value in self.problem_codes()]
         return "\n".join([*lines, "    }", ""])
 
     def record(self, one: Record, more: List[Field]) -> str:
@@ -92,65 +88,6 @@ class Types:
             lines += summary(told(field), 2)
             lines.append(f'        [JsonProperty("{field.name}")] public {kind} {member} {{ get; set; }}')
         return "\n".join([*lines, "    }", ""])
-
-    def kind(self, kind: Kind, is_input: bool) -> str:
-        kind, _ = without_null(kind)
-        if kind == NULL:
-            return "null"
-        if isinstance(kind, Literals):
-            return "bool" if isinstance(kind.values[0], bool) else "string"
-        if isinstance(kind, Word):
-            return ("object" if is_input else "JToken") if kind.name == "any" else WORDS[kind.name]
-        if isinstance(kind, Array):
-            return f"IList<{self.kind(kind.items, is_input)}>"
-        if isinstance(kind, Table):
-            return f"IDictionary<string, {self.kind(kind.values, is_input)}>"
-        if isinstance(kind, OneOf):
-            return self.one_of(kind, is_input)
-        return self.named(kind.name, is_input)
-
-    def one_of(self, kind: OneOf, is_input: bool) -> str:
-        names = [self.kind(one, is_input) for one in kind.kinds]
-        if "Season" in names:
-            return "Season"
-        # An integer, or the same in decimal; or objects of which the first has the fields of the others.
-        if names == ["long", "string"] or all(isinstance(one, Table) for one in kind.kinds):
-            return names[0]
-        if len(set(names)) > 1:
-            raise ValueError(f"no type of C# is known for {kind}")
-        return names[0]
-
-    def named(self, name: str, is_input: bool) -> str:
-        if name in self.tables:
-            return f"IDictionary<string, {self.kind(self.tables[name], False)}>"
-        if name in ("Metadata", "Profile"):
-            return "object" if is_input else "JToken"
-        if SEASON.fullmatch(name):
-            return "Season"
-        known = self.model.find(name)
-        if isinstance(known, Alias) and known.kind == Word("string"):
-            return "string"
-        return SCALARS.get(name) or NAMES.get(name, name)
-
-
-def as_table(one: Record) -> Optional[Kind]:
-    """What the fields of an answer's object are, if all are optional and of one kind: it is a dictionary."""
-    kinds = {field.kind for field in one.fields}
-    is_table = not one.is_input and len(one.fields) > 1 and len(kinds) == 1
-    return kinds.pop() if is_table and not any(field.is_required for field in one.fields) else None
-
-
-def told(field: Field) -> str:
-    """What is known of a field, and the values that it may have."""
-    kind, _ = without_null(field.kind)
-    if isinstance(kind, Array):
-        kind = kind.items
-    if not isinstance(kind, Literals) or isinstance(kind.values[0], bool) or len(kind.values) == 1:
-        return field.told
-    values = [f"`{value}`" for value in kind.values]
-    if all(value in field.told for value in values):
-        return field.told
-    return f"{field.told} One of {', '.join(values)}.".strip()
 
 
 def summary(text: str, depth: int) -> List[str]:
