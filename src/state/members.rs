@@ -11,6 +11,7 @@
 //!   another handle in a replay.
 
 mod check;
+mod dictionary;
 
 use std::cmp::Ordering;
 use std::hash::BuildHasher;
@@ -24,6 +25,8 @@ use crate::state::memberships::Memberships;
 use crate::state::page_set::PageSet;
 use crate::tree::{Handle, MemberOrder};
 
+pub use dictionary::{Dictionary, DictionaryIndex};
+
 /// Handles per dictionary page on disk.
 pub const MEMBERS_PER_PAGE: u32 = if cfg!(test) { 4 } else { 256 };
 
@@ -33,6 +36,10 @@ pub const HANDLES_MAX: u32 = u32::MAX;
 
 /// Handles freed per hold of the lock: some 50 µs.
 const HANDLES_FREED_PER_HOLD: usize = if cfg!(test) { 3 } else { 512 };
+
+/// Members who leave that are prefetched for as a group: with the runs of slots they are in, a quarter of a
+/// second-level cache at the most.
+const REMOVALS_WARMED: usize = 64;
 
 /// A member's hash, computed once per look-up.
 #[derive(Debug, Clone, Copy)]
@@ -219,10 +226,33 @@ impl Members {
         }
     }
 
+    /// Prefetches what [`Members::remove_tree`] will touch. To take a member out of the index, the ids of all
+    /// behind it in its run of slots are hashed, and each of them is somewhere else in memory.
+    pub fn warm_removals(&self, leaving: &[Handle]) {
+        let mut hashes = [0; REMOVALS_WARMED];
+        for group in leaving.chunks(REMOVALS_WARMED) {
+            for handle in group {
+                self.ids.prefetch(*handle);
+                self.memberships.prefetch(*handle);
+            }
+            for (hash, handle) in hashes.iter_mut().zip(group) {
+                *hash = self.hasher.hash_one(self.ids.get(*handle));
+                self.index.prefetch(*hash);
+            }
+            for (hash, _) in hashes.iter().zip(group) {
+                self.index.each_of_run(*hash, |other| self.ids.prefetch(other));
+            }
+            for (hash, _) in hashes.iter().zip(group) {
+                self.index.each_of_run(*hash, |other| self.ids.prefetch_long(other));
+            }
+        }
+    }
+
     fn forget(&mut self, handle: Handle) {
         let hash = self.hasher.hash_one(self.ids.get(handle));
         let (ids, hasher) = (&self.ids, &self.hasher);
-        self.index.remove(hash, handle, |other| hasher.hash_one(ids.get(other)));
+        let hash_of = |other| hasher.hash_one(ids.get(other));
+        self.index.remove(hash, handle, hash_of, |other| ids.prefetch(other));
         self.quarantined.insert(handle, ());
         self.dirty_pages.insert(handle.0 / MEMBERS_PER_PAGE);
     }
@@ -343,75 +373,6 @@ impl MemberOrder for Members {
     }
 }
 
-/// Ids by handle, as read from a checkpoint's dictionary pages. A start-up turns it into [`Members`].
-#[derive(Default)]
-pub struct Dictionary {
-    ids: Ids,
-    present: usize,
-    handles: u32,
-}
-
-/// The index over a [`Dictionary`], built while other threads already read the dictionary.
-pub struct DictionaryIndex {
-    index: Index,
-    hasher: foldhash::fast::RandomState,
-}
-
-impl Dictionary {
-    /// Adds an id, which is not empty; each handle once.
-    pub fn add(&mut self, handle: Handle, id: &[u8]) {
-        self.ids.set(handle, id);
-        self.present += 1;
-        self.handles = self.handles.max(handle.0 + 1);
-    }
-
-    #[must_use]
-    pub fn has_id(&self, handle: Handle) -> bool {
-        !self.ids.get(handle).is_empty()
-    }
-
-    /// One past the highest handle.
-    #[must_use]
-    pub fn handle_space(&self) -> u32 {
-        self.handles
-    }
-
-    #[must_use]
-    pub fn index(&self) -> DictionaryIndex {
-        let hasher = foldhash::fast::RandomState::default();
-        let mut index = Index::with_capacity(self.present);
-        let present: Vec<Handle> =
-            (0..self.handles).map(Handle).filter(|handle| self.has_id(*handle)).collect();
-        // The table is far larger than the cache: hashing and fetching in groups hides most of the wait.
-        for group in present.chunks(32) {
-            let mut hashes = [0; 32];
-            for (hash, handle) in hashes.iter_mut().zip(group) {
-                *hash = hasher.hash_one(self.ids.get(*handle));
-                index.prefetch(*hash);
-            }
-            for (hash, handle) in hashes.iter().zip(group) {
-                let hash_of = |other| hasher.hash_one(self.ids.get(other));
-                index.insert(*hash, *handle, hash_of, |other| self.ids.prefetch(other));
-            }
-        }
-        DictionaryIndex { index, hasher }
-    }
-
-    /// The members of this dictionary, not yet on any tree. Handles without an id are free.
-    #[must_use]
-    pub fn into_members(self, index: DictionaryIndex) -> Members {
-        let free = (0..self.handles).rev().map(Handle).filter(|handle| !self.has_id(*handle)).collect();
-        let DictionaryIndex { index, hasher } = index;
-        Members { hasher, free, ..Members::over(self.ids, index, self.handles) }
-    }
-}
-
-impl MemberOrder for Dictionary {
-    fn compare(&self, a: Handle, b: Handle) -> Ordering {
-        self.ids.get(a).cmp(self.ids.get(b))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -479,20 +440,5 @@ mod tests {
         assert!(pages(&members.begin_checkpoint()).contains(&0));
         members.complete_checkpoint();
         assert_eq!(members.nth_next_handle(0), Handle(1), "the handle is in use and not free");
-    }
-
-    #[test]
-    fn a_dictionarys_gaps_are_free() {
-        let mut dictionary = Dictionary::default();
-        dictionary.add(Handle(3), b"three");
-        dictionary.add(Handle(1), b"one");
-        let index = dictionary.index();
-        let members = dictionary.into_members(index);
-        assert_eq!(members.get(b"three"), Some(Handle(3)));
-        assert_eq!(members.get(b"two"), None);
-        assert_eq!(
-            [members.nth_next_handle(0), members.nth_next_handle(1), members.nth_next_handle(2)],
-            [0, 2, 4].map(Handle)
-        );
     }
 }

@@ -107,6 +107,13 @@ impl Memberships {
         }
     }
 
+    /// Asks the processor to fetch a member's slot.
+    pub(super) fn prefetch(&self, handle: Handle) {
+        if let Some(slot) = self.slots.get(handle.0).first() {
+            crate::tree::prefetch(slot);
+        }
+    }
+
     /// Whether the member is on any tree.
     pub(super) fn is_on_any_tree(&self, handle: Handle) -> bool {
         self.slot(handle).is_some_and(|slot| slot != NO_TREE)

@@ -331,6 +331,9 @@ impl WindowTree {
         let known = |change: &&Change| change.handle.0 < members.handle_space();
         let edits: Vec<Edit> = changes.iter().filter(known).map(edit).collect();
         self.tree.warm(&edits, members);
+        let leaving = changes.iter().filter(known).filter(|change| change.after.is_none());
+        let leaving: Vec<Handle> = leaving.map(|change| change.handle).collect();
+        members.warm_removals(&leaving);
     }
 
     /// Applies changes that name this tree, each handle at most once.

@@ -207,7 +207,7 @@ mod tests {
         let lost = wrong(|members, _| {
             let (ids, hasher) = (&members.ids, &members.hasher);
             let hash = |handle: Handle| std::hash::BuildHasher::hash_one(hasher, ids.get(handle));
-            members.index.remove(hash(Handle(1)), Handle(1), hash);
+            members.index.remove(hash(Handle(1)), Handle(1), hash, |_| ());
         });
         assert_eq!(lost, "b (handle 1) is not found by its id");
         // One that no board knows, and that did not leave.
