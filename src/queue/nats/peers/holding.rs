@@ -14,6 +14,10 @@ use crate::types::{NodeName, ShardId};
 /// The floors of an owner are deleted once it has been silent for so many times `--nats-forget`.
 const DELETE_AFTER: u32 = 7;
 
+/// How long a stream has to begin behind an owner's floor until that no longer counts. A floor that the owner
+/// has stored since then, and that has let it purge the stream, is read long before.
+const PASSED_AFTER: Duration = Duration::from_secs(5);
+
 /// A floor that another node has stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadFloor {
@@ -49,15 +53,17 @@ impl Peers {
             let silent = of_directory.map_or(node.heard.silent(now), |(silent, _)| *silent);
             let (is_alive, said) = (silent < ALIVE_WITHIN, &floor.said);
             let owner = OwnerFloor { node: name.as_str(), silent, is_alive, floor: said };
-            let counts = owner.counts(stream, forget_after);
+            let mut counts = owner.counts(stream, forget_after);
+            // The owner itself may have purged, by a floor that this node has not read yet.
+            let since = (counts == Counts::Passed).then(|| *floor.passed_since.get_or_insert(now));
+            floor.passed_since = since;
+            if since.is_some_and(|since| now.saturating_duration_since(since) < PASSED_AFTER) {
+                counts = Counts::Yes;
+            }
             note_forgotten(name, node, counts == Counts::Forgotten, silent);
             let changed = std::mem::replace(&mut floor.counted, counts.clone()) != counts;
-            // The owner itself may have purged, by a floor that this node is about to read. Only what stays
-            // so is told.
-            let tells_passing = counts == Counts::Passed && !changed && !floor.is_passing_told;
-            floor.is_passing_told = counts == Counts::Passed && (floor.is_passing_told || tells_passing);
             match counts {
-                Counts::Passed if tells_passing => tracing::warn!(
+                Counts::Passed if changed => tracing::warn!(
                     %shard, node = %name, first = stream.first,
                     "a node needs messages that are purged already, so it no longer holds the stream back; it needs a copy of another node's data"
                 ),
@@ -236,6 +242,31 @@ mod tests {
         peers.begin_reading_floors();
         peers.end_reading_floors();
         assert_eq!(peers.floors(ShardId(0), STREAM), FloorsOfOthers::NONE);
+    }
+
+    /// The owner of a floor may have stored a later one and purged the stream up to that, before this node has
+    /// read it.
+    #[test]
+    fn a_floor_that_the_stream_has_passed_counts_until_there_was_time_to_read_a_later_one() {
+        let peers = peers();
+        peers.begin_reading_floors();
+        peers.note_floor(ShardId(0), floor("a", "d-a", 70, 1, Duration::ZERO));
+        peers.end_reading_floors();
+        let passed = PurgedStream { first: 91, ..STREAM };
+        assert_eq!(peers.floors(ShardId(0), passed).all, 70);
+        let wait = || {
+            for floor in peers.known.lock().floors.values_mut() {
+                floor.passed_since = floor.passed_since.and_then(|since| since.checked_sub(PASSED_AFTER));
+            }
+        };
+        wait();
+        peers.note_floor(ShardId(0), floor("a", "d-a", 90, 2, Duration::ZERO));
+        assert_eq!(peers.floors(ShardId(0), passed).all, 90, "it counts as ever");
+        let passed = PurgedStream { first: 120, ..STREAM };
+        assert_eq!(peers.floors(ShardId(0), passed).all, 90);
+        peers.note_floor(ShardId(0), floor("a", "d-a", 90, 3, Duration::ZERO));
+        wait();
+        assert_eq!(peers.floors(ShardId(0), passed), FloorsOfOthers::NONE, "it needs a copy");
     }
 
     #[test]

@@ -75,8 +75,8 @@ pub(super) struct Floor {
     pub(super) reading: u64,
     /// Whether it counted when it was last asked for; logged when that changes.
     pub(super) counted: Counts,
-    /// Whether it was logged that the stream has passed it.
-    pub(super) is_passing_told: bool,
+    /// Since when the stream has begun behind it.
+    pub(super) passed_since: Option<Instant>,
 }
 
 /// When something was last heard of a node.
@@ -217,9 +217,10 @@ impl Peers {
         known.hear(&key.1, Heard { age, at: now }, now);
         let reading = known.reading;
         let before = known.floors.remove(&key);
-        let (counted, is_passing_told) =
-            before.map_or((Counts::Yes, false), |before| (before.counted, before.is_passing_told));
-        known.floors.insert(key, Floor { said: floor, sequence, reading, counted, is_passing_told });
+        let (counted, passed_since) = before.map_or((Counts::Yes, None), |before| {
+            (before.counted, before.passed_since.filter(|_| before.said == floor))
+        });
+        known.floors.insert(key, Floor { said: floor, sequence, reading, counted, passed_since });
     }
 
     /// The bucket of floors is read from the beginning.
