@@ -6,6 +6,8 @@
 //!
 //! The write load is 80 % of what the engine can do: it works for four fifths of the time and sleeps for one.
 //!
+//! `--reader sleeps` has the reader sleep between reads, and `--writer-niceness 5` lowers the writer's priority.
+//!
 //! `cargo bench --bench engine_reads -- --members 10000000 --seconds 20`
 
 #![allow(
@@ -29,7 +31,7 @@ use ranktree::state_lock::{Purpose, StateLock};
 
 use support::engine::Engine;
 use support::workload::{Access, Scores, Workload, id};
-use support::{micros, number, percentile, resident_bytes, scratch, short};
+use support::{argument, micros, number, percentile, resident_bytes, scratch, short};
 
 /// A Redis 7 sorted set, per member with a 12-byte id, measured while the project was designed.
 const REDIS_BYTES_PER_MEMBER: f64 = 110.0;
@@ -85,9 +87,7 @@ fn read_for(shard: &StateLock, members: u64, time: Duration, stop: Option<&Atomi
         if due >= time || stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             break;
         }
-        while started.elapsed() < due {
-            std::hint::spin_loop();
-        }
+        wait_until(started, due);
         let kind = read % 3;
         match kind {
             0 => {
@@ -125,6 +125,20 @@ fn read_for(shard: &StateLock, members: u64, time: Duration, stop: Option<&Atomi
     samples
 }
 
+/// Waits as `--reader` says. A reader that `sleeps` until shortly before the time gets a core as soon as it
+/// wants one, as a thread that waits for requests does. One that `spins` has used up its share by then.
+fn wait_until(started: Instant, due: Duration) {
+    const WAKE_UP_BEFORE: Duration = Duration::from_micros(80);
+    if argument("reader").is_some_and(|how| how == "sleeps")
+        && let Some(rest) = due.checked_sub(started.elapsed() + WAKE_UP_BEFORE)
+    {
+        std::thread::sleep(rest);
+    }
+    while started.elapsed() < due {
+        std::hint::spin_loop();
+    }
+}
+
 /// How often this thread gave its core up (the reader only does for the lock), or had it taken away.
 fn switches(kind: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux tells it");
@@ -142,6 +156,8 @@ fn read_under_load(
 ) -> (Samples, f64) {
     let mut all: Samples = Vec::new();
     let (mut jobs, mut loaded) = (0_u64, Duration::ZERO);
+    let niceness = i32::try_from(number("writer-niceness", 0)).expect("0 to 19");
+    rustix::process::setpriority_process(Some(rustix::thread::gettid()), niceness).expect("it may be nicer");
     while loaded < time {
         let batches: Vec<_> = (0..WINDOW_BATCHES)
             .map(|_| {
