@@ -244,7 +244,7 @@ fn movement() {
     println!("RATIO windows_{}_movement_job {:.3}", short(members), without / with);
     drop(plain.node());
     let node = engine.node();
-    let asked = MovementAsked { board: board("arena"), window: Window::Day, now: engine.now() };
+    let asked = MovementAsked { board: board("arena"), window: Window::Day, now: engine.now(), entries: 1 };
     let read = |movement: Option<&MovementAsked>, member: u64| {
         let member = MemberOf { member: MemberId::new(id(member)).expect("well-formed") };
         timed(&node, engine, WithMovement { read: member, movement: movement.cloned() })

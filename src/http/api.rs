@@ -17,7 +17,6 @@ use crate::query::{LocalShards, NoBoard, Node, ShardClient};
 use crate::queue::nats::{BoardsStream, Peers};
 use crate::queue::{Publishers, RemoteWriter, ThisNode};
 use crate::snapshot::Snapshots;
-use crate::state_lock::Purpose;
 use crate::types::Timestamp;
 use crate::writer::Registry;
 
@@ -72,8 +71,7 @@ impl Api {
         boards_stream: Option<Arc<BoardsStream>>,
     ) -> Self {
         let shards = node.remote.clone().unwrap_or_else(|| {
-            let in_memory: Arc<dyn ShardClient> =
-                Arc::new(LocalShards::new(&node.shards, node.shard_count()));
+            let in_memory: Arc<dyn ShardClient> = Arc::<LocalShards>::clone(&node.one_by_one);
             in_memory
         });
         let live = WatchedBoards::new(Arc::clone(&node), Arc::clone(&registry), Arc::clone(&shards));
@@ -122,14 +120,7 @@ impl Api {
         if self.node.remote.is_none() {
             return clock;
         }
-        clock.max(self.time_of_shards())
-    }
-
-    /// The latest time of the shards in memory.
-    #[must_use]
-    pub fn time_of_shards(&self) -> Timestamp {
-        let times = self.node.shards.iter().map(|shard| shard.state.read(Purpose::Read).time);
-        times.max().unwrap_or_default()
+        clock.max(self.node.time())
     }
 
     /// The answer where there is nothing to read.

@@ -133,14 +133,14 @@ impl<'v> BoardView<'v> {
         }
     }
 
-    /// The latest time of the shards in memory; see [`ReadShards::time`](crate::query::ReadShards::time).
+    /// The latest time of the shards, as far as it is known; see [`ReadShards::time`](crate::query::ReadShards::time).
     #[must_use]
     pub fn time(&self) -> Timestamp {
         match &self.shards {
             BoardShards::InMemory(shard_boards) => {
                 shard_boards.iter().map(|shard_board| shard_board.shard.time).max().unwrap_or_default()
             }
-            BoardShards::Remote { .. } => Timestamp::default(),
+            BoardShards::Remote { shards, .. } => shards.time(),
         }
     }
 

@@ -187,6 +187,13 @@ pub struct HistogramOver(pub HistogramEdges);
 impl BoardRead for HistogramOver {
     type Answer = Histogram;
 
+    fn lookups(&self) -> usize {
+        match &self.0 {
+            HistogramEdges::Given(edges) => edges.len(),
+            HistogramEdges::Over(buckets) => usize::try_from(*buckets).unwrap_or(usize::MAX),
+        }
+    }
+
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
         match &self.0 {
             HistogramEdges::Given(edges) => histogram(board, edges).await,

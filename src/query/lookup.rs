@@ -133,6 +133,10 @@ pub struct LookupMembers {
 impl BoardRead for LookupMembers {
     type Answer = Lookup;
 
+    fn lookups(&self) -> usize {
+        self.members.len()
+    }
+
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
         lookup(board, &self.members).await
     }

@@ -43,12 +43,14 @@ fn is_on_disk(listed: &Listed) -> bool {
         || matches!(listed.profile, ListedProfile::OnDisk(_))
 }
 
-/// Marks the profiles of all entries as still to be read, from the members' home shards. On a node that has
+/// Marks the profiles that no shard has replied with as still to be read, from the members' home shards. On a node that has
 /// every shard in memory; other shards reply with profiles.
 pub fn ask_for_profiles(node: &Node, answer: &mut impl ConsistentAnswer) {
     let shards = node.shard_count();
     answer.each_entry_as_of(&mut |listed, _| {
-        if let Ok(member) = MemberId::new(&*listed.member) {
+        if listed.profile == ListedProfile::NotAsked
+            && let Ok(member) = MemberId::new(&*listed.member)
+        {
             listed.profile = ListedProfile::OnDisk(shard_of(&member, shards));
         }
     });

@@ -9,6 +9,7 @@ mod instance;
 mod instances_of_board;
 mod local_shards;
 mod node;
+mod shard_handle;
 
 pub mod live;
 pub mod question;
@@ -76,7 +77,7 @@ pub use metadata::{
     ask_for_profiles, fill_metadata, fill_unchanged_metadata, missing_metadata, with_metadata,
 };
 pub use movement::{MovementAsked, WithMovement};
-pub use node::{Node, ShardHandle, View};
+pub use node::{Node, View};
 pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other_shards};
 pub use position::{FromPosition, from_position};
 pub use range::{Range, range};
@@ -90,5 +91,6 @@ pub use reject_cursor::RejectFilters;
 pub use rejects_page::page_of_remote_rejects;
 pub use remote_shards::{AskTerms, NoReply, ReadError, RemoteShards, ShardClient, ShardUnavailable};
 pub use score_at::{ScoreTarget, ScoresAt, score_at, scores_at};
+pub use shard_handle::ShardHandle;
 pub use top::{Start, Top, top};
 pub use trim_scan::{FindTrimPoint, TrimFrom, TrimScan, trim_point_of_position, trim_point_of_score};

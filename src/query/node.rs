@@ -5,32 +5,11 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
+use crate::query::local_shards::LocalShards;
 use crate::query::remote_shards::ShardClient;
-use crate::query::summary::MadeSummaries;
-use crate::state_lock::{Purpose, ReadGuard, StateLock};
-use crate::storage::StoreSlot;
-use crate::types::{MemberId, Sequence, ShardId, shard_of};
-use crate::writer::Health;
-
-/// One shard as reads see it; clone it freely.
-#[derive(Clone)]
-pub struct ShardHandle {
-    pub id: ShardId,
-    /// The state at one applied sequence. Held for microseconds at a time, and never across an await or a
-    /// disk read.
-    pub state: Arc<StateLock>,
-    /// The applied sequence, after readers can see it.
-    pub applied: watch::Receiver<Sequence>,
-    /// Whether the writer has begun to work.
-    pub started: watch::Receiver<bool>,
-    pub health: Arc<Health>,
-    /// Holds metadata and rejects.
-    pub store: Arc<StoreSlot>,
-    /// Those that were made for approximate ranks.
-    pub summaries: Arc<MadeSummaries>,
-}
+use crate::query::shard_handle::ShardHandle;
+use crate::state_lock::{Purpose, ReadGuard};
+use crate::types::{MemberId, ShardId, Timestamp, shard_of};
 
 /// A node's shards, of all that there are.
 pub struct Node {
@@ -38,6 +17,8 @@ pub struct Node {
     pub shards: Vec<ShardHandle>,
     /// Asks every shard, those in memory among them; `None` if all are in memory.
     pub remote: Option<Arc<dyn ShardClient>>,
+    /// Asks the shards in memory one by one.
+    pub one_by_one: Arc<LocalShards>,
     /// The number of all shards.
     shard_count: u16,
 }
@@ -52,7 +33,8 @@ impl Node {
     #[must_use]
     pub fn in_memory(shards: Vec<ShardHandle>) -> Self {
         let shard_count = u16::try_from(shards.len()).expect("shards are numbered by 16 bits");
-        Self { shards, remote: None, shard_count }
+        let one_by_one = Arc::new(LocalShards::new(&shards, shard_count));
+        Self { shards, remote: None, one_by_one, shard_count }
     }
 
     /// A node that has some of the shards in memory.
@@ -62,7 +44,8 @@ impl Node {
     #[must_use]
     pub fn of_some(shards: Vec<ShardHandle>, all: Arc<dyn ShardClient>) -> Self {
         let shard_count = all.shard_count();
-        Self { shards, remote: Some(all), shard_count }
+        let one_by_one = Arc::new(LocalShards::new(&shards, shard_count));
+        Self { shards, remote: Some(all), one_by_one, shard_count }
     }
 
     /// The number of all shards, on this node and on others.
@@ -97,6 +80,13 @@ impl Node {
     #[must_use]
     pub fn is_stale(&self) -> bool {
         !self.shards.iter().all(|shard| shard.health.is_live())
+    }
+
+    /// The latest time of the shards in memory.
+    #[must_use]
+    pub fn time(&self) -> Timestamp {
+        let times = self.shards.iter().map(|shard| shard.state.read(Purpose::Read).time);
+        times.max().unwrap_or_default()
     }
 
     /// Locks every shard for reading, on a node that has all of them in memory. Locks are taken in the order

@@ -55,6 +55,10 @@ pub struct RanksOf<'a> {
 impl BoardRead for RanksOf<'_> {
     type Answer = Result<Vec<ScoreRank>, Score>;
 
+    fn lookups(&self) -> usize {
+        self.scores.len()
+    }
+
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
         let keys = board.definition.keys.len();
         if let Some(other) = self.scores.iter().find(|score| score.keys().len() != keys) {

@@ -25,6 +25,8 @@ use crate::writer::Registry;
 /// pause before. The registry learns of a drop from the boards' stream, mostly before the shards do.
 const REGISTRY_ATTEMPTS: u32 = 40;
 const REGISTRY_PAUSE: Duration = Duration::from_millis(25);
+/// The most look-ups, over all shards, that are made while all of them are locked: they take a millisecond.
+const LOOKUPS_UNDER_ALL_LOCKS: usize = 1_024;
 
 /// A read of all shards.
 pub trait ShardsRead: Send + Sync {
@@ -33,6 +35,11 @@ pub trait ShardsRead: Send + Sync {
     /// Whether the answer is about boards as they were once, so that one that is over counts as empty.
     /// Otherwise, the read is repeated if it meets a board that is over on some shard.
     const IS_OF_THE_PAST: bool = false;
+
+    /// About how many entries, or places of scores, are looked up in the trees of each shard.
+    fn lookups(&self) -> usize {
+        1
+    }
 
     /// # Errors
     /// When some shard does not reply, or what is asked for kept changing.
@@ -59,6 +66,11 @@ pub trait BoardRead: Send + Sync {
     /// When it does not.
     fn check(&self, _: &Definition, _: Instance, _now: Timestamp) -> Result<(), NoBoard> {
         Ok(())
+    }
+
+    /// As [`ShardsRead::lookups`].
+    fn lookups(&self) -> usize {
+        1
     }
 
     /// # Errors
@@ -123,6 +135,10 @@ impl From<UnknownWindow> for NoBoard {
 impl<R: BoardRead> ShardsRead for OfBoard<R> {
     type Answer = Result<Answer<R::Answer>, NoBoard>;
 
+    fn lookups(&self) -> usize {
+        self.read.lookups()
+    }
+
     async fn read<'r>(
         &'r self,
         shards: ReadShards<'r>,
@@ -179,13 +195,24 @@ pub async fn read<R: ShardsRead>(
     read: &R,
     options: &ReadOptions,
 ) -> Result<ReadReply<R::Answer>, ReadError> {
-    match &node.remote {
-        None => {
-            let answer = read_in_memory(node, registry, read)?;
-            Ok(ReadReply { answer, missing: Vec::new(), is_stale: node.is_stale() })
-        }
-        Some(shards) => read_remote(&**shards, registry, read, options).await,
+    if let Some(shards) = &node.remote {
+        return read_remote(&**shards, registry, read, options).await;
     }
+    if is_one_by_one(node, read) {
+        let found = read_from(&*node.one_by_one, node.time(), registry, read, options).await;
+        // Members that move all the time are found under all locks at once.
+        if !matches!(found, Err(ReadError::KeptChanging(_))) {
+            return found;
+        }
+    }
+    let answer = read_in_memory(node, registry, read)?;
+    Ok(ReadReply { answer, missing: Vec::new(), is_stale: node.is_stale() })
+}
+
+/// Whether a read asks the shards in memory as it would ask remote ones, each under its own lock and with
+/// pauses. It does if it would hold all locks for long, and every writer up.
+fn is_one_by_one<R: ShardsRead>(node: &Node, read: &R) -> bool {
+    node.remote.is_none() && read.lookups().saturating_mul(node.shards.len()) > LOOKUPS_UNDER_ALL_LOCKS
 }
 
 /// As [`read`], over remote shards.
@@ -198,11 +225,23 @@ pub async fn read_remote<R: ShardsRead>(
     read: &R,
     options: &ReadOptions,
 ) -> Result<ReadReply<R::Answer>, ReadError> {
+    read_from(shards, Timestamp::default(), registry, read, options).await
+}
+
+/// # Arguments
+/// `time`: what the shards have reached, as far as it is known.
+async fn read_from<R: ShardsRead>(
+    shards: &dyn ShardClient,
+    time: Timestamp,
+    registry: &Registry,
+    read: &R,
+    options: &ReadOptions,
+) -> Result<ReadReply<R::Answer>, ReadError> {
     for attempt in 0..REGISTRY_ATTEMPTS {
         if attempt > 0 {
             tokio::time::sleep(REGISTRY_PAUSE).await;
         }
-        let remote = RemoteShards::new(shards).with_options(options);
+        let remote = RemoteShards::new(shards).with_options(options).at_time(time);
         let answer = read.read(ReadShards::Remote(&remote), registry).await?;
         // A board was dropped or cleared while shards were asked: some replied from before, others from
         // after. The registry knows it soon.

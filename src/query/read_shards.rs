@@ -36,13 +36,13 @@ impl<'v> ReadShards<'v> {
         }
     }
 
-    /// The latest time of the shards in memory. By the time of its messages a shard may be in an instance
+    /// The latest time of the shards, as far as it is known. By the time of its messages a shard may be in an instance
     /// that has not begun by this node's clock.
     #[must_use]
     pub fn time(self) -> Timestamp {
         match self {
             Self::InMemory(view) => view.shards.iter().map(|shard| shard.time).max().unwrap_or_default(),
-            Self::Remote(_) => Timestamp::default(),
+            Self::Remote(shards) => shards.time(),
         }
     }
 

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::query::question::{EntryMetadata, EntryProfile, Question, Reply, ShardReply, is_consistent};
 use crate::query::read_options::ReadOptions;
-use crate::types::{AsOf, Sequence, ShardId};
+use crate::types::{AsOf, Sequence, ShardId, Timestamp};
 
 /// Puts questions to shards, on this node or on others.
 pub trait ShardClient: Send + Sync {
@@ -92,6 +92,7 @@ pub struct RemoteShards<'v> {
     seen: Mutex<Vec<Seen>>,
     /// `None`: the defaults.
     options: Option<&'v ReadOptions>,
+    time: Timestamp,
 }
 
 /// What is known of a shard.
@@ -120,13 +121,25 @@ impl<'v> RemoteShards<'v> {
     #[must_use]
     pub fn new(shards: &'v dyn ShardClient) -> Self {
         let seen = Mutex::new(vec![Seen::Nothing; usize::from(shards.shard_count())]);
-        Self { shards, seen, options: None }
+        Self { shards, seen, options: None, time: Timestamp::default() }
     }
 
     /// The same for a read with options.
     #[must_use]
     pub fn with_options(self, options: &'v ReadOptions) -> Self {
         Self { options: Some(options), ..self }
+    }
+
+    /// The same for a read of shards that have reached this time.
+    #[must_use]
+    pub fn at_time(self, time: Timestamp) -> Self {
+        Self { time, ..self }
+    }
+
+    /// The latest time of the shards, as far as it is known.
+    #[must_use]
+    pub fn time(&self) -> Timestamp {
+        self.time
     }
 
     /// Whether shards that do not reply are left out ([`ReadOptions::partial`]).

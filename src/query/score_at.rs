@@ -260,6 +260,9 @@ fn least_worse(wanted: f64, total: u64) -> u64 {
     low
 }
 
+/// About how often a search looks into the tree of a shard.
+const LOOKUPS_OF_TARGET: usize = 16;
+
 /// Reads [`score_at`] for each target.
 pub struct ScoresAt {
     pub targets: Vec<ScoreTarget>,
@@ -267,6 +270,10 @@ pub struct ScoresAt {
 
 impl BoardRead for ScoresAt {
     type Answer = Vec<Option<(Score, Standing)>>;
+
+    fn lookups(&self) -> usize {
+        self.targets.len() * LOOKUPS_OF_TARGET
+    }
 
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
         scores_at(board, &self.targets).await

@@ -117,7 +117,7 @@ impl Call {
         let started = Instant::now();
         let asked = self.of_board(self.window(), asked).await?;
         // Shards in memory are not held, so that the read does not see their times.
-        let asked = OfBoard { instance: asked.instance.not_before(self.api.time_of_shards()), ..asked };
+        let asked = OfBoard { instance: asked.instance.not_before(self.api.node.time()), ..asked };
         let approximate = ApproximateShards::new(&self.api.summaries);
         let reply = read_remote(&approximate, &self.api.registry, &asked, self.read_options()).await?;
         let answer = self.note_seen(reply);

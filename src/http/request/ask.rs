@@ -316,11 +316,22 @@ impl Call {
 
     /// The read of a board's entries, with the movement that the parameters ask for.
     ///
+    /// # Arguments
+    /// `entries`: the most entries that the answer has.
+    ///
     /// # Errors
     /// When the parameter is not as it should be.
-    pub fn with_movement<R>(&self, params: &Params<'_>, read: R) -> Result<WithMovement<R>, Problem> {
+    pub fn with_movement<R>(
+        &self,
+        params: &Params<'_>,
+        read: R,
+        entries: usize,
+    ) -> Result<WithMovement<R>, Problem> {
         let movement = match params.movement()? {
-            Some(window) => Some(MovementAsked { board: self.board_name()?, window, now: self.api.now() }),
+            Some(window) => {
+                let (board, now) = (self.board_name()?, self.api.now());
+                Some(MovementAsked { board, window, now, entries })
+            }
             None => None,
         };
         Ok(WithMovement { read, movement })

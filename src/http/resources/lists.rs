@@ -35,7 +35,7 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
     };
     let with_reached = params.flag("reached_at")?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let asked = call.with_movement(&params, Top { start, limit })?;
+    let asked = call.with_movement(&params, Top { start, limit }, limit)?;
     let answer = call.ask_entries_of(window, asked).await?;
     Ok(page(&call, &answer, with_reached))
 }

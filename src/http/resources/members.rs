@@ -30,7 +30,7 @@ pub const NEIGHBOURS: u64 = 4;
 pub async fn get(call: Call) -> Result<Reply, Problem> {
     let (params, accuracy) = call.read_params_with_accuracy(&["movement"]).await?;
     let member = call.member()?;
-    let asked = call.with_movement(&params, MemberOf { member: member.clone() })?;
+    let asked = call.with_movement(&params, MemberOf { member: member.clone() }, 1)?;
     if asked.movement.is_some() {
         accuracy.check_exact()?;
     }
@@ -52,7 +52,9 @@ pub async fn around(call: Call) -> Result<Reply, Problem> {
         fill: params.flag("fill")?,
     };
     let member = call.member()?;
-    let asked = call.with_movement(&params, AroundMember { member: member.clone(), around: asked })?;
+    let entries = asked.above + asked.below + 1;
+    let asked = AroundMember { member: member.clone(), around: asked };
+    let asked = call.with_movement(&params, asked, usize::try_from(entries).unwrap_or(usize::MAX))?;
     let mut answer = call.ask_entries(asked).await?;
     call.check_home_replied(&member)?;
     let entries = answer.body.take().ok_or_else(|| Problem::unknown_member_of(&answer.definition))?;
@@ -74,7 +76,8 @@ pub async fn lookup(call: Call) -> Result<Reply, Problem> {
     let asked = parse_list(&call.body, "members", r#"{"members": ["p42", "p43"]}"#)?;
     let members: Vec<MemberId> = asked.into_iter().map(member_id).collect::<Result<_, Problem>>()?;
     let named = members.clone();
-    let answer = call.ask_entries(call.with_movement(&params, LookupMembers { members })?).await?;
+    let asked = call.with_movement(&params, LookupMembers { members }, named.len())?;
+    let answer = call.ask_entries(asked).await?;
     Ok(Reply::sized(named.len() * 180 + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
         object.array("entries", &answer.body.entries, |out, (listed, group_rank)| {

@@ -27,7 +27,7 @@ const HOUR: i64 = DAY / 24;
 /// Score and time of a member's entry.
 type Entry = (i64, i64);
 
-fn windows(shards: u16) -> Windows {
+pub(super) fn windows(shards: u16) -> Windows {
     let windows = Windows::new(shards);
     let with_day = vec![Window::All, Window::Day];
     windows
@@ -64,7 +64,7 @@ fn movement(then: &[&String], now: usize, member: &str) -> ListedMovement {
 }
 
 fn read<R>(read: R, board: &str, window: &str, since: Window, now: i64) -> OfBoard<WithMovement<R>> {
-    let movement = Some(MovementAsked { board: name(board), window: since, now: time(now) });
+    let movement = Some(MovementAsked { board: name(board), window: since, now: time(now), entries: 1 });
     OfBoard { board: name(board), instance: asked(window, now), read: WithMovement { read, movement } }
 }
 

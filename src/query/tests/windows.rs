@@ -100,8 +100,8 @@ impl Windows {
         u16::try_from(self.shards.len()).expect("a few")
     }
 
-    /// The answers of a node that has the shards in memory, and of one that asks them.
-    pub(super) async fn read<R: ShardsRead>(&self, asked: &R) -> [R::Answer; 2] {
+    /// A node that has the shards in memory.
+    pub(super) fn node(&self) -> Node {
         let handle = |shard: &Arc<StateLock>| ShardHandle {
             id: shard.read(Purpose::Read).id,
             state: Arc::clone(shard),
@@ -111,8 +111,12 @@ impl Windows {
             store: Arc::default(),
             summaries: Arc::default(),
         };
-        let node = Node::in_memory(self.shards.iter().map(handle).collect());
-        let in_memory = read_in_memory(&node, &self.registry, asked).expect("they are in memory");
+        Node::in_memory(self.shards.iter().map(handle).collect())
+    }
+
+    /// The answers of a node that has the shards in memory, and of one that asks them.
+    pub(super) async fn read<R: ShardsRead>(&self, asked: &R) -> [R::Answer; 2] {
+        let in_memory = read_in_memory(&self.node(), &self.registry, asked).expect("they are in memory");
         let remote: Result<_, ReadError> =
             read_remote(&AnsweringShards(&self.shards), &self.registry, asked, &ReadOptions::default()).await;
         [in_memory, remote.expect("all shards answer").answer]

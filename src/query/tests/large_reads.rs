@@ -1,0 +1,99 @@
+//! A read that looks up much does not hold all shards in memory at once, and finds the same.
+
+use super::windows::{DAY, FRIDAY, asked, name};
+use super::{BOARD, id, movement, time};
+use crate::query::{
+    BoardRead, BoardView, End, LookupMembers, MovementAsked, OfBoard, RanksOf, ReadError, ReadOptions,
+    ShardsRead, Start, Top, VisitEntries as _, WithMovement, read, read_in_memory,
+};
+use crate::types::Score;
+use crate::window::Window;
+
+const NOW: i64 = FRIDAY + DAY / 2;
+
+/// A read of so many look-ups. Answers whether the shards are held as long as it takes.
+struct LookUp(usize);
+
+impl BoardRead for LookUp {
+    type Answer = bool;
+
+    fn lookups(&self) -> usize {
+        self.0
+    }
+
+    async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<bool, ReadError> {
+        Ok(board.is_snapshot())
+    }
+}
+
+fn of_board<R: BoardRead>(read: R) -> OfBoard<R> {
+    OfBoard { board: name(BOARD), instance: asked("", NOW), read }
+}
+
+#[tokio::test]
+async fn a_read_that_looks_up_much_holds_one_shard_at_a_time() {
+    for (shards, lookups, holds_all) in
+        [(1, 1, true), (1, 1_000, true), (1, 2_000, false), (16, 64, true), (16, 65, false)]
+    {
+        let windows = movement::windows(shards);
+        let node = windows.node();
+        let asked = of_board(LookUp(lookups));
+        let reply = read(&node, &windows.registry, &asked, &ReadOptions::default()).await;
+        let answer = reply.expect("it asks nothing").answer.expect("the board is there");
+        assert_eq!(answer.body, holds_all, "{shards} shards, {lookups} look-ups");
+    }
+}
+
+#[tokio::test]
+async fn it_finds_what_is_found_under_all_locks() {
+    let windows = movement::windows(16);
+    for number in 0..200 {
+        let member = format!("m{number}");
+        // Few scores: many ties.
+        windows.enter(BOARD, &member, number % 7, FRIDAY + number);
+        if number % 3 == 0 {
+            windows.enter("arena#2026-11-20.now", &member, number % 7, FRIDAY + number);
+            windows.enter("arena#2026-11-20.then", &member, number % 5, FRIDAY - number);
+        }
+    }
+    let options = ReadOptions::default();
+    let node = windows.node();
+    let both = async |asked: &OfBoard<WithMovement<Top>>| {
+        let reply = read(&node, &windows.registry, asked, &options).await.expect("all shards answer");
+        let held = read_in_memory(&node, &windows.registry, asked).expect("they are in memory");
+        [reply.answer, held].map(|answer| {
+            let mut answer = answer.expect("the board has movement");
+            let mut entries = Vec::new();
+            answer.body.each_entry(&mut |listed| entries.push(listed.clone()));
+            (answer.as_of, answer.total, entries)
+        })
+    };
+    let movement =
+        |entries| Some(MovementAsked { board: name(BOARD), window: Window::Day, now: time(NOW), entries });
+    let top = |limit| {
+        let read = Top { start: Start::End(End::Top), limit };
+        of_board(WithMovement { read, movement: movement(limit) })
+    };
+    let [one_by_one, held] = both(&top(150)).await;
+    assert_eq!(one_by_one, held);
+    assert_eq!(held.2.len(), 150);
+
+    let names = (0..250).map(|number| id(&format!("m{number}")));
+    let asked = of_board(LookupMembers { members: names.collect() });
+    assert!(asked.lookups() * 16 > 1_024);
+    let reply = read(&node, &windows.registry, &asked, &options).await.expect("all shards answer");
+    let held = read_in_memory(&node, &windows.registry, &asked).expect("they are in memory");
+    let [found, held] = [reply.answer, held].map(|answer| answer.expect("the board is there").body);
+    assert_eq!((&found.entries, &found.not_found), (&held.entries, &held.not_found));
+    assert_eq!((found.entries.len(), found.not_found.len()), (200, 50));
+
+    let scores: Vec<Score> = (-50..50).map(|score| Score::new(&[score]).expect("one key")).collect();
+    let asked = of_board(RanksOf { scores: &scores });
+    let reply = read(&node, &windows.registry, &asked, &options).await.expect("all shards answer");
+    let held = read_in_memory(&node, &windows.registry, &asked).expect("they are in memory");
+    let standings = [reply.answer, held].map(|answer| {
+        let ranks = answer.expect("the board is there").body.expect("one key");
+        ranks.into_iter().map(|rank| rank.standing).collect::<Vec<_>>()
+    });
+    assert_eq!(standings[0], standings[1]);
+}
