@@ -154,6 +154,13 @@ pub fn is_no_tls(error: &Error) -> bool {
     matches!(error, Error::InvalidMessage(_))
 }
 
+/// Whether a connection failed because the service's certificate is not taken.
+#[must_use]
+pub fn is_untrusted(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
+    matches!(inner, Some(Error::InvalidCertificate(_)))
+}
+
 /// Why a service's certificate is not taken, and what to do about it; `None` where something else is wrong.
 ///
 /// # Arguments

@@ -4,6 +4,7 @@
 files      what is copied from elsewhere in the repository is current; `--write` copies it
 lint       helm lint --strict, with the default values and with others
 template   helm template; what must be refused is, in words
+traces     the collector's values become the variables that the service reads
 schemas    every object against the schemas of the oldest and the newest Kubernetes, strictly
 rules      promtool on the PrometheusRules, if it is there
 placement  the start command gives every shard as many owners as there are copies, for every size
@@ -58,6 +59,13 @@ FINE = {
         "storage": {"storageClass": "fast"},
         "service": {"type": "LoadBalancer", "annotations": {"a": "b"}},
         "serviceAccount": {"annotations": {"a": "b"}},
+        "traces": {
+            "endpoint": "https://collector:4318",
+            "headersSecret": "collector",
+            "caSecret": "authority",
+            "sampler": "traceidratio",
+            "ratio": 0.25,
+        },
         "nats": {
             "antiAffinity": "hard",
             "storage": {"storageClass": "fast"},
@@ -108,6 +116,10 @@ WRONG = [
     ({"auth": {"insecure": True, "existingSecret": "a"}}, "contradict"),
     ({"auth": {"existingSecret": "a"}, "serviceMonitor": {"enabled": True}}, "serviceMonitor.tokenSecret"),
     ({"settings": {"prefix": "games"}}, "prefix"),
+    ({"settings": {"otlp_endpoint": "http://a"}}, "settings"),
+    ({"traces": {"endpoint": "collector:4318"}}, "traces"),
+    ({"traces": {"ratio": 2}}, "traces"),
+    ({"traces": {"headersSecret": "a"}}, "set traces.endpoint"),
 ]
 
 
@@ -199,13 +211,31 @@ def check_template() -> None:
                 ):
                     for variable in container["env"]:
                         name = variable["name"]
-                        if (
-                            container["name"] == "ranktree"
-                            and name.startswith("RANKTREE_")
-                            and name not in known
-                        ):
+                        ours = name.startswith(("RANKTREE_", "OTEL_"))
+                        if container["name"] == "ranktree" and ours and name not in known:
                             raise Failed(f"{name} is no variable of ranktree serve")
     say(f"template: {len(WRONG)} wrong sets of values are refused in words")
+
+
+def check_traces() -> None:
+    """Nothing is said of traces without an endpoint; with one, secrets stay in their Secrets."""
+    variables = [each["name"] for each in node_container(render({}))["env"]]
+    if any(name.startswith("OTEL_") for name in variables):
+        raise Failed(f"traces without an endpoint: {variables}")
+    container = node_container(render(FINE["everything on"]))
+    found = {each["name"]: each for each in container["env"] if each["name"].startswith("OTEL_")}
+    expected = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": {"value": "https://collector:4318"},
+        "OTEL_EXPORTER_OTLP_HEADERS": {"valueFrom": {"secretKeyRef": {"name": "collector", "key": "headers"}}},
+        "OTEL_EXPORTER_OTLP_CERTIFICATE": {"value": "/etc/ranktree/traces/ca.crt"},
+        "OTEL_TRACES_SAMPLER": {"value": "traceidratio"},
+        "OTEL_TRACES_SAMPLER_ARG": {"value": "0.25"},
+    }
+    if found != {name: {"name": name, **value} for name, value in expected.items()}:
+        raise Failed(f"variables of traces: {found}")
+    if "/etc/ranktree/traces" not in [mount["mountPath"] for mount in container["volumeMounts"]]:
+        raise Failed("the collector's authority is not mounted")
+    say("traces: off by default; an endpoint, its headers and its authority reach the node")
 
 
 def check_schemas() -> None:
@@ -526,6 +556,7 @@ def main() -> int:
             return 0
         check_lint()
         check_template()
+        check_traces()
         check_schemas()
         check_rules()
         check_placement()

@@ -1,6 +1,8 @@
 //! Settings of traces: the collector, what it is told of this service, and which traces are sent. The
 //! variables are those of OpenTelemetry.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::config::ConfigError;
@@ -12,6 +14,10 @@ pub struct TracesArgs {
     /// protobuf, to its path `/v1/traces`. Without it nothing is traced
     #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL", hide_env_values = true)]
     pub otlp_endpoint: Option<String>,
+    /// Accept an https collector whose certificate an authority in this PEM file has signed, in place of
+    /// those that the system trusts
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_CERTIFICATE", value_name = "FILE")]
+    pub otlp_certificate: Option<String>,
     /// Headers of requests to the collector, such as authorization=Bearer%20TOKEN: pairs joined by commas,
     /// escaped as in URLs
     #[arg(long, env = "OTEL_EXPORTER_OTLP_HEADERS", value_name = "PAIRS", hide_env_values = true)]
@@ -53,6 +59,7 @@ impl TracesArgs {
         let pairs = |text: Option<String>| Settings::pairs(&text.unwrap_or_default());
         Ok(Some(Settings {
             url: Settings::url_of(&endpoint).map_err(of("--otlp-endpoint"))?,
+            certificate: self.otlp_certificate.filter(|path| !path.trim().is_empty()).map(PathBuf::from),
             headers: Headers(pairs(self.otlp_headers).map_err(of("--otlp-headers"))?),
             service: self.otlp_service_name,
             attributes: pairs(self.otlp_attributes).map_err(of("--otlp-attributes"))?,
@@ -77,6 +84,8 @@ mod tests {
         };
         assert_eq!(of(&["--otlp-sampler", "none", "--otlp-headers", "x"]), Ok(None));
         assert_eq!(of(&["--otlp-endpoint", ""]), Ok(None));
+        let without = ["--otlp-endpoint", "https://collector", "--otlp-certificate", ""];
+        assert_eq!(of(&without).expect("good settings").expect("an endpoint").certificate, None);
         let endpoint = ["--otlp-endpoint", "http://127.0.0.1:4318"];
         let settings = of(&endpoint).expect("good settings").expect("an endpoint");
         assert_eq!(settings.url, "http://127.0.0.1:4318/v1/traces");

@@ -3,6 +3,7 @@
 //! Knows: how spans are gathered, what an answer of the collector means, and for how long it is tried. Must
 //! not know: what a span is about.
 
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
@@ -11,9 +12,11 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse
 use prost::Message as _;
 use ureq::Agent;
 use ureq::http::StatusCode;
-use ureq::tls::{Certificate, RootCerts, TlsConfig};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 
 use crate::metrics::{TRACE_SPANS_DROPPED_TOTAL, TRACE_SPANS_SENT_TOTAL};
+use crate::regular_file::read_regular;
+use crate::tls_roots::is_untrusted;
 use crate::traces::otlp::Common;
 use crate::traces::queue::{QueueItem, Tracer};
 use crate::traces::record::SpanRecord;
@@ -36,6 +39,9 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 /// The port on which collectors take gRPC, which is not spoken here.
 const GRPC_PORT: u16 = 4_317;
+
+/// What to do about a collector's certificate that is not taken.
+const UNTRUSTED: &str = "--otlp-certificate names a PEM file with the certificate of the authority that has signed the collector's, which must be for the host in the endpoint";
 
 /// The sending end of the spans' way.
 pub struct Exporter {
@@ -69,7 +75,7 @@ enum Answer {
 
 impl Exporter {
     /// # Errors
-    /// When the system has no certificates for https.
+    /// When there are no certificates for https, or the file of them cannot be read.
     pub fn new(settings: &Settings, node: &str) -> std::io::Result<Self> {
         let mut config = Agent::config_builder()
             .http_status_as_error(false)
@@ -77,15 +83,10 @@ impl Exporter {
             .max_redirects(0)
             .user_agent(concat!("ranktree/", env!("CARGO_PKG_VERSION")));
         if settings.url.starts_with("https:") {
-            let found = rustls_native_certs::load_native_certs().certs;
-            if found.is_empty() {
-                return Err(std::io::Error::other(
-                    "this system has no list of trusted certificates, which an https endpoint of traces \
-                     needs; name a file of them in SSL_CERT_FILE",
-                ));
-            }
-            let certificates: Vec<_> =
-                found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect();
+            let certificates = match &settings.certificate {
+                Some(path) => certificates_of(path)?,
+                None => certificates_of_system()?,
+            };
             let roots = RootCerts::from(certificates);
             config = config.tls_config(TlsConfig::builder().root_certs(roots).build());
         }
@@ -160,6 +161,9 @@ impl Exporter {
         }
         let mut response = match request.send(body) {
             Ok(response) => response,
+            Err(ureq::Error::Io(error)) if is_untrusted(&error) => {
+                return Answer::Refused(format!("{error}; {UNTRUSTED}"));
+            }
             Err(error) => return Answer::Later(format!("{error}{}", self.advice())),
         };
         let status = response.status();
@@ -195,6 +199,39 @@ impl Exporter {
             "; --otlp-endpoint names the collector, and its receiver must take OTLP over HTTP"
         }
     }
+}
+
+/// The certificates in a PEM file.
+fn certificates_of(path: &Path) -> std::io::Result<Vec<Certificate<'static>>> {
+    let wrong = |why: String| {
+        std::io::Error::other(format!(
+            "--otlp-certificate {}: {why}; a PEM file with the certificate of the authority that has signed \
+             the collector's is expected",
+            path.display()
+        ))
+    };
+    let text = read_regular(path).map_err(|error| wrong(error.to_string()))?;
+    let mut certificates = Vec::new();
+    for item in parse_pem(&text) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| wrong(error.to_string()))? {
+            certificates.push(certificate);
+        }
+    }
+    if certificates.is_empty() {
+        return Err(wrong("there is no certificate in it".to_owned()));
+    }
+    Ok(certificates)
+}
+
+fn certificates_of_system() -> std::io::Result<Vec<Certificate<'static>>> {
+    let found = rustls_native_certs::load_native_certs().certs;
+    if found.is_empty() {
+        return Err(std::io::Error::other(
+            "this system has no list of trusted certificates, which an https endpoint of traces needs; name \
+             a PEM file of them with --otlp-certificate",
+        ));
+    }
+    Ok(found.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).collect())
 }
 
 impl Lost {

@@ -1,6 +1,7 @@
 //! Where spans are sent, what is said with them, and which are chosen.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use percent_encoding::percent_decode_str;
 use thiserror::Error;
@@ -15,6 +16,8 @@ const WHOLE: u64 = 1 << 63;
 pub struct Settings {
     /// Where they are posted.
     pub url: String,
+    /// A PEM file of the certificates that https accepts in place of the system's.
+    pub certificate: Option<PathBuf>,
     pub headers: Headers,
     /// What the service is called, and which of its nodes this is.
     pub service: String,
@@ -199,7 +202,7 @@ mod tests {
         let url = Settings::url_of("http://name:hunter2@collector:4318").expect("a URL");
         let sampler = Sampler::parse("always_on", "1").expect("a good sampler");
         let (headers, service, attributes) = (Headers::default(), String::new(), Vec::new());
-        let settings = Settings { url, headers, service, attributes, sampler };
+        let settings = Settings { url, certificate: None, headers, service, attributes, sampler };
         assert_eq!(settings.shown_url(), "http://collector:4318/v1/traces");
         for bad in ["", "collector:4318", "grpc://collector:4317", "http://", "http://a b", "http://a?b=c"] {
             assert!(Settings::url_of(bad).is_err(), "{bad}");

@@ -4,16 +4,21 @@
 //! Knows: which messages of a batch are sampled. A batch without any costs nothing but a look at each
 //! message, and without an endpoint not even that.
 
+use std::collections::VecDeque;
+use std::mem;
 use std::time::{Instant, SystemTime};
 
 use crate::traces::{self, Arrived, Kind, Span};
 use crate::types::{Sequence, ShardId, count};
 use crate::writer::source::Message;
 
-/// The sampled messages of a batch that are not shown yet.
+/// The sampled messages of a batch.
 pub struct TracedBatch {
     shard: ShardId,
-    messages: Vec<TracedMessage>,
+    /// Those that are not shown yet.
+    waiting: VecDeque<TracedMessage>,
+    /// Those that are shown, and when they were.
+    shown: Vec<(TracedMessage, Instant)>,
     batch_messages: u64,
     began: Moment,
 }
@@ -55,26 +60,35 @@ impl TracedBatch {
             let arrived = message.traced.take()?;
             Some(TracedMessage { sequence: message.sequence, jobs: count(message.payload.cost()), arrived })
         };
-        let messages: Vec<_> = messages.iter_mut().filter_map(traced).collect();
+        let waiting: VecDeque<_> = messages.iter_mut().filter_map(traced).collect();
+        if waiting.is_empty() {
+            return None;
+        }
         let since = began.elapsed();
         let now = SystemTime::now();
         let began = Moment { instant: began, time: now.checked_sub(since).unwrap_or(now) };
-        (!messages.is_empty()).then_some(Self { shard, messages, batch_messages, began })
+        Some(Self { shard, waiting, shown: Vec::new(), batch_messages, began })
     }
 
-    /// Makes the spans of the messages up to a sequence, which readers see from now on.
-    pub fn shown(&mut self, sequence: Sequence, times: VerbTimes) {
-        let rest = self.messages.iter().position(|message| message.sequence > sequence);
-        let end = rest.unwrap_or(self.messages.len());
-        if end == 0 {
+    /// Notes that readers see the messages up to a sequence, from now on.
+    pub fn shown(&mut self, sequence: Sequence) {
+        if self.waiting.front().is_none_or(|message| message.sequence > sequence) {
             return;
         }
-        let shown = self.began.time_of(Instant::now());
-        let messages: Vec<_> = self.messages.drain(..end).collect();
-        for message in messages {
-            let arrived = message.arrived.at;
-            let [began, planned, committed] =
-                [self.began.instant, times.planned, times.committed].map(|at| self.began.time_of(at));
+        let now = Instant::now();
+        while self.waiting.front().is_some_and(|message| message.sequence <= sequence)
+            && let Some(message) = self.waiting.pop_front()
+        {
+            self.shown.push((message, now));
+        }
+    }
+
+    /// Makes the spans of the messages that are shown.
+    pub fn end(mut self, times: VerbTimes) {
+        let [began, planned, committed] =
+            [self.began.instant, times.planned, times.committed].map(|at| self.began.time_of(at));
+        for (message, shown) in mem::take(&mut self.shown) {
+            let (arrived, shown) = (message.arrived.at, self.began.time_of(shown));
             for caller in &message.arrived.callers {
                 let span = self.span(caller, &message).between(arrived, shown);
                 for (name, start, end) in [
@@ -104,11 +118,36 @@ impl Drop for TracedBatch {
     /// A batch that failed shows nothing. With NATS its messages come again.
     fn drop(&mut self) {
         let now = SystemTime::now();
-        for message in &self.messages {
+        for message in &self.waiting {
             for caller in &message.arrived.callers {
                 let mut span = self.span(caller, message).between(message.arrived.at, now);
                 span.fail("the batch could not be committed; the log says why");
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_shown_with_their_step_and_the_rest_waits() {
+        let now = Moment { instant: Instant::now(), time: SystemTime::now() };
+        let message = |sequence| {
+            let arrived = Box::new(Arrived { callers: Vec::new(), at: now.time });
+            TracedMessage { sequence: Sequence(sequence), jobs: 1, arrived }
+        };
+        let waiting = [3, 4, 7, 9].map(message).into();
+        let mut batch =
+            TracedBatch { shard: ShardId(0), waiting, shown: Vec::new(), batch_messages: 4, began: now };
+        for (sequence, shown) in [(2, 0), (4, 2), (4, 2), (6, 2), (7, 3)] {
+            batch.shown(Sequence(sequence));
+            assert_eq!(batch.shown.len(), shown, "up to {sequence}");
+        }
+        let [(first, at), (second, same), (third, later)] = &batch.shown[..] else { panic!("three") };
+        assert_eq!([first, second, third].map(|message| message.sequence.0), [3, 4, 7]);
+        assert!(at == same && same <= later, "a step shows its messages at once");
+        assert_eq!(batch.waiting.len(), 1);
     }
 }

@@ -302,7 +302,7 @@ impl<S: JobSource> Writer<S> {
             // that has an answer must be able to read what it wrote.
             self.show(sequence);
             if let Some(traced) = &mut traced {
-                traced.shown(sequence, VerbTimes { planned, committed: committed_at });
+                traced.shown(sequence);
             }
             answers.send();
         }
@@ -312,6 +312,10 @@ impl<S: JobSource> Writer<S> {
         }
         self.health.set_last_sequence(committed.sequence.0);
         self.gauges.record_batch(&committed, &arrived, started, planned, committed_at);
+        // Last: no request that waits for its answer waits for spans.
+        if let Some(traced) = traced {
+            traced.end(VerbTimes { planned, committed: committed_at });
+        }
         Ok(())
     }
 

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use ureq::Agent;
 use ureq::http::{Method, Request};
 
+use crate::support::certificates::Authority;
 use crate::support::collector::{Behaviour, Collector, Span, Trace};
 use crate::support::command::signal;
 use crate::support::nats::{Nats, wait_until};
@@ -333,6 +334,46 @@ fn a_collector_that_hangs_holds_nothing_up() {
     // Nobody waits for it at the end either.
     assert!(node.terminate().success());
     assert!(node.log().contains("the last spans were not sent"), "{}", node.log());
+}
+
+#[test]
+fn spans_go_to_a_collector_behind_tls_that_the_given_authority_has_signed() {
+    let authority = Authority::new("ours");
+    let collector = Collector::with_tls(&authority.certify("collector"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("it can be written");
+        path.to_str().expect("it is text").to_owned()
+    };
+    let (ours, other) =
+        (file("ours.pem", &authority.pem()), file("other.pem", &Authority::new("other").pem()));
+    let with = |certificate: &str| {
+        let variables = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()),
+            ("OTEL_EXPORTER_OTLP_CERTIFICATE", certificate),
+        ];
+        Node::environment(&variables)
+    };
+    let distrusting = with(&other).start();
+    put(&distrusting, "/v1/boards/arena/members/p1", 1, &parent(&trace(1), "01"));
+    wait_until("it is logged", || distrusting.log().contains("spans of traces were dropped"));
+    let log = distrusting.log();
+    assert!(log.contains("--otlp-certificate names a PEM file"), "{log}");
+    assert_eq!(collector.heads(), Vec::<String>::new(), "a stranger is told nothing");
+
+    let node = with(&ours).start();
+    put(&node, "/v1/boards/arena/members/p1", 1, &parent(&trace(2), "01"));
+    let found = collector.wait_for(&trace(2), &[("apply", 1), ("show", 1)]);
+    assert_applied(&found, found.one("apply"));
+
+    let (missing, empty) = (format!("{ours}.none"), file("empty.pem", "no certificate"));
+    for (certificate, said) in [(&missing, "No such file"), (&empty, "there is no certificate in it")] {
+        let flags = ["--otlp-endpoint", collector.url(), "--otlp-certificate", certificate.as_str()];
+        let (status, log) = Node::flags(&flags).refusal();
+        assert!(!status.success(), "{log}");
+        assert!(log.contains(&format!("--otlp-certificate {certificate}: {said}")), "{log}");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A collector of traces: takes OTLP over HTTP, with the messages of the protocol's own crate.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,12 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use parking_lot::Mutex;
 use prost::Message as _;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
+use crate::support::certificates::Certified;
 use crate::support::nats::wait_until;
 
 /// A span as it arrived.
@@ -63,21 +68,46 @@ impl Collector {
     }
 
     pub fn that(behaviour: Behaviour) -> Self {
+        Self::listen(behaviour, None)
+    }
+
+    /// One that speaks TLS only, and shows this certificate.
+    pub fn with_tls(certified: &Certified) -> Self {
+        let certificate =
+            CertificateDer::from_pem_slice(certified.certificate.as_bytes()).expect("it is PEM");
+        let key = PrivateKeyDer::from_pem_slice(certified.key.as_bytes()).expect("it is PEM");
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .expect("ring has them")
+            .with_no_client_auth()
+            .with_single_cert(vec![certificate], key)
+            .expect("they belong together");
+        Self::listen(Behaviour::Takes, Some(Arc::new(config)))
+    }
+
+    fn listen(behaviour: Behaviour, tls: Option<Arc<ServerConfig>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let shared = Arc::new(Shared::default());
         let accepting = Arc::clone(&shared);
+        let scheme = if tls.is_some() { "https" } else { "http" };
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 if accepting.is_over.load(Ordering::Relaxed) {
                     return;
                 }
-                let shared = Arc::clone(&accepting);
+                let (shared, tls) = (Arc::clone(&accepting), tls.clone());
                 // A connection that breaks is the service's end.
-                thread::spawn(move || shared.serve(stream, behaviour));
+                thread::spawn(move || match tls {
+                    None => shared.serve(stream, behaviour),
+                    Some(config) => {
+                        let connection = ServerConnection::new(config).expect("a good configuration");
+                        shared.serve(StreamOwned::new(connection, stream), behaviour)
+                    }
+                });
             }
         });
-        Self { url: format!("http://{address}"), shared }
+        Self { url: format!("{scheme}://{address}"), shared }
     }
 
     pub fn url(&self) -> &str {
@@ -112,18 +142,17 @@ impl Drop for Collector {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Relaxed);
         // Wakes the thread that accepts.
-        let _ = TcpStream::connect(self.url.trim_start_matches("http://"));
+        let _ = TcpStream::connect(self.url.trim_start_matches("https://").trim_start_matches("http://"));
     }
 }
 
 impl Shared {
-    fn serve(&self, stream: TcpStream, behaviour: Behaviour) -> Option<()> {
-        let mut reader = BufReader::new(stream.try_clone().ok()?);
-        let mut writer = stream;
+    fn serve(&self, stream: impl Read + Write, behaviour: Behaviour) -> Option<()> {
+        let mut stream = BufReader::new(stream);
         loop {
             let mut head = String::new();
             while !head.ends_with("\r\n\r\n") {
-                if reader.read_line(&mut head).ok()? == 0 {
+                if stream.read_line(&mut head).ok()? == 0 {
                     return None;
                 }
             }
@@ -132,7 +161,7 @@ impl Shared {
                 name.eq_ignore_ascii_case("content-length").then(|| value.parse().ok())?
             });
             let mut body = vec![0; length.expect("it says how long it is")];
-            reader.read_exact(&mut body).ok()?;
+            stream.read_exact(&mut body).ok()?;
             self.heads.lock().push(head);
             match behaviour {
                 Behaviour::Hangs => continue,
@@ -146,7 +175,7 @@ impl Shared {
             let answer = format!(
                 "HTTP/1.1 {status} So\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n"
             );
-            writer.write_all(answer.as_bytes()).ok()?;
+            stream.get_mut().write_all(answer.as_bytes()).ok()?;
         }
     }
 }

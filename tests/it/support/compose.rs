@@ -67,6 +67,8 @@ impl<'a> Service<'a> {
         let at = self.0.iter().position(|line| *line == "    environment:");
         let lines = at.map_or(&[][..], |at| &self.0[at + 1..]);
         let lines = lines.iter().take_while(|line| line.starts_with("      "));
+        // A name without a value hands on what is set where compose is called.
+        let lines = lines.filter(|line| !line.ends_with(':'));
         let pairs = lines.map(|line| line.trim().split_once(": ").expect("a name and a value"));
         pairs.map(|(name, value)| (name, value.trim_matches('"'))).collect()
     }

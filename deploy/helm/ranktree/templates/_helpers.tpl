@@ -62,6 +62,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if and $v.serviceMonitor.enabled $v.auth.existingSecret (not $v.serviceMonitor.tokenSecret) }}
 {{- fail "set serviceMonitor.tokenSecret: the metrics need a token with the scope read" }}
 {{- end }}
+{{- if and (not $v.traces.endpoint) (or $v.traces.headersSecret $v.traces.caSecret) }}
+{{- fail "traces have a Secret, but no collector; set traces.endpoint" }}
+{{- end }}
 {{- $old := lookup "apps/v1" "StatefulSet" .Release.Namespace (include "ranktree.fullname" .) }}
 {{- if $old }}
 {{- $was := $old.metadata.annotations | default dict }}
