@@ -31,6 +31,9 @@ const IN_PROGRESS_MAX: usize = 1_024;
 const IN_PROGRESS_PERMITS: u32 = 1_024;
 /// How often a shard's state is looked at.
 const STATE_INTERVAL: Duration = Duration::from_millis(50);
+/// A subscription counts as known to the server after this time, although nothing has said so: the server may
+/// forbid the message that would, or have lost it.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long requests may arrive that were on their way when this node left the queue group.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long requests in progress may take at a shutdown. Their jobs are stored by then, or will be refused.
@@ -113,6 +116,7 @@ impl WriteService {
         let (stopping, _) = watch::channel(false);
         let (mut listening, mut in_progress, mut endpoints) = (JoinSet::new(), Vec::new(), Vec::new());
         for shard in shards {
+            shard.health.set_served(false);
             let shard_id = shard.id;
             let endpoint =
                 Arc::new(Endpoint::new(format!("write-{}", shard.id), subjects.write_subject(shard.id)));
@@ -207,6 +211,8 @@ impl ShardEndpoint {
                 return;
             };
             self.endpoint.set_listed(true);
+            let subscribed = Instant::now();
+            self.greet().await;
             let is_stopping = loop {
                 tokio::select! {
                     request = requests.next() => match request {
@@ -214,19 +220,43 @@ impl ShardEndpoint {
                         None => return,
                     },
                     request = own.next() => match request {
+                        Some(request) if self.is_greeting(&request) => self.shard.health.set_served(true),
                         Some(request) => self.take_own(request).await,
                         None => return,
                     },
-                    _ = look.tick() => if !self.shard.health.is_live() { break false },
+                    _ = look.tick() => {
+                        if !self.shard.health.is_live() {
+                            break false;
+                        }
+                        if !self.shard.health.takes_writes() {
+                            if subscribed.elapsed() < GREETING_TIMEOUT {
+                                self.greet().await;
+                            } else {
+                                self.shard.health.set_served(true);
+                            }
+                        }
+                    }
                     () = stop(&mut stopping) => break true,
                 }
             };
             self.endpoint.set_listed(false);
+            self.shard.health.set_served(false);
             tokio::join!(self.leave(requests), self.leave(own));
             if is_stopping {
                 return;
             }
         }
+    }
+
+    /// Sends a message to the node's own subject. Once it is back, the server knows both subscriptions: it
+    /// reads what a connection sends in order.
+    async fn greet(&self) {
+        // It fails only if the connection is closed for good.
+        let _ = self.connection.client.publish(self.own_subject.clone(), Bytes::new()).await;
+    }
+
+    fn is_greeting(&self, request: &Message) -> bool {
+        request.reply.is_none() && request.payload.is_empty() && *request.subject == *self.own_subject
     }
 
     /// Leaves the queue group, and takes the requests that were on their way.

@@ -351,12 +351,13 @@ async fn all_started(node: &Node) {
     }
 }
 
-/// Waits until every shard has caught up or halted, but no longer than `catch_up_timeout`. A shard that is
+/// Waits until every shard takes writes or is halted, but no longer than `catch_up_timeout`. A shard that is
 /// getting a copy of another node's data is not waited for.
 async fn all_live(node: &Node, catch_up_timeout: Duration) {
     let deadline = tokio::time::Instant::now() + catch_up_timeout;
     for shard in &node.shards {
-        while matches!(shard.health.state(), ShardState::CatchingUp(_)) && shard.health.copying().is_none() {
+        let is_halted = || matches!(shard.health.state(), ShardState::Halted(_));
+        while !shard.health.takes_writes() && !is_halted() && shard.health.copying().is_none() {
             if tokio::time::Instant::now() >= deadline {
                 return;
             }

@@ -79,6 +79,8 @@ pub struct Health {
     pub parked_places: ParkedPlaces,
     /// Place in the stream of the last reject that was published.
     rejects_published: RwLock<(Sequence, u32)>,
+    /// Whether the write service takes requests for the shard, or there is none.
+    is_served: AtomicBool,
     /// Whether there are parked jobs whose boards are defined, and which are still to be unparked.
     has_ready_jobs: watch::Sender<bool>,
     /// The applied sequence, as readers see it.
@@ -122,6 +124,7 @@ impl Default for Health {
             jobs_wait_long: AtomicBool::new(false),
             parked_places: ParkedPlaces::default(),
             rejects_published: RwLock::default(),
+            is_served: AtomicBool::new(true),
             has_ready_jobs: watch::channel(false).0,
             applied_sequence: AtomicU64::new(0),
             last_sequence: AtomicU64::new(0),
@@ -154,6 +157,17 @@ impl Health {
 
     pub fn set_state(&self, state: ShardState) {
         *self.state.write() = state;
+    }
+
+    /// Whether the shard is live, and the write service takes requests for it, if there is one.
+    #[must_use]
+    pub fn takes_writes(&self) -> bool {
+        self.is_live() && self.is_served.load(Ordering::Acquire)
+    }
+
+    /// The write service says whether requests for the shard reach it.
+    pub fn set_served(&self, is_served: bool) {
+        self.is_served.store(is_served, Ordering::Release);
     }
 
     /// Whether the shard's data are lost: what is in memory is empty, and nothing is answered from it.

@@ -374,27 +374,13 @@ func TestEveryJobCountsOnceWhateverIsKilled(t *testing.T) {
 	}
 }
 
-// write waits until a node answers: one that has just started says that it is ready a little earlier.
-func write(t *testing.T, publisher *nats.Publisher, jobs []ranktree.Job, options ...nats.WriteOption) *ranktree.JobsWritten {
-	t.Helper()
-	var written *ranktree.JobsWritten
-	servers.Until(t, "a node answers", func() bool {
-		var err error
-		if written, err = publisher.Write(t.Context(), jobs, options...); err != nil && !errors.Is(err, ranktree.ErrUnavailable) {
-			t.Fatal(err)
-		}
-		return err == nil
-	})
-	return written
-}
-
 func TestNodesWriteJobsAndAnswer(t *testing.T) {
 	server, node, _ := start(t)
 	publisher := connect(t, server.URL)
 	members := membersOf(2, 2)
 	set := job(members[0], 1<<60)
 	set.Op = "set"
-	written := write(t, publisher, []ranktree.Job{set, job(members[1], 5)})
+	written := must(publisher.Write(t.Context(), []ranktree.Job{set, job(members[1], 5)}))(t)
 	equal(t, "score", written.Results[0].Entry.Score, "[1152921504606846976]")
 	short := must(publisher.Write(t.Context(), []ranktree.Job{job(members[0], 1)}, nats.ChangedOnly()))(t)
 	equal(t, "short", []any{short.Results[0].Changed, short.Results[0].Entry}, "[true <nil>]")
@@ -438,7 +424,7 @@ func TestAGameWithTheLeastPermissionsPublishes(t *testing.T) {
 	token := must(publisher.Publish(t.Context(), job("p42", 1), nats.MessageID("match-1")))(t)
 	equal(t, "again", must(publisher.Publish(t.Context(), job("p42", 1), nats.MessageID("match-1")))(t), token)
 	equal(t, "score", scoreOf(t, client, "p42", token), 1)
-	short := write(t, publisher, []ranktree.Job{job("p42", 1)}, nats.ChangedOnly())
+	short := must(publisher.Write(t.Context(), []ranktree.Job{job("p42", 1)}, nats.ChangedOnly()))(t)
 	equal(t, "written", short.Results[0].Changed, true)
 	if _, err := nats.Connect(t.Context(), server.URL, game); err == nil || !strings.Contains(err.Error(), "WithShards") {
 		t.Error(err)

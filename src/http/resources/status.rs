@@ -49,13 +49,13 @@ fn lag(shard: &ShardHandle) -> u64 {
     shard.health.last_sequence().saturating_sub(shard.applied.borrow().0)
 }
 
-/// Whether every shard is live and its lag under the limit.
+/// Whether every shard takes writes and its lag is under the limit.
 pub fn is_ready(api: &Api) -> bool {
     // Every shard is looked at, also behind one that is not ready: its own lag is remembered.
     api.node.shards.iter().zip(&api.lagging).fold(true, |ready, (shard, lagging)| {
         let lags = is_lagging(lagging.load(Ordering::Relaxed), lag(shard), api.limits.lag);
         lagging.store(lags, Ordering::Relaxed);
-        ready && shard.health.is_live() && !lags
+        ready && shard.health.takes_writes() && !lags
     })
 }
 

@@ -25,8 +25,26 @@ fn start(nats: &Nats, definition: &Value) -> (Node, GameService) {
     let node = Node::with_nats(nats).stream_mib(64).start();
     define(&node.client(), definition);
     let game = GameService::connect(&nats.url());
-    game.write_once_served(&job("first", 1));
+    game.write(&job("first", 1));
     (node, game)
+}
+
+/// The server hears late of the node's subscriptions.
+#[test]
+fn a_node_that_says_it_is_ready_takes_requests() {
+    let nats = Nats::start();
+    let address = nats.url();
+    let link = LateLink::start(address.strip_prefix("nats://").expect("a URL"), LATE);
+    let game = GameService::connect(&address);
+    let mut node = Node::with_nats(&format!("nats://{}", link.address())).stream_mib(64).start();
+    assert_eq!(game.write(&job("alice", 1)).results()[0]["entry"]["score"], 1);
+    // It is live again as soon as it has found its stream.
+    assert!(node.terminate().success());
+    assert_eq!(game.write(&job("alice", 2)), Answer::NoResponders);
+    node.restart();
+    assert_eq!(game.write(&job("alice", 3)).results()[0]["entry"]["score"], 3);
+    assert_eq!(node.client().get("/readyz").0, 200);
+    end_unhalted(node);
 }
 
 /// The answers of both ways, without what differs from job to job.
@@ -173,7 +191,7 @@ fn an_unknown_board_is_created_first_or_rejected() {
     define(&node.client(), &json!({}));
     let game = GameService::connect(&nats.url());
     let other = json!({ "board": "other", "member": "alice", "score": 5 });
-    let results = game.write_once_served(&json!([other, job("alice", 6)])).results();
+    let results = game.write(&json!([other, job("alice", 6)])).results();
     assert_eq!((&results[0]["rejected"], &results[1]["changed"]), (&json!("unknown_board"), &json!(true)));
     assert_eq!(node.client().get("/v1/boards/other").0, 404);
     end_unhalted(node);
@@ -225,7 +243,7 @@ fn requests_of_the_same_moment_share_a_message() {
     let node = Node::with_nats(&format!("nats://{}", link.address())).stream_mib(64).start();
     define(&node.client(), &json!({}));
     let game = GameService::connect(&nats.url());
-    game.write_once_served(&job("first", 1));
+    game.write(&job("first", 1));
     let before = messages(&nats);
     let requests: Vec<_> = (0..CLIENTS).map(|n| job(&format!("m{n}"), n)).collect();
     let answers = game.write_all(&requests);
@@ -361,7 +379,7 @@ fn a_node_that_ends_answers_what_it_has_taken() {
     let mut node = Node::with_nats(&format!("nats://{}", link.address())).stream_mib(64).start();
     define(&node.client(), &json!({}));
     let game = GameService::connect(&nats.url());
-    game.write_once_served(&job("first", 1));
+    game.write(&job("first", 1));
     let before = messages(&nats);
     let requests = (0..CLIENTS).map(|n| job(&format!("m{n}"), n)).collect();
     let answers = game.begin_writes(requests);

@@ -74,7 +74,7 @@ fn every_expression_of_every_panel_and_rule_finds_something() {
                 let mut turn = 0;
                 while !stop.load(Ordering::Relaxed) {
                     let job = json!({"board": "nats", "member": format!("n{}", turn % 50), "score": turn});
-                    game.write_once_served(&job);
+                    game.write(&job);
                     turn += 1;
                 }
             });

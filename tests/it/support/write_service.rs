@@ -60,17 +60,6 @@ impl GameService {
         self.ask("ranktree.write.0", &jobs.to_string(), HeaderMap::new())
     }
 
-    /// As [`GameService::write`], and again until some owner listens: a subscription is made after its shard
-    /// is live.
-    pub fn write_once_served(&self, jobs: &Value) -> Answer {
-        loop {
-            match self.write(jobs) {
-                Answer::NoResponders => thread::sleep(Duration::from_millis(10)),
-                answer => return answer,
-            }
-        }
-    }
-
     pub fn ask(&self, subject: &str, body: &str, headers: HeaderMap) -> Answer {
         self.runtime.block_on(ask(&self.client, subject.to_owned(), body.to_owned(), headers, PATIENCE))
     }

@@ -45,14 +45,9 @@ fn members_of(shard: u32, count: usize) -> Vec<String> {
     members.filter(|member| shard_of(member, 3) == Ok(shard)).take(count).collect()
 }
 
-/// A node takes requests a moment after it is ready.
 async fn written(publisher: &Publisher, jobs: &[Job]) -> Vec<JobResult> {
-    until("a node takes requests", async || match publisher.write(jobs).await {
-        Ok(written) => written.results,
-        Err(Error::Unavailable(_)) => None,
-        Err(error) => panic!("{error}"),
-    })
-    .await
+    let written = publisher.write(jobs).await.expect("a node that is ready takes requests");
+    written.results.expect("there are results")
 }
 
 fn publish_error(error: Error) -> PublishError {
