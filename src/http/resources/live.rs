@@ -27,7 +27,7 @@ use crate::http::request::held_token::HeldToken;
 use crate::http::request::params::{Params, TIMEOUT_MS, list_of};
 use crate::metrics::{LIVE_DROPPED_TOTAL, LIVE_EVENTS_TOTAL};
 use crate::query::Listed;
-use crate::query::live::{LiveAsked, LiveNews, LiveStart, LiveState, NotLive, Shown, Watching};
+use crate::query::live::{LiveAsked, LiveNews, LiveStart, LiveState, NotLive, Watching};
 use crate::types::{AsOf, BoardName, MemberId};
 
 /// The most entries of the top that can be watched, and how many it is if the request does not say.
@@ -170,17 +170,11 @@ impl Watcher {
             }
             Ok(LiveNews::Ending) => return Told::Nothing,
             Ok(LiveNews::All(shown)) => {
-                let data = shown.written.get_or_init(|| self.state(&shown.state));
-                event("state", data.clone(), &shown.state)
+                let data = shown.written(|| self.state(&shown.state));
+                event("state", data, &shown.state)
             }
             Ok(LiveNews::Changed { from, to }) => {
-                // Most watchers have the state before.
-                let is_next = to.before.as_ref().is_some_and(|before| Arc::ptr_eq(before, &from));
-                let data = if is_next {
-                    to.written_change.get_or_init(|| self.changes(&from, &to)).clone()
-                } else {
-                    self.changes(&from, &to)
-                };
+                let data = to.written_change(from.number, || self.changes(&from.state, &to.state));
                 event("changes", data, &to.state)
             }
         };
@@ -212,8 +206,7 @@ impl Watcher {
         })
     }
 
-    fn changes(&self, from: &LiveState, to: &Shown) -> Bytes {
-        let state = &to.state;
+    fn changes(&self, from: &LiveState, state: &LiveState) -> Bytes {
         // They are of the same instance, or it would be told as a whole.
         let Some(change) = state.since(from) else { return self.state(state) };
         let members = self.watching.members();

@@ -36,6 +36,6 @@ mod watched;
 
 pub use asked::{LiveAsked, LiveStart, NotLive};
 pub use state::{LiveChange, LiveState};
-pub use view::Shown;
+pub use view::{Past, Shown};
 pub use watched::{WatchedBoards, keep_live};
 pub use watching::{LiveNews, Watching};

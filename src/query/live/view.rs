@@ -13,7 +13,8 @@ use crate::query::live::asked::NotLive;
 use crate::query::live::state::LiveState;
 use crate::types::MemberId;
 
-/// States that a watcher that comes back may go on from, and the most that they take beside the newest one.
+/// States that a watcher may go on from, and the most that those take beside the newest one that are kept for
+/// watchers that come back.
 const RECENT_MAX: usize = 16;
 const RECENT_BYTES: usize = 64 * 1024;
 
@@ -23,11 +24,51 @@ pub struct Shown {
     /// Counts the states of the view.
     pub number: u64,
     pub state: Arc<LiveState>,
-    /// The state before, if there is one.
-    pub before: Option<Arc<LiveState>>,
-    /// The state, and the change since `before`, as they are written for whoever takes them: once for all.
-    pub written: OnceLock<Bytes>,
-    pub written_change: OnceLock<Bytes>,
+    written: OnceLock<Bytes>,
+    /// What has changed since the state itself, the one before, the one before that, and so on.
+    written_changes: [OnceLock<Bytes>; RECENT_MAX + 1],
+}
+
+/// What is sent of a state is written by the first watcher that takes it, and shared by all who are sent the
+/// same. Whoever has missed more states than there are changes kept for is told the whole state.
+impl Shown {
+    fn new(number: u64, state: Arc<LiveState>) -> Self {
+        Self { number, state, written: OnceLock::new(), written_changes: Default::default() }
+    }
+
+    pub(super) fn as_past(&self) -> Past {
+        Past { number: self.number, state: Arc::clone(&self.state) }
+    }
+
+    /// The whole state, as it is written.
+    pub fn written(&self, write: impl FnOnce() -> Bytes) -> Bytes {
+        self.written.get_or_init(write).clone()
+    }
+
+    /// What has changed since the state of that number, as it is written.
+    pub fn written_change(&self, since: u64, write: impl FnOnce() -> Bytes) -> Bytes {
+        match self.change_since(since) {
+            Some(change) => change.get_or_init(write).clone(),
+            None => write(),
+        }
+    }
+
+    /// Whether a change says all that a watcher has missed who had an earlier state, and is shared.
+    pub(super) fn can_follow(&self, earlier: &Past) -> bool {
+        self.change_since(earlier.number).is_some() && self.state.can_follow(&earlier.state)
+    }
+
+    fn change_since(&self, number: u64) -> Option<&OnceLock<Bytes>> {
+        let states_ago = usize::try_from(self.number.checked_sub(number)?).ok()?;
+        self.written_changes.get(states_ago)
+    }
+}
+
+/// A state that a watcher has taken, or that was shown.
+#[derive(Debug, Clone)]
+pub struct Past {
+    pub number: u64,
+    pub state: Arc<LiveState>,
 }
 
 /// What a view has for its watchers.
@@ -49,31 +90,31 @@ pub(super) struct View {
     /// The feed's computation that what is shown belongs to; 0: none. A view that nobody watches is left out
     /// of computations, and what it shows is old once there was one without it.
     computation: AtomicU64,
-    past: Mutex<Past>,
+    history: Mutex<History>,
     /// When somebody left it last.
     left: Mutex<Instant>,
 }
 
 /// States that were shown.
 #[derive(Debug, Default)]
-struct Past {
+struct History {
     /// How many.
     number: u64,
     /// Each with the bytes that it has not in common with the one before.
-    recent: VecDeque<(usize, Arc<LiveState>)>,
+    recent: VecDeque<(usize, Past)>,
     bytes: usize,
 }
 
-impl Past {
+impl History {
     fn add(&mut self, state: &Arc<LiveState>) -> u64 {
-        let bytes = self.recent.back().map_or(0, |(_, before)| state.bytes_beside(before));
-        self.recent.push_back((bytes, Arc::clone(state)));
+        self.number += 1;
+        let bytes = self.recent.back().map_or(0, |(_, before)| state.bytes_beside(&before.state));
+        self.recent.push_back((bytes, Past { number: self.number, state: Arc::clone(state) }));
         self.bytes += bytes;
         while self.recent.len() > RECENT_MAX || (self.bytes > RECENT_BYTES && self.recent.len() > 1) {
             let dropped = self.recent.pop_front();
             self.bytes -= dropped.map_or(0, |(bytes, _)| bytes);
         }
-        self.number += 1;
         self.number
     }
 }
@@ -85,7 +126,7 @@ impl View {
             members,
             now: watch::channel(Now::Nothing).0,
             computation: AtomicU64::new(0),
-            past: Mutex::default(),
+            history: Mutex::default(),
             left: Mutex::new(Instant::now()),
         }
     }
@@ -127,17 +168,10 @@ impl View {
 
     /// Shows a state, unless it is the one that is shown.
     pub(super) fn show(&self, state: LiveState, computation: u64) {
-        let shown = self.shown();
-        if !shown.as_ref().is_some_and(|shown| shown.state.shows_same(&state)) {
+        if !self.shown().is_some_and(|shown| shown.state.shows_same(&state)) {
             let state = Arc::new(state);
-            let number = self.past.lock().add(&state);
-            self.now.send_replace(Now::Shown(Arc::new(Shown {
-                number,
-                state,
-                before: shown.map(|shown| Arc::clone(&shown.state)),
-                written: OnceLock::new(),
-                written_change: OnceLock::new(),
-            })));
+            let number = self.history.lock().add(&state);
+            self.now.send_replace(Now::Shown(Arc::new(Shown::new(number, state))));
         }
         self.computation.store(computation, Ordering::Release);
     }
@@ -165,9 +199,9 @@ impl View {
         }
     }
 
-    pub(super) fn recent(&self, id: u64) -> Option<Arc<LiveState>> {
-        let past = self.past.lock();
-        past.recent.iter().rev().find(|(_, state)| state.id == id).map(|(_, state)| Arc::clone(state))
+    pub(super) fn recent(&self, id: u64) -> Option<Past> {
+        let history = self.history.lock();
+        history.recent.iter().rev().find(|(_, past)| past.state.id == id).map(|(_, past)| past.clone())
     }
 }
 
@@ -210,6 +244,43 @@ mod tests {
         assert!(matches!(*view.now.borrow(), Now::Nothing));
         view.show(state(2), 2);
         assert_eq!(view.shown().map(|shown| shown.number), Some(2));
+    }
+
+    /// A thousand watchers, each of which had another state or the same as others, take the newest one.
+    #[test]
+    fn what_slow_watchers_are_sent_is_written_once_for_each_state_that_they_had() {
+        const STATES: u64 = 40;
+        let view = View::new(10, Arc::default());
+        let had: Vec<Past> = (1..=STATES)
+            .map(|total| {
+                view.show(state(total), total);
+                view.recent(state(total).id).expect("it is the newest")
+            })
+            .collect();
+        let newest = view.shown().expect("it is shown");
+        let (mut changes, mut wholes, mut sent) = (0, 0, std::collections::HashSet::new());
+        for past in had.iter().cycle().take(1_000) {
+            let bytes = if newest.can_follow(past) {
+                newest.written_change(past.number, || {
+                    changes += 1;
+                    format!("since {}", past.number).into()
+                })
+            } else {
+                newest.written(|| {
+                    wholes += 1;
+                    "all".into()
+                })
+            };
+            let is_kept = STATES - past.number <= 16;
+            assert_eq!(bytes, if is_kept { format!("since {}", past.number) } else { "all".to_owned() });
+            sent.insert(bytes.as_ptr());
+        }
+        assert_eq!(
+            (changes, wholes, sent.len()),
+            (17, 1, 18),
+            "the state itself, 16 before it, and all of it"
+        );
+        assert!(!newest.can_follow(&Past { number: STATES + 1, state: Arc::new(state(1)) }), "it is later");
     }
 
     #[test]

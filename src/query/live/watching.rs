@@ -1,6 +1,6 @@
 //! A watcher: it takes the newest state whenever it has room for one, and is told what has changed since the
-//! one that it took last. So a slow watcher gets fewer and larger changes, holds nobody else, and costs no
-//! memory but that of one state.
+//! one that it took last. So a slow watcher gets fewer and larger changes, or the whole state if it has
+//! missed many, holds nobody else, and costs no memory but that of one state.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,8 +12,7 @@ use crate::metrics::LIVE_COALESCED_TOTAL;
 use crate::query::live::asked::{LiveStart, NotLive};
 use crate::query::live::feed::Feed;
 use crate::query::live::feeds::Feeds;
-use crate::query::live::state::LiveState;
-use crate::query::live::view::{Now, Shown, View};
+use crate::query::live::view::{Now, Past, Shown, View};
 use crate::types::{AsOf, MemberId};
 
 /// How long a watcher that comes back waits for a state that is not older than the one that it had, at a node
@@ -26,7 +25,7 @@ pub enum LiveNews {
     /// The whole state.
     All(Arc<Shown>),
     /// What has changed since the state that it had. Nothing, if it comes back and had the newest one.
-    Changed { from: Arc<LiveState>, to: Arc<Shown> },
+    Changed { from: Past, to: Arc<Shown> },
     /// There is nothing to watch any more.
     Gone(NotLive),
     /// The node shuts down.
@@ -42,7 +41,7 @@ pub struct Watching {
     now: watch::Receiver<Now>,
     ending: watch::Receiver<bool>,
     /// What it was told last.
-    seen: Option<(u64, Arc<LiveState>)>,
+    seen: Option<Past>,
 }
 
 impl Drop for Watching {
@@ -121,10 +120,10 @@ impl Watching {
         }
         let Some(shown) = self.view.shown() else { return Err(NotLive::NotInTime) };
         let had = start.resumed.and_then(|(id, _)| {
-            if shown.state.id == id { Some(Arc::clone(&shown.state)) } else { self.view.recent(id) }
+            if shown.state.id == id { Some(shown.as_past()) } else { self.view.recent(id) }
         });
-        self.seen = Some((shown.number, Arc::clone(&shown.state)));
-        Ok(match had.filter(|had| shown.state.can_follow(had)) {
+        self.seen = Some(shown.as_past());
+        Ok(match had.filter(|had| shown.can_follow(had)) {
             Some(from) => LiveNews::Changed { from, to: shown },
             None => LiveNews::All(shown),
         })
@@ -146,13 +145,12 @@ impl Watching {
                 Now::Nothing => continue,
                 Now::Shown(shown) => Arc::clone(shown),
             };
-            let seen = self.seen.replace((shown.number, Arc::clone(&shown.state)));
-            let Some((number, from)) = seen else { return LiveNews::All(shown) };
-            if number == shown.number {
+            let Some(from) = self.seen.replace(shown.as_past()) else { return LiveNews::All(shown) };
+            if from.number == shown.number {
                 continue;
             }
-            counter!(LIVE_COALESCED_TOTAL).increment(shown.number.saturating_sub(number + 1));
-            return if shown.state.can_follow(&from) {
+            counter!(LIVE_COALESCED_TOTAL).increment(shown.number.saturating_sub(from.number + 1));
+            return if shown.can_follow(&from) {
                 LiveNews::Changed { from, to: shown }
             } else {
                 LiveNews::All(shown)

@@ -128,8 +128,8 @@ pub fn live() -> Doc {
              the event before (`LiveChanges`): put its `entries` in the place of those of the same member, \
              take away those of `left`, and sort by `position`. There are at most `max_rate` a second. A \
              client that reads slowly gets fewer, each with all that has changed, and its place is that of \
-             the newest. When the window has another current instance, or the board was cleared, there is \
-             another `state`.\n\nEach event has an `id`. A client that lost its connection sends the last \
+             the newest. There is another `state` if it has missed many, if the window has another current \
+             instance, and if the board was cleared.\n\nEach event has an `id`. A client that lost its connection sends the last \
              one as `Last-Event-ID`, to any node, as browsers do by themselves. It gets `changes` if the \
              node still knows what it had, and otherwise `state`, which takes the place of all before. \
              Nothing is missed in either case. After {} seconds without an event there is a comment.\n\n\
