@@ -232,7 +232,8 @@ fn reword(error: clap::Error, command: &mut Command, arguments: &[OsString]) -> 
         && let Some(tip) = text(ContextKind::InvalidArg).and_then(|given| tip(&given, arguments))
     {
         let given = text(ContextKind::InvalidArg).unwrap_or_default();
-        return command.error(error.kind(), format!("unexpected argument '{given}' found\n\n  tip: {tip}"));
+        return asked(command, arguments)
+            .error(error.kind(), format!("unexpected argument '{given}' found\n\n  tip: {tip}"));
     }
     let reason = std::error::Error::source(&error).map(ToString::to_string);
     let (Some(value), Some(argument)) = (text(ContextKind::InvalidValue), text(ContextKind::InvalidArg))
@@ -248,14 +249,27 @@ fn reword(error: clap::Error, command: &mut Command, arguments: &[OsString]) -> 
         };
         let words = words.or(known).map(|words| format!(": {words}")).unwrap_or_default();
         let told = format!("the environment variable {variable} has an invalid value{value}{words}");
-        return command.error(error.kind(), told);
+        return asked(command, arguments).error(error.kind(), told);
     }
     match words {
         Some(words) if reason.as_ref() != Some(&words) => {
-            command.error(error.kind(), format!("invalid value '{value}' for '{argument}': {words}"))
+            let told = format!("invalid value '{value}' for '{argument}': {words}");
+            asked(command, arguments).error(error.kind(), told)
         }
         _ => error,
     }
+}
+
+/// The subcommand that was asked for, whose usage is printed with an error.
+fn asked<'a>(command: &'a mut Command, arguments: &[OsString]) -> &'a mut Command {
+    let mut asked = command;
+    for word in arguments.iter().skip(1).filter(|word| !word.as_encoded_bytes().starts_with(b"-")) {
+        if asked.find_subcommand(word).is_none() {
+            break;
+        }
+        asked = asked.find_subcommand_mut(word).expect("it was found");
+    }
+    asked
 }
 
 /// What was probably meant by an argument that there is not.

@@ -65,9 +65,15 @@ impl From<rocksdb::Error> for StorageError {
     /// Paths are looked up at once: the number of an open file means nothing, or another file, once the
     /// store is closed.
     fn from(error: rocksdb::Error) -> Self {
-        let advice = if error.to_string().contains(NO_SPACE) { DISK_FULL } else { "" };
-        Self::RocksDb(format!("{}{advice}", with_real_paths(&error)))
+        let said = with_real_paths(&error);
+        let advice = advice(&said);
+        Self::RocksDb(said + advice)
     }
+}
+
+/// What to do about an error of RocksDB.
+fn advice(said: &str) -> &'static str {
+    if said.contains(NO_SPACE) { DISK_FULL } else { "" }
 }
 
 impl StorageError {
@@ -104,6 +110,19 @@ fn if_denied(path: &Path, error: &std::io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The text is RocksDB's own, with the operating system's words at its end.
+    #[test]
+    fn a_full_disk_is_told_with_what_to_do() {
+        let words = std::io::Error::from_raw_os_error(rustix::io::Errno::NOSPC.raw_os_error()).to_string();
+        let words = words.split(" (").next().expect("it has words").to_owned();
+        let full = format!("IO error: {words}: While appending to file: shard-000/000012.log: {words}");
+        assert_eq!(
+            advice(&full),
+            "; the disk is full: free space on it. A running service then goes on by itself"
+        );
+        assert_eq!(advice("IO error: While appending to file: shard-000/000012.log: File too large"), "");
+    }
 
     #[test]
     fn a_file_that_may_not_be_used_is_told_with_its_owner() {

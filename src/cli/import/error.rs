@@ -29,6 +29,8 @@ pub enum ImportError {
     Binary,
     #[error("the file is empty")]
     Empty,
+    #[error("standard input is empty: what is before the pipe has written nothing")]
+    EmptyInput,
     #[error(
         "the file is a JSON array; send one object per line, without the brackets and the commas between \
          them (jq -c '.[]' makes that of it)"

@@ -28,7 +28,9 @@ use crate::job::Op;
 use crate::types::{BoardName, Timestamp};
 use args::Format;
 use progress::Progress;
-use read::{ColumnNames, CsvRows, Defaults, Input, NdjsonRows, Parsed, RedisRows, RedisSource, Rows};
+use read::{
+    ColumnNames, CsvRows, Defaults, Input, NdjsonRows, Parsed, RedisRows, RedisSource, Rows, is_stdin,
+};
 use send::{Connection, Lane, Service, ToFinish};
 use tally::Tally;
 
@@ -83,7 +85,7 @@ fn open_file(args: &Args) -> Result<(Box<dyn Rows>, Tally), ImportError> {
     let columns = ColumnNames::from_arguments(&args.columns)?;
     let input = Input::open(&args.file, args.format)?;
     if input.is_empty {
-        return Err(ImportError::Empty);
+        return Err(if is_stdin(&args.file) { ImportError::EmptyInput } else { ImportError::Empty });
     }
     if input.is_binary {
         return Err(ImportError::Binary);

@@ -14,7 +14,7 @@ use crate::query::{ReadError, UnknownWindow};
 use crate::queue::NotPublished;
 use crate::queue::nats::BoardRefused;
 use crate::snapshot::SnapshotError;
-use crate::types::{Malformed, ShardId};
+use crate::types::{Malformed, ShardId, quoted};
 use crate::window::Instance;
 use crate::wire::json_words;
 use crate::writer::DefineRefused;
@@ -168,6 +168,15 @@ impl Problem {
             "malformed",
             "the path, percent-decoded, is not UTF-8; encode the UTF-8 bytes of names and ids",
         )
+    }
+
+    /// Part of the path looks percent-encoded, and is not.
+    pub fn path_malformed(found: &str) -> Self {
+        let detail = format!(
+            "in a path % is followed by two hexadecimal digits, and a percent sign itself is %25; got {}",
+            quoted(found)
+        );
+        Self::new(StatusCode::BAD_REQUEST, "malformed", detail)
     }
 
     /// A query parameter, or a member of a body that is no job, is not what it should be.

@@ -4,7 +4,7 @@
 //! - `params`: parameters of the query; `json_body`, `definition`: bodies that are no jobs
 //! - `ask`: how a handler asks a board; `accuracy`: how it asks for approximate ranks
 //! - `held_token`: the token of a request that is answered for long
-//! - `metrics`: the metrics of requests
+//! - `metrics`: the metrics of requests; `percent`: how paths are encoded
 
 pub mod accuracy;
 pub mod ask;
@@ -16,3 +16,4 @@ pub mod held_token;
 pub mod json_body;
 pub mod metrics;
 pub mod params;
+pub mod percent;

@@ -22,6 +22,7 @@ use crate::http::guard::refusal_log::{ClientAddress, RefusedRequest};
 use crate::http::render::problem::Problem;
 use crate::http::request::body::refuse;
 use crate::http::request::metrics::{NO_ROUTE, Responses};
+use crate::http::request::percent;
 use crate::http::resources::live::GoesOn;
 use crate::http::server::activity::Activity;
 use crate::http::server::context::ServerContext;
@@ -51,6 +52,7 @@ impl Service<Request<Incoming>> for ConnectionRequests {
         request.extensions_mut().insert(self.client);
         let names_both = self.activity.request_begins(request.body().size_hint().exact());
         let framing = framing::check(request.version(), request.headers(), names_both);
+        let path = percent::check(request.uri().path());
         let is_shed = self.is_overflow && !PROBES.contains(&request.uri().path());
         let is_foreign = self.context.loopback_guard
             && !is_local(request.uri(), request.headers())
@@ -64,6 +66,10 @@ impl Service<Request<Incoming>> for ConnectionRequests {
                 Problem::too_many_connections().into_response()
             } else if let Err(problem) = framing {
                 must_close = true;
+                let response = refuse_request(request, problem).await;
+                Responses::new(NO_ROUTE).note(response.status());
+                response
+            } else if let Err(problem) = path {
                 let response = refuse_request(request, problem).await;
                 Responses::new(NO_ROUTE).note(response.status());
                 response

@@ -294,6 +294,32 @@ fn check_reports_settings_that_cannot_be_used() {
     }
 }
 
+#[test]
+fn a_wrong_value_is_told_with_the_usage_of_its_own_command() {
+    for (arguments, environment, usage) in [
+        (&["serve", "--shards", "0"][..], &[][..], "Usage: ranktree serve [OPTIONS]"),
+        (&["serve"], &[("RANKTREE_SHARDS", "0")], "Usage: ranktree serve [OPTIONS]"),
+        (&["config", "check", "--shards", "0"], &[], "Usage: ranktree config check [OPTIONS]"),
+        (&["verify", "./data"], &[], "Usage: ranktree verify [OPTIONS]"),
+    ] {
+        let said = ranktree(arguments, environment);
+        assert_eq!(said.code, Some(2), "{}", said.err);
+        assert!(said.err.contains(usage), "{arguments:?}: {}", said.err);
+    }
+}
+
+#[test]
+fn a_service_is_not_started_on_a_file_in_place_of_a_directory() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = file(folder.path(), "shards = 4\n");
+    let said = ranktree(&["serve", "--listen", "127.0.0.1:0", "--data-dir", &path], &[]);
+    assert!(said.code.is_some_and(|code| code != 0), "{}", said.err);
+    let words =
+        format!("{path} is not a directory; give the directory of the service's data with --data-dir");
+    assert!(said.err.contains(&words), "{}", said.err);
+    assert_eq!(fs::read_to_string(&path).expect("it is there"), "shards = 4\n");
+}
+
 /// Where a setting is set; `None`: nowhere.
 const PLACES: [Option<&str>; 4] = [None, Some("flag"), Some("environment"), Some("file")];
 

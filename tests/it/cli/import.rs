@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Output, Stdio};
 
 use serde_json::json;
 
@@ -69,6 +69,22 @@ fn files_of_another_form_are_told_what_form_is_taken() {
         assert!(said.code == Some(2) && said.err.contains(expect), "{text:?}: {}", said.err);
         assert_eq!(said.out, "", "{text:?}: there is nothing to sum up");
     }
+}
+
+#[test]
+fn an_empty_standard_input_is_no_import() {
+    for arguments in [&["import", "-"][..], &["import", "-", "--dry-run"]] {
+        let output = command().args(arguments).args(["--board", "arena"]).stdin(Stdio::null()).output();
+        let Output { status, stdout, stderr } = output.expect("the binary can be started");
+        let said = String::from_utf8_lossy(&stderr);
+        assert!(status.code() == Some(2) && said.contains("standard input is empty"), "{said}");
+        assert!(stdout.is_empty(), "there is nothing to sum up");
+    }
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("scores.csv");
+    fs::write(&path, "").expect("it can be written");
+    let said = import(&path, &["--board", "arena"]);
+    assert!(said.code == Some(2) && said.err.contains("the file is empty"), "{}", said.err);
 }
 
 #[test]

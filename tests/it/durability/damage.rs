@@ -225,6 +225,30 @@ fn verify_needs_no_permission_to_write() {
     assert!(files_of(service.data_dir()) == before, "verify changed a file");
 }
 
+#[test]
+fn verify_reports_a_damaged_marker_and_the_next_start_writes_it_again() {
+    let mut service = Node::shards(SHARDS).start();
+    write_scores(&mut service);
+    assert!(service.terminate().success());
+    let marker = shard_directory(service.data_dir(), ShardId(1)).join("RANKTREE");
+    let whole = fs::read(&marker).expect("it is there");
+    let mut damaged = whole.clone();
+    damaged[9] ^= 1;
+    fs::write(&marker, &damaged).expect("the disk takes it");
+    let Output { status, stdout, .. } = run("verify", service.data_dir());
+    let said = String::from_utf8_lossy(&stdout);
+    assert_eq!(status.code(), Some(1), "{said}");
+    let (zero, one) = said.split_once("shard 1: ").expect("both are told");
+    assert!(zero.contains("no errors found") && !zero.contains("RANKTREE"), "{said}");
+    let words = "  the file RANKTREE is damaged: the next start writes it again from the other files\n";
+    assert!(one.contains(&format!("errors were found\n{words}")) && !said.contains("rebuild"), "{said}");
+    assert!(fs::read(&marker).expect("it is there") == damaged, "verify changes nothing");
+    service.restart();
+    assert_eq!(ranks(&service.client()).as_array().map(Vec::len), Some(MEMBERS));
+    assert!(service.terminate().success());
+    service.verify();
+}
+
 /// Verifies parked jobs, and reports one that is in a wrong line.
 #[test]
 fn verify_reads_parked_jobs_and_reports_one_in_a_wrong_line() {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, entry_path, score_of};
+use crate::support::nats::wait_until;
 use crate::support::node::{Node, limit_files};
 
 const SHARDS: u16 = 2;
@@ -25,6 +26,9 @@ fn on_a_full_disk_writes_are_refused_reads_are_answered_and_nothing_answered_is_
     let client = service.client();
     let mut answered = Scores::new();
     write_all(&client, 1, &mut answered);
+    let entry = entry_path("noted", "m");
+    let noted = json!({ "score": 1, "meta": { "car": "mx5" } });
+    assert_eq!(client.put(&entry, &noted).0, 200);
 
     for round in 2..=3 {
         limit_files(&service, "0");
@@ -44,8 +48,18 @@ fn on_a_full_disk_writes_are_refused_reads_are_answered_and_nothing_answered_is_
             assert!(shard["reason"].as_str().is_some_and(|reason| !reason.is_empty()), "{shard}");
         }
 
+        // Metadata are on the disk, whose store is closed between two attempts to open it.
+        wait_until("metadata are not answered", || client.get(&entry).1["meta"].is_null());
+        let closed = "metadata and profiles are answered as null until the shard's storage is open again; \
+                      /readyz says why it is closed";
+        for words in ["a commit failed; reopening the store", "reopening failed; trying again in", closed] {
+            wait_until(words, || service.log().contains(words));
+        }
+
         limit_files(&service, "unlimited");
         wait_until_ready(&client);
+        wait_until("it is logged", || service.log().contains("the store was reopened after a failed commit"));
+        assert_eq!(client.get(&entry).1["meta"], noted["meta"]);
         assert_eq!(read_all(&client, false), answered, "what was refused was not applied");
         write_all(&client, round, &mut answered);
         assert_eq!(read_all(&client, false), answered);

@@ -6,7 +6,7 @@ use std::io::{Read as _, Write as _};
 use serde_json::json;
 
 use crate::support::node::Node;
-use crate::support::raw::{ask, connect, rest_of};
+use crate::support::raw::{ask, connect, get, rest_of};
 use crate::support::tokens::new_token;
 
 const JOB: &str = r#"{"score":1}"#;
@@ -64,6 +64,21 @@ fn chunks_that_cannot_be_read_are_told_as_such_and_a_body_that_breaks_off_as_wel
     stream.shutdown(std::net::Shutdown::Write).expect("it is open");
     let said = rest_of(&mut stream);
     assert!(said.is_empty() || said.contains("ended within a chunk"), "{said}");
+}
+
+#[test]
+fn a_percent_sign_in_a_path_is_followed_by_two_digits() {
+    let service = Node::start();
+    for path in ["/v1/boards/a%zz", "/v1/boards/a/members/%zz", "/nowhere/%zz", "/v1/boards/%zz/top"] {
+        let said = get(service.address(), path);
+        assert!(
+            said.starts_with("HTTP/1.1 400 ") && said.contains("\"code\":\"malformed\""),
+            "{path}: {said}"
+        );
+        assert!(said.contains("got \\\"%zz\\\""), "what was refused: {said}");
+    }
+    let (status, entry) = service.client().put("/v1/boards/a/members/%25zz", &json!({ "score": 1 }));
+    assert_eq!((status, &entry["member"]), (200, &json!("%zz")), "{entry}");
 }
 
 #[test]

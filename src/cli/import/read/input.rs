@@ -99,7 +99,7 @@ impl Input {
 }
 
 /// Whether the argument means standard input.
-fn is_stdin(path: &Path) -> bool {
+pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 

@@ -16,7 +16,7 @@ mod scale;
 pub use csv_columns::ColumnNames;
 pub use csv_quotes::BadQuotes;
 pub use csv_rows::CsvRows;
-pub use input::Input;
+pub use input::{Input, is_stdin};
 pub use limits::MAX_BODY_BYTES;
 pub use ndjson_rows::NdjsonRows;
 pub use redis_rows::{RedisRows, RedisSource};
