@@ -3,6 +3,7 @@
 //!
 //! - `source`: the writer's end; `chunk`: what it is handed
 //! - `fetcher`: pulls, decodes and checks, ahead of the writer
+//! - `pull`: a consumer's messages; `place`: where in the stream each of them is
 //! - `shard_stream`: what the parts of a shard's queue share
 //! - `origin`: which stream, and with which offset; `fingerprint`: how a message is recognised
 //! - `sessions`: whether the stream was found to continue what was applied
@@ -15,6 +16,8 @@ pub mod fetcher;
 pub mod fingerprint;
 pub mod gap_permission;
 pub mod origin;
+pub mod place;
+pub mod pull;
 pub mod sessions;
 pub mod shard_stream;
 pub mod source;

@@ -98,6 +98,7 @@ impl StreamSource {
 impl StreamSource {
     fn accept(&mut self, chunk: Chunk) {
         match chunk {
+            Chunk::Messages(messages) if self.ready.is_empty() => self.ready = messages.into(),
             Chunk::Messages(messages) => self.ready.extend(messages),
             Chunk::OriginChanged(changed) => self.origin_changed = Some(changed),
         }
@@ -121,7 +122,10 @@ impl JobSource for StreamSource {
         let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
         self.chunks = chunks;
         let fetcher = Fetcher::new(Arc::clone(&self.shared), applied, stream, sender);
-        self.fetcher = Some(self.runtime.spawn(fetcher.run()).abort_handle());
+        // It takes what is here in one go: a chunk is then as large as a batch may be, and costs the writer one
+        // wake-up. The connection on the same thread has its turn whenever nothing more is here.
+        let fetching = tokio::task::unconstrained(fetcher.run());
+        self.fetcher = Some(self.runtime.spawn(fetching).abort_handle());
         Ok(())
     }
 
@@ -138,8 +142,27 @@ impl JobSource for StreamSource {
             self.stream.clone_from(&changed.stream);
             return Fetched::OriginChanged(changed);
         }
-        let (mut jobs, mut bytes) = (0, 0);
+        let (mut jobs, mut bytes) = cost(&self.ready);
+        if !self.ready.is_empty() && jobs <= limits.jobs && bytes <= limits.bytes {
+            // While the shard catches up, a chunk is a batch, and none of its messages is moved.
+            let mut batch: Vec<Message> = std::mem::take(&mut self.ready).into();
+            while jobs < limits.jobs
+                && bytes < limits.bytes
+                && self.origin_changed.is_none()
+                && let Ok(chunk) = self.chunks.try_recv()
+            {
+                self.accept(chunk);
+                let (more_jobs, more_bytes) = cost(&self.ready);
+                (jobs, bytes) = (jobs + more_jobs, bytes + more_bytes);
+                if jobs > limits.jobs || bytes > limits.bytes {
+                    break;
+                }
+                batch.extend(self.ready.drain(..));
+            }
+            return Fetched::Batch(batch);
+        }
         let mut batch = Vec::new();
+        (jobs, bytes) = (0, 0);
         loop {
             let Some(message) = self.ready.front() else {
                 if self.origin_changed.is_some() {
@@ -185,4 +208,11 @@ impl JobSource for StreamSource {
     fn needs_sync(&self) -> bool {
         false
     }
+}
+
+/// What messages count towards the limits of a batch.
+fn cost(messages: &VecDeque<Message>) -> (usize, usize) {
+    messages
+        .iter()
+        .fold((0, 0), |(jobs, bytes), message| (jobs + message.payload.cost(), bytes + message.bytes))
 }

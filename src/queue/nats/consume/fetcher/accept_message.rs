@@ -3,12 +3,12 @@
 //! Knows: which mismatch may be the fault of a consumer's server, and what a command of a later version
 //! means. Must not know: what is done about a mismatch; see `recovery`.
 
-use async_nats::jetstream;
-use async_nats::jetstream::consumer::pull;
+use async_nats::Message as Delivered;
 
 use crate::queue::nats::consume::fetcher::run::Fetcher;
 use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
-use crate::queue::nats::consume::fingerprint::{hash, micros_of};
+use crate::queue::nats::consume::fingerprint::hash;
+use crate::queue::nats::consume::place::{Place, Places};
 use crate::queue::nats::message::{self, Control};
 use crate::queue::nats::trace_headers;
 use crate::state::Applied;
@@ -17,20 +17,19 @@ use crate::types::Sequence;
 use crate::writer::{Message, Payload};
 
 impl Fetcher {
-    /// Checks and decodes a message for the writer; `None` if it was handed on before.
+    /// Checks and decodes a message for the writer, unless it was handed on before. Returns what it adds to
+    /// the chunk: jobs and bytes.
     pub(super) fn accept_message(
         &mut self,
-        next: Option<Result<jetstream::Message, pull::MessagesError>>,
+        message: &Delivered,
+        places: &mut Places,
         overlaps: &mut bool,
-    ) -> Result<Option<Message>, SessionEnd> {
-        let message = next
-            .ok_or_else(|| SessionEnd::Retry("the server ended the delivery of messages".to_owned()))?
-            .map_err(|error| SessionEnd::Retry(format!("the delivery of messages failed: {error}")))?;
-        let info = message
-            .info()
-            .map_err(|error| SessionEnd::Retry(format!("a message has no readable sequence: {error}")))?;
-        let sequence = info.stream_sequence + self.origin.sequence_offset;
-        let timestamp = micros_of(info.published.unix_timestamp_nanos());
+        chunk: &mut Vec<Message>,
+    ) -> Result<(usize, usize), SessionEnd> {
+        let place = message.reply.as_deref().and_then(|reply| places.read(reply));
+        let Place { sequence, timestamp, pending } = place
+            .ok_or_else(|| SessionEnd::Retry("a message came that has no place in the stream".to_owned()))?;
+        let sequence = sequence + self.origin.sequence_offset;
         let hash = hash(&message.payload);
         let tip = self.tip;
         if *overlaps && sequence == tip.sequence.0 {
@@ -42,10 +41,10 @@ impl Fetcher {
                 )));
             }
             *overlaps = false;
-            return Ok(None);
+            return Ok((0, 0));
         }
         if sequence <= tip.sequence.0 {
-            return Ok(None);
+            return Ok((0, 0));
         }
         if (*overlaps || sequence != tip.sequence.0 + 1) && !self.admits_gap {
             // The missing messages may have been lost on the way here, or the consumer's server may lack
@@ -70,10 +69,11 @@ impl Fetcher {
         *overlaps = false;
         self.admits_gap = false;
         self.tip = Applied { sequence: Sequence(sequence), timestamp, hash };
-        self.shared.health.set_last_sequence(sequence + info.pending);
+        self.stream_end = sequence + pending;
         let id = headers.and_then(|headers| headers.get(async_nats::header::NATS_MESSAGE_ID));
         let answer = id.and_then(|id| self.shared.pending_replies.find(id.as_str()));
-        Ok(Some(Message {
+        let added = (payload.cost(), message.length);
+        chunk.push(Message {
             sequence: self.tip.sequence,
             timestamp,
             hash,
@@ -81,7 +81,8 @@ impl Fetcher {
             bytes: message.length,
             answer,
             traced,
-        }))
+        });
+        Ok(added)
     }
 
     /// Rejects a command that this version does not know, if the operator accepts one gap. Otherwise the

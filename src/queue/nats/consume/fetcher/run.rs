@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::stream;
-use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::mpsc;
 
 use crate::metrics::DECODE_SECONDS;
@@ -20,25 +19,19 @@ use crate::queue::nats::consume::fetcher::lag::lag;
 use crate::queue::nats::consume::fetcher::mismatch_state::MismatchState;
 use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
 use crate::queue::nats::consume::origin::Origin;
+use crate::queue::nats::consume::place::Places;
+use crate::queue::nats::consume::pull::Pull;
 use crate::queue::nats::consume::shard_stream::ShardStream;
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::state::Applied;
 use crate::wire::BoardNames;
 use crate::writer::ShardState;
 
-/// Messages asked for at a time. The next request goes out at half, so the server never waits for one.
-/// Compared with 4,000, the server spends a tenth less time per message.
-const PULL_MESSAGES: usize = 16_000;
-/// Bytes asked for at a time: more than the largest possible message, which would otherwise never be
-/// delivered.
-const PULL_BYTES: usize = 16 << 20;
-/// A server that says nothing for twice as long is gone.
-const HEARTBEAT: Duration = Duration::from_millis(500);
-/// A pull request that nothing answered is made again after so long.
-const PULL_EXPIRES: Duration = Duration::from_secs(30);
 /// The pause between sessions doubles from `PAUSE_FIRST` up to `PAUSE_MAX`.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
+/// How often a shard that catches up says how far behind it is: each time is a line in the log.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the reason for a missing connection is looked up.
 const DOWN_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -49,6 +42,8 @@ pub struct Fetcher {
     pub(super) tip: Applied,
     /// Where the tip is from.
     pub(super) origin: Origin,
+    /// Where the stream ended when the tip was delivered.
+    pub(super) stream_end: u64,
     pub(super) chunks: mpsc::Sender<Chunk>,
     /// Its messages are commands of nodes.
     pub(super) control_subject: String,
@@ -61,6 +56,8 @@ pub struct Fetcher {
     pub(super) admits_gap: bool,
     pub(super) mismatch: MismatchState,
     pub(super) pause: Duration,
+    /// When this session last said how far behind the shard is.
+    progress_noted: Option<Instant>,
 }
 
 impl Fetcher {
@@ -73,6 +70,7 @@ impl Fetcher {
             shared,
             tip,
             origin: Origin::read(origin),
+            stream_end: 0,
             chunks,
             control_subject,
             names: BoardNames::default(),
@@ -81,6 +79,7 @@ impl Fetcher {
             admits_gap: false,
             mismatch: MismatchState::default(),
             pause: PAUSE_FIRST,
+            progress_noted: None,
         }
     }
 
@@ -138,6 +137,7 @@ impl Fetcher {
     /// # Arguments
     /// `number`: the session's, under which it confirms to retention that the stream continues the tip.
     async fn session(&mut self, number: u64) -> Result<Infallible, SessionEnd> {
+        self.progress_noted = None;
         let shared = Arc::clone(&self.shared);
         let connection = shared.connection().await.map_err(SessionEnd::Unrecoverable)?;
         let mut connected = connection.connected.clone();
@@ -169,13 +169,8 @@ impl Fetcher {
         let name = shared.names.jobs_stream(shared.shard);
         let consumer = connection.create_consumer(&name, &consumer(start)).await;
         let consumer = consumer.map_err(|error| retry(&error))?;
-        let messages = consumer
-            .stream()
-            .max_messages_per_batch(PULL_MESSAGES)
-            .max_bytes_per_batch(PULL_BYTES.max(connection.client.max_payload() * 2))
-            .heartbeat(HEARTBEAT)
-            .expires(PULL_EXPIRES);
-        let mut messages = messages.messages().await.map_err(|error| retry(&error))?;
+        let mut pull = Pull::begin(&connection.client, &consumer).await.map_err(|error| retry(&error))?;
+        let mut places = Places::default();
         // Confirmed once. With an offset the stream does not continue what was applied.
         let mut unconfirmed = (offset == 0).then_some(target);
         let mut confirm =
@@ -186,8 +181,11 @@ impl Fetcher {
         }
         let delivered = AtomicU64::new(self.tip.sequence.0.saturating_sub(offset));
         let mut lag = std::pin::pin!(lag(&shared, connection, &delivered));
+        // Most chunks are as long as the one before.
+        let mut chunk_length = 0;
         loop {
             let overlapped = overlaps;
+            pull.ask_if_few_are_due().await.map_err(|error| SessionEnd::Retry(error.to_string()))?;
             let mut next = tokio::select! {
                 // What ends the session comes first: there is always another message while the shard catches
                 // up.
@@ -196,33 +194,37 @@ impl Fetcher {
                 _ = connected.changed() => return Err(SessionEnd::Retry("the connection to NATS was lost".to_owned())),
                 () = shared.sessions.doubted(number) => return Err(SessionEnd::Recheck),
                 reason = &mut lag => return Err(SessionEnd::Retry(reason)),
-                next = messages.next() => Some(next),
+                next = pull.next() => next,
             };
             let came = Instant::now();
-            let mut chunk = Vec::new();
-            let (mut jobs, mut bytes, mut failed) = (0, 0, None);
-            while let Some(message) = next.take() {
-                match self.accept_message(message, &mut overlaps) {
-                    Ok(Some(message)) => {
-                        jobs += message.payload.cost();
-                        bytes += message.bytes;
-                        chunk.push(message);
-                    }
-                    Ok(None) => {}
-                    Err(end) => {
-                        failed = Some(end);
-                        break;
-                    }
+            let mut chunk = Vec::with_capacity(chunk_length);
+            // The writer gives the name back that this thread counts up: on one that both use at the same
+            // time, each would wait for the other's cache.
+            self.names = BoardNames::default();
+            let (mut jobs, mut bytes) = (0, 0);
+            let failed = loop {
+                let accepted = match &next {
+                    Ok(message) => self.accept_message(message, &mut places, &mut overlaps, &mut chunk),
+                    Err(error) => Err(SessionEnd::Retry(error.to_string())),
+                };
+                match accepted {
+                    Ok((more_jobs, more_bytes)) => (jobs, bytes) = (jobs + more_jobs, bytes + more_bytes),
+                    Err(end) => break Some(end),
                 }
                 if jobs >= BATCH_LIMITS.jobs || bytes >= BATCH_LIMITS.bytes {
-                    break;
+                    break None;
                 }
                 // Messages that are here already join this chunk. Waiting for more would only delay it.
-                next = messages.next().now_or_never();
-            }
+                match pull.ready() {
+                    Some(message) => next = message,
+                    None => break None,
+                }
+            };
             delivered.store(self.tip.sequence.0.saturating_sub(offset), Ordering::Relaxed);
             let has_progress = !chunk.is_empty() || overlapped && !overlaps;
             if !chunk.is_empty() {
+                shared.health.set_last_sequence(self.stream_end);
+                chunk_length = chunk.len();
                 self.decode.record(came.elapsed());
                 shared.growth.note(bytes);
                 self.chunks.send(Chunk::Messages(chunk)).await.map_err(|_| SessionEnd::Closed)?;
@@ -298,7 +300,8 @@ impl Fetcher {
             if self.shared.accept_gap.withdraw() {
                 tracing::info!(shard = %self.shared.shard, "the stream continues what was applied, so --accept-gap was not needed; remove it");
             }
-        } else {
+        } else if self.progress_noted.is_none_or(|noted| noted.elapsed() >= PROGRESS_INTERVAL) {
+            self.progress_noted = Some(Instant::now());
             self.shared
                 .set_state(ShardState::CatchingUp(format!("{} messages behind the stream", target - tip)));
         }
