@@ -124,7 +124,10 @@ fn job(workload: &mut Workload, member: u64, on_large: u64, version: u64) -> Job
     let score = Score::new(&[workload.score()]).expect("one key");
     Job {
         member: MemberId::new(id(member)).expect("well-formed"),
-        targets: Targets::Boards(vec![(BoardName::new(&board).expect("well-formed"), Some(score))]),
+        targets: Targets::Boards(smallvec::smallvec![(
+            BoardName::new(&board).expect("well-formed"),
+            Some(score)
+        )]),
         op: Some(Op::Set),
         version: versions().then_some(version),
         at: None,

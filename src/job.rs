@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use smallvec::SmallVec;
+
 use crate::types::{BoardName, MemberId, Score, Sequence, Timestamp};
 
 /// A job's place in the queue: its message's sequence, and its index in the message.
@@ -67,11 +69,14 @@ impl Op {
     }
 }
 
+/// Boards, each with the score that a job brings. Most jobs name one board, which needs no memory of its own.
+pub type Boards = SmallVec<[(BoardName, Option<Score>); 1]>;
+
 /// What a job changes: one board or several, all or nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Targets {
-    /// Boards, each with the score the job brings; `None` for operations that take no score.
-    Boards(Vec<(BoardName, Option<Score>)>),
+    /// The score is `None` for operations that take none.
+    Boards(Boards),
     /// Every board that the member is on, and its profile. Only for [`Op::Remove`].
     EveryBoard,
     /// No board: the member's profile. Only for [`Op::Profile`].

@@ -166,7 +166,10 @@ fn small_board(number: u64) -> BoardName {
 fn job(board: &BoardName, member: String, score: i64, version: Option<u64>) -> Job {
     Job {
         member: MemberId::new(member).expect("well-formed"),
-        targets: Targets::Boards(vec![(board.clone(), Some(Score::new(&[score]).expect("one key")))]),
+        targets: Targets::Boards(smallvec::smallvec![(
+            board.clone(),
+            Some(Score::new(&[score]).expect("one key"))
+        )]),
         op: Some(Op::Set),
         version,
         at: None,
@@ -518,7 +521,7 @@ fn half(running: &mut Running, sizes: &Sizes) {
     publish_all(running, jobs);
     let removals = (0..sizes.half / 2).map(|number| Job {
         op: Some(Op::Remove),
-        targets: Targets::Boards(vec![(half.clone(), None)]),
+        targets: Targets::Boards(smallvec::smallvec![(half.clone(), None)]),
         ..job(&half, format!("h{:011}", number * 2), 0, Some(2))
     });
     publish_all(running, removals);

@@ -145,7 +145,7 @@ impl Engine {
         let mut jobs = jobs.into_iter().map(Ok).peekable();
         let mut messages = Vec::new();
         while jobs.peek().is_some() {
-            let jobs: Vec<_> = jobs.by_ref().take(JOBS_PER_MESSAGE).collect();
+            let jobs = jobs.by_ref().take(JOBS_PER_MESSAGE).collect();
             messages.push(self.message(Payload::Jobs(jobs)));
         }
         messages

@@ -63,7 +63,7 @@ impl Workload {
         let score = Score::new(&[self.score()]).expect("one key");
         Job {
             member: MemberId::new(id(member)).expect("well-formed"),
-            targets: Targets::Boards(vec![(self.board.clone(), Some(score))]),
+            targets: Targets::Boards(smallvec::smallvec![(self.board.clone(), Some(score))]),
             op: Some(Op::Set),
             version: None,
             at: None,

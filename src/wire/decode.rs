@@ -19,10 +19,15 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
 /// # Errors
 /// As [`decode`] has them.
 pub fn decode_with(names: &mut BoardNames, bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
-    match fast_path::decode(names, bytes) {
-        Some(jobs) => Ok(jobs),
-        None => decode_strictly(bytes),
-    }
+    let mut jobs = Vec::new();
+    if decode_plain(names, bytes, |job| jobs.push(Ok(job))) { Ok(jobs) } else { decode_strictly(bytes) }
+}
+
+/// Decodes a message of jobs in their commonest form, and gives `each` to the caller in order. `false`: one
+/// of them is not of that form, and what was given does not count; [`decode_strictly`] reads such a message.
+#[must_use]
+pub fn decode_plain(names: &mut BoardNames, bytes: &[u8], each: impl FnMut(Job)) -> bool {
+    fast_path::decode(names, bytes, each).is_some()
 }
 
 /// Decodes the one job that [`encode`](crate::wire::encode()) encoded; `None` if the bytes are anything else.

@@ -1,5 +1,7 @@
 //! What a job's JSON may be, and what each thing that it may not be is refused with.
 
+use smallvec::smallvec;
+
 use super::*;
 use crate::job::{
     MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, MAX_PROFILE_BYTES, Metadata, Op, Profile,
@@ -30,7 +32,7 @@ fn good_jobs_say_what_they_mean() {
     let member = MemberId::new("p42").expect("a good id");
     let plain = Job {
         member,
-        targets: Targets::Boards(vec![(board("arena"), Some(score(&[1200])))]),
+        targets: Targets::Boards(smallvec![(board("arena"), Some(score(&[1200])))]),
         op: None,
         version: None,
         at: None,
@@ -40,8 +42,11 @@ fn good_jobs_say_what_they_mean() {
     let boards = |boards: &[(&str, &[i64])]| {
         Targets::Boards(boards.iter().map(|(name, keys)| (board(name), Some(score(keys)))).collect())
     };
-    let without_score =
-        |op| Job { targets: Targets::Boards(vec![(board("arena"), None)]), op: Some(op), ..plain.clone() };
+    let without_score = |op| Job {
+        targets: Targets::Boards(smallvec![(board("arena"), None)]),
+        op: Some(op),
+        ..plain.clone()
+    };
     for (text, job) in [
         (r#"{"board":"arena","member":"p42","score":1200}"#, plain.clone()),
         (r#"{"board":"arena","member":"p42","score":"1200"}"#, plain.clone()),

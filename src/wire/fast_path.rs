@@ -1,96 +1,158 @@
-//! The fast path of decoding: jobs in their commonest form are read straight into their fields. Such a plain
-//! job has one board, one score of one key, and at most a version and an operation. Measured: this takes half
-//! of the time of `strict`.
+//! The fast path of decoding: jobs in their commonest form are read where they stand, straight into their
+//! fields. Such a plain job has one board, one score of one key, and at most a version and an operation, and
+//! its texts have no escapes. Measured: this takes a quarter of the time of `strict`, and no memory for a job
+//! whose member has a short id.
 //!
 //! Knows: plain jobs. Must not know: why any other job is refused; a message with any other job goes to
 //! `strict` whole.
 
-use std::fmt;
-
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use smallvec::smallvec;
 
 use crate::job::{Job, MAX_JOBS_PER_MESSAGE, Op, Targets};
 use crate::types::{MemberId, Score};
 use crate::wire::board_names::BoardNames;
-use crate::wire::decoded::Decoded;
 
-struct PlainJob<'a> {
-    board: &'a str,
-    member: &'a str,
-    score: i64,
-    op: Option<&'a str>,
-    version: Option<u64>,
+/// Decodes one plain job, or an array of 1 to [`MAX_JOBS_PER_MESSAGE`] plain jobs, and gives `each` to the
+/// caller in order. `None`: the strict decoder must look at the message, which may be right or wrong. What
+/// was given then does not count.
+pub fn decode(names: &mut BoardNames, bytes: &[u8], mut each: impl FnMut(Job)) -> Option<()> {
+    let mut text = Reader { rest: bytes };
+    text.skip_space();
+    if text.rest.first() == Some(&b'{') {
+        each(text.job(names)?);
+    } else {
+        text.expect(b'[')?;
+        for more in (0..MAX_JOBS_PER_MESSAGE).rev() {
+            text.skip_space();
+            each(text.job(names)?);
+            text.skip_space();
+            match text.next()? {
+                b']' => break,
+                b',' if more > 0 => {}
+                _ => return None,
+            }
+        }
+    }
+    text.skip_space();
+    text.rest.is_empty().then_some(())
 }
 
-/// Decodes one plain job, or an array of 1 to [`MAX_JOBS_PER_MESSAGE`] plain jobs. `None`: the strict decoder
-/// must look at the message, which may be right or wrong.
-pub fn decode(names: &mut BoardNames, bytes: &[u8]) -> Option<Vec<Decoded>> {
-    if bytes.first() == Some(&b'{') {
-        let job: PlainJob<'_> = serde_json::from_slice(bytes).ok()?;
-        return Some(vec![Ok(job.into_job(names)?)]);
-    }
-    let jobs: Vec<PlainJob<'_>> = serde_json::from_slice(bytes).ok()?;
-    if !(1..=MAX_JOBS_PER_MESSAGE).contains(&jobs.len()) {
-        return None;
-    }
-    jobs.into_iter().map(|job| job.into_job(names).map(Ok)).collect()
+/// What is left of a message.
+struct Reader<'a> {
+    rest: &'a [u8],
 }
 
-impl PlainJob<'_> {
-    fn into_job(self, names: &mut BoardNames) -> Option<Job> {
-        let op = match self.op {
+impl<'a> Reader<'a> {
+    fn job(&mut self, names: &mut BoardNames) -> Option<Job> {
+        let (mut board, mut member, mut score, mut op, mut version) = (None, None, None, None, None);
+        self.expect(b'{')?;
+        loop {
+            self.skip_space();
+            let name = self.text()?;
+            self.skip_space();
+            self.expect(b':')?;
+            self.skip_space();
+            let is_twice = match name {
+                b"board" => board.replace(self.utf8()?).is_some(),
+                b"member" => member.replace(self.utf8()?).is_some(),
+                b"score" => score.replace(self.signed()?).is_some(),
+                b"op" => op.replace(self.unless_null(Self::text)?).is_some(),
+                b"version" => version.replace(self.unless_null(Self::unsigned)?).is_some(),
+                _ => return None,
+            };
+            if is_twice {
+                return None;
+            }
+            self.skip_space();
+            match self.next()? {
+                b'}' => break,
+                b',' => {}
+                _ => return None,
+            }
+        }
+        let op = match op.flatten() {
             None => None,
-            Some(name) => Some(Op::ALL.into_iter().find(|op| op.name() == name && op.takes_score())?),
+            Some(name) => {
+                Some(Op::ALL.into_iter().find(|op| op.name().as_bytes() == name && op.takes_score())?)
+            }
         };
+        let score = Score::new(&[score?]).ok()?;
         Some(Job {
-            member: MemberId::new(self.member).ok()?,
-            targets: Targets::Boards(vec![(
-                names.get(self.board).ok()?,
-                Some(Score::new(&[self.score]).ok()?),
-            )]),
+            member: MemberId::new(member?).ok()?,
+            targets: Targets::Boards(smallvec![(names.get(board?).ok()?, Some(score))]),
             op,
-            version: self.version,
+            version: version.flatten(),
             at: None,
             meta: None,
         })
     }
-}
 
-/// Not derived, because a derived implementation would accept an array of values as a job, too.
-impl<'de: 'a, 'a> Deserialize<'de> for PlainJob<'a> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(PlainJobVisitor)
-    }
-}
-
-struct PlainJobVisitor;
-
-impl<'de> Visitor<'de> for PlainJobVisitor {
-    type Value = PlainJob<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a plain job")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<PlainJob<'de>, A::Error> {
-        let (mut board, mut member, mut score, mut op, mut version) = (None, None, None, None, None);
-        while let Some(name) = map.next_key::<&str>()? {
-            let twice = match name {
-                "board" => board.replace(map.next_value()?).is_some(),
-                "member" => member.replace(map.next_value()?).is_some(),
-                "score" => score.replace(map.next_value()?).is_some(),
-                "op" => op.replace(map.next_value()?).is_some(),
-                "version" => version.replace(map.next_value()?).is_some(),
-                _ => return Err(A::Error::custom("not a plain job's field")),
-            };
-            if twice {
-                return Err(A::Error::custom("given twice"));
-            }
+    #[inline]
+    fn skip_space(&mut self) {
+        while let [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] = self.rest {
+            self.rest = rest;
         }
-        let (Some(board), Some(member), Some(score)) = (board, member, score) else {
-            return Err(A::Error::custom("not a plain job"));
-        };
-        Ok(PlainJob { board, member, score, op: op.flatten(), version: version.flatten() })
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<u8> {
+        let (first, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*first)
+    }
+
+    #[inline]
+    fn expect(&mut self, byte: u8) -> Option<()> {
+        (self.next()? == byte).then_some(())
+    }
+
+    /// A text without escapes: whatever it holds stands for itself.
+    #[inline]
+    fn text(&mut self) -> Option<&'a [u8]> {
+        self.expect(b'"')?;
+        let ends = |byte: &u8| *byte == b'"' || *byte == b'\\' || *byte < b' ';
+        let (text, rest) = self.rest.split_at_checked(self.rest.iter().position(ends)?)?;
+        self.rest = rest;
+        self.expect(b'"')?;
+        Some(text)
+    }
+
+    #[inline]
+    fn utf8(&mut self) -> Option<&'a str> {
+        str::from_utf8(self.text()?).ok()
+    }
+
+    /// An integer without a sign, as JSON writes it: 0 alone begins with a 0. What follows decides whether it
+    /// is one: nothing that belongs to a number may.
+    #[inline]
+    fn unsigned(&mut self) -> Option<u64> {
+        let begins_with_0 = self.rest.first() == Some(&b'0');
+        let (mut number, mut digits) = (0_u64, 0_usize);
+        while let [digit @ b'0'..=b'9', rest @ ..] = self.rest {
+            number = number.checked_mul(10)?.checked_add(u64::from(digit - b'0'))?;
+            (self.rest, digits) = (rest, digits + 1);
+        }
+        (digits == 1 || digits > 1 && !begins_with_0).then_some(number)
+    }
+
+    #[inline]
+    fn signed(&mut self) -> Option<i64> {
+        if self.rest.first() != Some(&b'-') {
+            return i64::try_from(self.unsigned()?).ok();
+        }
+        self.next()?;
+        // To serde_json, -0 is no integer.
+        let number = self.unsigned().filter(|number| *number > 0)?;
+        0_i64.checked_sub_unsigned(number)
+    }
+
+    #[inline]
+    fn unless_null<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
+        if let Some(rest) = self.rest.strip_prefix(b"null") {
+            self.rest = rest;
+            return Some(None);
+        }
+        read(self).map(Some)
     }
 }
 

@@ -1,12 +1,15 @@
 //! The fast path agrees with the strict decoder on plain jobs, and leaves all others to it.
 
+use proptest::prelude::*;
+
 use super::decode;
 use crate::wire::board_names::BoardNames;
 use crate::wire::decoded::Decoded;
 use crate::wire::strict::decode_strictly;
 
 fn plain(text: &str) -> Option<Vec<Decoded>> {
-    decode(&mut BoardNames::default(), text.as_bytes())
+    let mut jobs = Vec::new();
+    decode(&mut BoardNames::default(), text.as_bytes(), |job| jobs.push(Ok(job))).map(|()| jobs)
 }
 
 #[test]
@@ -38,6 +41,23 @@ fn the_fast_path_leaves_other_jobs_to_the_strict_decoder() {
         r#"{"board":"arena","member":"p42","score":"1"}"#,
         r#"{"board":"arena","member":"p42","score":1.0}"#,
         r#"{"board":"arena","member":"p42","score":-0}"#,
+        r#"{"board":"arena","member":"p42","score":01}"#,
+        r#"{"board":"arena","member":"p42","score":-01}"#,
+        r#"{"board":"arena","member":"p42","score":-}"#,
+        r#"{"board":"arena","member":"p42","score":+1}"#,
+        r#"{"board":"arena","member":"p42","score":}"#,
+        r#"{"board":"arena","member":"p42","score":-9223372036854775809}"#,
+        r#"{"board":"arena","member":"p42","score":1,}"#,
+        r#"{"board":"arena","member":"p42","score":1"#,
+        r#"{,"board":"arena","member":"p42","score":1}"#,
+        r#"{"board":"arena","member":"p42" "score":1}"#,
+        r#"{"board":"arena","member":"p4","score":1}"#,
+        r#"{"board":null,"member":"p42","score":1}"#,
+        r#"{"board":"arena","member":"p42","score":1,"op":nullx}"#,
+        r#"{"board":"arena","member":"p42","score":1,"version":nul}"#,
+        r#"[{"board":"arena","member":"p42","score":1},]"#,
+        r#"[{"board":"arena","member":"p42","score":1}"#,
+        r#"[{"board":"arena","member":"p42","score":1}]]"#,
         r#"{"board":"arena","member":"p42","score":1e3}"#,
         r#"{"board":"arena","member":"p42","score":9223372036854775808}"#,
         r#"{"board":"arena","member":"p42","score":null}"#,
@@ -65,4 +85,57 @@ fn as_many_jobs_as_a_message_may_hold_are_plain_and_no_more() {
     };
     assert_eq!(plain(&array(1_000)).map(|jobs| jobs.len()), Some(1_000));
     assert_eq!(plain(&array(1_001)), None);
+}
+
+/// Pieces of which messages are made that are plain jobs, or nearly.
+const PIECES: [&str; 24] = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    " ",
+    "\n",
+    "-",
+    "0",
+    "7",
+    "12",
+    ".5",
+    "e3",
+    "null",
+    "\"",
+    "\\u0041",
+    "\"op\":\"best\"",
+    "\"board\":\"arena\"",
+    "\"member\":\"p42\"",
+    "\"score\":1200",
+    "\"version\":3",
+    "\"é\"",
+    "{\"board\":\"arena\",\"member\":\"p42\",\"score\":-1}",
+];
+
+proptest! {
+    /// Whatever a plain message becomes when a few pieces are put into it or bytes are taken out.
+    #[test]
+    fn what_the_fast_path_decodes_the_strict_decoder_decodes_alike(
+        jobs in 1_usize..4,
+        in_array in any::<bool>(),
+        edits in prop::collection::vec((any::<prop::sample::Index>(), 0..PIECES.len(), 0_usize..3), 0..4),
+    ) {
+        let one = r#"{"board":"arena", "member":"p42","score":1200,"op":"set","version":7}"#;
+        let mut text = vec![one; jobs].join(",").into_bytes();
+        if in_array || jobs > 1 {
+            text = [b"[".as_slice(), &text, b"]"].concat();
+        }
+        for (place, piece, taken) in edits {
+            let from = place.index(text.len() + 1);
+            let to = (from + taken).min(text.len());
+            text.splice(from..to, PIECES[piece].bytes());
+        }
+        let mut plain = Vec::new();
+        if decode(&mut BoardNames::default(), &text, |job| plain.push(Ok(job))).is_some() {
+            prop_assert_eq!(Ok(plain), decode_strictly(&text), "{}", String::from_utf8_lossy(&text));
+        }
+    }
 }

@@ -26,9 +26,9 @@ mod text_escapes;
 
 pub use board_names::BoardNames;
 pub use compact::{compact, compact_unescaped};
-pub use decode::{decode, decode_one, decode_with};
+pub use decode::{decode, decode_one, decode_plain, decode_with};
 pub use decoded::Decoded;
 pub use encode::encode;
 pub use json_words::json_words;
 pub use named_boards::names_only;
-pub use strict::decode_for;
+pub use strict::{decode_for, decode_strictly};

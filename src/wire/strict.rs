@@ -9,10 +9,11 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
+use smallvec::smallvec;
 
 use crate::job::{
-    Job, MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, MAX_PROFILE_BYTES, Metadata, Op,
-    Profile, Reject, RejectCode, Targets,
+    Boards, Job, MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, MAX_METADATA_BYTES, MAX_PROFILE_BYTES, Metadata,
+    Op, Profile, Reject, RejectCode, Targets,
 };
 use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, quoted, shown};
 use crate::wire::board_names::BoardNames;
@@ -152,7 +153,7 @@ impl<'a> Fields<'a> {
                 return Err(malformed(format!("{op} takes no meta; got {}", shown(meta))));
             }
             match board_of(names, given(self.board), board_from_path)? {
-                Some(board) => Targets::Boards(vec![(board, None)]),
+                Some(board) => Targets::Boards(smallvec![(board, None)]),
                 None if op == Op::Remove.name() => Targets::EveryBoard,
                 None => return Err(malformed(format!("{op} needs a board"))),
             }
@@ -207,7 +208,7 @@ fn scored_targets(
             let detail = format!("a job may change at most {MAX_BOARDS_PER_JOB} boards");
             return Err(Reject::new(RejectCode::TooLarge, detail));
         }
-        let mut boards: Vec<(BoardName, Option<Score>)> = Vec::with_capacity(scores.len());
+        let mut boards = Boards::with_capacity(scores.len());
         for (name, score) in scores {
             let name = names.get(&name)?;
             if boards.iter().any(|(known, _)| *known == name) {
@@ -221,7 +222,7 @@ fn scored_targets(
     }
     let board = board_of(names, board, from_path)?.ok_or_else(|| malformed("board is missing"))?;
     let score = read_score(score.ok_or_else(|| malformed("score is missing"))?)?;
-    Ok(Targets::Boards(vec![(board, Some(score))]))
+    Ok(Targets::Boards(smallvec![(board, Some(score))]))
 }
 
 fn read_score(value: &RawValue) -> Result<Score, Reject> {

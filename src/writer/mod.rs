@@ -59,8 +59,8 @@ pub use registry::{BoardLookup, Defined, RegisteredBoard, Registry};
 pub use reject_log::RejectLog;
 pub use reject_retention::RejectRetention;
 pub use source::{
-    BadJob, BatchLimits, CopyToInstall, Fetched, JobSource, Message, OriginChanged, Outcome, OutcomeSender,
-    Payload,
+    BadJob, BatchLimits, CopyToInstall, Fetched, JobSource, Jobs, Message, OriginChanged, Outcome,
+    OutcomeSender, Payload,
 };
 pub use wanted::WantedBoards;
 pub use writer_loop::Writer;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
 use crate::board::Definition;
@@ -65,10 +66,15 @@ impl From<oneshot::Sender<Outcome>> for OutcomeSender {
     }
 }
 
+/// The jobs of a message. One that could not be decoded comes with its bytes and the reason. A single one
+/// needs no memory of its own.
+pub type Jobs = SmallVec<[Result<Job, BadJob>; 1]>;
+
 /// What a message asks for.
+#[expect(clippy::large_enum_variant, reason = "nearly all messages are the large one")]
 pub enum Payload {
-    /// 1 to 1,000 decoded jobs. One that could not be decoded comes with its bytes and the reason.
-    Jobs(Vec<Result<Job, BadJob>>),
+    /// 1 to 1,000 decoded jobs.
+    Jobs(Jobs),
     /// Creates a board, or changes its changeable settings. `number` is that of the boards' stream's record,
     /// if boards are decided in that stream.
     Define {

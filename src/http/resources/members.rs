@@ -1,5 +1,7 @@
 //! A member's entry: to read, to write, to remove; its neighbours, its friends, and its other boards.
 
+use smallvec::smallvec;
+
 use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
@@ -109,7 +111,7 @@ pub async fn delete(call: Call) -> Result<Reply, Problem> {
     if options.wait == Wait::UntilApplied && call.api.registry.get(board.as_str()).is_none() {
         return Err(call.api.unknown_board());
     }
-    let targets = Targets::Boards(vec![(board, None)]);
+    let targets = Targets::Boards(smallvec![(board, None)]);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
     write_one(&call, job, options).await.inspect(|_| call.log_change("an entry was removed"))
 }

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
 use super::*;
-use crate::job::{Metadata, Targets};
+use crate::job::{Boards, Metadata, Targets};
 use crate::types::Timestamp;
 
 const AT_ONCE: Duration = Duration::ZERO;
@@ -21,7 +21,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 fn job(id: &str) -> Job {
-    let targets = Targets::Boards(Vec::new());
+    let targets = Targets::Boards(Boards::new());
     let member = crate::types::MemberId::new(id).expect("a well-formed member id");
     Job { member, targets, op: None, version: None, at: None, meta: None }
 }

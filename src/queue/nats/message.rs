@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use async_nats::{HeaderMap, HeaderValue};
 use serde::{Deserialize, Serialize};
+use smallvec::smallvec;
 
 use crate::job::{MAX_JOBS_PER_MESSAGE, Reject, RejectCode};
 use crate::queue::nats::definition_json::{DefinitionJson, format_of};
@@ -16,7 +17,7 @@ use crate::state::{Incarnation, RecordNumber, TrimPoint};
 use crate::tree::{MAX_WORDS, Words};
 use crate::types::{BoardName, MemberId};
 use crate::wire::{self, BoardNames};
-use crate::writer::{BadJob, Payload};
+use crate::writer::{BadJob, Jobs, Payload};
 
 /// The header with a command's name. It means nothing on a message of jobs.
 pub const COMMAND_HEADER: &str = "Ranktree-Command";
@@ -34,6 +35,8 @@ const TICK: &str = "tick";
 /// All commands. If a command's meaning changes so that an earlier ranktree would misread it, it gets another
 /// name, which stops the earlier one.
 const COMMANDS: [&str; 5] = [DEFINE, DROP, TRIM, UNPARK_COMMAND, TICK];
+/// What a short job in an array takes.
+const JOB_BYTES: usize = 64;
 /// How many bytes of an undecodable job are kept.
 const BAD_JOB_BYTES: usize = 4_096;
 
@@ -199,7 +202,14 @@ fn decode_trim(json: TrimJson<'_>) -> Option<Payload> {
 /// What a message of the jobs subject asks for. An unreadable message is a bad job, because it must not stop
 /// the shard.
 pub fn decode_jobs(names: &mut BoardNames, bytes: &[u8]) -> Payload {
-    let decoded = match wire::decode_with(names, bytes) {
+    // Roughly as many as there are, so that a vector of them does not grow many times.
+    let is_array = bytes.first() == Some(&b'[');
+    let jobs = if is_array { MAX_JOBS_PER_MESSAGE.min(bytes.len() / JOB_BYTES) } else { 1 };
+    let mut plain = Jobs::with_capacity(jobs);
+    if wire::decode_plain(names, bytes, |job| plain.push(Ok(job))) {
+        return Payload::Jobs(plain);
+    }
+    let decoded = match wire::decode_strictly(bytes) {
         Ok(decoded) => decoded,
         Err(reject) => return bad(bytes, reject),
     };
@@ -217,7 +227,7 @@ pub fn decode_jobs(names: &mut BoardNames, bytes: &[u8]) -> Payload {
 }
 
 fn bad(bytes: &[u8], reject: Reject) -> Payload {
-    Payload::Jobs(vec![Err(bad_job(bytes, reject))])
+    Payload::Jobs(smallvec![Err(bad_job(bytes, reject))])
 }
 
 fn bad_job(bytes: &[u8], reject: Reject) -> BadJob {

@@ -193,7 +193,7 @@ fn every_reason_is_told_stored_and_listed() {
         Ok(job("m", &[("wide", &[1])]).op(Op::Incr)),
     ];
     payload.extend(from_source.map(bad));
-    let outcome = running.drain(vec![Payload::Jobs(payload)]);
+    let outcome = running.drain(vec![Payload::Jobs(payload.into())]);
     let expected = [
         None,
         Some(RejectCode::OutOfRange),

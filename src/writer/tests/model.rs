@@ -240,7 +240,7 @@ impl Model {
         let mut next = self.boards.clone();
         let mut begun = Vec::new();
         let targets = match &job.targets {
-            Targets::Boards(boards) => boards.clone(),
+            Targets::Boards(boards) => boards.to_vec(),
             Targets::EveryBoard => {
                 let on =
                     self.boards.iter().filter(|(_, board)| board.entries.contains_key(job.member.as_str()));
