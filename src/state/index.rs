@@ -59,13 +59,13 @@ impl Index {
 
     /// The handle whose id has this hash and satisfies `matches_id`.
     pub fn find(&self, hash: u64, mut matches_id: impl FnMut(Handle) -> bool) -> Option<Handle> {
-        self.candidates(hash).find(|handle| matches_id(*handle))
+        self.segments.get(segment_of(hash))?.find(hash, &mut matches_id)
     }
 
     /// The handle whose id a look-up will most likely compare first, for prefetching.
     #[must_use]
     pub fn first_candidate(&self, hash: u64) -> Option<Handle> {
-        self.candidates(hash).next()
+        self.find(hash, |_| true)
     }
 
     /// Asks the processor to fetch the slots that a look-up of this hash begins with.
@@ -130,25 +130,29 @@ impl Index {
         let slots: usize = self.segments.iter().map(|segment| segment.tags.len()).sum();
         slots * 5 + self.segments.len() * size_of::<Segment>()
     }
-
-    fn candidates(&self, hash: u64) -> impl Iterator<Item = Handle> {
-        self.segments.get(segment_of(hash)).into_iter().flat_map(move |segment| segment.candidates(hash))
-    }
 }
 
 impl Segment {
-    fn candidates(&self, hash: u64) -> impl Iterator<Item = Handle> {
-        let start = self.start(hash);
-        let tag = tag_of(hash);
-        let (wrapped, ahead) = self.tags.split_at_checked(start).unwrap_or_default();
-        let (wrapped_handles, ahead_handles) = self.handles.split_at_checked(start).unwrap_or_default();
-        ahead
-            .iter()
-            .zip(ahead_handles)
-            .chain(wrapped.iter().zip(wrapped_handles))
-            .take_while(|(slot, _)| **slot != EMPTY)
-            .filter(move |(slot, _)| **slot == tag)
-            .map(|(_, handle)| Handle(*handle))
+    /// The first handle with this tag, from the slot on where the hash begins, that `matches_id`.
+    #[inline]
+    fn find(&self, hash: u64, matches_id: &mut impl FnMut(Handle) -> bool) -> Option<Handle> {
+        let (mut slot, tag) = (self.start(hash), tag_of(hash));
+        // There is an empty slot: a segment is never full.
+        loop {
+            let held = *self.tags.get(slot)?;
+            if held == tag {
+                let handle = Handle(*self.handles.get(slot)?);
+                if matches_id(handle) {
+                    return Some(handle);
+                }
+            } else if held == EMPTY {
+                return None;
+            }
+            slot += 1;
+            if slot == self.tags.len() {
+                slot = 0;
+            }
+        }
     }
 
     /// Maps the hash's lower half to a slot by multiplication, so that any capacity will do

@@ -36,7 +36,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.order_scratch = arriving;
     }
 
-    pub(super) fn warm(&self, edits: &[Edit], order: &impl MemberOrder) {
+    pub(super) fn warm<'e>(&self, edits: &'e [Edit], order: &impl MemberOrder) {
         let groups = edits.len().div_ceil(GROUP);
         let mut found = [[NONE; GROUP]; 2];
         for step in 0..groups + 2 {
@@ -45,13 +45,10 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 self.locator.prefetch(edit.handle);
             }
             // A removal has no new words. Any words will do, as its leaf is found by the locator.
-            let key = |edit: &Edit| edit.new.as_ref().map(|new| (*new, edit.handle));
-            let keys: [Option<(Words, Handle)>; GROUP] =
-                std::array::from_fn(|at| group.get(at).and_then(key));
+            let key = |edit: &'e Edit| edit.new.as_ref().map(|new| (new.as_slice(), edit.handle));
             let leaves = &mut found[step % 2];
-            let arriving = keys.iter().flatten().map(|(words, handle)| (words.as_slice(), *handle));
             leaves.fill(NONE);
-            self.find_leaves(leaves, &arriving, order);
+            self.find_leaves(leaves, &group.iter().filter_map(key), order);
             for edit in group_before(edits, step, 1) {
                 let leaf = self.locator.get(edit.handle);
                 if leaf != NONE {
@@ -60,7 +57,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             }
             let arriving = group_before(edits, step, 1).iter().filter_map(key);
             for (&leaf, (words, _)) in found[(step + 1) % 2].iter().zip(arriving) {
-                let at = self.leaves.columns(leaf).equal_range(words.as_slice()).0;
+                let at = self.leaves.columns(leaf).equal_range(words).0;
                 self.prefetch_tails(leaf, at);
             }
             for edit in group_before(edits, step, 2) {

@@ -12,7 +12,7 @@ use crate::state::{Applied, BoardEvent, Entry, Incarnation, RecordNumber, TreeId
 use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, to_vec, undecodable};
 use crate::storage::codec::definition::{DefinitionWire, definition_from_wire, definition_to_wire};
 use crate::storage::codec::parts::{
-    AppliedWire, EntryStateWire, applied_from_wire, applied_to_wire, board_name,
+    AppliedWire, EntryStateWire, applied_from_wire, applied_to_wire, board_name, encode_entry_state,
 };
 use crate::types::{MemberId, Sequence, Timestamp};
 
@@ -74,8 +74,8 @@ impl DeltaEncoder {
             self.member = self.bytes.len() - member.len()..self.bytes.len();
         }
         self.put(&ChangeEntries {
-            before: before.map(|entry| EntryWire { entry: *entry, base: self.base }),
-            after: after.map(|entry| EntryWire { entry: *entry, base: self.base }),
+            before: before.map(|entry| EntryWire { entry, base: self.base }),
+            after: after.map(|entry| EntryWire { entry, base: self.base }),
         });
     }
 
@@ -203,14 +203,14 @@ fn drop_from_wire(board: &str, incarnation: u64, number: Option<u64>) -> Result<
 
 /// Times are stored relative to the batch's last message, in one to three bytes each; absolute times would
 /// take nine.
-struct EntryWire {
-    entry: Entry,
+struct EntryWire<'a> {
+    entry: &'a Entry,
     base: Timestamp,
 }
 
-impl Encode for EntryWire {
+impl Encode for EntryWire<'_> {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
-        EntryStateWire(self.entry.state).encode(encoder)?;
+        encode_entry_state(&self.entry.state, encoder)?;
         (self.entry.updated_at.as_micros() - self.base.as_micros()).encode(encoder)?;
         self.entry.version.encode(encoder)?;
         self.entry.has_metadata.encode(encoder)
@@ -246,12 +246,12 @@ impl Encode for ChangeHead<'_> {
     }
 }
 
-struct ChangeEntries {
-    before: Option<EntryWire>,
-    after: Option<EntryWire>,
+struct ChangeEntries<'a> {
+    before: Option<EntryWire<'a>>,
+    after: Option<EntryWire<'a>>,
 }
 
-impl Encode for ChangeEntries {
+impl Encode for ChangeEntries<'_> {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
         self.before.encode(encoder)?;
         self.after.encode(encoder)

@@ -47,16 +47,21 @@ const HIDDEN: u8 = 2;
 
 impl Encode for EntryStateWire {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
-        let (kind, words) = match &self.0 {
-            EntryState::Removed => return REMOVED.encode(encoder),
-            EntryState::Listed(words) => (LISTED, words),
-            EntryState::Hidden(words) => (HIDDEN, words),
-        };
-        kind.encode(encoder)?;
-        let words = words.as_slice();
-        u8::try_from(words.len()).unwrap_or(u8::MAX).encode(encoder)?;
-        words.iter().try_for_each(|word| (word ^ (1 << 63)).cast_signed().encode(encoder))
+        encode_entry_state(&self.0, encoder)
     }
+}
+
+/// As [`EntryStateWire`] encodes it, without a copy of it.
+pub(super) fn encode_entry_state<E: Encoder>(state: &EntryState, encoder: &mut E) -> Result<(), EncodeError> {
+    let (kind, words) = match state {
+        EntryState::Removed => return REMOVED.encode(encoder),
+        EntryState::Listed(words) => (LISTED, words),
+        EntryState::Hidden(words) => (HIDDEN, words),
+    };
+    kind.encode(encoder)?;
+    let words = words.as_slice();
+    u8::try_from(words.len()).unwrap_or(u8::MAX).encode(encoder)?;
+    words.iter().try_for_each(|word| (word ^ (1 << 63)).cast_signed().encode(encoder))
 }
 
 impl<C> Decode<C> for EntryStateWire {

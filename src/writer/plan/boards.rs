@@ -239,6 +239,7 @@ impl Batch<'_> {
     /// command closes the previous step first, and other changes of that incarnation in the step vanish with
     /// it.
     fn put_event(&mut self, event: BoardEvent) {
+        self.plain_board = None;
         self.hash_event(&event);
         self.events.push(event.clone());
         self.step.events.push(event);

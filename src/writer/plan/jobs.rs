@@ -99,6 +99,9 @@ impl Batch<'_> {
         }
         // Before parking: a job's time is compared with its own message's, whenever its board is defined.
         check_time(job, applied.timestamp)?;
+        if let Some(planned) = self.plan_plain(job, applied) {
+            return planned;
+        }
         if self.must_park(job)? {
             self.park(job, index, applied);
             return Ok(JobPlan::Parked);

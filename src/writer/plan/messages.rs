@@ -2,6 +2,8 @@
 //!
 //! Knows: where a step ends, and which messages are answered. Must not know: what a job does.
 
+use std::sync::Arc;
+
 use crate::state::{Applied, Step};
 use crate::writer::plan::parked::UnparkedJobs;
 use crate::writer::plan::{Batch, PlannedStep};
@@ -19,15 +21,16 @@ const DROP_COST: usize = 8;
 const UNPARKED_BY_DEFINITION: usize = if cfg!(test) { 3 } else { 64 };
 
 impl Batch<'_> {
-    pub(super) fn plan_message(&mut self, message: Message, applied: Applied) {
+    /// Plans a message in its place: most are several cache lines long.
+    pub(super) fn plan_message(&mut self, message: &mut Message, applied: Applied) {
         // Jobs get the effective time. Readers and the disk get the message's own.
         let job_applied = Applied { timestamp: self.time, ..applied };
-        match (message.payload, message.answer) {
+        match (&message.payload, message.answer.take()) {
             (Payload::Jobs(jobs), Some(answer)) => {
                 self.close_step();
                 let due = self.plan_due(job_applied, applied);
                 let mut planned = Vec::with_capacity(jobs.len());
-                self.with_look_ahead(&jobs, |batch, index, job| {
+                self.with_look_ahead(jobs, |batch, index, job| {
                     planned.push(batch.plan_answered_job(job, index, job_applied, applied));
                 });
                 let mut unparked = self.unpark(jobs.len(), jobs.len(), applied).answered;
@@ -46,7 +49,7 @@ impl Batch<'_> {
             }
             (Payload::Jobs(jobs), None) => {
                 self.do_what_is_due(job_applied);
-                self.with_look_ahead(&jobs, |batch, index, job| {
+                self.with_look_ahead(jobs, |batch, index, job| {
                     // The rejection is already recorded, and no client waits for it.
                     let _ = batch.plan_job(job, index, job_applied);
                 });
@@ -54,36 +57,37 @@ impl Batch<'_> {
                 self.end_message(jobs.len(), unparked, applied);
             }
             (Payload::Define { board, incarnation, number, definition }, answer) => {
+                let (incarnation, number) = (*incarnation, *number);
                 // A definition that arrives after the drop of its incarnation, or after the next incarnation,
                 // must not bring the board back.
-                let applies = !self.has_ended(&board, incarnation) && !self.may_have_ended(&board, number);
-                if applies && self.board(&board).is_some_and(|known| known.incarnation < incarnation) {
+                let applies = !self.has_ended(board, incarnation) && !self.may_have_ended(board, number);
+                if applies && self.board(board).is_some_and(|known| known.incarnation < incarnation) {
                     // It ends an incarnation of the board, as a drop does.
                     self.close_step();
                 }
                 // By the definition that was there when their time came.
                 self.do_what_is_due(job_applied);
                 if applies {
-                    self.define(&board, incarnation, number, definition);
+                    self.define(board, incarnation, number, Arc::clone(definition));
                 }
                 let unparked = self.unpark(UNPARKED_BY_DEFINITION, 0, applied);
                 self.end_command(unparked, 0, applied, answer);
             }
             (Payload::Unpark { jobs }, answer) => {
-                let unparked = self.unpark(jobs, 0, applied);
+                let unparked = self.unpark(*jobs, 0, applied);
                 self.end_command(unparked, 0, applied, answer);
             }
             // Every message drops what is due.
             (Payload::Tick, answer) => self.end_command(UnparkedJobs::default(), 0, applied, answer),
             (Payload::Drop { board, incarnation, number }, answer) => {
                 self.close_step();
-                self.drop_board(board, incarnation, number);
+                self.drop_board(board.clone(), *incarnation, *number);
                 self.end_command(UnparkedJobs::default(), 0, applied, answer);
             }
             (Payload::Trim { board, incarnation, point, members }, answer) => {
                 // A trim gets a step of its own: it is as much as one hold of the lock may do.
                 self.close_step();
-                let removed = self.trim(&board, incarnation, &point, &members, job_applied);
+                let removed = self.trim(board, *incarnation, point, members, job_applied);
                 self.end_command(UnparkedJobs::default(), removed, applied, answer);
             }
         }

@@ -25,6 +25,7 @@
 //! - [`planned`]: what a plan consists of
 //! - [`messages`], [`look_ahead`]: how messages become steps
 //! - [`jobs`], [`parked`]: what a job does, now or once its board is defined
+//! - [`plain`]: the commonest jobs, by a shorter way
 //! - [`trim`]: which entries a trim removes
 //! - [`expiry`]: the entries that expire
 //! - [`windows`]: the instances that a job changes, and those whose time is over
@@ -43,6 +44,7 @@ mod expiry;
 mod jobs;
 mod movement;
 mod parked;
+mod plain;
 mod profiles;
 mod top_k;
 mod trim;
@@ -74,6 +76,7 @@ use crate::writer::plan::expiry::DueEntries;
 use crate::writer::plan::hashed::BatchHash;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
 use crate::writer::plan::movement::KeptMovement;
+use crate::writer::plan::plain::PlainBoard;
 use crate::writer::plan::profiles::BatchProfile;
 use crate::writer::plan::top_k::CountedTrees;
 use crate::writer::plan::windows::{ByWindow, DueDrops, EnteredInstance};
@@ -125,6 +128,8 @@ struct Batch<'a> {
     new_members: HashMap<Box<[u8]>, Handle, RandomState>,
     added: usize,
     boards: ChangedBoards,
+    /// The board of the last plain job, as the batch sees it.
+    plain_board: Option<PlainBoard>,
     /// Instances that jobs entered last.
     entered: ByWindow<EnteredInstance>,
     /// Where entries that change are kept for the movement since the current instances began.
@@ -206,6 +211,7 @@ impl Planner<'_> {
             new_members,
             added: 0,
             boards: BTreeMap::new(),
+            plain_board: None,
             entered: ByWindow::default(),
             movements: ByWindow::default(),
             counted: CountedTrees::default(),
@@ -238,22 +244,22 @@ impl Planner<'_> {
             expired: 0,
             instances_dropped: 0,
         };
-        let mut messages = messages.into_iter();
-        for turn in (0..LOOK_AHEAD).cycle() {
-            if turn == 0 {
-                batch.shard.yield_if_due();
-                // Messages of one job each are prefetched in groups, as the jobs of one message are.
-                batch.look_ahead(messages.as_slice().iter().take(LOOK_AHEAD).filter_map(only_job));
+        let mut messages = messages;
+        for group in messages.chunks_mut(LOOK_AHEAD) {
+            batch.shard.yield_if_due();
+            // Messages of one job each are prefetched in groups, as the jobs of one message are.
+            batch.look_ahead(group.iter().filter_map(only_job));
+            for message in group {
+                applied =
+                    Applied { sequence: message.sequence, timestamp: message.timestamp, hash: message.hash };
+                // A server's clock may be set back, or a new leader's clock may be behind. The effective time
+                // never decreases. It rises by the least, so that ties keep the order of the log.
+                batch.time =
+                    if message.timestamp < batch.time { batch.time.next() } else { message.timestamp };
+                batch.begin_hashing(applied);
+                batch.plan_message(message, applied);
+                batch.end_hashing();
             }
-            let Some(message) = messages.next() else { break };
-            applied =
-                Applied { sequence: message.sequence, timestamp: message.timestamp, hash: message.hash };
-            // A server's clock may be set back, or a new leader's clock may be behind. The effective time
-            // never decreases. It rises by the least, so that ties keep the order of the log.
-            batch.time = if message.timestamp < batch.time { batch.time.next() } else { message.timestamp };
-            batch.begin_hashing(applied);
-            batch.plan_message(message, applied);
-            batch.end_hashing();
         }
         batch.close_step();
         batch.finish(first, applied)
@@ -272,6 +278,8 @@ impl Batch<'_> {
         let mut encoder = DeltaEncoder::new(first, applied, &self.events, net_changes.len());
         for changes in net_changes.chunks(CHANGES_ENCODED_PER_YIELD) {
             self.shard.yield_if_due();
+            // It was read when its job was planned, which may be a thousand jobs ago.
+            changes.iter().for_each(|change| self.shard.members.prefetch_id_of(change.handle));
             for change in changes {
                 let known = names.get(&change.handle).copied();
                 let id = known.unwrap_or_else(|| self.shard.members.id(change.handle));

@@ -1,0 +1,101 @@
+//! Plans jobs in their commonest form: a score for one board that has no other window than `all`, and nothing
+//! beside its entries. What comes of such a job is what [`jobs`](super::jobs) makes of any; this way there is
+//! less to look up and to copy.
+
+use std::sync::Arc;
+
+use crate::board::Definition;
+use crate::job::{Job, Reject, Targets};
+use crate::state::{Applied, Incarnation, TreeId};
+use crate::types::{BoardName, Score};
+use crate::writer::decide::{Request, decide};
+use crate::writer::parking::Parking;
+use crate::writer::plan::Batch;
+use crate::writer::plan::jobs::{BoardSource, JobPlan, default_op};
+
+/// The board of the last such job. Most jobs of a batch name the same one.
+pub(super) struct PlainBoard {
+    name: BoardName,
+    tree: TreeId,
+    incarnation: Incarnation,
+    definition: Arc<Definition>,
+}
+
+impl Batch<'_> {
+    /// Plans a job if it is of that form; `None` leaves it as it is, for the way that all jobs can go.
+    pub(super) fn plan_plain(&mut self, job: &Job, applied: Applied) -> Option<Result<JobPlan, Reject>> {
+        let Targets::Boards(boards) = &job.targets else { return None };
+        let [(name, Some(score))] = boards.as_slice() else { return None };
+        let is_awaited = self.outcome_boards.is_some();
+        let may_park = |parking: &Parking| parking.has_parked(&job.member);
+        if is_awaited
+            || job.meta.is_some()
+            || self.replaying_parked
+            || self.parking.as_ref().is_some_and(may_park)
+        {
+            return None;
+        }
+        // Taken out and put back: to count its definition up and down for each job would cost more.
+        let board = self.take_plain_board(name)?;
+        let planned = self.plan_on(&board, job, score, applied);
+        self.plain_board = Some(board);
+        planned
+    }
+
+    fn plan_on(
+        &mut self,
+        board: &PlainBoard,
+        job: &Job,
+        score: &Score,
+        applied: Applied,
+    ) -> Option<Result<JobPlan, Reject>> {
+        let PlainBoard { name, tree, incarnation, definition } = board;
+        let handle = self.find_member(&job.member);
+        if handle.is_none() && self.added >= self.shard.members.room() {
+            return None;
+        }
+        let before = handle.and_then(|handle| self.entry(*tree, handle));
+        if before.as_ref().is_some_and(|entry| entry.has_metadata) {
+            return None;
+        }
+        let request = Request {
+            op: job.op.unwrap_or_else(|| default_op(definition.policy)),
+            score: Some(score),
+            version: job.version,
+            at: job.at.unwrap_or(applied.timestamp),
+            member: &job.member,
+            metadata: None,
+        };
+        let decision = match decide(definition, before.as_ref(), &request) {
+            Ok(decision) => decision,
+            Err(reject) => return Some(Err(reject)),
+        };
+        self.hash_entry((name, *incarnation), &job.member, (before.as_ref(), decision.after.as_ref()));
+        if before != decision.after {
+            let handle = handle.unwrap_or_else(|| self.add_member(&job.member));
+            self.change(*tree, handle, before, decision.after);
+        }
+        Some(Ok(JobPlan::Planned))
+    }
+
+    /// The board, if it is on the shard and has nothing beside its entries.
+    fn take_plain_board(&mut self, name: &BoardName) -> Option<PlainBoard> {
+        let last = self.plain_board.take();
+        // Without NATS, the board's next life may have begun meanwhile.
+        let may_have_ended = self.parking.is_none() && self.planner.registry.has_next_incarnation();
+        if let Some(last) = last
+            && last.name == *name
+            && !may_have_ended
+        {
+            return Some(last);
+        }
+        let Ok(BoardSource::OnShard(tree, incarnation, definition)) = self.source_of(name) else {
+            return None;
+        };
+        let is_plain = definition.has_only_all()
+            && !definition.is_top_k()
+            && !definition.movement
+            && definition.entry_ttl_micros.is_none();
+        is_plain.then(|| PlainBoard { name: name.clone(), tree, incarnation, definition })
+    }
+}
