@@ -311,7 +311,7 @@ impl<S: JobSource> Writer<S> {
             self.health.advance_hashes(running, &kept);
         }
         self.health.set_last_sequence(committed.sequence.0);
-        self.gauges.record_batch(&committed, &arrived, started, planned, committed_at);
+        self.gauges.record_batch(&committed, &arrived, self.health.is_live(), started, planned, committed_at);
         // Last: no request that waits for its answer waits for spans.
         if let Some(traced) = traced {
             traced.end(VerbTimes { planned, committed: committed_at });
