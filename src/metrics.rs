@@ -187,8 +187,8 @@ pub const PLAN_SECONDS: &str = "ranktree_plan_seconds";
 pub const COMMIT_SECONDS: &str = "ranktree_commit_seconds";
 /// Histogram, seconds, by shard.
 pub const APPLY_SECONDS: &str = "ranktree_apply_seconds";
-/// Histogram, seconds, by shard: from a message's timestamp to readers seeing it, message by message. While a shard
-/// catches up, one message in sixteen.
+/// Histogram, seconds, by shard: from a message's timestamp to readers seeing it, message by message. While a
+/// shard catches up, one message in sixteen.
 pub const PUBLISH_TO_VISIBLE_SECONDS: &str = "ranktree_publish_to_visible_seconds";
 /// Gauge, by shard.
 pub const APPLIED_SEQUENCE: &str = "ranktree_applied_sequence";

@@ -56,8 +56,10 @@ impl<'a> Reader<'a> {
                 b"board" => board.replace(self.utf8()?).is_some(),
                 b"member" => member.replace(self.utf8()?).is_some(),
                 b"score" => score.replace(self.signed()?).is_some(),
-                b"op" => op.replace(self.unless_null(Self::text)?).is_some(),
-                b"version" => version.replace(self.unless_null(Self::unsigned)?).is_some(),
+                b"op" if self.is_null() => op.replace(None).is_some(),
+                b"op" => op.replace(Some(self.text()?)).is_some(),
+                b"version" if self.is_null() => version.replace(None).is_some(),
+                b"version" => version.replace(Some(self.unsigned()?)).is_some(),
                 _ => return None,
             };
             if is_twice {
@@ -146,13 +148,12 @@ impl<'a> Reader<'a> {
         0_i64.checked_sub_unsigned(number)
     }
 
+    /// Whether null comes, which is passed then.
     #[inline]
-    fn unless_null<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<Option<T>> {
-        if let Some(rest) = self.rest.strip_prefix(b"null") {
-            self.rest = rest;
-            return Some(None);
-        }
-        read(self).map(Some)
+    fn is_null(&mut self) -> bool {
+        let rest = self.rest.strip_prefix(b"null");
+        self.rest = rest.unwrap_or(self.rest);
+        rest.is_some()
     }
 }
 

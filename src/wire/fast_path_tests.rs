@@ -51,7 +51,7 @@ fn the_fast_path_leaves_other_jobs_to_the_strict_decoder() {
         r#"{"board":"arena","member":"p42","score":1"#,
         r#"{,"board":"arena","member":"p42","score":1}"#,
         r#"{"board":"arena","member":"p42" "score":1}"#,
-        r#"{"board":"arena","member":"p4","score":1}"#,
+        r#"{"board":"arena","member":"p\u0034","score":1}"#,
         r#"{"board":null,"member":"p42","score":1}"#,
         r#"{"board":"arena","member":"p42","score":1,"op":nullx}"#,
         r#"{"board":"arena","member":"p42","score":1,"version":nul}"#,

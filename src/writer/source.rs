@@ -71,7 +71,6 @@ impl From<oneshot::Sender<Outcome>> for OutcomeSender {
 pub type Jobs = SmallVec<[Result<Job, BadJob>; 1]>;
 
 /// What a message asks for.
-#[expect(clippy::large_enum_variant, reason = "nearly all messages are the large one")]
 pub enum Payload {
     /// 1 to 1,000 decoded jobs.
     Jobs(Jobs),

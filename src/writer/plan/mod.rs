@@ -279,7 +279,9 @@ impl Batch<'_> {
         for changes in net_changes.chunks(CHANGES_ENCODED_PER_YIELD) {
             self.shard.yield_if_due();
             // It was read when its job was planned, which may be a thousand jobs ago.
-            changes.iter().for_each(|change| self.shard.members.prefetch_id_of(change.handle));
+            for change in changes {
+                self.shard.members.prefetch_id_of(change.handle);
+            }
             for change in changes {
                 let known = names.get(&change.handle).copied();
                 let id = known.unwrap_or_else(|| self.shard.members.id(change.handle));

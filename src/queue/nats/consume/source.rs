@@ -122,8 +122,8 @@ impl JobSource for StreamSource {
         let (sender, chunks) = mpsc::channel(CHUNKS_AHEAD);
         self.chunks = chunks;
         let fetcher = Fetcher::new(Arc::clone(&self.shared), applied, stream, sender);
-        // It takes what is here in one go: a chunk is then as large as a batch may be, and costs the writer one
-        // wake-up. The connection on the same thread has its turn whenever nothing more is here.
+        // It takes what is here in one go: a chunk is then as large as a batch may be, and costs the writer
+        // one wake-up. The connection on the same thread has its turn whenever nothing more is here.
         let fetching = tokio::task::unconstrained(fetcher.run());
         self.fetcher = Some(self.runtime.spawn(fetching).abort_handle());
         Ok(())
