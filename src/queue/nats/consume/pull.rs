@@ -37,7 +37,7 @@ const PENDING_BYTES_HEADER: &str = "Nats-Pending-Bytes";
 pub enum PullError {
     #[error("the server ended the delivery of messages")]
     Ended,
-    #[error("the server says nothing any more")]
+    #[error("the delivery of messages failed: the NATS server says nothing any more")]
     MissedHeartbeat,
     #[error("the delivery of messages failed: {0}")]
     Failed(String),
