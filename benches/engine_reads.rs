@@ -6,7 +6,8 @@
 //!
 //! The write load is 80 % of what the engine can do: it works for four fifths of the time and sleeps for one.
 //!
-//! `--reader sleeps` has the reader sleep between reads, and `--writer-niceness 5` lowers the writer's priority.
+//! `--reader sleeps` has the reader sleep between reads, and `--writer-niceness 5` lowers the writer's
+//! priority.
 //!
 //! `cargo bench --bench engine_reads -- --members 10000000 --seconds 20`
 

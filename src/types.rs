@@ -5,6 +5,7 @@
 //! have counterparts of their own.
 
 mod member_id;
+mod placement;
 mod shard_set;
 
 use std::borrow::Borrow;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use thiserror::Error;
 
 pub use member_id::MemberId;
+pub use placement::shard_of;
 pub use shard_set::ShardSet;
 
 /// The most keys a score may have.
@@ -377,16 +379,6 @@ pub fn count(length: usize) -> u64 {
 #[must_use]
 pub fn fnv1a_32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(2_166_136_261, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619))
-}
-
-/// The shard that holds a member, among `shards` (at least 1).
-#[must_use]
-pub fn shard_of(member: &MemberId, shards: u16) -> ShardId {
-    if shards <= 1 {
-        return ShardId(0);
-    }
-    let remainder = fnv1a_32(member.as_bytes()) % u32::from(shards);
-    ShardId(u16::try_from(remainder).expect("a remainder is smaller than its divisor"))
 }
 
 #[cfg(test)]

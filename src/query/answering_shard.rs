@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
-use crate::query::metadata::log_unreadable;
 use crate::query::question::{
     self, EntryMetadata, EntryProfile, InvalidQuestion, Question, Reply, ShardEntry, ShardReply,
 };
@@ -17,6 +16,7 @@ use crate::query::rejects_of_shard::read_rejects;
 use crate::query::remote_shards::AskTerms;
 use crate::query::shard_handle::ShardHandle;
 use crate::query::summary::{MadeSummaries, TooBusy};
+use crate::query::unreadable_log::log_unreadable;
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::StoreSlot;
 use crate::types::{Sequence, ShardId};

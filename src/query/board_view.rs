@@ -133,7 +133,8 @@ impl<'v> BoardView<'v> {
         }
     }
 
-    /// The latest time of the shards, as far as it is known; see [`ReadShards::time`](crate::query::ReadShards::time).
+    /// The latest time of the shards, as far as it is known; see
+    /// [`ReadShards::time`](crate::query::ReadShards::time).
     #[must_use]
     pub fn time(&self) -> Timestamp {
         match &self.shards {

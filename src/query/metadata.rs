@@ -5,23 +5,20 @@
 //! the entry has changed since; of a profile that is gone, the disk knows when one was removed last. Then the
 //! read is repeated ([`with_metadata`]).
 
-use std::time::{Duration, Instant};
-
-use parking_lot::Mutex;
+use std::time::Duration;
 
 use crate::query::answer::{Listed, ListedMetadata, ListedProfile};
 use crate::query::entries::ConsistentAnswer;
 use crate::query::node::Node;
 use crate::query::read::{ShardsRead, read_in_memory};
 use crate::query::remote_shards::ReadError;
+use crate::query::unreadable_log::log_unreadable;
 use crate::state::TreeId;
 use crate::storage::codec::MetadataRecord;
 use crate::storage::{ProfileAt, StorageError};
 use crate::types::{AsOf, MemberId, Sequence, ShardId, shard_of};
 use crate::writer::Registry;
 
-/// The least time between two log lines about metadata that cannot be read.
-const LINE_INTERVAL: Duration = Duration::from_secs(10);
 /// How often a read is repeated because metadata changed while it ran. Each repetition first waits for that
 /// change, so a second one is rare. Metadata that still changed at the last attempt is null in the answer,
 /// instead of being that of another moment.
@@ -43,8 +40,8 @@ fn is_on_disk(listed: &Listed) -> bool {
         || matches!(listed.profile, ListedProfile::OnDisk(_))
 }
 
-/// Marks the profiles that no shard has replied with as still to be read, from the members' home shards. On a node that has
-/// every shard in memory; other shards reply with profiles.
+/// Marks the profiles that no shard has replied with as still to be read, from the members' home shards. On a
+/// node that has every shard in memory; other shards reply with profiles.
 pub fn ask_for_profiles(node: &Node, answer: &mut impl ConsistentAnswer) {
     let shards = node.shard_count();
     answer.each_entry_as_of(&mut |listed, _| {
@@ -204,23 +201,6 @@ pub fn fill_unchanged_metadata(node: &Node, change: &mut impl ConsistentAnswer) 
             };
         }
     });
-}
-
-/// Logs that the disk cannot be read, at most every ten seconds.
-pub(super) fn log_unreadable(shard: ShardId, error: &StorageError) {
-    static LAST_LINE: Mutex<Option<Instant>> = Mutex::new(None);
-    let mut last = LAST_LINE.lock();
-    if last.is_none_or(|at| at.elapsed() >= LINE_INTERVAL) {
-        *last = Some(Instant::now());
-        match error {
-            StorageError::Closed => {
-                tracing::warn!(%shard, "metadata and profiles are answered as null until the shard's storage is open again; /readyz says why it is closed");
-            }
-            _ => {
-                tracing::error!(%shard, %error, "metadata or profiles cannot be read and are answered as null; ranktree verify tells what is damaged");
-            }
-        }
-    }
 }
 
 fn sequence_of(as_of: &AsOf, shard: ShardId) -> Sequence {

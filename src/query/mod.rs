@@ -10,6 +10,7 @@ mod instances_of_board;
 mod local_shards;
 mod node;
 mod shard_handle;
+mod unreadable_log;
 
 pub mod live;
 pub mod question;

@@ -150,8 +150,8 @@ async fn fill(
     Ok(Found::All)
 }
 
-/// Finds where members were. Two round trips with each shard: one for the entries of then, and one that counts
-/// those before them.
+/// Finds where members were. Two round trips with each shard: one for the entries of then, and one that
+/// counts those before them.
 ///
 /// # Arguments
 /// `is_of`: what can be made of what shards have told. `positions`: gets those that were listed.

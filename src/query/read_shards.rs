@@ -36,8 +36,8 @@ impl<'v> ReadShards<'v> {
         }
     }
 
-    /// The latest time of the shards, as far as it is known. By the time of its messages a shard may be in an instance
-    /// that has not begun by this node's clock.
+    /// The latest time of the shards, as far as it is known. By the time of its messages a shard may be in an
+    /// instance that has not begun by this node's clock.
     #[must_use]
     pub fn time(self) -> Timestamp {
         match self {

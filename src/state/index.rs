@@ -285,7 +285,8 @@ mod tests {
                         index.insert(hash_of(handle), handle, hash_of, |_| ());
                     }
                 } else {
-                    prop_assert_eq!(index.remove(hash_of(handle), handle, hash_of, |_| ()), model.remove(&number));
+                    let removed = index.remove(hash_of(handle), handle, hash_of, |_| ());
+                    prop_assert_eq!(removed, model.remove(&number));
                 }
                 prop_assert_eq!(index.len(), model.len());
                 for number in 0..40 {

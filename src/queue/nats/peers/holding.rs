@@ -244,8 +244,8 @@ mod tests {
         assert_eq!(peers.floors(ShardId(0), STREAM), FloorsOfOthers::NONE);
     }
 
-    /// The owner of a floor may have stored a later one and purged the stream up to that, before this node has
-    /// read it.
+    /// The owner of a floor may have stored a later one and purged the stream up to that, before this node
+    /// has read it.
     #[test]
     fn a_floor_that_the_stream_has_passed_counts_until_there_was_time_to_read_a_later_one() {
         let peers = peers();
