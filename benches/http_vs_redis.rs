@@ -4,6 +4,8 @@
 //!
 //! - `http_rank_vs_zrevrank`: GET of a member's entry (rank, position, ties, total) against ZREVRANK of a
 //!   member
+//! - `http_score_rank_vs_zcount`: GET of any score's rank (better, tied, worse, total, by shard) against ZCOUNT
+//!   of the better ones
 //! - `durable_put_vs_zadd`: PUT of a score, answered once synced, against ZADD with `appendfsync always`
 //! - `durable_batch_vs_zadd`: POST of 100 jobs, in jobs, against ZADD pipelined by 100, `appendfsync always`
 //!
@@ -56,6 +58,11 @@ fn main() {
         (ranktree.run(seconds, &read_script(members)), theirs)
     });
     report("http_rank_vs_zrevrank", "reads/s", reads.collect());
+    let ranks = (0..RUNS).map(|_| {
+        let theirs = redis.run(members, seconds * 50_000, 1, &["ZCOUNT", "arena", "(__rand_int__", "+inf"]);
+        (ranktree.run(seconds, &rank_script()), theirs)
+    });
+    report("http_score_rank_vs_zcount", "reads/s", ranks.collect());
 
     redis.make_durable();
     let puts = (0..RUNS).map(|_| {
@@ -102,6 +109,14 @@ fn read_script(members: u64) -> String {
         "local path = '/v1/boards/arena/members/m%012d'\n\
          request = function() return wrk.format('GET', path:format(math.random(0, {members} - 1))) end\n"
     )
+}
+
+/// Scores are below a million, as they are loaded.
+fn rank_script() -> String {
+    "request = function()\n\
+       return wrk.format('GET', '/v1/boards/arena/rank?score=' .. math.random(0, 999999))\n\
+     end\n"
+        .to_owned()
 }
 
 fn put_script(members: u64) -> String {

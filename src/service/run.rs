@@ -328,6 +328,7 @@ fn serving(config: &HttpConfig, credentials: &CredentialFiles) -> Serving {
             per_client: config.max_connections_per_client,
         },
         threads: config.threads,
+        by_hyper_alone: false,
     }
 }
 

@@ -13,12 +13,23 @@ use axum::http::{HeaderMap, HeaderValue, Uri, header};
 /// Whether a request names this machine by a name that no other machine can have, and comes from no other
 /// site.
 pub fn is_local(uri: &Uri, headers: &HeaderMap) -> bool {
-    let every = |name, is_good: fn(&str) -> bool| {
-        headers.get_all(name).iter().map(HeaderValue::to_str).all(|value| value.is_ok_and(is_good))
-    };
-    uri.host().is_none_or(is_own_name)
-        && every(header::HOST, is_own_host)
-        && every(header::ORIGIN, is_own_origin)
+    let mut hosts = headers.get_all(header::HOST).iter().map(HeaderValue::as_bytes);
+    let mut origins = headers.get_all(header::ORIGIN).iter().map(HeaderValue::as_bytes);
+    uri.host().is_none_or(is_own_name) && hosts.all(is_local_host) && origins.all(is_local_origin)
+}
+
+/// Whether the value of `Host` is such a name.
+pub fn is_local_host(value: &[u8]) -> bool {
+    ascii(value).is_some_and(is_own_host)
+}
+
+/// Whether the value of `Origin` is a page with such a name.
+pub fn is_local_origin(value: &[u8]) -> bool {
+    ascii(value).is_some_and(is_own_origin)
+}
+
+fn ascii(value: &[u8]) -> Option<&str> {
+    std::str::from_utf8(value).ok().filter(|text| text.is_ascii())
 }
 
 fn is_own_origin(origin: &str) -> bool {

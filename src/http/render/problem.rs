@@ -7,8 +7,9 @@ use axum::response::{IntoResponse, Response};
 
 use crate::access::Scope;
 use crate::board::{Definition, InvalidDefinition};
+use crate::http::render::finished::Finished;
 use crate::http::render::json::{self, Object};
-use crate::http::render::reply::{PROBLEM_JSON, body_response};
+use crate::http::render::reply::PROBLEM_JSON;
 use crate::job::{Reject, RejectCode};
 use crate::query::{ReadError, UnknownWindow};
 use crate::queue::NotPublished;
@@ -513,15 +514,21 @@ impl Problem {
     }
 }
 
+impl From<Problem> for Finished {
+    fn from(problem: Problem) -> Self {
+        let mut finished = Self::new(problem.status, PROBLEM_JSON, problem.to_json());
+        if let Some(seconds) = problem.retry_after {
+            finished.add(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(challenge) = problem.challenge {
+            finished.add(header::WWW_AUTHENTICATE, challenge);
+        }
+        finished
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = body_response(self.status, PROBLEM_JSON, self.to_json());
-        if let Some(seconds) = self.retry_after {
-            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-        }
-        if let Some(challenge) = self.challenge {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
-        }
-        response
+        Finished::from(self).into_response()
     }
 }

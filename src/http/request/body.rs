@@ -13,6 +13,7 @@ use hyper::body::{Body as _, Frame};
 use crate::http::api::Api;
 use crate::http::guard::admission::{BodyBytes, FIRST_BYTES};
 use crate::http::render::problem::Problem;
+use crate::http::request::head::Head;
 
 /// The longest body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
@@ -27,17 +28,27 @@ const BODY_BYTES_DISCARDED: usize = 8 << 20;
 /// # Errors
 /// When it has more than [`BODY_BYTES_MAX`] bytes, breaks off, or is too slow; when all bodies take too much
 /// memory.
-pub async fn read(api: &Arc<Api>, headers: &HeaderMap, body: Body) -> Result<(Vec<u8>, BodyBytes), Problem> {
+pub async fn read(api: &Arc<Api>, head: &Head, body: Body) -> Result<(Vec<u8>, BodyBytes), Problem> {
     let mut counted = BodyBytes::none(&api.admission);
     if body.is_end_stream() {
         return Ok((Vec::new(), counted));
     }
+    // Most requests have no body: their futures need no room to read one.
+    let read = Box::pin(read_in_time(api, head, body, &mut counted)).await?;
+    Ok((read, counted))
+}
+
+async fn read_in_time(
+    api: &Api,
+    head: &Head,
+    body: Body,
+    counted: &mut BodyBytes,
+) -> Result<Vec<u8>, Problem> {
     if announced(&body) > BODY_BYTES_MAX {
-        return Err(refuse(headers, body, Problem::body_too_large()).await);
+        return Err(refuse(head.headers(), body, Problem::body_too_large()).await);
     }
-    let read = read_pieces(body, api.limits.body_stall, &mut counted);
-    let read = tokio::time::timeout(api.limits.body, read).await;
-    Ok((read.map_err(|_| Problem::body_too_slow())??, counted))
+    let read = read_pieces(body, api.limits.body_stall, counted);
+    tokio::time::timeout(api.limits.body, read).await.map_err(|_| Problem::body_too_slow())?
 }
 
 async fn read_pieces(mut body: Body, stall: Duration, counted: &mut BodyBytes) -> Result<Vec<u8>, Problem> {

@@ -61,7 +61,7 @@ impl Call {
         body: Body,
         metrics: Arc<RouteMetrics>,
     ) -> Result<Self, Problem> {
-        let (body, body_bytes) = body::read(&api, &head.parts.headers, body).await?;
+        let (body, body_bytes) = body::read(&api, &head, body).await?;
         if !head.is_utf8() {
             return Err(Problem::path_not_utf8());
         }
@@ -119,24 +119,23 @@ impl Call {
 
     /// The value of a header, if it is text.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.head.parts.headers.get(name)?.to_str().ok()
+        self.head.headers().get(name)?.to_str().ok()
     }
 
     pub fn client_address(&self) -> Option<IpAddr> {
-        let client: Option<&ClientAddress> = self.head.parts.extensions.get();
-        client.map(|ClientAddress(address)| *address)
+        self.head.client().map(|ClientAddress(address)| address)
     }
 
     /// The request's token, to be judged again while the request is answered for long.
     pub fn held_token(&self, needs: Needs) -> Option<HeldToken> {
         let active = self.api.access.as_ref()?;
-        let presented = self.head.parts.headers.get_all(header::AUTHORIZATION).iter();
+        let presented = self.head.headers().get_all(header::AUTHORIZATION).iter();
         let headers = presented.map(|value| (header::AUTHORIZATION, value.clone())).collect();
         Some(HeldToken::new(active, headers, needs))
     }
 
     pub fn query(&self) -> Option<&str> {
-        self.head.parts.uri.query()
+        self.head.query()
     }
 
     /// The request's token, if it is confined to boards of some names. A board in the path was checked
@@ -158,13 +157,11 @@ impl Call {
     /// Logs whose token made a change that others will ask about.
     pub fn log_change(&self, change: &'static str) {
         let Some(grant) = &self.grant else { return };
-        let parts = &self.head.parts;
-        let client: Option<&ClientAddress> = parts.extensions.get();
         tracing::info!(
             token = grant.name,
-            client = client.map(|ClientAddress(address)| tracing::field::display(address)),
-            method = parts.method.as_str(),
-            path = ?parts.uri.path(),
+            client = self.client_address().map(tracing::field::display),
+            method = self.head.method().as_str(),
+            path = ?self.head.path(),
             "{change}"
         );
     }

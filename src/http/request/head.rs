@@ -1,23 +1,42 @@
 //! The head of a request that was routed.
 
-use std::sync::Arc;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
 use axum::extract::{FromRequestParts as _, RawPathParams};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, Method};
+use smallvec::SmallVec;
 
 use crate::access::Grant;
 use crate::http::api::Api;
 use crate::http::guard::authorize::{Needs, authorize, find_grant};
-use crate::http::guard::refusal_log::RefusedRequest;
+use crate::http::guard::refusal_log::{ClientAddress, RefusedRequest};
 use crate::http::render::problem::Problem;
+use crate::http::request::plain::PlainHead;
 
 /// The head of a request that was routed.
 pub struct Head {
-    pub parts: Parts,
-    /// The segments of the path that the route names; `None` if they are not UTF-8 once decoded.
-    path: Option<RawPathParams>,
+    source: Source,
     /// The verb behind the board's name in the path, with its colon.
     verb: Option<&'static str>,
+}
+
+/// The segments of a path that its route names, each with its place in the path.
+pub type Segments = SmallVec<[(&'static str, Range<usize>); 2]>;
+
+/// Where a head is from.
+enum Source {
+    /// The router. The segments of the path that the route names are `None` if they are not UTF-8 once
+    /// decoded.
+    Router(Box<Parts>, Option<RawPathParams>),
+    /// The connection, of a request of the plain form. Nothing in its path has to be decoded.
+    Connection {
+        plain: PlainHead,
+        client: ClientAddress,
+        segments: Segments,
+        headers: OnceLock<Box<HeaderMap>>,
+    },
 }
 
 impl Head {
@@ -25,16 +44,64 @@ impl Head {
     /// `verb`: the verb of the route, with its colon.
     pub async fn new(mut parts: Parts, verb: Option<&'static str>) -> Self {
         let path = RawPathParams::from_request_parts(&mut parts, &()).await.ok();
-        Self { parts, path, verb }
+        Self { source: Source::Router(Box::new(parts), path), verb }
+    }
+
+    /// The head of a request of the plain form.
+    pub fn of_plain(plain: PlainHead, client: ClientAddress, segments: Segments) -> Self {
+        Self { source: Source::Connection { plain, client, segments, headers: OnceLock::new() }, verb: None }
     }
 
     pub fn is_utf8(&self) -> bool {
-        self.path.is_some()
+        !matches!(self.source, Source::Router(_, None))
+    }
+
+    pub fn method(&self) -> &Method {
+        match &self.source {
+            Source::Router(parts, _) => &parts.method,
+            Source::Connection { plain, .. } => &plain.method,
+        }
+    }
+
+    pub fn path(&self) -> &str {
+        match &self.source {
+            Source::Router(parts, _) => parts.uri.path(),
+            Source::Connection { plain, .. } => plain.path(),
+        }
+    }
+
+    pub fn query(&self) -> Option<&str> {
+        match &self.source {
+            Source::Router(parts, _) => parts.uri.query(),
+            Source::Connection { plain, .. } => plain.query(),
+        }
+    }
+
+    pub fn headers(&self) -> &HeaderMap {
+        match &self.source {
+            Source::Router(parts, _) => &parts.headers,
+            Source::Connection { plain, headers, .. } => headers.get_or_init(|| Box::new(plain.headers())),
+        }
+    }
+
+    pub fn client(&self) -> Option<ClientAddress> {
+        match &self.source {
+            Source::Router(parts, _) => parts.extensions.get().copied(),
+            Source::Connection { client, .. } => Some(*client),
+        }
     }
 
     /// A segment of the path, by its name in the route.
     pub fn segment(&self, name: &str) -> Option<&str> {
-        self.path.iter().flatten().find(|(known, _)| *known == name).map(|(_, value)| value)
+        match &self.source {
+            Source::Router(_, path) => {
+                path.iter().flatten().find(|(known, _)| *known == name).map(|(_, value)| value)
+            }
+            Source::Connection { plain, segments, .. } => {
+                let (_, place) = segments.iter().find(|(known, _)| *known == name)?;
+                plain.path().get(place.clone())
+            }
+        }
     }
 
     /// The board that the path names, without the verb behind it.
@@ -50,7 +117,7 @@ impl Head {
     /// When the token does not allow what the route needs.
     pub fn authorize(&self, api: &Api, needs: Needs) -> Result<Option<Arc<Grant>>, Problem> {
         let (Some(tokens), Needs::Token(scope, check)) = (&api.access, needs) else { return Ok(None) };
-        let grant = find_grant(tokens, &self.parts.headers);
+        let grant = find_grant(tokens, self.headers());
         let grant = grant.inspect_err(|problem| self.note_refusal(api, problem, None))?;
         authorize(&grant, scope, check, self.board())
             .inspect_err(|problem| self.note_refusal(api, problem, Some(&grant)))?;
@@ -60,9 +127,9 @@ impl Head {
     /// Notes in the refusal log that a token rules the request out.
     pub fn note_refusal(&self, api: &Api, problem: &Problem, grant: Option<&Grant>) {
         let refused = RefusedRequest {
-            client: self.parts.extensions.get().copied(),
-            method: self.parts.method.as_str(),
-            path: self.parts.uri.path(),
+            client: self.client(),
+            method: self.method().as_str(),
+            path: self.path(),
             token: grant.map(|grant| grant.name.as_str()),
         };
         api.refusal_log.note(problem, refused);

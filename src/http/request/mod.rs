@@ -1,6 +1,6 @@
 //! A request as handlers see it: its path, parameters and body, and the boards that it asks.
 //!
-//! - `call`: a request, all of it read: from `head` and `body`
+//! - `call`: a request, all of it read: from `head` and `body`; `plain`: one that needs no hyper to be read
 //! - `params`: parameters of the query; `json_body`, `definition`: bodies that are no jobs
 //! - `ask`: how a handler asks a board; `accuracy`: how it asks for approximate ranks
 //! - `held_token`: the token of a request that is answered for long
@@ -17,3 +17,4 @@ pub mod json_body;
 pub mod metrics;
 pub mod params;
 pub mod percent;
+pub mod plain;

@@ -7,13 +7,15 @@ use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::response::{IntoResponse as _, Response};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
 
 use crate::access::Grant;
 use crate::http::api::Api;
 use crate::http::guard::admission::count_shed;
 use crate::http::guard::authorize::Needs;
 use crate::http::guard::in_progress::InProgress;
+use crate::http::render::finished::Finished;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::body::refuse;
@@ -59,11 +61,57 @@ pub enum Work<H> {
 }
 
 /// What responds to a request that may reach its route.
-pub trait Endpoint: Clone + Send + Sync + 'static {
+pub trait Endpoint: Send + Sync + 'static {
     /// Whether its requests may be traced. Probes are asked all the time.
     const IS_TRACED: bool = true;
 
-    fn respond(self, request: Authorized) -> impl Future<Output = Response> + Send;
+    type Answer: Answer;
+
+    fn respond(&self, request: Authorized) -> impl Future<Output = Self::Answer> + Send;
+}
+
+/// What comes of a request.
+pub trait Answer: IntoResponse + Send {
+    /// The answer to a request that reaches no endpoint.
+    fn refused(problem: Problem) -> Self;
+
+    fn status(&self) -> StatusCode;
+}
+
+impl Answer for Response {
+    fn refused(problem: Problem) -> Self {
+        problem.into_response()
+    }
+
+    fn status(&self) -> StatusCode {
+        self.status()
+    }
+}
+
+/// A finished answer, and what its request takes of what all requests share.
+pub struct MeasuredAnswer {
+    pub finished: Finished,
+    /// To be held until the answer is written; `None` if the request was not admitted.
+    pub in_progress: Option<Arc<InProgress>>,
+}
+
+impl IntoResponse for MeasuredAnswer {
+    fn into_response(self) -> Response {
+        let mut response = self.finished.into_response();
+        // The connection holds it until the answer is written.
+        self.in_progress.map(|in_progress| response.extensions_mut().insert(in_progress));
+        response
+    }
+}
+
+impl Answer for MeasuredAnswer {
+    fn refused(problem: Problem) -> Self {
+        Self { finished: problem.into(), in_progress: None }
+    }
+
+    fn status(&self) -> StatusCode {
+        self.finished.status()
+    }
 }
 
 /// A request that its token allows. Its body is not read yet.
@@ -76,56 +124,68 @@ pub struct Authorized {
 }
 
 /// A route's endpoint behind the check of tokens.
-#[derive(Clone)]
 pub struct Guarded<E> {
     endpoint: E,
     needs: Needs,
     /// The verb behind the board's name in the route's path, with its colon.
     verb: Option<&'static str>,
     /// Counts refused requests, which reach no route.
-    refused: Arc<Responses>,
+    refused: Responses,
     traced: TracedRoute,
 }
 
-impl<E> Guarded<E> {
+impl<E: Endpoint> Guarded<E> {
     pub fn new(endpoint: E, needs: Needs, verb: Option<&'static str>, traced: TracedRoute) -> Self {
-        Self { endpoint, needs, verb, refused: Arc::new(Responses::new(NO_ROUTE)), traced }
+        Self { endpoint, needs, verb, refused: Responses::new(NO_ROUTE), traced }
+    }
+
+    /// Answers a request of the route.
+    pub async fn answer(&self, head: Head, body: Body, api: Arc<Api>) -> E::Answer {
+        let mut span = if E::IS_TRACED { self.traced.begin(&head) } else { None };
+        if let (Some(span), Some(board)) = (&mut span, head.board()) {
+            span.attribute("ranktree.board", board.to_owned());
+        }
+        let answer = match head.authorize(&api, self.needs) {
+            Ok(grant) => {
+                let responding = pin!(self.endpoint.respond(Authorized { api, head, grant, body }));
+                traces::within(span.as_ref(), responding).await
+            }
+            Err(problem) => {
+                let answer = E::Answer::refused(Box::pin(refuse(head.headers(), body, problem)).await);
+                self.refused.note(answer.status());
+                answer
+            }
+        };
+        if let Some(span) = span {
+            request_span::end(span, answer.status());
+        }
+        answer
     }
 }
 
-impl<E: Endpoint> axum::handler::Handler<(), Arc<Api>> for Guarded<E> {
+/// A route as the router calls it.
+pub struct Routed<E>(pub Arc<Guarded<E>>);
+
+impl<E> Clone for Routed<E> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<E: Endpoint> axum::handler::Handler<(), Arc<Api>> for Routed<E> {
     type Future = Responding;
 
     fn call(self, request: Request, api: Arc<Api>) -> Responding {
-        let Self { endpoint, needs, verb, refused, traced } = self;
+        let Self(guarded) = self;
         Box::pin(async move {
             let (parts, body) = request.into_parts();
-            let mut span = if E::IS_TRACED { traced.begin(&parts) } else { None };
-            let head = Head::new(parts, verb).await;
-            if let (Some(span), Some(board)) = (&mut span, head.board()) {
-                span.attribute("ranktree.board", board.to_owned());
-            }
-            let response = match head.authorize(&api, needs) {
-                Ok(grant) => {
-                    let responding = pin!(endpoint.respond(Authorized { api, head, grant, body }));
-                    traces::within(span.as_ref(), responding).await
-                }
-                Err(problem) => {
-                    let response = refuse(&head.parts.headers, body, problem).await.into_response();
-                    refused.note(response.status());
-                    response
-                }
-            };
-            if let Some(span) = span {
-                request_span::end(span, response.status());
-            }
-            response
+            let head = Head::new(parts, guarded.verb).await;
+            guarded.answer(head, body, api).await.into_response()
         })
     }
 }
 
 /// A handler whose requests are shed when there are too many, and measured.
-#[derive(Clone)]
 pub struct Measured<H> {
     handler: H,
     is_offloaded: bool,
@@ -149,21 +209,22 @@ impl<H: Handler> Measured<H> {
     /// # Arguments
     /// `in_progress`: set once the request is admitted.
     async fn answer(
-        self,
+        &self,
         request: Authorized,
         in_progress: &mut Option<Arc<InProgress>>,
     ) -> Result<Reply, Problem> {
         let Authorized { api, head, grant, body } = request;
-        let call = Call::read(api, head, grant, body, self.metrics).await?;
+        let call = Call::read(api, head, grant, body, Arc::clone(&self.metrics)).await?;
         // After its body is read: a slow body keeps no other request out.
         call.in_progress.admit()?;
         let in_progress = in_progress.insert(Arc::clone(&call.in_progress));
         let reply = if self.is_offloaded || call.body.len() > LONG_BODY_BYTES {
             let api = Arc::clone(&call.api);
-            let answered = api.offload.run(traces::carried(self.handler.handle(call))).await;
+            let work = traces::carried(self.handler.clone().handle(call));
+            let answered = Box::pin(api.offload.run(work)).await;
             answered.unwrap_or_else(|| Err(Problem::internal()))
         } else {
-            self.handler.handle(call).await
+            self.handler.clone().handle(call).await
         };
         let counted = in_progress.count_answer(reply.as_ref().map_or_else(Problem::bytes, Reply::bytes));
         match (reply, counted) {
@@ -175,25 +236,23 @@ impl<H: Handler> Measured<H> {
 }
 
 impl<H: Handler> Endpoint for Measured<H> {
-    async fn respond(self, request: Authorized) -> Response {
+    type Answer = MeasuredAnswer;
+
+    async fn respond(&self, request: Authorized) -> MeasuredAnswer {
         let started = Instant::now();
-        let metrics = Arc::clone(&self.metrics);
         let mut in_progress = None;
         let answer = self.answer(request, &mut in_progress).await;
         if answer.as_ref().is_err_and(Problem::is_overload) {
             count_shed();
         }
-        let mut response = answer.map_or_else(Problem::into_response, Reply::into_response);
-        metrics.request_seconds.record(started.elapsed());
-        metrics.responses.note(response.status());
-        // The connection holds it until the answer is written.
-        in_progress.map(|in_progress| response.extensions_mut().insert(in_progress));
-        response
+        let finished = answer.map_or_else(Finished::from, Finished::from);
+        self.metrics.request_seconds.record(started.elapsed());
+        self.metrics.responses.note(finished.status());
+        MeasuredAnswer { finished, in_progress }
     }
 }
 
 /// A handler whose answers go on for long. Its requests are admitted and measured until an answer begins.
-#[derive(Clone)]
 pub struct Streamed<H> {
     handler: H,
     metrics: Arc<RouteMetrics>,
@@ -210,7 +269,9 @@ where
     H: Fn(Call) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response, Problem>> + Send + 'static,
 {
-    async fn respond(self, request: Authorized) -> Response {
+    type Answer = Response;
+
+    async fn respond(&self, request: Authorized) -> Response {
         let started = Instant::now();
         let Authorized { api, head, grant, body } = request;
         let answer = async {
@@ -230,7 +291,6 @@ where
 }
 
 /// A handler that an overloaded node runs all the same. Its requests are not measured.
-#[derive(Clone)]
 pub struct Unlimited<H>(pub H);
 
 impl<H, F> Endpoint for Unlimited<H>
@@ -240,7 +300,9 @@ where
 {
     const IS_TRACED: bool = false;
 
-    async fn respond(self, request: Authorized) -> Response {
+    type Answer = Response;
+
+    async fn respond(&self, request: Authorized) -> Response {
         (self.0)(request.api).await
     }
 }

@@ -3,9 +3,11 @@
 //! - `routes`: every route
 //! - `router_builder`: makes the router of them
 //! - `endpoint`: a request on its way through its route: authorized, read, admitted, answered, measured
+//! - `direct`: the routes that a connection may answer without the router
 //! - `unrouted`: requests that no route takes
 //! - `verbs`, `verb_dispatch`: verbs behind a board's name, such as `:clear`
 
+pub mod direct;
 pub mod endpoint;
 pub mod request_span;
 mod router_builder;

@@ -1,9 +1,9 @@
 //! The span of a request over HTTP, named for its route: a path would be a name for each member.
 
-use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 
 use crate::http::openapi::operation::Method;
+use crate::http::request::head::Head;
 use crate::traces::{self, Caller, Kind, Span, TRACEPARENT, TRACESTATE};
 
 /// What spans say of a route.
@@ -25,12 +25,12 @@ impl TracedRoute {
     }
 
     /// The span of a request, if that is sampled.
-    pub fn begin(&self, parts: &Parts) -> Option<Span> {
+    pub fn begin(&self, head: &Head) -> Option<Span> {
         if !traces::is_on() {
             return None;
         }
         let name = format!("{} {}", self.method, self.path);
-        let mut span = traces::begin(Kind::Server, name, || caller(&parts.headers))?;
+        let mut span = traces::begin(Kind::Server, name, || caller(head.headers()))?;
         span.attribute("http.request.method", self.method);
         span.attribute("http.route", self.path);
         Some(span)

@@ -1,4 +1,4 @@
-//! Collects routes, and makes the router of them.
+//! Collects routes, and makes the router of them, and the list of those that need no router.
 //!
 //! A route is added with all that there is to say about it: its path, its name, what it needs of a token,
 //! where its handler works, and its description. So the router, the check of tokens and the OpenAPI document
@@ -15,7 +15,10 @@ use crate::http::guard::authorize::Needs;
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operation::{Method, Operation};
 use crate::http::render::problem::Problem;
-use crate::http::routing::endpoint::{Endpoint, Guarded, Handler, Measured, Streamed, Unlimited, Work};
+use crate::http::routing::direct::DirectRoutes;
+use crate::http::routing::endpoint::{
+    Endpoint, Guarded, Handler, Measured, Routed, Streamed, Unlimited, Work,
+};
 use crate::http::routing::request_span::TracedRoute;
 use crate::http::routing::unrouted::Unrouted;
 use crate::http::routing::verb_dispatch::{VerbDispatch, VerbEndpoint};
@@ -50,6 +53,7 @@ pub fn delete(path: &'static str, name: &'static str) -> Route {
 pub struct RouterBuilder {
     router: Router<Arc<Api>>,
     verbs: Vec<VerbEndpoint>,
+    direct: DirectRoutes,
     /// All routes, in the order in which the document has them.
     pub operations: Vec<Operation>,
 }
@@ -61,7 +65,12 @@ impl RouterBuilder {
     /// `needs`: what a request needs of its token.
     /// `work`: the handler, and where it works.
     pub fn add(&mut self, route: Route, needs: Needs, work: Work<impl Handler>, doc: Doc) -> &mut Self {
-        self.put(route, needs, Measured::new(work, needs, route.name), doc)
+        let is_inline = matches!(work, Work::Inline(_));
+        let guarded = self.put(route, needs, Measured::new(work, needs, route.name), doc);
+        if is_inline && verbs::verb_of(route.path).is_none() {
+            self.direct.add(route.method, route.path, guarded);
+        }
+        self
     }
 
     /// Adds a route whose answers go on for long.
@@ -69,7 +78,8 @@ impl RouterBuilder {
     where
         Streamed<H>: Endpoint,
     {
-        self.put(route, needs, Streamed::new(handler, route.name), doc)
+        self.put(route, needs, Streamed::new(handler, route.name), doc);
+        self
     }
 
     /// Adds a route that an overloaded node answers all the same.
@@ -77,34 +87,37 @@ impl RouterBuilder {
     where
         Unlimited<H>: Endpoint,
     {
-        self.put(route, needs, Unlimited(handler), doc)
-    }
-
-    fn put(&mut self, route: Route, needs: Needs, endpoint: impl Endpoint, doc: Doc) -> &mut Self {
-        let Route { method, path, name } = route;
-        let verb = verbs::verb_of(path);
-        let guarded = Guarded::new(endpoint, needs, verb, TracedRoute::new(method, path));
-        if let Some(verb) = verb {
-            let answer = move |request, api| guarded.clone().call(request, api);
-            self.verbs.push(VerbEndpoint { verb, answer: Arc::new(answer) });
-        } else {
-            self.router = std::mem::take(&mut self.router).route(path, on(filter(method), guarded));
-        }
-        self.operations.push(Operation { method, path, name, needs, doc });
+        self.put(route, needs, Unlimited(handler), doc);
         self
     }
 
-    /// The router of all routes.
-    pub fn build(self, api: Arc<Api>) -> Router {
-        let Self { router, verbs, .. } = self;
+    fn put<E: Endpoint>(&mut self, route: Route, needs: Needs, endpoint: E, doc: Doc) -> Arc<Guarded<E>> {
+        let Route { method, path, name } = route;
+        let verb = verbs::verb_of(path);
+        let guarded = Arc::new(Guarded::new(endpoint, needs, verb, TracedRoute::new(method, path)));
+        let routed = Routed(Arc::clone(&guarded));
+        if let Some(verb) = verb {
+            let answer = move |request, api| routed.clone().call(request, api);
+            self.verbs.push(VerbEndpoint { verb, answer: Arc::new(answer) });
+        } else {
+            self.router = std::mem::take(&mut self.router).route(path, on(filter(method), routed));
+        }
+        self.operations.push(Operation { method, path, name, needs, doc });
+        guarded
+    }
+
+    /// The router of all routes, and those that need none.
+    pub fn build(self, api: Arc<Api>) -> (Router, DirectRoutes) {
+        let Self { router, verbs, direct, .. } = self;
         let names: Arc<[_]> = verbs.iter().map(|endpoint| endpoint.verb).collect();
         let unrouted = |problem| Unrouted::new(problem, Arc::clone(&names));
         let dispatch = VerbDispatch::new(verbs, unrouted(Problem::method_not_allowed));
-        router
+        let router = router
             .route(BOARD, on(MethodFilter::POST, dispatch))
             .fallback(unrouted(Problem::unknown_route))
             .method_not_allowed_fallback(unrouted(Problem::method_not_allowed))
-            .with_state(api)
+            .with_state(api);
+        (router, direct)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::http::openapi::{document, operations as docs, served};
 use crate::http::resources::{
     boards, jobs, lists, live, members, probes, ranks, rejects, removals, seasons, snapshots, status,
 };
+use crate::http::routing::direct::DirectRoutes;
 use crate::http::routing::endpoint::Work::{Inline, Offloaded};
 use crate::http::routing::router_builder::{RouterBuilder, delete, get, post, put};
 use crate::http::routing::verbs::BOARD;
@@ -23,6 +24,11 @@ const MEMBER: &str = "/v1/members/{member}";
 
 /// All of the API. Metrics go to the recorder that is installed at this moment.
 pub fn router(api: Arc<Api>) -> Router {
+    router_and_direct(api).0
+}
+
+/// As [`router`], with the routes that a connection may answer by itself.
+pub fn router_and_direct(api: Arc<Api>) -> (Router, DirectRoutes) {
     routes().build(api)
 }
 

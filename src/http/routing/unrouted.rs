@@ -50,13 +50,13 @@ impl axum::handler::Handler<(), Arc<Api>> for Unrouted {
             // tokens.
             let unauthorized = route.as_ref().and_then(|_| head.authorize(&api, Needs::MOST).err());
             let allowed = match (&route, &unauthorized) {
-                (Some(route), None) => verbs::allowed_at(head.parts.uri.path(), route, &self.verbs),
+                (Some(route), None) => verbs::allowed_at(head.path(), route, &self.verbs),
                 _ => None,
             };
-            let has_slash = route.is_none() && has_slash_in_id(head.parts.uri.path());
+            let has_slash = route.is_none() && has_slash_in_id(head.path());
             let problem: fn() -> Problem = if has_slash { Problem::unencoded_slash } else { self.problem };
             let problem = unauthorized.unwrap_or_else(problem);
-            let mut response = refuse(&head.parts.headers, body, problem).await.into_response();
+            let mut response = refuse(head.headers(), body, problem).await.into_response();
             allowed.map(|allowed| response.headers_mut().insert(header::ALLOW, allowed));
             self.responses.note(response.status());
             response

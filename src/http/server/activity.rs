@@ -41,6 +41,13 @@ const HEADER: u8 = 0;
 const BUSY: u8 = 1;
 const IDLE: u8 = 2;
 
+/// hyper holds no byte of the client's, and none for it.
+const FREE: u8 = 0;
+/// It was given bytes of the client's, and may have some of them left.
+const READING: u8 = 1;
+/// It has used up all that it was given, and may have an answer to write.
+const WRITING: u8 = 2;
+
 /// What a connection is doing. Times are microseconds after its beginning.
 pub struct Activity {
     began: Instant,
@@ -48,6 +55,11 @@ pub struct Activity {
     since: AtomicU64,
     /// Locked by one task only, the connection's.
     pipeline: Mutex<Pipeline>,
+    hyper: AtomicU8,
+    /// The connection works on a request by itself.
+    is_direct: AtomicBool,
+    /// The server shuts down: no further request is begun.
+    is_draining: AtomicBool,
     /// A write had to wait, and not everything has been written since.
     is_stalled: AtomicBool,
     stalled_since: AtomicU64,
@@ -65,6 +77,9 @@ impl Activity {
             doing: AtomicU8::new(HEADER),
             since: AtomicU64::new(0),
             pipeline: Mutex::default(),
+            hyper: AtomicU8::new(FREE),
+            is_direct: AtomicBool::new(false),
+            is_draining: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             stalled_since: AtomicU64::new(0),
             written: AtomicU64::new(0),
@@ -87,6 +102,7 @@ impl Activity {
     /// # Arguments
     /// `body`: how many bytes the body has; `None` if it comes in chunks.
     pub fn request_begins(&self, body: Option<u64>) -> bool {
+        self.hyper.store(READING, Ordering::Relaxed);
         self.is_doing(BUSY, 0);
         self.pipeline.lock().request_begins(body)
     }
@@ -98,8 +114,50 @@ impl Activity {
     /// connection.
     pub fn request_ends(&self, in_progress: Option<Arc<InProgress>>) {
         self.unwritten.lock().extend(in_progress);
-        let next = if self.pipeline.lock().request_ends() { HEADER } else { IDLE };
+        let mut pipeline = self.pipeline.lock();
+        let next = if pipeline.request_ends() { HEADER } else { IDLE };
+        if pipeline.is_even() {
+            self.hyper.store(WRITING, Ordering::Relaxed);
+        }
+        drop(pipeline);
         self.is_doing(next, self.now());
+    }
+
+    /// Whether hyper holds no byte of the client's and none for it. If so, the connection may answer what
+    /// comes next by itself.
+    pub fn is_free(&self) -> bool {
+        self.hyper.load(Ordering::Relaxed) == FREE
+    }
+
+    /// Notes that the connection works on a request by itself.
+    pub fn direct_begins(&self) {
+        self.is_direct.store(true, Ordering::Relaxed);
+        self.is_doing(BUSY, 0);
+    }
+
+    /// Notes that such a request has its answer, which is written from now on.
+    pub fn direct_is_answered(&self) {
+        self.is_doing(IDLE, self.now());
+    }
+
+    /// Notes that the answer is written.
+    pub fn direct_ends(&self) {
+        self.is_direct.store(false, Ordering::Relaxed);
+        self.stall_ends();
+    }
+
+    /// Whether the connection works on a request by itself, until its answer is written.
+    pub fn is_direct(&self) -> bool {
+        self.is_direct.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the server shuts down.
+    pub fn drain(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_draining(&self) -> bool {
+        self.is_draining.load(Ordering::Relaxed)
     }
 
     /// Whether a handler works on a request.
@@ -108,6 +166,7 @@ impl Activity {
     }
 
     pub fn has_read(&self, bytes: &[u8]) {
+        self.hyper.store(READING, Ordering::Relaxed);
         self.pipeline.lock().read(bytes);
         if self.doing.load(Ordering::Relaxed) == IDLE {
             self.is_doing(HEADER, self.now());
@@ -129,13 +188,29 @@ impl Activity {
         }
     }
 
+    /// Notes that hyper has flushed.
     pub fn all_is_written(&self) {
+        // What waits to be written then is not hyper's.
+        if self.is_free() {
+            return;
+        }
         // hyper flushes once it has written all that it holds, and takes an answer in the poll in which the
         // handler ends. If a client pipelines requests, one share may be dropped before its answer is
         // written.
         self.unwritten.lock().clear();
-        if self.is_stalled.swap(false, Ordering::Relaxed) && !self.is_busy() {
-            self.since.store(self.now(), Ordering::Relaxed);
+        let had_used_all = self.hyper.load(Ordering::Relaxed) == WRITING;
+        if had_used_all && !self.is_busy() {
+            self.hyper.store(FREE, Ordering::Relaxed);
+        }
+        self.stall_ends();
+    }
+
+    fn stall_ends(&self) {
+        if self.is_stalled.load(Ordering::Relaxed) {
+            self.is_stalled.store(false, Ordering::Relaxed);
+            if !self.is_busy() {
+                self.since.store(self.now(), Ordering::Relaxed);
+            }
         }
     }
 

@@ -19,6 +19,7 @@ use crate::http::server::activity::Activity;
 use crate::http::server::cleartext::{self, is_cleartext};
 use crate::http::server::connection_limit::ConnectionPermit;
 use crate::http::server::context::ServerContext;
+use crate::http::server::direct::Direct;
 use crate::http::server::ended::count_ended;
 use crate::http::server::observed_stream::ObservedStream;
 use crate::http::server::requests::ConnectionRequests;
@@ -82,10 +83,13 @@ pub async fn serve(
             Err(_) => return count_ended("handshake"),
         }
     }
+    // Overflow connections are only told that they are too many.
+    let direct = (!permit.is_overflow)
+        .then(|| Direct::new(Arc::clone(&context), Arc::clone(&activity), requests.client));
     let (stream, disconnect) = split(stream);
     let conditions = CloseConditions { activity: Arc::clone(&activity), timeouts, stage, disconnect };
     let Some(tls) = &context.tls else {
-        return speak(ObservedStream::new(stream, activity), requests, conditions).await;
+        return speak(ObservedStream::new(stream, activity, direct), requests, conditions).await;
     };
     let mut stage = conditions.stage.clone();
     let accepted = tokio::select! {
@@ -94,7 +98,9 @@ pub async fn serve(
         _ = stage.wait_for(|stage| *stage > Stage::Serving) => return,
     };
     match accepted {
-        Ok(Ok(stream)) => speak(ObservedStream::new(stream, activity), requests, conditions).await,
+        Ok(Ok(stream)) => {
+            speak(ObservedStream::new(stream, activity, direct), requests, conditions).await;
+        }
         Ok(Err(error)) => {
             count_ended("handshake");
             tracing::debug!(%error, "a TLS handshake failed");
@@ -129,11 +135,20 @@ where
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), requests));
     let mut timeout_check = pin!(tokio::time::sleep_until(Instant::now()));
     let mut until = Stage::Draining;
+    let mut has_shut_down = false;
     let (mut disconnects, mut has_left) = (pin!(disconnect.wait()), false);
     loop {
         let served = poll_fn(|context| {
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
                 return Poll::Ready(ConnectionEnd::Completed(ended));
+            }
+            // hyper knows nothing of an answer that is not its own, and would close before it is written.
+            if activity.is_draining() && !has_shut_down && !activity.is_direct() {
+                has_shut_down = true;
+                connection.as_mut().graceful_shutdown();
+                if let Poll::Ready(ended) = connection.as_mut().poll(context) {
+                    return Poll::Ready(ConnectionEnd::Completed(ended));
+                }
             }
             has_left = has_left || disconnects.as_mut().poll(context).is_ready();
             // Without a request in progress, hyper reads what was sent before the end, and sees the end for
@@ -163,7 +178,7 @@ where
             reached = stage.wait_for(|stage| *stage >= until) => match reached.map(|stage| *stage) {
                 Ok(Stage::Draining) => {
                     until = Stage::Over;
-                    connection.as_mut().graceful_shutdown();
+                    activity.drain();
                 }
                 _ => return,
             },

@@ -1,38 +1,58 @@
-//! A stream whose reads and writes are noted in its connection's activity.
+//! A stream whose reads and writes are noted in its connection's activity, and from which hyper reads only what
+//! the connection does not answer by itself.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::http::server::activity::Activity;
+use crate::http::server::direct::Direct;
 
 /// A stream whose reads and writes are noted in its connection's activity.
 pub struct ObservedStream<S> {
     inner: S,
     activity: Arc<Activity>,
+    /// Answers requests by itself; `None` where hyper is to read them all.
+    direct: Option<Direct>,
 }
 
 impl<S> ObservedStream<S> {
-    pub fn new(inner: S, activity: Arc<Activity>) -> Self {
-        Self { inner, activity }
+    pub fn new(inner: S, activity: Arc<Activity>, direct: Option<Direct>) -> Self {
+        Self { inner, activity, direct }
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for ObservedStream<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ObservedStream<S> {
+    /// hyper reads whenever it is polled and has no request. So what the connection answers by itself goes on
+    /// here.
     fn poll_read(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.inner).poll_read(context, buffer);
-        if let Some(bytes) = buffer.filled().get(before..).filter(|bytes| !bytes.is_empty()) {
-            self.activity.has_read(bytes);
+        let Self { inner, activity, direct } = self.get_mut();
+        loop {
+            if let Some(direct) = direct.as_mut().filter(|direct| direct.is_at_work()) {
+                ready!(direct.poll(context, inner))?;
+                if activity.is_draining() {
+                    return Poll::Pending;
+                }
+            }
+            let before = buffer.filled().len();
+            let read = Pin::new(&mut *inner).poll_read(context, buffer);
+            let bytes = buffer.filled().get(before..).unwrap_or_default();
+            if bytes.is_empty() {
+                return read;
+            }
+            if !direct.as_mut().is_some_and(|direct| activity.is_free() && direct.takes(bytes)) {
+                activity.has_read(bytes);
+                return read;
+            }
+            buffer.set_filled(before);
         }
-        read
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hyper::Request;
 use hyper::body::{Body as _, Frame, Incoming};
@@ -25,15 +25,11 @@ use crate::http::request::metrics::{NO_ROUTE, Responses};
 use crate::http::request::percent;
 use crate::http::resources::live::GoesOn;
 use crate::http::server::activity::Activity;
+use crate::http::server::answer_head;
 use crate::http::server::context::ServerContext;
 
 /// What overflow connections are answered.
 const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
-
-const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
-/// Ranks move: no answer may be used again, and none may be stored in a shared cache.
-const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// Answers the requests of one connection.
 pub struct ConnectionRequests {
@@ -80,12 +76,11 @@ impl Service<Request<Incoming>> for ConnectionRequests {
             };
             must_close |= response.status() == StatusCode::REQUEST_TIMEOUT;
             let headers = response.headers_mut();
-            headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
-            headers.entry(header::CACHE_CONTROL).or_insert(NO_STORE);
+            answer_head::add_common(headers);
             if must_close {
                 // The rest of the body may still come, or its end may be understood otherwise by a proxy.
                 // What comes next must not be read as a request.
-                headers.insert(header::CONNECTION, CLOSE);
+                headers.insert(header::CONNECTION, answer_head::CLOSE);
             }
             if response.extensions_mut().remove::<GoesOn>().is_some() {
                 // The connection is at work until the body ends: an answer that goes on for long is not idle.

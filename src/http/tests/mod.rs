@@ -41,6 +41,7 @@ use crate::writer::{
     MessageOutcome, ParkedOutcome, Payload, Registry, ShardRanking, ShardState,
 };
 
+mod direct;
 mod offload;
 mod reads;
 mod refusals;

@@ -1,0 +1,197 @@
+//! Requests of the plain form, as nearly all clients send them: HTTP/1.1, all of it in one read and nothing
+//! behind it, a path without escapes, at most one body of a stated length, and no header that changes how the
+//! connection goes on. They need no more than this to be understood; hyper reads all others.
+//!
+//! Knows: which requests are beyond doubt. What is not is left to hyper, right or wrong. So nothing is
+//! refused here, and this form may leave out what it likes.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+
+/// The most bytes of such a request: longer ones are rare, and may come in several reads.
+const PLAIN_BYTES_MAX: usize = 8 << 10;
+/// The most headers.
+const HEADERS_MAX: usize = 32;
+/// The most digits of a body's length.
+const LENGTH_DIGITS_MAX: usize = 5;
+
+/// A request of the plain form.
+#[derive(Debug)]
+pub struct PlainRequest<'b> {
+    pub method: Method,
+    /// From the request line to the empty line.
+    head: &'b str,
+    /// Where the path is in the head; the query, if there is one, without the question mark.
+    path: Range<usize>,
+    query: Option<Range<usize>>,
+    /// The value of `Host`, which there is once.
+    pub host: &'b [u8],
+    /// The value of `Origin`, which there is at most once.
+    pub origin: Option<&'b [u8]>,
+    pub body: &'b [u8],
+}
+
+impl<'b> PlainRequest<'b> {
+    /// The request that these bytes are, if they are one of the plain form.
+    pub fn parse(bytes: &'b [u8]) -> Option<Self> {
+        if bytes.len() > PLAIN_BYTES_MAX {
+            return None;
+        }
+        let mut fields = [const { MaybeUninit::uninit() }; HEADERS_MAX];
+        let mut parsed = httparse::Request::new(&mut []);
+        let end = httparse::ParserConfig::default().parse_request_with_uninit_headers(
+            &mut parsed,
+            bytes,
+            &mut fields,
+        );
+        let Ok(httparse::Status::Complete(end)) = end else { return None };
+        let method = match parsed.method? {
+            "GET" => Method::GET,
+            "PUT" => Method::PUT,
+            "POST" => Method::POST,
+            "DELETE" => Method::DELETE,
+            _ => return None,
+        };
+        let target = parsed.path?;
+        if parsed.version != Some(1) || !target.starts_with('/') {
+            return None;
+        }
+        let mut question = None;
+        for (at, byte) in target.bytes().enumerate() {
+            // What is escaped in a query is read by the handler.
+            let may_be_there = is_plain(byte) || (byte == b'%' && question.is_some());
+            if !may_be_there {
+                return None;
+            }
+            if byte == b'?' && question.is_none() {
+                question = Some(at);
+            }
+        }
+        let (mut host, mut origin, mut length) = (None, None, None);
+        for field in &*parsed.headers {
+            let is_plain = match OfConnection::named(field.name) {
+                None => true,
+                Some(OfConnection::Host) => host.replace(field.value).is_none(),
+                Some(OfConnection::Origin) => origin.replace(field.value).is_none(),
+                Some(OfConnection::Length) => length.replace(length_of(field.value)?).is_none(),
+                Some(OfConnection::Connection) => field.value.eq_ignore_ascii_case(b"keep-alive"),
+                Some(OfConnection::Other) => false,
+            };
+            if !is_plain {
+                return None;
+            }
+        }
+        let (head, body) = bytes.split_at_checked(end)?;
+        if body.len() != length.unwrap_or(0) {
+            return None;
+        }
+        let head = std::str::from_utf8(head).ok()?;
+        // Where the target is, unless empty lines came before the method.
+        let begin = method.as_str().len() + 1;
+        let end = begin + target.len();
+        if head.get(begin..end) != Some(target) {
+            return None;
+        }
+        let (path, query) = match question.map(|length| begin + length) {
+            Some(question) => (begin..question, Some(question + 1..end)),
+            None => (begin..end, None),
+        };
+        Some(Self { method, head, path, query, host: host?, origin, body })
+    }
+
+    pub fn path(&self) -> &'b str {
+        self.head.get(self.path.clone()).unwrap_or_default()
+    }
+
+    /// Its head, to keep.
+    pub fn to_head(&self) -> PlainHead {
+        PlainHead {
+            method: self.method.clone(),
+            head: self.head.into(),
+            path: self.path.clone(),
+            query: self.query.clone(),
+        }
+    }
+}
+
+/// What a header says that matters to the connection.
+enum OfConnection {
+    Host,
+    Origin,
+    Length,
+    Connection,
+    /// How a body ends, or when it is sent, or what follows the request.
+    Other,
+}
+
+impl OfConnection {
+    fn named(name: &str) -> Option<Self> {
+        let is = |known: &str| name.eq_ignore_ascii_case(known);
+        // Most headers are none of these, and most of those have another length.
+        match name.len() {
+            4 if is("host") => Some(Self::Host),
+            6 if is("origin") => Some(Self::Origin),
+            14 if is("content-length") => Some(Self::Length),
+            10 if is("connection") => Some(Self::Connection),
+            2 if is("te") => Some(Self::Other),
+            6 if is("expect") => Some(Self::Other),
+            7 if is("upgrade") || is("trailer") => Some(Self::Other),
+            17 if is("transfer-encoding") => Some(Self::Other),
+            _ => None,
+        }
+    }
+}
+
+fn length_of(value: &[u8]) -> Option<usize> {
+    if value.is_empty() || value.len() > LENGTH_DIGITS_MAX {
+        return None;
+    }
+    value.iter().try_fold(0, |length: usize, digit| {
+        let digit = digit.is_ascii_digit().then(|| usize::from(digit - b'0'))?;
+        Some(length * 10 + digit)
+    })
+}
+
+/// Whether a byte may be in the target of a plain request: what RFC 3986 lets a path and a query consist of,
+/// but for escapes.
+fn is_plain(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'&'..=b';' | b'_' | b'~' | b'!' | b'$' | b'=' | b'?' | b'@')
+}
+
+/// The head of a request of the plain form, kept while it is answered.
+#[derive(Debug)]
+pub struct PlainHead {
+    pub method: Method,
+    head: Box<str>,
+    path: Range<usize>,
+    query: Option<Range<usize>>,
+}
+
+impl PlainHead {
+    pub fn path(&self) -> &str {
+        self.head.get(self.path.clone()).unwrap_or_default()
+    }
+
+    pub fn query(&self) -> Option<&str> {
+        self.query.clone().and_then(|query| self.head.get(query))
+    }
+
+    /// All headers. Most requests are answered without them, so they are not made before somebody asks.
+    pub fn headers(&self) -> HeaderMap {
+        let mut fields = [httparse::EMPTY_HEADER; HEADERS_MAX];
+        let mut parsed = httparse::Request::new(&mut fields);
+        let parsed_again = parsed.parse(self.head.as_bytes());
+        debug_assert!(matches!(parsed_again, Ok(httparse::Status::Complete(_))), "it was parsed before");
+        let fields = parsed.headers.iter().filter_map(|field| {
+            let name = HeaderName::from_bytes(field.name.as_bytes()).ok()?;
+            Some((name, HeaderValue::from_bytes(field.value).ok()?))
+        });
+        let mut headers = HeaderMap::new();
+        fields.for_each(|(name, value)| {
+            headers.append(name, value);
+        });
+        headers
+    }
+}

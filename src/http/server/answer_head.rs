@@ -1,0 +1,96 @@
+//! What the head of every answer says, whichever way its request came: added to an answer that hyper sends,
+//! and written where a connection answers by itself.
+
+use std::cell::RefCell;
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimePrinter;
+
+use crate::http::render::finished::Finished;
+
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+/// Ranks move: no answer may be used again, and none may be stored in a shared cache.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+pub const CLOSE: HeaderValue = HeaderValue::from_static("close");
+
+/// More bytes than most heads have.
+const HEAD_BYTES: usize = 256;
+
+/// Adds what every answer says to one that has its own headers already.
+pub fn add_common(headers: &mut HeaderMap) {
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+    headers.entry(header::CACHE_CONTROL).or_insert(NO_STORE);
+}
+
+/// The head of an answer in HTTP/1.1, as hyper writes it.
+///
+/// # Arguments
+/// `closes`: no further request is answered on the connection.
+/// `room`: how many bytes will be appended.
+pub fn write(finished: &Finished, closes: bool, room: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(HEAD_BYTES + room);
+    let status = finished.status();
+    if status == StatusCode::OK {
+        out.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
+    } else {
+        out.extend_from_slice(b"HTTP/1.1 ");
+        out.extend_from_slice(status.as_str().as_bytes());
+        out.push(b' ');
+        out.extend_from_slice(status.canonical_reason().unwrap_or("<none>").as_bytes());
+        out.extend_from_slice(b"\r\n");
+    }
+    for (name, value) in finished.headers() {
+        field(&mut out, name, value.as_bytes());
+    }
+    field(&mut out, &header::CONTENT_LENGTH, itoa::Buffer::new().format(finished.body().len()).as_bytes());
+    field(&mut out, &header::X_CONTENT_TYPE_OPTIONS, NOSNIFF.as_bytes());
+    field(&mut out, &header::CACHE_CONTROL, NO_STORE.as_bytes());
+    if closes {
+        field(&mut out, &header::CONNECTION, CLOSE.as_bytes());
+    }
+    out.extend_from_slice(b"date: ");
+    write_date(&mut out, Timestamp::now());
+    out.extend_from_slice(b"\r\n\r\n");
+    out
+}
+
+fn field(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
+    out.extend_from_slice(name.as_str().as_bytes());
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+/// Writes a time as `Date` has it. It changes once a second, and is written once a second by each thread.
+fn write_date(out: &mut Vec<u8>, now: Timestamp) {
+    thread_local! {
+        static WRITTEN: RefCell<(i64, String)> = const { RefCell::new((i64::MIN, String::new())) };
+    }
+    WRITTEN.with_borrow_mut(|(second, text)| {
+        if *second != now.as_second() {
+            *second = now.as_second();
+            *text = DateTimePrinter::new().timestamp_to_rfc9110_string(&now).unwrap_or_default();
+        }
+        out.extend_from_slice(text.as_bytes());
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_date_is_as_http_has_it_and_goes_on() {
+        for (second, expect) in [
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (784_111_777, "Sun, 06 Nov 1994 08:49:37 GMT"),
+            (784_111_778, "Sun, 06 Nov 1994 08:49:38 GMT"),
+            (1_795_305_600, "Sun, 22 Nov 2026 00:00:00 GMT"),
+        ] {
+            let mut out = Vec::new();
+            write_date(&mut out, Timestamp::from_second(second).expect("a time"));
+            assert_eq!(String::from_utf8_lossy(&out), expect);
+        }
+    }
+}
