@@ -7,10 +7,12 @@
 mod member_id;
 mod placement;
 mod shard_set;
+mod utc;
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::num::NonZero;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -289,10 +291,8 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match jiff::Timestamp::from_microsecond(self.0) {
-            Ok(instant) => fmt::Display::fmt(&instant, f),
-            Err(_) => write!(f, "{} µs", self.0),
-        }
+        // It is not before 1970, nor after 2262.
+        utc::write(f, u64::try_from(self.0).unwrap_or_default())
     }
 }
 
@@ -351,9 +351,14 @@ impl AsOf {
 
 impl fmt::Display for AsOf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (shard, sequence)) in self.0.iter().enumerate() {
-            let comma = if index == 0 { "" } else { "," };
-            write!(f, "{comma}{shard}:{sequence}")?;
+        let mut digits = itoa::Buffer::new();
+        for (index, (ShardId(shard), Sequence(sequence))) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_char(',')?;
+            }
+            f.write_str(digits.format(*shard))?;
+            f.write_char(':')?;
+            f.write_str(digits.format(*sequence))?;
         }
         Ok(())
     }
