@@ -195,11 +195,12 @@ pub async fn read<R: ShardsRead>(
     read: &R,
     options: &ReadOptions,
 ) -> Result<ReadReply<R::Answer>, ReadError> {
+    // Boxed, like whatever a read seldom waits for: the future of each request would have room for it.
     if let Some(shards) = &node.remote {
-        return read_remote(&**shards, registry, read, options).await;
+        return Box::pin(read_remote(&**shards, registry, read, options)).await;
     }
     if is_one_by_one(node, read) {
-        let found = read_from(&*node.one_by_one, node.time(), registry, read, options).await;
+        let found = Box::pin(read_from(&*node.one_by_one, node.time(), registry, read, options)).await;
         // Members that move all the time are found under all locks at once.
         if !matches!(found, Err(ReadError::KeptChanging(_))) {
             return found;

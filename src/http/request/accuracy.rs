@@ -79,7 +79,7 @@ impl Call {
         match accuracy {
             Accuracy::Exact => Ok((self.ask(asked).await?, RankErrors::Exact)),
             Accuracy::Approximate if self.has_capacity() => Ok((self.ask(asked).await?, RankErrors::None)),
-            Accuracy::Approximate => self.ask_approximately(asked).await,
+            Accuracy::Approximate => Box::pin(self.ask_approximately(asked)).await,
         }
     }
 
@@ -106,7 +106,7 @@ impl Call {
             Accuracy::Approximate if self.has_capacity() => {
                 Ok((self.ask_entries(asked).await?, RankErrors::None))
             }
-            Accuracy::Approximate => self.ask_approximately(asked).await,
+            Accuracy::Approximate => Box::pin(self.ask_approximately(asked)).await,
         }
     }
 

@@ -63,7 +63,7 @@ impl Call {
             let (after, deadline) = match after {
                 Some((token, timeout)) => {
                     let deadline = Instant::now() + timeout;
-                    self.wait_until(&token, deadline).await?;
+                    Box::pin(self.wait_until(&token, deadline)).await?;
                     (token, Some(deadline))
                 }
                 None => (AsOf::default(), None),
@@ -366,7 +366,9 @@ impl Call {
     /// When the request has to wait and is not admitted again.
     pub async fn wait_for_board_of_path(&self) -> Result<BoardName, Problem> {
         let board = self.board_name()?;
-        self.wait_for_board(&board, None).await?;
+        if self.read_options.get().is_some() {
+            Box::pin(self.wait_for_board(&board, None)).await?;
+        }
         Ok(board)
     }
 
@@ -397,7 +399,7 @@ impl Call {
             // The disk blocks: off the threads that serve other connections.
             let api = Arc::clone(&self.api);
             let again = move || with_metadata(&api.node, &api.registry, &asked, profiles);
-            answer = self.api.offload.read_disk(self.permit(), again).await??;
+            answer = Box::pin(self.api.offload.read_disk(self.permit(), again)).await??;
         }
         self.record_read(started);
         Ok(answer)
