@@ -4,6 +4,7 @@
 //! while the writer commits wait in the channel and share the next batch: group commit.
 
 mod clock;
+mod delivery;
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use tokio::time::timeout;
 
 use crate::job::{Job, Targets};
 use crate::queue::embedded::clock::MessageClock;
+use crate::queue::embedded::delivery::Delivery;
 use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::state::Applied;
@@ -40,6 +42,8 @@ struct QueuedWrite {
     payload: Payload,
     bytes: usize,
     answer: oneshot::Sender<Outcome>,
+    /// How the answer gets there; `None` if it is given straight away.
+    delivery: Option<Delivery>,
     order: MessageOrder,
     traced: Option<Box<Arrived>>,
 }
@@ -58,8 +62,12 @@ impl QueuedWrite {
         None
     }
 
-    fn answer_to(answer: oneshot::Sender<Outcome>, order: MessageOrder) -> OutcomeSender {
-        if !order.is_one_of_several() {
+    fn answer_to(
+        answer: oneshot::Sender<Outcome>,
+        delivery: Option<Delivery>,
+        order: MessageOrder,
+    ) -> OutcomeSender {
+        if delivery.is_none() && !order.is_one_of_several() {
             return answer.into();
         }
         OutcomeSender::by_callback(move |outcome| {
@@ -67,7 +75,10 @@ impl QueuedWrite {
                 // The writer reports a failed commit before it fetches the next message.
                 order.fail();
             }
-            answer.send(outcome)
+            match delivery {
+                Some(delivery) => delivery.send(answer, outcome),
+                None => answer.send(outcome),
+            }
         })
     }
 }
@@ -143,7 +154,8 @@ impl EmbeddedPublisher {
     ) -> Result<MessageOutcome, NotPublished> {
         let (answer, answered) = oneshot::channel();
         let traced = current().and_then(|caller| Arrived::of(vec![caller]));
-        let request = QueueItem::Write(QueuedWrite { payload, bytes, answer, order, traced });
+        let delivery = Delivery::here();
+        let request = QueueItem::Write(QueuedWrite { payload, bytes, answer, delivery, order, traced });
         self.requests.try_send(request).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
             mpsc::error::TrySendError::Closed(_) => {
@@ -200,7 +212,7 @@ impl EmbeddedSource {
             payload: request.payload,
             bytes: request.bytes,
             traced: request.traced,
-            answer: Some(QueuedWrite::answer_to(request.answer, request.order)),
+            answer: Some(QueuedWrite::answer_to(request.answer, request.delivery, request.order)),
         }
     }
 }
