@@ -2,7 +2,7 @@
 
 use crate::query::answer::{MemberEntry, Standing};
 use crate::query::board_view::BoardView;
-use crate::query::merge::{MergedEntry, forward};
+use crate::query::merge::{MergedEntry, first};
 use crate::query::question::{Mark, RunQuestion, RunStart};
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
@@ -16,9 +16,12 @@ use crate::types::MemberId;
 /// When some shard does not reply.
 pub async fn member(board: &BoardView<'_>, member: &MemberId) -> Result<Option<MemberEntry>, ReadError> {
     let Some(home) = board.run_of_member(member, 0, 0).await? else { return Ok(None) };
-    let home = [home];
-    let Some(found) = forward(&home).next() else { return Ok(None) };
-    let others = runs_of_others(board, &home, &found, 0, 0).await?;
+    let Some(found) = first(&home) else { return Ok(None) };
+    let home = std::slice::from_ref(&home);
+    let others = match board.shard_count() {
+        1 => Vec::new(),
+        _ => runs_of_others(board, home, &found, 0, 0).await?,
+    };
     Ok(entry(&board.definition, &found, home.iter().chain(&others)))
 }
 

@@ -26,6 +26,17 @@ pub fn forward<'r>(runs: &'r [ShardRun<'_>]) -> impl Iterator<Item = MergedEntry
     merge(cursors(runs, Direction::Forward), |candidate, best| candidate < best)
 }
 
+/// The entry at a run's start. One that was asked for by its member need not be looked for again.
+pub fn first<'r>(run: &'r ShardRun<'_>) -> Option<MergedEntry<'r>> {
+    match run.entries() {
+        RunEntries::InMemory { shard_board, first: Some((handle, words)), .. } => {
+            let key = SortKey { words: *words, member: shard_board.shard.members.id(*handle) };
+            Some(MergedEntry { shard: run.shard, key, source: EntrySource::InMemory(*shard_board, *handle) })
+        }
+        _ => RunCursor::of(run, Direction::Forward)?.head,
+    }
+}
+
 /// Entries from the runs' starts back, the nearest first.
 pub fn backward<'r>(runs: &'r [ShardRun<'_>]) -> impl Iterator<Item = MergedEntry<'r>> + use<'r> {
     merge(cursors(runs, Direction::Backward), |candidate, best| candidate > best)

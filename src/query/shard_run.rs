@@ -5,7 +5,7 @@
 
 use crate::query::question::{Counted, Mark, RunQuestion, RunReply, RunStart, ShardEntry, SortKey};
 use crate::query::shard_board::ShardBoard;
-use crate::tree::Words;
+use crate::tree::{Handle, Words};
 use crate::types::ShardId;
 
 /// A run of one shard.
@@ -22,6 +22,8 @@ pub(super) enum RunEntries<'v> {
         end: u64,
         /// The score of the start.
         score: Option<Words>,
+        /// The entry at the start, where that is a member's.
+        first: Option<(Handle, Words)>,
     },
     Replied {
         reply: RunReply,
@@ -34,7 +36,7 @@ impl<'v> ShardRun<'v> {
     /// A run of a shard in memory; `None` if it should begin at a member that is not listed.
     #[must_use]
     pub fn in_memory(shard_board: ShardBoard<'v>, question: &RunQuestion<'_>) -> Option<Self> {
-        let mut score = None;
+        let (mut score, mut first) = (None, None);
         let mut score_of = |words: &Words| {
             let keys = shard_board.window.map_or(usize::MAX, |(_, window)| window.definition.keys.len());
             score = Some(Words::from_slice(head(words.as_slice(), keys)));
@@ -62,7 +64,9 @@ impl<'v> ShardRun<'v> {
             RunStart::Member(member) => {
                 let (_, window) = shard_board.window?;
                 let handle = shard_board.shard.members.get(member.as_bytes())?;
-                score_of(&window.tree.get(handle)?);
+                let words = window.tree.get(handle)?;
+                score_of(&words);
+                first = Some((handle, words));
                 window.tree.index_of(handle)?
             }
         };
@@ -72,7 +76,7 @@ impl<'v> ShardRun<'v> {
         };
         Some(Self {
             shard: shard_board.shard.id,
-            entries: RunEntries::InMemory { shard_board, start, end, score },
+            entries: RunEntries::InMemory { shard_board, start, end, score, first },
         })
     }
 
