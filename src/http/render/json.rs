@@ -2,6 +2,8 @@
 //!
 //! Knows: punctuation, escapes, and that many JSON readers hold numbers in doubles.
 
+use std::fmt::{self, Display, Write as _};
+
 /// The greatest integer that every JSON reader takes exactly, 2^53 - 1.
 const EXACT: u64 = (1 << 53) - 1;
 
@@ -23,11 +25,8 @@ impl<'a> Object<'a> {
             name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\'),
             "{name}"
         );
-        if !self.empty {
-            self.out.push(b',');
-        }
+        self.out.extend_from_slice(if self.empty { b"\"" } else { b",\"" });
         self.empty = false;
-        self.out.push(b'"');
         self.out.extend_from_slice(name.as_bytes());
         self.out.extend_from_slice(b"\":");
         self.out
@@ -46,7 +45,7 @@ impl<'a> Object<'a> {
     }
 
     /// Something that prints without a character that JSON escapes: times, tokens.
-    pub fn plain(&mut self, name: &str, value: &impl std::fmt::Display) {
+    pub fn plain(&mut self, name: &str, value: &impl Display) {
         plain(self.name(name), value);
     }
 
@@ -100,12 +99,30 @@ pub fn array<T>(
 }
 
 pub fn text(out: &mut Vec<u8>, value: &str) {
+    // Names of boards and most ids of members need no escapes.
+    if value.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        out.push(b'"');
+        out.extend_from_slice(value.as_bytes());
+        out.push(b'"');
+        return;
+    }
     serde_json::to_writer(out, value).expect("writing to memory does not fail, and every string can be JSON");
 }
 
-pub fn plain(out: &mut Vec<u8>, value: &impl std::fmt::Display) {
-    use std::io::Write as _;
-    write!(out, "\"{value}\"").expect("writing to memory does not fail");
+pub fn plain(out: &mut Vec<u8>, value: &impl Display) {
+    out.push(b'"');
+    write!(Text(out), "{value}").expect("writing to memory does not fail");
+    out.push(b'"');
+}
+
+/// Bytes that text is appended to. As `io::Write` they would be looked at for errors at each piece.
+struct Text<'a>(&'a mut Vec<u8>);
+
+impl fmt::Write for Text<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
 }
 
 pub fn bool(out: &mut Vec<u8>, value: bool) {
