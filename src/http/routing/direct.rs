@@ -67,7 +67,10 @@ impl DirectRoutes {
     }
 
     /// The route of a request, with the segments of its path that the route names.
-    pub fn find(&self, request: &PlainRequest<'_>) -> Option<(&DirectRoute, Segments)> {
+    ///
+    /// # Arguments
+    /// `last`: the place of the route that the client asked last, which it mostly asks again.
+    pub fn find(&self, request: &PlainRequest<'_>, last: &mut usize) -> Option<(&DirectRoute, Segments)> {
         let mut parts: [&[u8]; SEGMENTS_MAX] = [&[]; SEGMENTS_MAX];
         let mut count = 0;
         for part in request.path().as_bytes().split(|byte| *byte == b'/').skip(1) {
@@ -75,8 +78,11 @@ impl DirectRoutes {
             count += 1;
         }
         let parts = parts.get(..count)?;
-        let is_it = |route: &&DirectRoute| route.takes(parts) && route.method == request.method;
-        let route = self.0.iter().find(is_it)?;
+        let is_it = |route: &DirectRoute| route.takes(parts) && route.method == request.method;
+        if !self.0.get(*last).is_some_and(is_it) {
+            *last = self.0.iter().position(is_it)?;
+        }
+        let route = self.0.get(*last)?;
         let (mut segments, mut begin) = (Segments::new(), 1);
         for (segment, part) in route.segments.iter().zip(parts) {
             if let Segment::Named(name) = segment {

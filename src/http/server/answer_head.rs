@@ -14,6 +14,8 @@ const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 pub const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
+/// The same as [`add_common`] adds, where it is written at once.
+const COMMON: &[u8] = b"x-content-type-options: nosniff\r\ncache-control: no-store\r\n";
 /// More bytes than most heads have.
 const HEAD_BYTES: usize = 256;
 
@@ -44,8 +46,7 @@ pub fn write(finished: &Finished, closes: bool, room: usize) -> Vec<u8> {
         field(&mut out, name, value.as_bytes());
     }
     field(&mut out, &header::CONTENT_LENGTH, itoa::Buffer::new().format(finished.body().len()).as_bytes());
-    field(&mut out, &header::X_CONTENT_TYPE_OPTIONS, NOSNIFF.as_bytes());
-    field(&mut out, &header::CACHE_CONTROL, NO_STORE.as_bytes());
+    out.extend_from_slice(COMMON);
     if closes {
         field(&mut out, &header::CONNECTION, CLOSE.as_bytes());
     }

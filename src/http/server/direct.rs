@@ -33,6 +33,8 @@ pub struct Direct {
     client: ClientAddress,
     /// The value of `Host` that was found to be local. Clients send the same again.
     local_host: Option<Vec<u8>>,
+    /// Where the route of the last request is among the direct ones.
+    last_route: usize,
     work: Work,
 }
 
@@ -54,7 +56,7 @@ struct Unwritten {
 
 impl Direct {
     pub fn new(context: Arc<ServerContext>, activity: Arc<Activity>, client: ClientAddress) -> Self {
-        Self { context, activity, client, local_host: None, work: Work::None }
+        Self { context, activity, client, local_host: None, last_route: 0, work: Work::None }
     }
 
     /// Takes the bytes that the client has sent, if they are a request to be answered here. Otherwise they are
@@ -71,7 +73,7 @@ impl Direct {
         if self.context.loopback_guard && !self.is_local(&request) {
             return None;
         }
-        let (route, segments) = self.context.direct.find(&request)?;
+        let (route, segments) = self.context.direct.find(&request, &mut self.last_route)?;
         let head = Head::of_plain(request.to_head(), self.client, segments);
         Some(route.answer(head, request.body.to_vec(), &self.context.api))
     }

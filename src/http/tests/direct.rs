@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use crate::access::{ActiveTokens, Scope, Secret, Tokens};
 use crate::http::request::plain::PlainRequest;
 use crate::http::routing::direct::DirectRoutes;
-use crate::http::routing::routes::router_and_direct;
+use crate::http::routing::routes::{operations, router_and_direct};
 use crate::http::tests::{Fixture, start_guarded};
 use crate::http::{Limits, Serving, serve};
 
@@ -108,7 +108,7 @@ fn request(method: &str, path: &str, fields: &str, body: &str) -> String {
 }
 
 fn is_direct(routes: &DirectRoutes, request: &str) -> bool {
-    PlainRequest::parse(request.as_bytes()).is_some_and(|request| routes.find(&request).is_some())
+    PlainRequest::parse(request.as_bytes()).is_some_and(|request| routes.find(&request, &mut 0).is_some())
 }
 
 /// Sends the same requests, one after the other on one connection, to a service that answers what it can
@@ -247,6 +247,25 @@ fn direct_requests_need_the_tokens_that_others_need() {
         .chain([get(&read, "us-1"), get(&read, "eu-1").replace("authorization", "AUTHORIZATION")]);
     let requests: Vec<(bool, String)> = requests.map(|request| (DIRECT, request)).collect();
     check_same(Some(&access), &requests);
+}
+
+/// The router prefers a segment's text over its name. Direct routes are not looked at in that order, and need
+/// not be as long as no path is one of two routes.
+#[test]
+fn no_path_is_one_of_two_routes_of_a_method() {
+    let is_named = |segment: &str| segment.starts_with('{') && segment.ends_with('}');
+    let operations = operations();
+    for (nth, one) in operations.iter().enumerate() {
+        for other in operations.iter().skip(nth + 1).filter(|other| other.method == one.method) {
+            let (mut of_one, mut of_other) = (one.path.split('/'), other.path.split('/'));
+            let mut differ = std::iter::from_fn(|| match (of_one.next(), of_other.next()) {
+                (None, None) => None,
+                (Some(a), Some(b)) => Some(a != b && !is_named(a) && !is_named(b)),
+                _ => Some(true),
+            });
+            assert!(differ.any(|differs| differs), "{} and {}", one.path, other.path);
+        }
+    }
 }
 
 /// The answers to bytes that are sent at once, until the last of them closes the connection.
