@@ -144,7 +144,7 @@ fn direct_answers_are_those_of_hyper_byte_for_byte() {
     let get = |path: &str| request("GET", path, "", "");
     let with = |fields: &str| request("GET", ENTRY, fields, "");
     let long = format!("/v1/boards/arena/members/{}", "x".repeat(9_000));
-    let jobs = format!("[{}]", vec![r#"{"board":"arena","member":"q","score":1}"#; 9].join(","));
+    let jobs = format!("[{}]", [r#"{"board":"arena","member":"q","score":1}"#; 9].join(","));
     let requests = [
         (DIRECT, get(ENTRY)),
         (DIRECT, request("PUT", ENTRY, "", r#"{"score":5}"#)),

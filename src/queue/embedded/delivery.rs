@@ -75,8 +75,8 @@ mod tests {
         Builder::new_current_thread().build().expect("a runtime")
     }
 
-    fn outcome(sequence: u64) -> Outcome {
-        Ok(MessageOutcome::of_jobs(Sequence(sequence), Vec::new()))
+    fn outcome(sequence: u64) -> MessageOutcome {
+        MessageOutcome::of_jobs(Sequence(sequence), Vec::new())
     }
 
     fn sequence(outcome: Result<Outcome, oneshot::error::RecvError>) -> Option<u64> {
@@ -92,7 +92,7 @@ mod tests {
                 let (to, answered) = oneshot::channel();
                 let found = runtime.block_on(async {
                     let delivery = Delivery::here().expect("there is a runtime");
-                    let writer = std::thread::spawn(move || delivery.send(to, outcome(number)).is_ok());
+                    let writer = std::thread::spawn(move || delivery.send(to, Ok(outcome(number))).is_ok());
                     let found = answered.await;
                     assert!(writer.join().expect("it does not panic"));
                     found
@@ -108,10 +108,10 @@ mod tests {
         let delivery = runtime.block_on(async { Delivery::here() }).expect("there is a runtime");
         let (to, answered) = oneshot::channel();
         drop(answered);
-        assert!(delivery.send(to, outcome(1)).is_err());
+        assert!(delivery.send(to, Ok(outcome(1))).is_err());
         drop(runtime);
         let (to, mut answered) = oneshot::channel();
-        assert!(delivery.send(to, outcome(2)).is_ok());
+        assert!(delivery.send(to, Ok(outcome(2))).is_ok());
         assert_eq!(answered.try_recv().ok().and_then(Result::ok).map(|outcome| outcome.sequence.0), Some(2));
     }
 }
