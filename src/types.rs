@@ -10,9 +10,8 @@ mod shard_set;
 mod utc;
 
 use std::borrow::Borrow;
-use std::fmt;
-use std::num::NonZero;
 use std::fmt::{self, Write as _};
+use std::num::NonZero;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
