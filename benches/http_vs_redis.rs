@@ -4,8 +4,8 @@
 //!
 //! - `http_rank_vs_zrevrank`: GET of a member's entry (rank, position, ties, total) against ZREVRANK of a
 //!   member
-//! - `http_score_rank_vs_zcount`: GET of any score's rank (better, tied, worse, total, by shard) against ZCOUNT
-//!   of the better ones
+//! - `http_score_rank_vs_zcount`: GET of any score's rank (better, tied, worse, total, by shard) against
+//!   ZCOUNT of the better ones
 //! - `durable_put_vs_zadd`: PUT of a score, answered once synced, against ZADD with `appendfsync always`
 //! - `durable_batch_vs_zadd`: POST of 100 jobs, in jobs, against ZADD pipelined by 100, `appendfsync always`
 //!

@@ -1,5 +1,5 @@
-//! A time as text, in UTC: `2026-11-20T09:59:58.25Z`. Each entry of an answer has one, so it is made of digits
-//! by hand: jiff writes the same with some hundred instructions more.
+//! A time as text, in UTC: `2026-11-20T09:59:58.25Z`. Each entry of an answer has one, so it is made of
+//! digits by hand: jiff writes the same with some hundred instructions more.
 
 use std::fmt;
 

@@ -2,8 +2,9 @@
 //! direct. Nearly all reads and single writes are such.
 //!
 //! hyper holds nothing of the connection at that moment, neither of the client's bytes nor of its own
-//! ([`Activity::is_free`]), and is given none of these requests to read. So it goes on as if they had not been
-//! there. What happens to a request is the same as through `requests`: the guards, the endpoint, the answer.
+//! ([`Activity::is_free`]), and is given none of these requests to read. So it goes on as if they had not
+//! been there. What happens to a request is the same as through `requests`: the guards, the endpoint, the
+//! answer.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -59,8 +60,8 @@ impl Direct {
         Self { context, activity, client, local_host: None, last_route: 0, work: Work::None }
     }
 
-    /// Takes the bytes that the client has sent, if they are a request to be answered here. Otherwise they are
-    /// hyper's. [`Self::poll`] works on it.
+    /// Takes the bytes that the client has sent, if they are a request to be answered here. Otherwise they
+    /// are hyper's. [`Self::poll`] works on it.
     pub fn takes(&mut self, bytes: &[u8]) -> bool {
         let Some(answering) = self.begin(bytes) else { return false };
         self.activity.direct_begins();

@@ -5,8 +5,8 @@
 //! - `connection`: from the handshake (`tls`) to the end (`ended`); `cleartext`: who speaks no TLS; `socket`:
 //!   whether the client has left
 //! - `activity`, `observed_stream`, `pipelining`, `timeouts`: what a connection is doing, and for how long
-//! - `requests`: the requests of a connection, handed to the router; `direct`: those that it answers by itself;
-//!   `answer_head`: what all answers say; `context`: what all connections share
+//! - `requests`: the requests of a connection, handed to the router; `direct`: those that it answers by
+//!   itself; `answer_head`: what all answers say; `context`: what all connections share
 
 mod activity;
 mod answer_head;

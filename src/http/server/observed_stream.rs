@@ -1,5 +1,5 @@
-//! A stream whose reads and writes are noted in its connection's activity, and from which hyper reads only what
-//! the connection does not answer by itself.
+//! A stream whose reads and writes are noted in its connection's activity, and from which hyper reads only
+//! what the connection does not answer by itself.
 
 use std::io;
 use std::pin::Pin;

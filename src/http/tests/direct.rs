@@ -89,8 +89,8 @@ fn answer(stream: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// Times differ from one service to the other, and so do their digits. That the length is the body's is checked
-/// where an answer is read.
+/// Times differ from one service to the other, and so do their digits. That the length is the body's is
+/// checked where an answer is read.
 fn without_times(answer: &str) -> String {
     [("\r\ndate: ", "\r\n"), ("\"updated_at\":\"", "\""), ("\r\ncontent-length: ", "\r\n")].iter().fold(
         answer.to_owned(),
