@@ -1,9 +1,8 @@
 //! Outcomes on their way from a writer to the thread that waits for them.
 //!
 //! A writer answers all requests of a batch at once. Each answer that wakes a task of another thread writes
-//! to that thread's event loop, which costs as much as the rest of the answer. So the outcomes for a thread
-//! go through one channel, and its one task wakes the others from there: of a batch only the first write to
-//! the event loop is left.
+//! to that thread's event loop, which is a system call. So the outcomes for a thread go through one channel,
+//! and its one task wakes the others from there: of a batch only the first write to the event loop is left.
 
 use std::cell::RefCell;
 
