@@ -40,7 +40,9 @@ fn a_node_that_says_it_is_ready_takes_requests() {
     assert_eq!(game.write(&job("alice", 1)).results()[0]["entry"]["score"], 1);
     // It is live again as soon as it has found its stream.
     assert!(node.terminate().success());
-    assert_eq!(game.write(&job("alice", 2)), Answer::NoResponders);
+    let is_known =
+        || game.write_impatiently(&job("alice", 2), Duration::from_millis(500)) == Answer::NoResponders;
+    wait_until("the server knows that the node is gone", is_known);
     node.restart();
     assert_eq!(game.write(&job("alice", 3)).results()[0]["entry"]["score"], 3);
     assert_eq!(node.client().get("/readyz").0, 200);
