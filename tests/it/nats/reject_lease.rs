@@ -27,17 +27,20 @@ fn a_publisher_that_is_killed_has_published_each_reject_once_with_the_one_that_f
     for node in [&a, &b] {
         wait_state(&node.client(), 0, "live");
     }
-    let (mut places, mut killed_at) = (BTreeSet::new(), None);
-    for number in 0..MESSAGES {
-        places.insert((nats.publish(SUBJECT, "no job"), 0));
-        // Some are published, and some not: they follow each other faster than they are published.
-        if killed_at.is_none() && number >= MESSAGES / 3 && published(&nats) > 0 {
-            a.kill9();
-            killed_at = Some(published(&nats));
-        }
-    }
-    assert!(killed_at.is_some_and(|count| count < MESSAGES), "it was killed in the middle");
-    wait_until("all are published", || published(&nats) >= MESSAGES);
+    let mut places = BTreeSet::new();
+    let mut refuse = |messages| {
+        places.extend((0..messages).map(|_| (nats.publish(SUBJECT, "no job"), 0)));
+    };
+    // Some are published by the first one, and some not: they follow each other faster than they are
+    // published, and some come later.
+    wait_until("the first ones are published", || {
+        refuse(MESSAGES / 20);
+        published(&nats) > 0
+    });
+    a.kill9();
+    refuse(MESSAGES / 2);
+    let refused = u64::try_from(places.len()).expect("small");
+    wait_until("all are published", || published(&nats) >= refused);
     // The first one is back, and publishes what comes now.
     a.restart();
     wait_state(&a.client(), 0, "live");
