@@ -7,7 +7,6 @@
 mod member_id;
 mod placement;
 mod shard_set;
-mod utc;
 
 use std::borrow::Borrow;
 use std::fmt::{self, Write as _};
@@ -290,8 +289,10 @@ impl Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // It is not before 1970, nor after 2262.
-        utc::write(f, u64::try_from(self.0).unwrap_or_default())
+        match jiff::Timestamp::from_microsecond(self.0) {
+            Ok(instant) => fmt::Display::fmt(&instant, f),
+            Err(_) => write!(f, "{} µs", self.0),
+        }
     }
 }
 
