@@ -36,13 +36,14 @@ fn main() {
     for (kind, id) in [("12_byte", short as fn(u32) -> String), ("uuid", uuid), ("64_byte", long)] {
         ids(kind, id, members);
     }
-    for (kind, ties, versions) in [
-        ("plain", Ties::First, false),
-        ("versions", Ties::First, true),
-        ("ties_member", Ties::Member, false),
-        ("ties_member_versions", Ties::Member, true),
+    for (kind, id, ties, versions) in [
+        ("plain", short as fn(u32) -> String, Ties::First, false),
+        ("uuid", uuid, Ties::First, false),
+        ("versions", short, Ties::First, true),
+        ("ties_member", short, Ties::Member, false),
+        ("ties_member_versions", short, Ties::Member, true),
     ] {
-        one_board(kind, ties, versions, members);
+        one_board(kind, id, ties, versions, members);
     }
     for per_board in [0, 1, 10, 64, 65, 100] {
         boards(per_board, members / 10);
@@ -125,13 +126,24 @@ fn define(shard: &mut Shard, number: u32, ties: Ties) {
     shard.apply(&Step { events, ..Step::default() });
 }
 
+/// A time for each score: a second apart, so that those of a million members are of eleven days.
+fn time(number: u32) -> Timestamp {
+    Timestamp::from_micros(1_700_000_000_000_000 + i64::from(number) * 1_000_000).expect("a time")
+}
+
 /// A step that gives each of these new members an entry.
-fn arrivals(shard: &Shard, tree: TreeId, first: u32, count: u32, versions: bool) -> Step {
+fn arrivals(
+    shard: &Shard,
+    tree: TreeId,
+    id: fn(u32) -> String,
+    (first, count): (u32, u32),
+    versions: bool,
+) -> Step {
     let definition = Arc::clone(&shard.tree(tree).expect("it was defined").definition);
     let mut step = Step::default();
     for number in 0..count {
-        let id = short(first + number);
-        let at = Timestamp::from_micros(1_700_000_000_000_000 + i64::from(first + number)).expect("a time");
+        let id = id(first + number);
+        let at = time(first + number);
         let score = Score::new(&[i64::from((first + number).wrapping_mul(2_654_435_761))]).expect("a score");
         let words = definition.entry_words(&score, at, id.as_bytes());
         let handle: Handle = shard.members.nth_next_handle(number as usize);
@@ -143,14 +155,44 @@ fn arrivals(shard: &Shard, tree: TreeId, first: u32, count: u32, versions: bool)
     step
 }
 
+/// A step that gives some members other scores. Each has a turn before one has two, in no order.
+fn updates(shard: &Shard, tree: TreeId, members: u32, (first, count): (u32, u32), state: &mut u64) -> Step {
+    let definition = Arc::clone(&shard.tree(tree).expect("it was defined").definition);
+    let change = |nth: u32| {
+        let handle = Handle((u64::from(nth) * 2_654_435_761 % u64::from(members)) as u32);
+        let (at, score) =
+            (time(members + nth), Score::new(&[i64::from(draw(state, u32::MAX))]).expect("a score"));
+        let words = definition.entry_words(&score, at, shard.members.id(handle));
+        let state = EntryState::Listed(words);
+        Change {
+            tree,
+            handle,
+            after: Some(Entry { state, updated_at: at, version: None, has_metadata: false }),
+        }
+    };
+    Step { changes: (first..first + count).map(change).collect(), ..Step::default() }
+}
+
+fn print_parts(when: &str, shard: &Shard, members: u32) {
+    let tree = &shard.tree(TreeId(0)).expect("it was defined").tree;
+    let each = |bytes: usize| bytes as f64 / f64::from(members);
+    let fill = tree.len() as f64 / (64 * tree.leaf_count()) as f64;
+    println!("{when} {members} {:.1} B an entry, leaves are {fill:.2} full", {
+        each(shard.tree_bytes() + shard.members.bytes())
+    });
+    for (part, bytes) in tree.bytes_by_part().into_iter().chain(shard.members.bytes_by_part()) {
+        println!("  {part}: {:.2} B", each(bytes));
+    }
+}
+
 /// One board of all the members.
-fn one_board(kind: &str, ties: Ties, versions: bool, members: u32) {
+fn one_board(kind: &str, id: fn(u32) -> String, ties: Ties, versions: bool, members: u32) {
     let mut shard = Shard::new(ShardId(0));
     define(&mut shard, 0, ties);
     let mut holds = Vec::new();
     let ((), cost) = allocated::count(|| {
         for first in (0..members).step_by(STEP as usize) {
-            let step = arrivals(&shard, TreeId(0), first, STEP.min(members - first), versions);
+            let step = arrivals(&shard, TreeId(0), id, (first, STEP.min(members - first)), versions);
             let started = Instant::now();
             shard.apply(&step);
             holds.push(started.elapsed());
@@ -170,6 +212,24 @@ fn one_board(kind: &str, ties: Ties, versions: bool, members: u32) {
     println!("board_{kind}_longest_step {members} {:.0} us", longest.as_secs_f64() * 1e6);
     let total: Duration = holds.iter().sum();
     println!("board_{kind}_apply {members} {:.3} us", total.as_secs_f64() * 1e6 / f64::from(members));
+    if versions {
+        return;
+    }
+    print_parts(&format!("board_{kind}_loaded"), &shard, members);
+    let (mut state, mut spent, rounds) = (7, Duration::ZERO, 3);
+    for first in (0..rounds * members).step_by(1_024) {
+        let step =
+            updates(&shard, TreeId(0), members, (first, 1_024.min(rounds * members - first)), &mut state);
+        let started = Instant::now();
+        shard.apply(&step);
+        spent += started.elapsed();
+    }
+    let each = spent.as_secs_f64() * 1e6 / f64::from(rounds * members);
+    println!("board_{kind}_update {members} {each:.3} us");
+    drop(shard.with_tree(TreeId(0), WindowTree::begin_checkpoint));
+    while shard.with_tree(TreeId(0), |tree| tree.tree.capture_next(1_000, &mut |_| {})) == Some(true) {}
+    drop(shard.members.begin_checkpoint());
+    print_parts(&format!("board_{kind}_updated"), &shard, members);
 }
 
 /// Many boards of so many members, who are on no other one.
@@ -179,7 +239,7 @@ fn boards(per_board: u32, boards: u32) {
     let ((), cost) = allocated::count(|| {
         for number in 0..boards {
             define(&mut shard, number, Ties::First);
-            let step = arrivals(&shard, TreeId(number), number * per_board, per_board, false);
+            let step = arrivals(&shard, TreeId(number), short, (number * per_board, per_board), false);
             shard.apply(&step);
         }
     });

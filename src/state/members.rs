@@ -346,14 +346,22 @@ impl Members {
 
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.ids.bytes()
-            + self.index.bytes()
-            + self.memberships.bytes()
-            + self.free.bytes()
+        self.bytes_by_part().iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Heap memory of each part, in bytes and by name.
+    #[must_use]
+    pub fn bytes_by_part(&self) -> [(&'static str, usize); 4] {
+        let leaving = self.free.bytes()
             + self.unavailable_until_checkpoint_ends.bytes()
             + self.quarantined.bytes()
-            + self.quarantined_before_checkpoint.iter().map(HandleSet::bytes).sum::<usize>()
-            + self.dirty_pages.bytes()
+            + self.quarantined_before_checkpoint.iter().map(HandleSet::bytes).sum::<usize>();
+        [
+            ("ids", self.ids.bytes()),
+            ("index", self.index.bytes()),
+            ("memberships", self.memberships.bytes()),
+            ("free handles, and what is due to the disk", leaving + self.dirty_pages.bytes()),
+        ]
     }
 }
 

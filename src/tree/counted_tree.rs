@@ -119,6 +119,15 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
+    /// Heap memory of the parts of a large tree, in bytes and by name, for who asks where it goes.
+    #[must_use]
+    pub fn bytes_by_part(&self) -> Vec<(&'static str, usize)> {
+        match &self.form {
+            Form::Small(small) => vec![("small tree", small.bytes())],
+            Form::Large(large) => large.bytes_by_part().to_vec(),
+        }
+    }
+
     /// Leaves in use. `len / (leaves * LEAF)` is the average fill.
     #[must_use]
     pub fn leaf_count(&self) -> usize {

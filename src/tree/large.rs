@@ -116,11 +116,19 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.leaves.bytes()
-            + self.inners.bytes()
-            + self.locator.bytes()
-            + self.capture.bytes()
-            + self.order_scratch.capacity() * size_of::<(u64, u32)>()
+        self.bytes_by_part().iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// Heap memory of each part, by its name.
+    #[inline]
+    pub(super) fn bytes_by_part(&self) -> [(&'static str, usize); 4] {
+        let scratch = self.order_scratch.capacity() * size_of::<(u64, u32)>();
+        [
+            ("leaves", self.leaves.bytes()),
+            ("inner nodes", self.inners.bytes()),
+            ("locator", self.locator.bytes()),
+            ("due to the disk", self.capture.bytes() + scratch),
+        ]
     }
 
     pub(super) fn leaf_count(&self) -> usize {
