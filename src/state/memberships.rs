@@ -1,8 +1,9 @@
 //! Which trees hold an entry of each member, by handle.
 //!
-//! Most members are on one board, which takes four bytes. Members who are on the same boards share one list
-//! of them, so that ten million on the same three boards cost as much as on one. A shared list is immutable,
-//! and replacing a long one would take long, so a member on many boards has a set of its own.
+//! Most members are on the same boards as those who came with them, and take a fraction of a byte; others
+//! take up to four (`membership_slots`). Members who are on the same boards share one list of them, so that
+//! ten million on the same three boards cost as much as on one. A shared list is immutable, and replacing a
+//! long one would take long, so a member on many boards has a set of its own.
 //!
 //! Must not know what a tree holds. The caller changes both, and keeps them consistent.
 
@@ -10,11 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use crate::state::entry::TreeId;
+use crate::state::membership_slots::MembershipSlots;
 use crate::state::tree_sets::TreeSets;
-use crate::tree::{Blocks, Handle};
+use crate::tree::Handle;
 
-/// Handles per chunk of [`Blocks`] are a multiple of this.
-const STEP: u32 = 512;
 /// The longest list that members share. Longer ones are hardly ever equal.
 const SHARED_MAX: usize = if cfg!(test) { 6 } else { 64 };
 /// At this many trees a member with a set of its own shares again: far below [`SHARED_MAX`], so that a member
@@ -51,7 +51,7 @@ impl SlotMeaning {
 pub(super) struct Memberships {
     /// What [`SlotMeaning::of`] reads. In chunks that never move: a plain vector of ten million would stop
     /// the writer for 35 ms to grow.
-    slots: Blocks<u32>,
+    slots: MembershipSlots,
     len: u32,
     sets: TreeSets,
     own_sets: BTreeMap<Handle, BTreeSet<TreeId>>,
@@ -67,9 +67,9 @@ pub(super) struct Memberships {
 impl Memberships {
     /// A table of `len` handles that are on no tree.
     pub(super) fn new(len: u32) -> Self {
-        let mut slots = Blocks::new(1);
-        for last in (STEP - 1..len).step_by(512).chain(len.checked_sub(1)) {
-            slots.ensure(last);
+        let mut slots = MembershipSlots::default();
+        if let Some(last) = len.checked_sub(1) {
+            slots.ensure(Handle(last));
         }
         Self {
             slots,
@@ -89,29 +89,19 @@ impl Memberships {
 
     /// Appends a handle that is on no tree.
     pub(super) fn push(&mut self) -> Handle {
-        self.slots.ensure(self.len);
+        let handle = Handle(self.len);
+        self.slots.ensure(handle);
         self.len += 1;
-        Handle(self.len - 1)
+        handle
     }
 
     fn slot(&self, handle: Handle) -> Option<u32> {
-        if handle.0 >= self.len {
-            return None;
-        }
-        self.slots.get(handle.0).first().copied()
-    }
-
-    fn put(&mut self, handle: Handle, slot: u32) {
-        if let Some(place) = self.slots.get_mut(handle.0).first_mut() {
-            *place = slot;
-        }
+        (handle.0 < self.len).then(|| self.slots.get(handle))
     }
 
     /// Asks the processor to fetch a member's slot.
     pub(super) fn prefetch(&self, handle: Handle) {
-        if let Some(slot) = self.slots.get(handle.0).first() {
-            crate::tree::prefetch(slot);
-        }
+        self.slots.prefetch(handle);
     }
 
     /// Whether the member is on any tree.
@@ -223,7 +213,7 @@ impl Memberships {
     }
 
     fn replace(&mut self, handle: Handle, from: u32, to: u32) {
-        self.put(handle, to);
+        self.slots.set(handle, to);
         if let SlotMeaning::Shared(set) = SlotMeaning::of(from)
             && self.sets.release(set)
         {
@@ -317,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_costs_four_bytes_on_one_board_and_as_much_on_the_same_three_as_others() {
+    fn a_member_costs_a_fraction_of_a_byte_on_one_board_and_on_the_same_three_as_others() {
         let mut memberships = Memberships::new(0);
         let members = 100_000;
         let count = |memberships: &mut Memberships, tree: u32| {
@@ -333,11 +323,11 @@ mod tests {
             allocated.held
         };
         let one = count(&mut memberships, 0);
-        assert!(one <= 4 * 1_024 * 101, "{one}");
+        assert!(one <= 30_000, "{one}");
         let two_more = count(&mut memberships, 1) + count(&mut memberships, 2);
         assert!(two_more < 64 << 10, "{two_more}");
         assert_eq!(memberships.sets.len(), 1);
-        assert!(memberships.bytes() >= 400_000 && memberships.bytes() < 500_000, "{}", memberships.bytes());
+        assert!(memberships.bytes() >= 25_000 && memberships.bytes() < 64_000, "{}", memberships.bytes());
     }
 
     /// Nobody's list is like another's: what it costs then.

@@ -14,6 +14,7 @@ mod index;
 mod joining;
 mod log_hash;
 mod members;
+mod membership_slots;
 mod memberships;
 mod page_set;
 mod retired;
