@@ -1,4 +1,5 @@
-//! Member id → handle: a hash index of five bytes a slot that grows without pauses.
+//! Member id → handle: a hash index of four bytes a slot that grows without pauses; five beyond 16 million
+//! handles.
 //!
 //! Knows: hashes, and that the ids themselves are elsewhere. Must not know: what a handle stands for.
 //!
@@ -19,12 +20,21 @@ const RUN_WARMED: usize = 32;
 const SMALLEST_CAPACITY: usize = 8;
 const EMPTY: u8 = 0;
 
+/// Handles below this take three bytes.
+const SHORT_HANDLES: u32 = 1 << 24;
+/// A handle is read as four bytes, of which the last may be behind the segment's last handle.
+const READ_BEHIND: usize = 1;
+
+/// Tags, side by side, and handles behind them: one allocation.
 #[derive(Clone, Default)]
 struct Segment {
-    /// Eight bits of the hash, never 0, so that most mismatches are found without reading the id.
-    tags: Vec<u8>,
-    handles: Vec<u32>,
-    len: usize,
+    /// A tag for each slot: eight bits of the hash, never 0, so that most mismatches are found without
+    /// reading the id. Then as many handles.
+    bytes: Box<[u8]>,
+    capacity: u32,
+    len: u32,
+    /// Whether handles take four bytes and not three.
+    wide: bool,
 }
 
 pub struct Index {
@@ -46,8 +56,7 @@ impl Index {
         // A twentieth more, because hashing spreads ids unevenly over the segments.
         let capacity = (each + each / 20).max(SMALLEST_CAPACITY);
         for segment in &mut index.segments {
-            segment.tags = vec![EMPTY; capacity];
-            segment.handles = vec![0; capacity];
+            *segment = Segment::new(capacity, u32::try_from(members).is_ok_and(|all| all > SHORT_HANDLES));
         }
         index
     }
@@ -72,9 +81,10 @@ impl Index {
     pub fn prefetch(&self, hash: u64) {
         if let Some(segment) = self.segments.get(segment_of(hash)) {
             let start = segment.start(hash);
-            if let (Some(tag), Some(handle)) = (segment.tags.get(start), segment.handles.get(start)) {
-                crate::tree::prefetch(tag);
-                crate::tree::prefetch(handle);
+            for byte in [start, segment.place_of(start)] {
+                if let Some(byte) = segment.bytes.get(byte) {
+                    crate::tree::prefetch(byte);
+                }
             }
         }
     }
@@ -84,7 +94,7 @@ impl Index {
     pub fn each_of_run(&self, hash: u64, each: impl FnMut(Handle)) {
         let Some(segment) = self.segments.get(segment_of(hash)) else { return };
         let start = segment.start(hash);
-        let occupant = |slot: usize| segment.occupant(slot.checked_rem(segment.tags.len())?);
+        let occupant = |slot: usize| segment.occupant(slot.checked_rem(segment.capacity())?);
         (start..start + RUN_WARMED).map_while(occupant).for_each(each);
     }
 
@@ -101,8 +111,11 @@ impl Index {
     ) {
         self.len += 1;
         if let Some(segment) = self.segments.get_mut(segment_of(hash)) {
-            if segment.len + segment.len / 4 >= segment.tags.len() {
+            if segment.len + segment.len / 4 >= segment.capacity {
                 segment.grow(hash_of, fetch);
+            }
+            if handle.0 >= SHORT_HANDLES && !segment.wide {
+                segment.widen();
             }
             segment.place(hash, handle.0);
         }
@@ -127,21 +140,63 @@ impl Index {
 
     #[must_use]
     pub fn bytes(&self) -> usize {
-        let slots: usize = self.segments.iter().map(|segment| segment.tags.len()).sum();
-        slots * 5 + self.segments.len() * size_of::<Segment>()
+        let slots: usize = self.segments.iter().map(|segment| segment.bytes.len()).sum();
+        slots + self.segments.len() * size_of::<Segment>()
     }
 }
 
 impl Segment {
+    fn new(capacity: usize, wide: bool) -> Self {
+        let slot = if wide { 5 } else { 4 };
+        let bytes = vec![EMPTY; capacity * slot + READ_BEHIND].into();
+        Self { bytes, capacity: u32::try_from(capacity).unwrap_or(u32::MAX), len: 0, wide }
+    }
+
+    fn capacity(&self) -> usize {
+        usize::try_from(self.capacity).unwrap_or(0)
+    }
+
+    #[inline]
+    fn tags(&self) -> &[u8] {
+        self.bytes.get(..self.capacity()).unwrap_or_default()
+    }
+
+    /// Where the handle of a slot is in `bytes`.
+    #[inline]
+    fn place_of(&self, slot: usize) -> usize {
+        self.capacity() + slot * (3 + usize::from(self.wide))
+    }
+
+    #[inline]
+    fn handle(&self, slot: usize) -> Option<u32> {
+        let bytes = self.bytes.get(self.place_of(slot)..)?.first_chunk()?;
+        let read = u32::from_le_bytes(*bytes);
+        Some(if self.wide { read } else { read & (SHORT_HANDLES - 1) })
+    }
+
+    /// Makes room for handles of four bytes.
+    #[cold]
+    fn widen(&mut self) {
+        let mut wide = Self::new(self.capacity(), true);
+        for slot in 0..self.capacity() {
+            if let (Some(tag), Some(handle)) = (self.tags().get(slot), self.handle(slot)) {
+                wide.write(slot, *tag, handle);
+            }
+        }
+        wide.len = self.len;
+        *self = wide;
+    }
+
     /// The first handle with this tag, from the slot on where the hash begins, that `matches_id`.
     #[inline]
     fn find(&self, hash: u64, matches_id: &mut impl FnMut(Handle) -> bool) -> Option<Handle> {
         let (mut slot, tag) = (self.start(hash), tag_of(hash));
+        let tags = self.tags();
         // There is an empty slot: a segment is never full.
         loop {
-            let held = *self.tags.get(slot)?;
+            let held = *tags.get(slot)?;
             if held == tag {
-                let handle = Handle(*self.handles.get(slot)?);
+                let handle = Handle(self.handle(slot)?);
                 if matches_id(handle) {
                     return Some(handle);
                 }
@@ -149,7 +204,7 @@ impl Segment {
                 return None;
             }
             slot += 1;
-            if slot == self.tags.len() {
+            if slot == tags.len() {
                 slot = 0;
             }
         }
@@ -159,38 +214,35 @@ impl Segment {
     /// (Lemire, "Fast random integer generation in an interval", 2019).
     fn start(&self, hash: u64) -> usize {
         let low = hash & 0xffff_ffff;
-        let capacity = u64::try_from(self.tags.len()).unwrap_or(0);
-        usize::try_from((low * capacity) >> 32).unwrap_or(0)
+        usize::try_from((low * u64::from(self.capacity)) >> 32).unwrap_or(0)
     }
 
     /// Who is in a slot. `None`: it is empty.
     fn occupant(&self, slot: usize) -> Option<Handle> {
-        let (tag, handle) = (self.tags.get(slot)?, self.handles.get(slot)?);
-        (*tag != EMPTY).then_some(Handle(*handle))
+        let (tag, handle) = (self.tags().get(slot)?, self.handle(slot)?);
+        (*tag != EMPTY).then_some(Handle(handle))
     }
 
     fn grow(&mut self, hash_of: impl Fn(Handle) -> u64, fetch: impl Fn(Handle)) {
-        let capacity = (self.tags.len() + self.tags.len() / 4).max(SMALLEST_CAPACITY);
-        let tags = std::mem::replace(&mut self.tags, vec![EMPTY; capacity]);
-        let handles = std::mem::replace(&mut self.handles, vec![0; capacity]);
-        self.len = 0;
-        let present = tags.iter().zip(handles).filter(|(tag, _)| **tag != EMPTY);
-        let present: Vec<u32> = present.map(|(_, handle)| handle).collect();
+        let capacity = (self.capacity() + self.capacity() / 4).max(SMALLEST_CAPACITY);
+        let present: Vec<Handle> = (0..self.capacity()).filter_map(|slot| self.occupant(slot)).collect();
+        *self = Self::new(capacity, self.wide);
         for group in present.chunks(FETCHED_AHEAD) {
             for handle in group {
-                fetch(Handle(*handle));
+                fetch(*handle);
             }
             for handle in group {
-                self.place(hash_of(Handle(*handle)), *handle);
+                self.place(hash_of(*handle), handle.0);
             }
         }
     }
 
     fn place(&mut self, hash: u64, handle: u32) {
         let mut slot = self.start(hash);
-        while self.tags.get(slot).is_some_and(|tag| *tag != EMPTY) {
+        let tags = self.tags();
+        while tags.get(slot).is_some_and(|tag| *tag != EMPTY) {
             slot += 1;
-            if slot == self.tags.len() {
+            if slot == tags.len() {
                 slot = 0;
             }
         }
@@ -199,9 +251,13 @@ impl Segment {
     }
 
     fn write(&mut self, slot: usize, tag: u8, handle: u32) {
-        if let (Some(tags), Some(handles)) = (self.tags.get_mut(slot), self.handles.get_mut(slot)) {
-            *tags = tag;
-            *handles = handle;
+        let (place, width) = (self.place_of(slot), 3 + usize::from(self.wide));
+        if let Some(held) = self.bytes.get_mut(slot) {
+            *held = tag;
+        }
+        let bytes = handle.to_le_bytes();
+        if let (Some(held), Some(bytes)) = (self.bytes.get_mut(place..place + width), bytes.get(..width)) {
+            held.copy_from_slice(bytes);
         }
     }
 
@@ -212,16 +268,13 @@ impl Segment {
         hash_of: impl Fn(Handle) -> u64,
         fetch: impl Fn(Handle),
     ) -> bool {
-        let capacity = self.tags.len();
+        let capacity = self.capacity();
         let mut hole = self.start(hash);
         loop {
-            match (self.tags.get(hole), self.handles.get(hole)) {
-                (Some(&tag), Some(&found)) if tag != EMPTY => {
-                    if found == handle {
-                        break;
-                    }
-                }
-                _ => return false,
+            match self.occupant(hole) {
+                Some(found) if found.0 == handle => break,
+                Some(_) => {}
+                None => return false,
             }
             hole = (hole + 1) % capacity;
         }
@@ -233,7 +286,7 @@ impl Segment {
         loop {
             self.occupant((next + FETCHED_AHEAD) % capacity).into_iter().for_each(&fetch);
             next = (next + 1) % capacity;
-            let (Some(&tag), Some(&candidate)) = (self.tags.get(next), self.handles.get(next)) else { break };
+            let (Some(&tag), Some(candidate)) = (self.tags().get(next), self.handle(next)) else { break };
             if tag == EMPTY {
                 break;
             }
@@ -295,6 +348,29 @@ mod tests {
                     prop_assert_eq!(found.is_some(), model.contains(&number));
                 }
             }
+        }
+    }
+
+    /// The first handle of four bytes comes when a segment has handles of three.
+    #[test]
+    fn handles_of_any_width_are_found() {
+        let hash_of = |handle: Handle| u64::from(handle.0).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 12;
+        let handles: Vec<Handle> = (0..500)
+            .map(|n| Handle(n * 11))
+            .chain((0..500).map(|n| Handle(SHORT_HANDLES - 250 + n)))
+            .collect();
+        for mut index in [Index::new(), Index::with_capacity(1_000)] {
+            for (nth, handle) in handles.iter().enumerate() {
+                index.insert(hash_of(*handle), *handle, hash_of, |_| ());
+                for known in handles.iter().take(nth + 1).step_by(7) {
+                    assert_eq!(index.find(hash_of(*known), |found| found == *known), Some(*known));
+                }
+            }
+            for handle in &handles {
+                assert!(index.remove(hash_of(*handle), *handle, hash_of, |_| ()));
+                assert_eq!(index.find(hash_of(*handle), |found| found == *handle), None);
+            }
+            assert_eq!(index.len(), 0);
         }
     }
 
