@@ -152,8 +152,8 @@ fn run<const LEAF: usize, const INNER: usize>(entries: u64, spread: Spread, upda
     let start = Instant::now();
     while tree.capture_next(1000, &mut |captured| {
         let Some(entries) = captured.entries else { return };
-        let columns: Vec<Vec<u64>> = (0..2).map(|column| entries.column(column).to_vec()).collect();
-        pages.push((captured.page, columns, entries.handles().to_vec()));
+        let columns: Vec<Vec<u64>> = (0..2).map(|column| entries.column(column).collect()).collect();
+        pages.push((captured.page, columns, entries.handles().collect::<Vec<u32>>()));
     }) {}
     line("tree_capture", start.elapsed().as_secs_f64(), "s");
     drop(tree);

@@ -149,8 +149,8 @@ fn copy_leaves(state: &StateLock, id: TreeId, sink: Sink<'_>) -> Result<bool, St
             let width = tree.tree.columns();
             tree.tree.capture_next(PAGES_PER_SLICE, &mut |captured| {
                 let entries = captured.entries.map_or_else(Default::default, |entries| {
-                    let columns = (0..width).map(|column| entries.column(column).to_vec()).collect();
-                    (entries.handles().to_vec(), columns)
+                    let columns = (0..width).map(|column| entries.column(column).collect()).collect();
+                    (entries.handles().collect(), columns)
                 });
                 copied.push((captured.page, entries));
             })

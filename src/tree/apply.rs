@@ -6,10 +6,8 @@
 //!
 //! Must not know how an entry is inserted or removed; that is `edit`.
 
-use super::columns::{find, rotate};
 use super::large::LargeTree;
 use super::leaf::NONE;
-use super::prefetch;
 use super::words::{Edit, Handle, MemberOrder, Words};
 
 /// Edits whose misses overlap. A core follows one to two dozen misses at once; more only pushes out lines of
@@ -63,7 +61,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             for edit in group_before(edits, step, 2) {
                 let leaf = self.locator.get(edit.handle);
                 if leaf != NONE {
-                    let at = find(self.leaves.columns(leaf).handles(), edit.handle.0).unwrap_or(0);
+                    let at = self.leaves.columns(leaf).find(edit.handle).unwrap_or(0);
                     self.prefetch_tails(leaf, at);
                 }
             }
@@ -87,7 +85,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             for edit in group_before(edits, step, 2) {
                 let leaf = self.locator.get(edit.handle);
                 if leaf != NONE {
-                    let at = find(self.leaves.columns(leaf).handles(), edit.handle.0).unwrap_or(0);
+                    let at = self.leaves.columns(leaf).find(edit.handle).unwrap_or(0);
                     self.prefetch_tails(leaf, at);
                 }
             }
@@ -107,7 +105,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     fn remove_or_move(&mut self, edit: &Edit) -> bool {
         let Some((leaf, at)) = self.locate(edit.handle) else { return false };
         if let Some(new) = &edit.new {
-            if self.move_within(leaf, at, new) {
+            if self.move_within(leaf, at, edit.handle, new) {
                 return true;
             }
             // The locator goes on naming the old leaf until the new one replaces it.
@@ -124,12 +122,11 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// Returns false if another entry has the same words: ids can be compared only after all old entries are
     /// removed.
     #[inline]
-    fn move_within(&mut self, leaf: u32, at: usize, new: &Words) -> bool {
+    fn move_within(&mut self, leaf: u32, at: usize, handle: Handle, new: &Words) -> bool {
         let entries = self.leaves.columns(leaf);
         let last = entries.len() - 1;
-        let first_column = entries.column(0);
         let word = new.as_slice()[0];
-        if word < first_column[0] || word > first_column[last] || at == 0 {
+        if at == 0 || word < entries.word(0, 0) || word > entries.word(0, last) {
             return false;
         }
         let (low, high) = entries.equal_range(new.as_slice());
@@ -141,12 +138,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         assert!(new.as_slice().len() == self.columns, "an entry has one word per column");
         let to = if low > at { low - 1 } else { low };
         self.touch(leaf);
-        let block = self.leaves.words.get_mut(leaf);
-        rotate(block, LEAF, at, to);
-        for (column, &word) in block.chunks_exact_mut(LEAF).zip(new.as_slice()) {
-            column[to] = word;
-        }
-        rotate(self.leaves.handles.get_mut(leaf), LEAF, at, to);
+        self.leaves.shift(leaf, (at, to), new.as_slice(), handle);
         true
     }
 
@@ -211,16 +203,19 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// leaf.
     #[inline]
     fn prefetch_old_leaf(&self, leaf: u32) {
-        prefetch::line_of(self.leaves.meta(leaf));
-        prefetch::lines_of(self.leaves.handles.get(leaf));
-        prefetch::line_of(&self.leaves.words.get(leaf)[0]);
+        // Where they are is known from the metadata alone, which is in a cache.
+        if let Some(block) = self.leaves.columns(leaf).block() {
+            block.prefetch_handles();
+            block.prefetch_heads();
+        }
     }
 
     /// Prefetches what a search for words reads.
     #[inline]
     pub(super) fn prefetch_first_column(&self, leaf: u32) {
-        prefetch::line_of(self.leaves.meta(leaf));
-        prefetch::lines_of(&self.leaves.words.get(leaf)[..LEAF]);
+        if let Some(block) = self.leaves.columns(leaf).block() {
+            block.prefetch_first_column();
+        }
     }
 
     /// Prefetches what inserting or removing an entry at `at` changes: everything after it, and the count in
@@ -228,11 +223,9 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     #[inline]
     fn prefetch_tails(&self, leaf: u32, at: usize) {
         let entries = self.leaves.columns(leaf);
-        let from = at.min(entries.len());
-        for column in 0..self.columns {
-            prefetch::lines_of(&entries.column(column)[from..]);
+        if let Some(block) = entries.block() {
+            block.prefetch_tails(at.min(entries.len()), entries.len());
         }
-        prefetch::lines_of(&entries.handles()[from..]);
         let meta = self.leaves.meta(leaf);
         if meta.parent != NONE {
             self.inners.prefetch_slot(meta.parent, usize::from(meta.slot));

@@ -51,6 +51,9 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         for &leaf in &self.leaves.free {
             ensure!(self.leaves.len(leaf) == 0, "free leaf {leaf} has entries");
         }
+        if let Some(leaf) = self.leaves.misplaced() {
+            return Err(Violation::new(format!("leaf {leaf} is not where its entries are")));
+        }
         ensure!(self.capture_is_sane(), "the dirty marks and the sets of dirty leaves differ");
         Ok(())
     }

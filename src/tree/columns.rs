@@ -1,7 +1,7 @@
 //! Sorted entries laid out by column, as leaves and inner nodes both hold them: search, shift, move.
 //!
-//! Knows the format, a block of `n` slots per column, of which the first `len` are used. Must not know which
-//! node a block belongs to.
+//! Knows two formats: whole words, in blocks of `n` slots per column, of which the first `len` are used, and
+//! those of `narrow`. Must not know which node a block belongs to.
 //!
 //! ```text
 //! words    | column 0: n words | column 1: n words | ...
@@ -11,58 +11,147 @@
 //! A search mostly touches the first column alone, and that is one contiguous run.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
+use super::narrow::Narrow;
 use super::words::{Handle, Words};
 
 /// Entries in order, by column. A view: it borrows the tree's memory, or a copy of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Columns<'a> {
-    words: &'a [u64],
-    handles: &'a [u32],
-    /// Slots per column in `words`, at least `handles.len()`.
-    stride: usize,
+    len: usize,
+    form: Form<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Form<'a> {
+    Whole {
+        words: &'a [u64],
+        handles: &'a [u32],
+        /// Slots per column in `words`, at least as many as there are handles.
+        stride: usize,
+    },
+    Narrow(Narrow<'a>),
+}
+
+/// A column of ascending words.
+pub(super) trait Sorted {
+    fn word(&self, at: usize) -> u64;
+
+    /// The first place of `low..high` whose word is not before what is sought; `high` if there is none.
+    fn partition(&self, low: usize, high: usize, is_before: impl Fn(u64) -> bool) -> usize;
+
+    /// Which of `low..high` have this word.
+    #[inline]
+    fn range_of(&self, word: u64, low: usize, high: usize) -> (usize, usize) {
+        let low = self.partition(low, high, |held| held < word);
+        // Distinct words are the common case, and then the second search is not needed.
+        if low == high || self.word(low) != word {
+            (low, low)
+        } else if high - low == 1 || self.word(low + 1) != word {
+            (low, low + 1)
+        } else {
+            (low, self.partition(low, high, |held| held <= word))
+        }
+    }
+}
+
+impl Sorted for [u64] {
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        self[at]
+    }
+
+    #[inline]
+    fn partition(&self, low: usize, high: usize, is_before: impl Fn(u64) -> bool) -> usize {
+        low + self[low..high].partition_point(|&held| is_before(held))
+    }
 }
 
 impl<'a> Columns<'a> {
     /// `words` holds columns of `stride` slots; as many of each are used as there are `handles`.
     #[inline]
     pub(super) fn new(words: &'a [u64], handles: &'a [u32], stride: usize) -> Self {
-        Self { words, handles, stride }
+        Self { len: handles.len(), form: Form::Whole { words, handles, stride } }
+    }
+
+    /// The first `len` entries of a block.
+    #[inline]
+    pub(super) fn narrow(block: Narrow<'a>, len: usize) -> Self {
+        Self { len, form: Form::Narrow(block) }
     }
 
     #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
-        self.handles.len()
+        self.len
     }
 
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.handles.is_empty()
+        self.len == 0
     }
 
     /// Number of columns.
     #[must_use]
     #[inline]
     pub fn width(&self) -> usize {
-        self.words.len() / self.stride
+        match self.form {
+            Form::Whole { words, stride, .. } => words.len() / stride,
+            Form::Narrow(block) => block.columns,
+        }
+    }
+
+    /// One word of an entry.
+    ///
+    /// # Panics
+    /// When there is no such column, or no such entry.
+    #[must_use]
+    #[inline]
+    pub fn word(&self, column: usize, at: usize) -> u64 {
+        match self.form {
+            Form::Whole { words, stride, .. } => words[column * stride..][..self.len][at],
+            Form::Narrow(block) => block.column(column).at(at),
+        }
     }
 
     /// One column's words, in entry order.
     ///
     /// # Panics
-    /// When there is no such column.
-    #[must_use]
+    /// When there is no such column, and there are entries.
     #[inline]
-    pub fn column(&self, column: usize) -> &'a [u64] {
-        &self.words[column * self.stride..][..self.handles.len()]
+    pub fn column(&self, column: usize) -> impl Iterator<Item = u64> + use<'a> {
+        self.part_of_column(column, 0..self.len)
+    }
+
+    /// The words of some entries in one column.
+    #[inline]
+    pub(super) fn part_of_column(
+        &self,
+        column: usize,
+        part: Range<usize>,
+    ) -> impl Iterator<Item = u64> + use<'a> {
+        let (whole, cells) = match self.form {
+            Form::Whole { words, stride, .. } => (words.get(column * stride..).unwrap_or_default(), None),
+            Form::Narrow(block) => (&[][..], (!part.is_empty()).then(|| block.column(column))),
+        };
+        part.map(move |at| cells.as_ref().map_or_else(|| whole[at], |cells| cells.at(at)))
     }
 
     /// The handles, as bare numbers, in entry order.
-    #[must_use]
     #[inline]
-    pub fn handles(&self) -> &'a [u32] {
-        self.handles
+    pub fn handles(&self) -> impl Iterator<Item = u32> + use<'a> {
+        self.part_of_handles(0..self.len)
+    }
+
+    /// The handles of some entries.
+    #[inline]
+    pub(super) fn part_of_handles(&self, part: Range<usize>) -> impl Iterator<Item = u32> + use<'a> {
+        let form = self.form;
+        part.map(move |at| match form {
+            Form::Whole { handles, .. } => handles[at],
+            Form::Narrow(block) => block.handle(at),
+        })
     }
 
     /// # Panics
@@ -70,7 +159,10 @@ impl<'a> Columns<'a> {
     #[must_use]
     #[inline]
     pub fn handle(&self, at: usize) -> Handle {
-        Handle(self.handles[at])
+        Handle(match self.form {
+            Form::Whole { handles, .. } => handles[at],
+            Form::Narrow(block) => block.handle(at),
+        })
     }
 
     /// # Panics
@@ -78,28 +170,59 @@ impl<'a> Columns<'a> {
     #[must_use]
     #[inline]
     pub fn words(&self, at: usize) -> Words {
-        let mut words = Words::new();
-        for column in self.words.chunks_exact(self.stride) {
-            words.push(column[at]);
+        match self.form {
+            Form::Whole { words: all, stride, .. } => {
+                let mut words = Words::new();
+                for column in all.chunks_exact(stride) {
+                    words.push(column[at]);
+                }
+                words
+            }
+            Form::Narrow(block) => block.words(at),
         }
-        words
+    }
+
+    /// Where a handle's entry is.
+    #[inline]
+    pub(super) fn find(&self, handle: Handle) -> Option<usize> {
+        match self.form {
+            Form::Whole { handles, .. } => find(handles, handle.0),
+            // A leaf that never had an entry has no block.
+            Form::Narrow(_) if self.len == 0 => None,
+            Form::Narrow(block) => block.find(self.len, handle.0),
+        }
+    }
+
+    /// The block that the entries are in, if it is of the narrow format and there are any.
+    pub(super) fn block(&self) -> Option<Narrow<'a>> {
+        match self.form {
+            Form::Narrow(block) if self.len > 0 => Some(block),
+            Form::Narrow(_) | Form::Whole { .. } => None,
+        }
     }
 
     /// Where the entries that begin with `prefix` start and end.
     #[inline]
     pub(super) fn equal_range(&self, prefix: &[u64]) -> (usize, usize) {
-        let (mut low, mut high) = (0, self.len());
-        for (column, &word) in prefix.iter().enumerate() {
-            let column = self.column(column);
-            low += lower_bound(&column[low..high], word);
-            // Distinct words are the common case, and then the second search is not needed.
-            if low == high || column[low] != word {
-                return (low, low);
+        let (mut low, mut high) = (0, self.len);
+        match self.form {
+            Form::Whole { words, stride, .. } => {
+                for (column, &word) in prefix.iter().enumerate() {
+                    (low, high) = words[column * stride..][..self.len].range_of(word, low, high);
+                    if low == high {
+                        break;
+                    }
+                }
             }
-            if high - low == 1 || column[low + 1] != word {
-                high = low + 1;
-            } else {
-                high = low + upper_bound(&column[low..high], word);
+            Form::Narrow(_) if high == 0 => {}
+            Form::Narrow(block) => {
+                assert!(prefix.len() <= block.columns, "an entry has that many words");
+                for (cells, &word) in block.columns().zip(prefix) {
+                    (low, high) = cells.range_of(word, low, high);
+                    if low == high {
+                        break;
+                    }
+                }
             }
         }
         (low, high)
@@ -120,31 +243,22 @@ impl<'a> Columns<'a> {
         high: usize,
         mut compare: impl FnMut(Handle) -> Ordering,
     ) -> usize {
-        if low == high {
-            return 0;
+        let (mut from, mut to) = (low, high);
+        while from < to {
+            let middle = usize::midpoint(from, to);
+            if compare(self.handle(middle)) == Ordering::Less {
+                from = middle + 1;
+            } else {
+                to = middle;
+            }
         }
-        self.handles[low..high].partition_point(|&handle| compare(Handle(handle)) == Ordering::Less)
+        from - low
     }
 
     /// Orders two entries of two nodes by their words.
     pub(super) fn compare_words(&self, at: usize, other: &Self, other_at: usize) -> Ordering {
-        (0..self.width())
-            .map(|column| self.column(column)[at].cmp(&other.column(column)[other_at]))
-            .find(|order| order.is_ne())
-            .unwrap_or(Ordering::Equal)
+        self.words(at).cmp(&other.words(other_at))
     }
-}
-
-/// How many of the ascending `column` are less than `word`.
-#[inline]
-fn lower_bound(column: &[u64], word: u64) -> usize {
-    column.partition_point(|&held| held < word)
-}
-
-/// How many of the ascending `column` are at most `word`.
-#[inline]
-fn upper_bound(column: &[u64], word: u64) -> usize {
-    column.partition_point(|&held| held <= word)
 }
 
 /// Where `sought` is among `ids`, which are in no order.
@@ -163,6 +277,20 @@ pub(super) fn find(ids: &[u32], sought: u32) -> Option<usize> {
     ids[at..].iter().position(|&id| id == sought).map(|offset| at + offset)
 }
 
+/// As [`find`], among the lower halves of handles.
+#[inline]
+pub(super) fn find_half(halves: &[[u8; 2]], sought: u16) -> Option<usize> {
+    let mut at = 0;
+    while let Some(group) = halves.get(at..at + 16) {
+        let hits = group.iter().fold(0, |hits, &half| hits | u16::from(u16::from_le_bytes(half) == sought));
+        if hits != 0 {
+            break;
+        }
+        at += 16;
+    }
+    halves[at..].iter().position(|&half| u16::from_le_bytes(half) == sought).map(|offset| at + offset)
+}
+
 /// Frees slot `at` in every column of a block with `len` used slots each.
 #[inline]
 pub(super) fn open<T: Copy>(block: &mut [T], n: usize, len: usize, at: usize) {
@@ -176,17 +304,6 @@ pub(super) fn open<T: Copy>(block: &mut [T], n: usize, len: usize, at: usize) {
 pub(super) fn close<T: Copy>(block: &mut [T], n: usize, len: usize, at: usize) {
     for column in block.chunks_exact_mut(n) {
         column.copy_within(at + 1..len, at);
-    }
-}
-
-/// Moves entry `from` to slot `to`, shifting those in between.
-pub(super) fn rotate<T: Copy>(block: &mut [T], n: usize, from: usize, to: usize) {
-    for column in block.chunks_exact_mut(n) {
-        if from < to {
-            column[from..=to].rotate_left(1);
-        } else {
-            column[to..=from].rotate_right(1);
-        }
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! Must not know how nodes split and merge; asks `rebalance` for room, and tells it when a leaf is short.
 
-use super::columns::{close, open};
 use super::large::LargeTree;
 use super::leaf::NONE;
 use super::words::{Handle, MemberOrder, Words};
@@ -41,19 +40,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             leaf = self.leaf_for(words, handle, order);
         }
         self.touch(leaf);
-        let entries = self.leaves.columns(leaf);
-        let len = entries.len();
-        let at = entries.entries_before(words, |other| order.compare(other, handle));
-
-        let block = self.leaves.words.get_mut(leaf);
-        open(block, LEAF, len, at);
-        for (column, &word) in block.chunks_exact_mut(LEAF).zip(words) {
-            column[at] = word;
-        }
-        let handles = self.leaves.handles.get_mut(leaf);
-        open(handles, LEAF, len, at);
-        handles[at] = handle.0;
-        self.leaves.meta_mut(leaf).len += 1;
+        let at = self.leaves.columns(leaf).entries_before(words, |other| order.compare(other, handle));
+        self.leaves.insert(leaf, at, words, handle);
         self.locator.set(handle, leaf);
 
         self.len += 1;
@@ -68,9 +56,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     pub(super) fn remove_at(&mut self, leaf: u32, at: usize) {
         self.touch(leaf);
         let len = self.leaves.len(leaf);
-        close(self.leaves.words.get_mut(leaf), LEAF, len, at);
-        close(self.leaves.handles.get_mut(leaf), LEAF, len, at);
-        self.leaves.meta_mut(leaf).len -= 1;
+        self.leaves.remove(leaf, at);
 
         self.len -= 1;
         self.count_up(leaf, |count| count - 1);

@@ -3,9 +3,8 @@
 //! Knows how it is made from a small tree and converted back. Must not know when; that is `counted_tree`.
 
 use super::capture::Capture;
-use super::columns::find;
 use super::inner::InnerNodes;
-use super::leaf::{LeafMeta, Leaves, NONE};
+use super::leaf::{Leaves, NONE};
 use super::locator::Locator;
 use super::small::SmallTree;
 use super::words::{Handle, MAX_WORDS, Words};
@@ -66,17 +65,13 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         // From the back, so that the lowest ids are used first and page numbers stay small.
         tree.leaves.free = (0..page).rev().collect();
         tree.leaves.ensure(page);
-        for (at, column) in tree.leaves.words.get_mut(page).chunks_exact_mut(LEAF).enumerate() {
-            if !entries.is_empty() {
-                column[..entries.len()].copy_from_slice(entries.column(at));
-            }
-        }
-        tree.leaves.handles.get_mut(page)[..entries.len()].copy_from_slice(entries.handles());
-        for &handle in entries.handles() {
+        tree.leaves.fill(page, &entries);
+        for handle in entries.handles() {
             tree.locator.set(Handle(handle), page);
         }
         let marks = tree.capture.of_small(page, small.dirty, small.capture_state, small.pre_image);
-        *tree.leaves.meta_mut(page) = LeafMeta { parent: NONE, len: u16::from(small.len), slot: 0, marks };
+        let meta = tree.leaves.meta_mut(page);
+        (meta.parent, meta.marks) = (NONE, marks);
         tree
     }
 
@@ -110,8 +105,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         if leaf == NONE {
             return None;
         }
-        let at =
-            find(self.leaves.columns(leaf).handles(), handle.0).expect("the locator names the entry's leaf");
+        let at = self.leaves.columns(leaf).find(handle).expect("the locator names the entry's leaf");
         Some((leaf, at))
     }
 

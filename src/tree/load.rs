@@ -10,6 +10,7 @@ use super::counted_tree::Tree;
 use super::large::LargeTree;
 use super::leaf::NONE;
 use super::locator::Locator;
+use super::run::Run;
 use super::small::SmallTree;
 use super::words::{Handle, MemberOrder, Words};
 
@@ -56,6 +57,8 @@ impl PageSlots<'_> {
 pub struct PageLoader<const LEAF: usize = 64, const INNER: usize = 64> {
     tree: LargeTree<LEAF, INNER>,
     pages: Vec<u32>,
+    /// The page that is being added.
+    run: Run,
 }
 
 impl<const LEAF: usize, const INNER: usize> PageLoader<LEAF, INNER> {
@@ -67,7 +70,7 @@ impl<const LEAF: usize, const INNER: usize> PageLoader<LEAF, INNER> {
     /// When `columns` is 0 or above [`MAX_WORDS`](super::MAX_WORDS).
     #[must_use]
     pub fn new(columns: usize) -> Self {
-        Self { tree: LargeTree::without_root(columns), pages: Vec::new() }
+        Self { tree: LargeTree::without_root(columns), pages: Vec::new(), run: Run::new(columns, LEAF) }
     }
 
     /// Adds a page of `len` entries, which `fill` writes. Pages may come in any order.
@@ -91,10 +94,11 @@ impl<const LEAF: usize, const INNER: usize> PageLoader<LEAF, INNER> {
         if leaves.len(page) != 0 {
             return Err(PageError::RepeatedPage { page }.into());
         }
-        leaves.meta_mut(page).len = len as u16;
+        let (words, handles, stride) = self.run.slots(len);
+        fill(PageSlots { words, handles, stride })?;
+        leaves.fill(page, &self.run.entries());
         self.pages.push(page);
-        let handles = &mut leaves.handles.get_mut(page)[..len];
-        fill(PageSlots { words: leaves.words.get_mut(page), handles, stride: LEAF })
+        Ok(())
     }
 
     /// Orders the pages, checks every entry, and builds what is above the leaves. No page is dirty
@@ -105,7 +109,7 @@ impl<const LEAF: usize, const INNER: usize> PageLoader<LEAF, INNER> {
     /// # Errors
     /// When the pages are not one tree's: see [`PageError`].
     pub fn finish(self, order: &impl MemberOrder) -> Result<Tree<LEAF, INNER>, PageError> {
-        let Self { mut tree, mut pages } = self;
+        let Self { mut tree, mut pages, .. } = self;
         if pages.is_empty() {
             return Ok(Tree::new(tree.columns));
         }
@@ -121,7 +125,7 @@ impl<const LEAF: usize, const INNER: usize> PageLoader<LEAF, INNER> {
         }
         // First words nearly always decide, and lie side by side for the sort.
         let mut keyed: Vec<(u64, u32)> =
-            pages.iter().map(|&page| (tree.leaves.columns(page).column(0)[0], page)).collect();
+            pages.iter().map(|&page| (tree.leaves.columns(page).word(0, 0), page)).collect();
         keyed.sort_unstable_by(|&(a_word, a), &(b_word, b)| {
             a_word.cmp(&b_word).then_with(|| tree.compare_entries((a, 0), (b, 0), order))
         });
@@ -153,22 +157,16 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let mut tree = Self::without_root(columns);
         let mut leaves: Vec<u32> = Vec::new();
         let mut entries = entries.into_iter().peekable();
+        let mut run = Run::new(columns, LEAF);
         while entries.peek().is_some() {
             let leaf = tree.leaves.allocate();
             tree.touch(leaf);
             leaves.push(leaf);
-            let block = tree.leaves.words.get_mut(leaf);
-            let handles = tree.leaves.handles.get_mut(leaf);
-            let mut len = 0;
+            run.clear();
             for (words, handle) in entries.by_ref().take(Self::LEAF_BULK) {
-                assert!(words.as_slice().len() == columns, "an entry has one word per column");
-                for (column, &word) in block.chunks_exact_mut(LEAF).zip(words.as_slice()) {
-                    column[len] = word;
-                }
-                handles[len] = handle.0;
-                len += 1;
+                run.push(words.as_slice(), handle.0);
             }
-            tree.leaves.meta_mut(leaf).len = len as u16;
+            tree.leaves.fill(leaf, &run.entries());
         }
         let Some(&last) = leaves.last() else { return Self::empty(columns) };
         tree.balance_last_leaf(&leaves, last);
@@ -182,31 +180,18 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let Some(&before) = leaves.len().checked_sub(2).and_then(|at| leaves.get(at)) else { return };
         let (before_len, last_len) = (self.leaves.len(before), self.leaves.len(last));
         let target = (before_len + last_len).div_ceil(2);
-        super::columns::redistribute(
-            self.leaves.words.pair_mut(before, last),
-            LEAF,
-            before_len,
-            last_len,
-            target,
-        );
-        super::columns::redistribute(
-            self.leaves.handles.pair_mut(before, last),
-            LEAF,
-            before_len,
-            last_len,
-            target,
-        );
-        self.leaves.meta_mut(before).len = target as u16;
-        self.leaves.meta_mut(last).len = (before_len + last_len - target) as u16;
+        self.leaves.redistribute(before, last, target);
     }
 
     /// Counts entries and makes the locator.
     fn index_leaves(&mut self, leaves: &[u32]) -> Result<(), PageError> {
-        let mut locator = Locator::sized_for(leaves.iter().map(|&leaf| self.leaves.columns(leaf).handles()));
+        let greatest = leaves.iter().copied().max().unwrap_or(0);
+        let handles = leaves.iter().flat_map(|&leaf| self.leaves.columns(leaf).handles());
+        let mut locator = Locator::sized_for(handles, greatest);
         for &page in leaves {
-            let handles = self.leaves.columns(page).handles();
-            self.len += handles.len() as u64;
-            for &handle in handles {
+            let entries = self.leaves.columns(page);
+            self.len += entries.len() as u64;
+            for handle in entries.handles() {
                 if locator.set(Handle(handle), page) != NONE {
                     return Err(PageError::RepeatedHandle { page, handle: Handle(handle) });
                 }
@@ -257,12 +242,13 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// Whether a page's entries ascend strictly and are possible.
     fn check_page(&self, page: u32, order: &impl MemberOrder) -> Result<(), PageError> {
         let entries = self.leaves.columns(page);
-        if entries.handles().contains(&u32::MAX) {
+        if entries.handles().any(|handle| handle == u32::MAX) {
             return Err(PageError::InvalidHandle { page });
         }
-        let first = entries.column(0);
-        for at in 1..entries.len() {
-            if first[at - 1] < first[at] {
+        for (at, (before, word)) in
+            (1..).zip(entries.column(0).zip(entries.part_of_column(0, 1..entries.len())))
+        {
+            if before < word {
                 continue;
             }
             if self.compare_entries((page, at - 1), (page, at), order) != Ordering::Less {

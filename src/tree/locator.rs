@@ -2,7 +2,7 @@
 //!
 //! Must not know what is in a leaf. Handles are split into ranges of 65,536; each range is a hash map while
 //! the tree holds few of it and an array once it holds a quarter. So a window of ten members costs no array,
-//! ten million members cost four bytes each, and nothing larger than 256 KB is ever copied at once.
+//! ten million members cost three bytes each, and nothing larger than 256 KB is ever copied at once.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -14,17 +14,112 @@ use super::words::Handle;
 /// Handles per range: a `u16` names one within it, so that an array access needs no bounds check.
 const RANGE: usize = 1 << 16;
 
-/// A map entry takes 9 to 18 bytes and an array slot 4, so a quarter is about where the array becomes
-/// smaller.
+/// A map entry takes 9 to 18 bytes and an array slot 2 to 4, so at a quarter the array is smaller at last.
 const DENSE_AT: usize = RANGE / 4;
 
 /// Back to a map far below `DENSE_AT`, so that a tree at the boundary does not convert again and again.
 const SPARSE_AT: u32 = RANGE as u32 / 16;
 
+/// A leaf for each handle of a range, in as many bytes as the leaves' numbers need: two up to four million
+/// entries, three up to a thousand million.
+enum Slots {
+    Two(Box<[[u8; 2]; RANGE]>),
+    Three(Box<[[u8; 3]; RANGE]>),
+    Four(Box<[[u8; 4]; RANGE]>),
+}
+
+/// `NONE` as any of [`Slots`] has it.
+const VACANT: u8 = u8::MAX;
+
+#[allow(clippy::unnecessary_box_returns, reason = "an array of 128 KB and more")]
+fn vacant<const BYTES: usize>() -> Box<[[u8; BYTES]; RANGE]> {
+    vec![[VACANT; BYTES]; RANGE].into_boxed_slice().try_into().expect("the vector was made with this length")
+}
+
+#[inline]
+fn read<const BYTES: usize>(slot: [u8; BYTES]) -> u32 {
+    let mut leaf = [0; 4];
+    leaf[..BYTES].copy_from_slice(&slot);
+    let leaf = u32::from_le_bytes(leaf);
+    if leaf == NONE >> (32 - 8 * BYTES) { NONE } else { leaf }
+}
+
+#[inline]
+fn write<const BYTES: usize>(slot: &mut [u8; BYTES], leaf: u32) -> u32 {
+    let before = read(*slot);
+    slot.copy_from_slice(&leaf.to_le_bytes()[..BYTES]);
+    before
+}
+
+impl Slots {
+    /// All vacant, in as many bytes as this leaf's number needs.
+    fn for_leaf(leaf: u32) -> Self {
+        match leaf {
+            0..0xffff => Self::Two(vacant()),
+            0xffff..0xff_ffff => Self::Three(vacant()),
+            _ => Self::Four(vacant()),
+        }
+    }
+
+    #[inline]
+    fn get(&self, at: u16) -> u32 {
+        match self {
+            Self::Two(slots) => read(slots[usize::from(at)]),
+            Self::Three(slots) => read(slots[usize::from(at)]),
+            Self::Four(slots) => read(slots[usize::from(at)]),
+        }
+    }
+
+    #[inline]
+    fn fits(&self, leaf: u32) -> bool {
+        match self {
+            Self::Two(_) => leaf < 0xffff,
+            Self::Three(_) => leaf < 0xff_ffff,
+            Self::Four(_) => true,
+        }
+    }
+
+    /// Sets a leaf that fits, or `NONE`. Returns the one before.
+    #[inline]
+    fn set(&mut self, at: u16, leaf: u32) -> u32 {
+        match self {
+            Self::Two(slots) => write(&mut slots[usize::from(at)], leaf),
+            Self::Three(slots) => write(&mut slots[usize::from(at)], leaf),
+            Self::Four(slots) => write(&mut slots[usize::from(at)], leaf),
+        }
+    }
+
+    #[cold]
+    fn widen(&mut self, leaf: u32) {
+        let mut wider = Self::for_leaf(leaf);
+        for at in 0..=u16::MAX {
+            wider.set(at, self.get(at));
+        }
+        *self = wider;
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Two(slots) => size_of_val(&**slots),
+            Self::Three(slots) => size_of_val(&**slots),
+            Self::Four(slots) => size_of_val(&**slots),
+        }
+    }
+
+    #[inline]
+    fn prefetch(&self, at: u16) {
+        match self {
+            Self::Two(slots) => prefetch::line_of(&slots[usize::from(at)]),
+            Self::Three(slots) => prefetch::line_of(&slots[usize::from(at)]),
+            Self::Four(slots) => prefetch::line_of(&slots[usize::from(at)]),
+        }
+    }
+}
+
 enum Range {
     Empty,
     Sparse(Box<HashMap<u16, u32, FixedState>>),
-    Dense { slots: Box<[u32; RANGE]>, used: u32 },
+    Dense { slots: Slots, used: u32 },
 }
 
 impl Range {
@@ -32,7 +127,7 @@ impl Range {
         match self {
             Self::Empty => 0,
             Self::Sparse(map) => size_of::<HashMap<u16, u32, FixedState>>() + map.allocation_size(),
-            Self::Dense { .. } => size_of::<[u32; RANGE]>(),
+            Self::Dense { slots, .. } => slots.bytes(),
         }
     }
 }
@@ -49,15 +144,12 @@ fn split(handle: Handle) -> (usize, u16) {
     ((handle.0 >> 16) as usize, handle.0 as u16)
 }
 
-fn dense() -> Box<[u32; RANGE]> {
-    vec![NONE; RANGE].into_boxed_slice().try_into().expect("the vector was made with this length")
-}
-
 impl Locator {
     /// A locator about to hold all of `handles`: chooses each range's form once, rather than growing into it.
-    pub(super) fn sized_for<'a>(handles: impl Iterator<Item = &'a [u32]>) -> Self {
+    /// `greatest`: the greatest leaf.
+    pub(super) fn sized_for(handles: impl Iterator<Item = u32>, greatest: u32) -> Self {
         let mut counts: Vec<usize> = Vec::new();
-        for &handle in handles.flatten() {
+        for handle in handles {
             let range = (handle >> 16) as usize;
             if range >= counts.len() {
                 counts.resize(range + 1, 0);
@@ -69,7 +161,7 @@ impl Locator {
             1..DENSE_AT => {
                 Range::Sparse(Box::new(HashMap::with_capacity_and_hasher(count, FixedState::default())))
             }
-            _ => Range::Dense { slots: dense(), used: 0 },
+            _ => Range::Dense { slots: Slots::for_leaf(greatest), used: 0 },
         };
         let ranges: Vec<Range> = counts.iter().map(form).collect();
         Self { allocated_bytes: ranges.iter().map(Range::bytes).sum(), ranges }
@@ -80,7 +172,7 @@ impl Locator {
     pub(super) fn get(&self, handle: Handle) -> u32 {
         let (range, at) = split(handle);
         match self.ranges.get(range) {
-            Some(Range::Dense { slots, .. }) => slots[usize::from(at)],
+            Some(Range::Dense { slots, .. }) => slots.get(at),
             Some(Range::Sparse(map)) => map.get(&at).copied().unwrap_or(NONE),
             Some(Range::Empty) | None => NONE,
         }
@@ -91,9 +183,14 @@ impl Locator {
     pub(super) fn set(&mut self, handle: Handle, leaf: u32) -> u32 {
         let (range, at) = split(handle);
         if let Some(Range::Dense { slots, used }) = self.ranges.get_mut(range) {
-            let slot = &mut slots[usize::from(at)];
-            *used += u32::from(*slot == NONE);
-            return std::mem::replace(slot, leaf);
+            if !slots.fits(leaf) {
+                self.allocated_bytes -= slots.bytes();
+                slots.widen(leaf);
+                self.allocated_bytes += slots.bytes();
+            }
+            let before = slots.set(at, leaf);
+            *used += u32::from(before == NONE);
+            return before;
         }
         self.set_sparse(range, at, leaf)
     }
@@ -110,9 +207,9 @@ impl Locator {
         let Range::Sparse(map) = held else { unreachable!("a dense range is set by the caller") };
         let before = map.insert(at, leaf).unwrap_or(NONE);
         if map.len() >= DENSE_AT {
-            let mut slots = dense();
+            let mut slots = Slots::for_leaf(map.values().copied().max().unwrap_or(0));
             for (&at, &leaf) in map.iter() {
-                slots[usize::from(at)] = leaf;
+                slots.set(at, leaf);
             }
             *held = Range::Dense { used: map.len() as u32, slots };
         }
@@ -136,11 +233,11 @@ impl Locator {
                 before
             }
             Range::Dense { slots, used } => {
-                let before = std::mem::replace(&mut slots[usize::from(at)], NONE);
+                let before = slots.set(at, NONE);
                 *used -= u32::from(before != NONE);
                 if *used < SPARSE_AT {
-                    let present = slots.iter().enumerate().filter(|&(_, &leaf)| leaf != NONE);
-                    let map: HashMap<_, _, _> = present.map(|(at, &leaf)| (at as u16, leaf)).collect();
+                    let present = (0..=u16::MAX).map(|at| (at, slots.get(at)));
+                    let map: HashMap<_, _, _> = present.filter(|&(_, leaf)| leaf != NONE).collect();
                     self.allocated_bytes -= held.bytes();
                     *held = Range::Sparse(Box::new(map));
                     self.allocated_bytes += held.bytes();
@@ -154,7 +251,7 @@ impl Locator {
     pub(super) fn prefetch(&self, handle: Handle) {
         let (range, at) = split(handle);
         if let Some(Range::Dense { slots, .. }) = self.ranges.get(range) {
-            prefetch::line_of(&slots[usize::from(at)]);
+            slots.prefetch(at);
         }
     }
 
@@ -203,5 +300,25 @@ mod tests {
         assert_eq!(locator.len(), 5);
         assert_eq!(locator.allocated_bytes, locator.ranges.iter().map(Range::bytes).sum::<usize>());
         assert_eq!(locator.get(Handle(u32::MAX - 1)), NONE);
+    }
+
+    #[test]
+    fn an_array_becomes_wider_with_the_first_leaf_that_does_not_fit() {
+        let mut locator = Locator::default();
+        for n in 0..20_000 {
+            locator.set(Handle(n), n);
+        }
+        let mut bytes = vec![locator.bytes()];
+        for leaf in [0xfffe, 0xffff, 0xff_fffe, 0xff_ffff, u32::MAX - 1] {
+            assert_eq!(locator.set(Handle(7), leaf), 7);
+            assert_eq!(locator.get(Handle(7)), leaf);
+            assert_eq!((locator.get(Handle(19_999)), locator.get(Handle(20_000))), (19_999, NONE));
+            assert_eq!(locator.set(Handle(7), 7), leaf);
+            assert_eq!(locator.allocated_bytes, locator.ranges.iter().map(Range::bytes).sum::<usize>());
+            bytes.push(locator.bytes());
+        }
+        let widths: Vec<usize> = bytes.iter().map(|bytes| bytes / RANGE).collect();
+        assert_eq!(widths, [2, 2, 3, 3, 4, 4]);
+        assert_eq!(locator.len(), 20_000);
     }
 }

@@ -23,9 +23,12 @@ mod arena;
 mod columns;
 mod inner;
 mod leaf;
+mod leaf_blocks;
 mod locator;
+mod narrow;
 mod page_image;
 mod prefetch;
+mod run;
 mod violation;
 
 mod large;

@@ -186,19 +186,16 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.touch(left);
         self.touch(right);
         let (left_len, right_len) = (self.leaves.len(left), self.leaves.len(right));
-        redistribute(self.leaves.words.pair_mut(left, right), LEAF, left_len, right_len, target);
-        redistribute(self.leaves.handles.pair_mut(left, right), LEAF, left_len, right_len, target);
-        self.leaves.meta_mut(left).len = target as u16;
-        self.leaves.meta_mut(right).len = (left_len + right_len - target) as u16;
+        self.leaves.redistribute(left, right, target);
         *self.inners.count_mut(parent, slot) = target as u64;
         *self.inners.count_mut(parent, slot + 1) = (left_len + right_len - target) as u64;
 
         let moved_right = left_len.saturating_sub(target);
-        for &handle in &self.leaves.handles.get(right)[..moved_right] {
+        for handle in self.leaves.columns(right).part_of_handles(0..moved_right) {
             self.locator.set(Handle(handle), right);
         }
         if target > left_len {
-            for &handle in &self.leaves.handles.get(left)[left_len..target] {
+            for handle in self.leaves.columns(left).part_of_handles(left_len..target) {
                 self.locator.set(Handle(handle), left);
             }
         }

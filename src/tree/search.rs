@@ -184,17 +184,15 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// Asks for all that an edit in this leaf touches.
     #[inline]
     pub(super) fn prefetch_leaf(&self, leaf: u32) {
-        let entries = self.leaves.columns(leaf);
-        prefetch::lines_of(entries.handles());
-        for column in 0..self.columns {
-            prefetch::lines_of(entries.column(column));
+        if let Some(block) = self.leaves.columns(leaf).block() {
+            prefetch::lines_of(block.bytes);
         }
     }
 
     /// Asks for what a search in this node touches first.
     #[inline]
     pub(super) fn prefetch_inner(&self, node: u32) {
-        prefetch::lines_of(self.inners.separators(node).column(0));
+        prefetch::lines_of(&self.inners.words.get(node)[..self.inners.len(node)]);
         prefetch::lines_of(self.inners.children(node));
     }
 }

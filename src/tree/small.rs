@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::mem;
 
-use super::columns::{Columns, close, find, open};
+use super::columns::{Columns, close, open};
 use super::page_image::{CapturedPage, PreImage};
 use super::prefetch;
 use super::violation::Violation;
@@ -75,7 +75,7 @@ impl<const LEAF: usize> SmallTree<LEAF> {
     /// Where a handle's entry is.
     #[inline]
     pub(super) fn find(&self, handle: Handle) -> Option<usize> {
-        find(self.entries().handles(), handle.0)
+        self.entries().find(handle)
     }
 
     /// How many entries there are after these edits.
@@ -160,12 +160,16 @@ impl<const LEAF: usize> SmallTree<LEAF> {
     fn move_to(&mut self, room: usize, entries: &Columns<'_>) {
         self.words = vec![0; room * usize::from(self.columns)].into();
         self.handles = vec![0; room].into();
-        self.handles[..entries.len()].copy_from_slice(entries.handles());
+        for (slot, handle) in self.handles.iter_mut().zip(entries.handles()) {
+            *slot = handle;
+        }
         if entries.is_empty() {
             return;
         }
         for (at, column) in self.words.chunks_exact_mut(room).enumerate() {
-            column[..entries.len()].copy_from_slice(entries.column(at));
+            for (slot, word) in column.iter_mut().zip(entries.column(at)) {
+                *slot = word;
+            }
         }
     }
 
@@ -223,7 +227,7 @@ impl<const LEAF: usize> SmallTree<LEAF> {
 
     /// A handle that two entries have.
     pub(super) fn repeated_handle(&self) -> Option<Handle> {
-        let mut handles = self.entries().handles().to_vec();
+        let mut handles = self.entries().handles().collect::<Vec<_>>();
         handles.sort_unstable();
         handles.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| Handle(pair[0]))
     }

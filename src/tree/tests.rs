@@ -10,8 +10,9 @@ use super::*;
 /// Handles that tests use: enough for four levels of the smallest nodes.
 const HANDLES: u32 = 150;
 
-/// Few values, so that ties always occur, and both ends of the range.
-const VALUES: [u64; 5] = [0, 1, 1 << 63, u64::MAX - 1, u64::MAX];
+/// Few values, so that ties always occur, both ends of the range, and some that differ in one byte, three or
+/// all.
+const VALUES: [u64; 6] = [0, 1, 70_000, 1 << 63, u64::MAX - 1, u64::MAX];
 
 #[derive(Debug, Clone)]
 enum Op {
@@ -41,7 +42,10 @@ struct Bench<const LEAF: usize, const INNER: usize> {
 }
 
 fn page_of(entries: &Columns<'_>) -> Page {
-    ((0..entries.width()).map(|column| entries.column(column).to_vec()).collect(), entries.handles().to_vec())
+    (
+        (0..entries.width()).map(|column| entries.column(column).collect()).collect(),
+        entries.handles().collect(),
+    )
 }
 
 fn load<const LEAF: usize, const INNER: usize>(

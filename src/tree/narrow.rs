@@ -1,0 +1,333 @@
+//! The entries of a leaf with each column as narrow as the leaf's entries allow.
+//!
+//! Neighbours in a tree have much in common: scores that are close to one another, times of the same years.
+//! So a column stores the lower bytes of its words, and once for all of them the upper ones, which are equal.
+//! Lower bytes then compare as the words do. Handles are stored as their lower two bytes, which a search
+//! looks through, and the one or two above.
+//!
+//! Knows the format of a block. Must not know where blocks are, or when one has to become wider.
+//!
+//! ```text
+//! for each column: upper bytes of its words, and in the lowest byte its width | 8 bytes
+//! for each column: n cells of its width
+//! n lower halves of handles | 2 n bytes
+//! n upper parts of handles  | n or 2 n bytes
+//! ```
+
+use super::columns::{Columns, Sorted, find_half};
+use super::prefetch;
+use super::words::{MAX_WORDS, Words};
+
+/// Bytes of a column's head.
+const HEAD: usize = 8;
+/// Bytes of a handle in the first of its two columns.
+const HALF: usize = 2;
+/// Handles below this take three bytes.
+const SHORT_HANDLES: u32 = 1 << 24;
+/// The width of a leaf's first column that is prefetched before it is known: that of most.
+const USUAL_WIDTH: usize = 4;
+
+/// How wide the columns of a leaf are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Widths {
+    words: [u8; MAX_WORDS],
+    /// Bytes of all words of an entry.
+    pub(super) all_words: u8,
+    /// Bytes of a handle, 3 or 4.
+    pub(super) handle: u8,
+}
+
+impl Widths {
+    /// The least that these entries need.
+    pub(super) fn of(entries: &Columns<'_>) -> Self {
+        let mut widths = Self::default();
+        for column in 0..entries.width() {
+            let first = entries.word(column, 0);
+            let differing = entries.column(column).fold(0, |differing, word| differing | (word ^ first));
+            widths.words[column] = (u64::BITS - differing.leading_zeros()).div_ceil(8).max(1) as u8;
+        }
+        widths.all_words = widths.words.iter().sum();
+        widths.handle = if entries.handles().all(|handle| handle < SHORT_HANDLES) { 3 } else { 4 };
+        widths
+    }
+
+    /// Bytes of a block of `slots` entries.
+    pub(super) fn block_bytes(&self, columns: usize, slots: usize) -> usize {
+        columns * HEAD + slots * usize::from(self.all_words + self.handle)
+    }
+}
+
+/// The bits of a word that a cell of this width holds.
+#[inline]
+fn held_bits(width: usize) -> u64 {
+    u64::MAX >> (u64::BITS as usize - 8 * width)
+}
+
+#[inline]
+fn load(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(*bytes[at..].first_chunk().expect("handles follow the last cell"))
+}
+
+/// One column: cells that are `width` apart, in bytes that go on behind the last of them.
+#[derive(Clone, Copy)]
+pub(super) struct Cells<'a> {
+    bytes: &'a [u8],
+    width: usize,
+    held: u64,
+    upper: u64,
+}
+
+impl Cells<'_> {
+    #[inline]
+    pub(super) fn at(&self, at: usize) -> u64 {
+        (load(self.bytes, at * self.width) & self.held) | self.upper
+    }
+}
+
+impl Sorted for Cells<'_> {
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        self.at(at)
+    }
+
+    /// Without a jump that depends on what is compared: the processor would guess wrong half of the time.
+    #[inline]
+    fn partition(&self, mut low: usize, high: usize, is_before: impl Fn(u64) -> bool) -> usize {
+        let mut size = high - low;
+        if size == 0 {
+            return low;
+        }
+        while size > 1 {
+            let half = size / 2;
+            low = std::hint::select_unpredictable(is_before(self.at(low + half)), low + half, low);
+            size -= half;
+        }
+        low + usize::from(is_before(self.at(low)))
+    }
+}
+
+/// A block, to be read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Narrow<'a> {
+    pub(super) bytes: &'a [u8],
+    /// Entries that there is room for.
+    pub(super) slots: usize,
+    pub(super) columns: usize,
+    /// Bytes of a handle.
+    pub(super) handle: usize,
+}
+
+impl<'a> Narrow<'a> {
+    /// The columns of words, the first one first.
+    #[inline]
+    pub(super) fn columns(&self) -> impl Iterator<Item = Cells<'a>> + use<'a> {
+        let (heads, mut rest) = self.bytes.split_at(self.columns * HEAD);
+        let slots = self.slots;
+        heads.as_chunks().0.iter().map(move |head| {
+            let head = u64::from_le_bytes(*head);
+            let width = (head & 0xff) as usize;
+            let held = held_bits(width);
+            let cells = Cells { bytes: rest, width, held, upper: head & !held };
+            rest = &rest[slots * width..];
+            cells
+        })
+    }
+
+    #[inline]
+    pub(super) fn column(&self, column: usize) -> Cells<'a> {
+        self.columns().nth(column).expect("the caller names a column")
+    }
+
+    #[inline]
+    pub(super) fn words(&self, at: usize) -> Words {
+        let mut words = Words::new();
+        for cells in self.columns() {
+            words.push(cells.at(at));
+        }
+        words
+    }
+
+    /// The two columns of handles.
+    #[inline]
+    fn handle_parts(&self) -> (&'a [[u8; HALF]], &'a [u8]) {
+        let (lower, upper) =
+            self.bytes[self.bytes.len() - self.slots * self.handle..].split_at(self.slots * HALF);
+        (lower.as_chunks().0, upper)
+    }
+
+    #[inline]
+    pub(super) fn handle(&self, at: usize) -> u32 {
+        let (lower, upper) = self.handle_parts();
+        handle_of(lower[at], upper, self.handle, at)
+    }
+
+    /// Where the handle is among the first `len`.
+    #[inline]
+    pub(super) fn find(&self, len: usize, sought: u32) -> Option<usize> {
+        let (lower, upper) = self.handle_parts();
+        let lower = &lower[..len];
+        let mut from = 0;
+        loop {
+            let at = from + find_half(&lower[from..], sought as u16)?;
+            if handle_of(lower[at], upper, self.handle, at) == sought {
+                return Some(at);
+            }
+            from = at + 1;
+        }
+    }
+
+    #[inline]
+    pub(super) fn prefetch_handles(&self) {
+        prefetch::lines_of(&self.bytes[self.bytes.len() - self.slots * self.handle..]);
+    }
+
+    /// Asks for the heads of columns, and the first cells.
+    #[inline]
+    pub(super) fn prefetch_heads(&self) {
+        prefetch::line_of(&self.bytes[0]);
+    }
+
+    /// Asks for what a search by the first words reads. Must not look at the heads, which are not there yet.
+    #[inline]
+    pub(super) fn prefetch_first_column(&self) {
+        let (heads, handles) = (self.columns * HEAD, self.slots * self.handle);
+        let most = (self.bytes.len() - heads - handles) - (self.columns - 1) * self.slots;
+        prefetch::lines_of(&self.bytes[..heads + most.min(self.slots * USUAL_WIDTH)]);
+    }
+
+    /// Asks for the cells from `from` to `len`, in each column.
+    #[inline]
+    pub(super) fn prefetch_tails(&self, from: usize, len: usize) {
+        for cells in self.columns() {
+            prefetch::lines_of(&cells.bytes[from * cells.width..len * cells.width]);
+        }
+        let (lower, upper) = self.handle_parts();
+        prefetch::lines_of(&lower[from..len]);
+        let width = self.handle - HALF;
+        prefetch::lines_of(&upper[from * width..len * width]);
+    }
+}
+
+#[inline]
+fn handle_of(lower: [u8; HALF], upper: &[u8], width: usize, at: usize) -> u32 {
+    let lower = u32::from(u16::from_le_bytes(lower));
+    let upper = if width == 3 {
+        u32::from(upper[at])
+    } else {
+        u32::from(u16::from_le_bytes(upper.as_chunks().0[at]))
+    };
+    lower | (upper << 16)
+}
+
+/// A block, to be changed.
+pub(super) struct NarrowMut<'a> {
+    pub(super) bytes: &'a mut [u8],
+    pub(super) slots: usize,
+    pub(super) columns: usize,
+    pub(super) handle: usize,
+}
+
+impl NarrowMut<'_> {
+    fn head(&self, column: usize) -> u64 {
+        load(self.bytes, column * HEAD)
+    }
+
+    /// Whether the columns are wide enough for such an entry.
+    #[inline]
+    pub(super) fn fits(&self, words: &[u64], handle: u32) -> bool {
+        let fit = |(column, &word): (usize, &u64)| {
+            let head = self.head(column);
+            let held = held_bits((head & 0xff) as usize);
+            (word ^ head) & !held == 0
+        };
+        (self.handle == 4 || handle < SHORT_HANDLES) && words.iter().enumerate().all(fit)
+    }
+
+    /// Calls `change` with each column's cells, and their width.
+    #[inline]
+    fn for_each_column(&mut self, change: impl Fn(&mut [u8], usize)) {
+        let mut start = self.columns * HEAD;
+        for column in 0..self.columns {
+            let width = (self.head(column) & 0xff) as usize;
+            let end = start + self.slots * width;
+            change(&mut self.bytes[start..end], width);
+            start = end;
+        }
+        let (lower, upper) = self.bytes[start..].split_at_mut(self.slots * HALF);
+        change(lower, HALF);
+        change(upper, self.handle - HALF);
+    }
+
+    /// Frees slot `at` of `len` used ones.
+    #[inline]
+    pub(super) fn open(&mut self, len: usize, at: usize) {
+        self.for_each_column(|cells, width| cells.copy_within(at * width..len * width, (at + 1) * width));
+    }
+
+    /// Closes the gap at slot `at` of `len` used ones.
+    #[inline]
+    pub(super) fn close(&mut self, len: usize, at: usize) {
+        self.for_each_column(|cells, width| cells.copy_within((at + 1) * width..len * width, at * width));
+    }
+
+    /// Frees slot `to` and closes the gap at `from`.
+    #[inline]
+    pub(super) fn shift(&mut self, from: usize, to: usize) {
+        self.for_each_column(|cells, width| {
+            if from < to {
+                cells.copy_within((from + 1) * width..(to + 1) * width, from * width);
+            } else {
+                cells.copy_within(to * width..from * width, (to + 1) * width);
+            }
+        });
+    }
+
+    /// Writes an entry that fits.
+    #[inline]
+    pub(super) fn write(&mut self, at: usize, words: &[u64], handle: u32) {
+        let mut start = self.columns * HEAD;
+        for (column, &word) in words.iter().enumerate() {
+            let width = (self.head(column) & 0xff) as usize;
+            let held = held_bits(width);
+            let cell = start + at * width;
+            // The other bytes belong to the cells behind.
+            let around = load(self.bytes, cell) & !held;
+            self.bytes[cell..cell + 8].copy_from_slice(&(around | (word & held)).to_le_bytes());
+            start += self.slots * width;
+        }
+        self.write_handle(at, handle);
+    }
+
+    #[inline]
+    fn write_handle(&mut self, at: usize, handle: u32) {
+        let start = self.bytes.len() - self.slots * self.handle;
+        let (lower, upper) = self.bytes[start..].split_at_mut(self.slots * HALF);
+        lower.as_chunks_mut().0[at] = (handle as u16).to_le_bytes();
+        let above = (handle >> 16) as u16;
+        if self.handle == 3 {
+            upper[at] = above as u8;
+        } else {
+            upper.as_chunks_mut().0[at] = above.to_le_bytes();
+        }
+    }
+
+    /// Writes heads that fit all of these entries, which the widths are enough for, and the first `len` of
+    /// them.
+    pub(super) fn fill(&mut self, widths: &Widths, entries: &Columns<'_>, len: usize) {
+        let mut start = self.columns * HEAD;
+        for column in 0..self.columns {
+            let width = usize::from(widths.words[column]);
+            let head = (entries.word(column, 0) & !held_bits(width)) | width as u64;
+            self.bytes[column * HEAD..(column + 1) * HEAD].copy_from_slice(&head.to_le_bytes());
+            for (at, word) in entries.column(column).take(len).enumerate() {
+                // The upper bytes go where the next cell or column is written afterwards.
+                let cell = start + at * width;
+                self.bytes[cell..cell + 8].copy_from_slice(&word.to_le_bytes());
+            }
+            start += self.slots * width;
+        }
+        for (at, handle) in entries.handles().take(len).enumerate() {
+            self.write_handle(at, handle);
+        }
+    }
+}
