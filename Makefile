@@ -66,7 +66,7 @@ cluster: build nats ## Starts three nats-servers and three nodes to try, and sto
 	exec python3 deploy/cluster/run.py $(ARGS)
 
 .PHONY: test
-test: lint nats redis prometheus deploy-check generated-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
+test: lint nats redis prometheus valgrind deploy-check generated-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test $(CARGO_FLAGS)
 	@if [[ "$$(uname -s)" == Linux ]]; then \
 		$(MAKE) --no-print-directory test-dist RANKTREE_BIN=$(BUILT); \
@@ -217,6 +217,35 @@ $(TOOLS)/.prometheus: Makefile
 		exit 1; \
 	fi
 	@touch $@
+
+# Counts instructions and cache misses for the test of what a job costs. From Debian's package, unpacked and not installed, where
+# there is none. What cannot be had is left out, and said.
+.PHONY: valgrind
+valgrind: $(TOOLS)/.valgrind ## Unpacks Valgrind into .tools, unless there is one
+
+$(TOOLS)/.valgrind: Makefile
+	@mkdir -p $(TOOLS)/bin; \
+	if command -v valgrind >/dev/null; then \
+		ln -sf "$$(command -v valgrind)" $(TOOLS)/bin/valgrind; \
+	elif ! { command -v apt-get && command -v dpkg-deb; } >/dev/null 2>&1; then \
+		echo "Valgrind is not here, and this is no Debian to have its package from: instructions will NOT be counted" >&2; exit 0; \
+	else \
+		echo "Unpacking Debian's valgrind into $(TOOLS)"; \
+		folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; chmod 755 "$$folder"; cd "$$folder"; \
+		if ! apt-get download -qq valgrind 2>/dev/null; then \
+			root=""; if [[ $$(id -u) != 0 ]]; then root="sudo"; fi; \
+			$$root apt-get update -qq; \
+			apt-get download -qq valgrind || { echo "Valgrind could not be downloaded: instructions will NOT be counted" >&2; exit 0; }; \
+		fi; \
+		dpkg-deb -x valgrind_*.deb unpacked; \
+		mkdir -p $(CURDIR)/$(TOOLS)/valgrind; \
+		cp -f unpacked/usr/bin/valgrind.bin unpacked/usr/libexec/valgrind/cachegrind-"$$(dpkg --print-architecture)"-linux \
+			unpacked/usr/libexec/valgrind/vgpreload_core-"$$(dpkg --print-architecture)"-linux.so unpacked/usr/libexec/valgrind/default.supp $(CURDIR)/$(TOOLS)/valgrind/; \
+		printf '#!/bin/sh\nVALGRIND_LIB=%s exec %s/valgrind.bin "$$@"\n' $(CURDIR)/$(TOOLS)/valgrind $(CURDIR)/$(TOOLS)/valgrind \
+			> $(CURDIR)/$(TOOLS)/bin/valgrind; \
+		chmod +x $(CURDIR)/$(TOOLS)/bin/valgrind; \
+	fi; \
+	touch $(CURDIR)/$@
 
 .PHONY: deploy-check
 deploy-check: nats compose ## Checks the configuration of NATS, and the two docker-compose files by docker compose

@@ -9,12 +9,14 @@
     reason = "figures are for people; numbers stay far below 2^53"
 )]
 
+pub mod counts;
 pub mod engine;
 pub mod http;
 pub mod machine;
 pub mod nats;
 pub mod postgres;
 pub mod raw_nats;
+pub mod raw_scores;
 pub mod redis;
 pub mod resp;
 pub mod service;

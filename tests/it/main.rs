@@ -5,6 +5,7 @@
 //! - [`durability`]: nothing answered is lost or counted twice, even if processes are killed, files are
 //!   damaged or disks are full
 //! - [`exactness`]: ranks, tokens, removals and rejections follow from the jobs exactly
+//! - [`engine`]: what the engine costs, apart from time
 //! - [`nats`]: streams, boards, permissions and outages with a real nats-server
 //! - [`cluster`]: several nodes: what they ask each other, and reads through nodes that own some shards
 //! - [`disturbed_cluster`]: several nodes, while nodes and servers are killed, frozen, cut off and emptied
@@ -20,6 +21,7 @@
 mod support;
 
 mod durability;
+mod engine;
 mod exactness;
 mod nats;
 
