@@ -25,6 +25,10 @@ pub mod workload;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The service's, which asks the system for memory in pages of 2 MiB.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// The value of `--name value` on the command line.
 pub fn argument(name: &str) -> Option<String> {
     let mut arguments = std::env::args();
