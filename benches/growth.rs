@@ -169,7 +169,9 @@ fn read(engine: &Engine, members: u64) {
         let position = random.random_range(0..members);
         let shard = engine.shard.read(Purpose::Read);
         let page = shard.board_tree("arena").expect("the board is there").tree.cursor_at(position);
-        black_box(page.take(100).filter_map(|(_, words)| words.as_slice().first()).fold(0, |a, b| a ^ b));
+        black_box(
+            page.take(100).filter_map(|(_, words)| words.as_slice().first().copied()).fold(0, |a, b| a ^ b),
+        );
     }
     println!("page_us {:.3}", micros(started.elapsed()) / READS as f64);
 }

@@ -1,7 +1,7 @@
 //! What a job costs apart from time: instructions, memory references and cache misses, of the engine and of
 //! a raw RocksDB batch of member → score, counted by Valgrind on a small tree ([`support::counts`]).
 //!
-//! Prints `RATIO instructions_… raw/engine`. A test bounds the engine's counts: `engine::instructions`.
+//! Prints `RATIO instructions_… raw/engine`. A test bounds the engine's counts: `cost::instructions`.
 //!
 //! `cargo bench --bench instructions -- --access uniform,zipf --scores distinct,tied`
 

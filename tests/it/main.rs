@@ -5,13 +5,13 @@
 //! - [`durability`]: nothing answered is lost or counted twice, even if processes are killed, files are
 //!   damaged or disks are full
 //! - [`exactness`]: ranks, tokens, removals and rejections follow from the jobs exactly
-//! - [`engine`]: what the engine costs, apart from time
 //! - [`nats`]: streams, boards, permissions and outages with a real nats-server
 //! - [`cluster`]: several nodes: what they ask each other, and reads through nodes that own some shards
 //! - [`disturbed_cluster`]: several nodes, while nodes and servers are killed, frozen, cut off and emptied
 //! - [`http`]: the API, who may use it, and clients that do not behave
 //! - [`cli`]: the other subcommands, and settings
 //! - [`operations`]: metrics, dashboards, containers, secrets, snapshots
+//! - [`cost`]: what a job costs, apart from time
 //! - [`project`]: what holds the repository itself together: layers, documents, names
 //!
 //! [`support`] has what they share: a node, a nats-server, a client, a model.
@@ -21,7 +21,6 @@
 mod support;
 
 mod durability;
-mod engine;
 mod exactness;
 mod nats;
 
@@ -31,6 +30,7 @@ mod disturbed_cluster;
 mod http;
 
 mod cli;
+mod cost;
 mod operations;
 
 mod project;

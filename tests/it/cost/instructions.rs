@@ -22,7 +22,7 @@ fn a_job_takes_no_more_instructions_and_cache_misses_than_it_did() {
     for (case, instructions, misses) in LIMITS {
         let counted = count(&valgrind(), |command, applied| {
             let folder = tempfile::tempdir().expect("a scratch folder").keep();
-            command.args(["engine::instructions::is_counted", "--exact", "--ignored", "--test-threads", "1"]);
+            command.args(["cost::instructions::is_counted", "--exact", "--ignored", "--test-threads", "1"]);
             command.env(CASE, case).env(FOLDER, folder).env(APPLIED, applied.to_string());
         });
         let Some(counted) = counted else {
