@@ -357,6 +357,46 @@ $(VENV)/.redis: Makefile
 		|| { echo "The tests of the import from Redis need redis-server: apt-get install redis-server (as root)" >&2; exit 1; }
 	@touch $@
 
+# For the benches alone, which leave Valkey out without it. From Debian's packages, unpacked and not installed, with lists of their
+# own beside the machine's, and with the libraries that it was built with, so that it runs on the Debian before as well. No root is
+# needed. A valkey-server in PATH comes first.
+VALKEY_FROM := trixie
+VALKEY_PACKAGES := valkey-tools libc6 libatomic1 libcap2 libgcc-s1 libjemalloc2 liblzf1 libssl3t64 libstdc++6 libsystemd0 libzstd1 zlib1g
+
+.PHONY: valkey
+valkey: $(TOOLS)/.valkey ## Unpacks a Valkey server into .tools, for the benches
+
+$(TOOLS)/.valkey: Makefile
+	@mkdir -p $(TOOLS)/bin; \
+	if command -v valkey-server >/dev/null; then \
+		ln -sf "$$(command -v valkey-server)" $(TOOLS)/bin/valkey-server; \
+	elif ! { command -v apt-get && command -v dpkg-deb && ls /usr/share/keyrings/debian-archive-keyring.gpg; } >/dev/null 2>&1; then \
+		echo "valkey-server is not here, and this is no Debian to have its package from" >&2; exit 1; \
+	else \
+		echo "Unpacking Debian's valkey into $(TOOLS)"; \
+		folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; cd "$$folder"; \
+		mkdir -p lists/partial cache/archives/partial; \
+		mirror=$$(apt-get indextargets --format '$$(REPO_URI)' | grep -m 1 '/debian/$$'); \
+		echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $$mirror $(VALKEY_FROM) main" > sources.list; \
+		apt() { \
+			apt-get -qq -o Dir::Etc::SourceList="$$folder/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+				-o Dir::State::Lists="$$folder/lists" -o Dir::Cache="$$folder/cache" -o APT::Sandbox::User="$$(id -un)" \
+				-o Acquire::Languages=none -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false "$$@"; \
+		}; \
+		apt update; apt download $(VALKEY_PACKAGES); \
+		for package in *.deb; do dpkg-deb -x "$$package" unpacked; done; \
+		to=$(CURDIR)/$(TOOLS)/valkey; rm -rf "$$to"; mkdir -p "$$to/lib"; \
+		find unpacked \( -name '*.so' -o -name '*.so.*' \) -path '*/lib/*-linux-gnu/*' ! -path '*/gconv/*' ! -path '*/engines-*' \
+			-exec cp -f {} "$$to/lib/" \; ; \
+		cp -fL unpacked/usr/bin/valkey-check-rdb "$$to/valkey-server"; \
+		printf '%s\n' '#!/bin/sh' 'here=$$(dirname "$$(readlink -f "$$0")")/../valkey' \
+			'exec "$$here"/lib/ld-linux-*.so.* --library-path "$$here/lib" "$$here/valkey-server" "$$@"' \
+			> $(CURDIR)/$(TOOLS)/bin/valkey-server; \
+		chmod +x $(CURDIR)/$(TOOLS)/bin/valkey-server; \
+	fi; \
+	$(CURDIR)/$(TOOLS)/bin/valkey-server --version; \
+	touch $(CURDIR)/$@
+
 # Where cargo looks by itself, so that `cargo test --release` and `cargo bench` typed by hand find RocksDB compiled too.
 .PHONY: share
 share:

@@ -9,14 +9,14 @@
 use smallvec::smallvec;
 
 use crate::job::{Job, MAX_JOBS_PER_MESSAGE, Op, Targets};
-use crate::types::{MemberId, Score};
+use crate::types::{BoardName, MemberId, Score};
 use crate::wire::board_names::BoardNames;
 
 /// Decodes one plain job, or an array of 1 to [`MAX_JOBS_PER_MESSAGE`] plain jobs, and gives `each` to the
 /// caller in order. `None`: the strict decoder must look at the message, which may be right or wrong. What
 /// was given then does not count.
 pub fn decode(names: &mut BoardNames, bytes: &[u8], mut each: impl FnMut(Job)) -> Option<()> {
-    let mut text = Reader { rest: bytes };
+    let mut text = Reader::new(bytes);
     text.skip_space();
     if text.rest.first() == Some(&b'{') {
         each(text.job(names)?);
@@ -34,16 +34,74 @@ pub fn decode(names: &mut BoardNames, bytes: &[u8], mut each: impl FnMut(Job)) -
         }
     }
     text.skip_space();
-    text.rest.is_empty().then_some(())
+    text.is_at_end().then_some(())
+}
+
+/// Decodes the one plain job of bytes that name neither its board nor its member: those are in the path of a
+/// request. `None` as for [`decode`], and both are given back.
+pub fn decode_for(bytes: &[u8], board: BoardName, member: MemberId) -> Result<Job, (BoardName, MemberId)> {
+    let mut text = Reader::new(bytes);
+    let mut read = || {
+        text.skip_space();
+        let fields = text.fields()?;
+        text.skip_space();
+        (fields.board.is_none() && fields.member.is_none() && text.is_at_end()).then_some(fields)
+    };
+    match read() {
+        Some(fields) => Ok(fields.into_job(board, member)),
+        None => Err((board, member)),
+    }
+}
+
+/// The fields of a plain job.
+struct PlainFields<'a> {
+    board: Option<&'a str>,
+    member: Option<&'a str>,
+    score: Score,
+    op: Option<Op>,
+    version: Option<u64>,
+}
+
+impl PlainFields<'_> {
+    fn into_job(self, board: BoardName, member: MemberId) -> Job {
+        Job {
+            member,
+            targets: Targets::Boards(smallvec![(board, Some(self.score))]),
+            op: self.op,
+            version: self.version,
+            at: None,
+            meta: None,
+        }
+    }
 }
 
 /// What is left of a message.
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Reader<'a> {
+    #[inline]
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    #[inline]
+    pub(super) fn begins_with(&self, byte: u8) -> bool {
+        self.rest.first() == Some(&byte)
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     fn job(&mut self, names: &mut BoardNames) -> Option<Job> {
+        let fields = self.fields()?;
+        let (board, member) = (names.get(fields.board?).ok()?, MemberId::new(fields.member?).ok()?);
+        Some(fields.into_job(board, member))
+    }
+
+    fn fields(&mut self) -> Option<PlainFields<'a>> {
         let (mut board, mut member, mut score, mut op, mut version) = (None, None, None, None, None);
         self.expect(b'{')?;
         loop {
@@ -79,38 +137,31 @@ impl<'a> Reader<'a> {
             }
         };
         let score = Score::new(&[score?]).ok()?;
-        Some(Job {
-            member: MemberId::new(member?).ok()?,
-            targets: Targets::Boards(smallvec![(names.get(board?).ok()?, Some(score))]),
-            op,
-            version: version.flatten(),
-            at: None,
-            meta: None,
-        })
+        Some(PlainFields { board, member, score, op, version: version.flatten() })
     }
 
     #[inline]
-    fn skip_space(&mut self) {
+    pub(super) fn skip_space(&mut self) {
         while let [b' ' | b'\t' | b'\n' | b'\r', rest @ ..] = self.rest {
             self.rest = rest;
         }
     }
 
     #[inline]
-    fn next(&mut self) -> Option<u8> {
+    pub(super) fn next(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
         Some(*first)
     }
 
     #[inline]
-    fn expect(&mut self, byte: u8) -> Option<()> {
+    pub(super) fn expect(&mut self, byte: u8) -> Option<()> {
         (self.next()? == byte).then_some(())
     }
 
     /// A text without escapes: whatever it holds stands for itself.
     #[inline]
-    fn text(&mut self) -> Option<&'a [u8]> {
+    pub(super) fn text(&mut self) -> Option<&'a [u8]> {
         self.expect(b'"')?;
         let ends = |byte: &u8| *byte == b'"' || *byte == b'\\' || *byte < b' ';
         let (text, rest) = self.rest.split_at_checked(self.rest.iter().position(ends)?)?;
@@ -120,7 +171,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn utf8(&mut self) -> Option<&'a str> {
+    pub(super) fn utf8(&mut self) -> Option<&'a str> {
         str::from_utf8(self.text()?).ok()
     }
 
@@ -138,7 +189,7 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn signed(&mut self) -> Option<i64> {
+    pub(super) fn signed(&mut self) -> Option<i64> {
         if self.rest.first() != Some(&b'-') {
             return i64::try_from(self.unsigned()?).ok();
         }

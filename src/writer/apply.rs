@@ -2,13 +2,15 @@
 //!
 //! Knows: the lock, which it holds for one step at a time. Must not know: what a step means.
 
+use std::iter::Peekable;
+
 use crate::state::{Applied, Change, Shard, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::tree::Handle;
 use crate::types::{Sequence, Timestamp};
 use crate::writer::outcome::{BoardOutcome, JobOutcome, MessageOutcome, ShardRanking, UnparkedOutcome};
 use crate::writer::parking::OutcomeWaiter;
-use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked};
+use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked, STEP_JOBS};
 use crate::writer::source::OutcomeSender;
 
 /// Changes prefetched before the lock is yielded: some ten microseconds.
@@ -40,6 +42,44 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
     }
 }
 
+/// Applies the next step, and with a message that a client waits for the messages behind it for which clients
+/// wait as well, up to [`STEP_JOBS`] jobs: all of them under one hold of the lock, after one wait for memory.
+/// Returns the sequence that readers may be shown now, and the answers, as [`apply`] does. `None`: there is no
+/// step left.
+pub fn apply_next(
+    shard: &StateLock,
+    steps: &mut Peekable<impl Iterator<Item = PlannedStep>>,
+) -> Option<(Sequence, Vec<Answers>)> {
+    let first = steps.next()?;
+    let mut room = match first.answered_jobs() {
+        Some(jobs) => STEP_JOBS.saturating_sub(jobs),
+        None => 0,
+    };
+    let mut messages = vec![first];
+    while let Some(next) = steps.next_if(|next| next.answered_jobs().is_some_and(|jobs| jobs <= room)) {
+        room -= next.answered_jobs().unwrap_or(room);
+        messages.push(next);
+    }
+    if messages.len() == 1 {
+        let (sequence, answers) = apply(shard, messages.pop()?);
+        return Some((sequence, vec![answers]));
+    }
+    warm(shard, &changes_of(messages.iter().flat_map(PlannedStep::jobs)));
+    let mut answers = Vec::with_capacity(messages.len());
+    let mut guard = shard.write(Purpose::Apply);
+    for message in messages {
+        let PlannedStep::Answered { due, jobs, unparked, removed, applied, time, answer } = message else {
+            continue;
+        };
+        let (jobs, unparked) = apply_message(&mut guard, due, jobs, unparked, (applied, time));
+        let outcome = MessageOutcome { sequence: applied.sequence, jobs, removed };
+        answers.push(Answers { message: Some(Answer { outcome, to: answer }), unparked });
+    }
+    let sequence = guard.applied.sequence;
+    guard.unlock_fair();
+    Some((sequence, answers))
+}
+
 /// Prefetches what a step will touch. Cache misses are half of the work, and this part needs only the read
 /// lock, which it yields to writers.
 fn warm(shard: &StateLock, changes: &[Change]) {
@@ -58,10 +98,21 @@ fn apply_jobs(
     unparked: Vec<PlannedUnparked>,
     (applied, time): (Applied, Timestamp),
 ) -> (Vec<JobOutcome>, Vec<UnparkedAnswer>) {
-    let (mut outcomes, mut answers) = (Vec::with_capacity(jobs.len()), Vec::new());
     warm(shard, &changes_of(jobs.iter().chain(unparked.iter().map(|unparked| &unparked.job))));
     let mut guard = shard.write(Purpose::Apply);
-    let shard = &mut *guard;
+    let applied = apply_message(&mut guard, due, jobs, unparked, (applied, time));
+    guard.unlock_fair();
+    applied
+}
+
+fn apply_message(
+    shard: &mut Shard,
+    due: Option<Step>,
+    jobs: Vec<PlannedJob>,
+    unparked: Vec<PlannedUnparked>,
+    (applied, time): (Applied, Timestamp),
+) -> (Vec<JobOutcome>, Vec<UnparkedAnswer>) {
+    let (mut outcomes, mut answers) = (Vec::with_capacity(jobs.len()), Vec::new());
     shard.begin_changes(applied);
     if let Some(due) = due {
         shard.apply(&due);
@@ -75,7 +126,6 @@ fn apply_jobs(
     }
     shard.applied = applied;
     shard.note_time(time);
-    guard.unlock_fair();
     (outcomes, answers)
 }
 

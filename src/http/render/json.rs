@@ -6,6 +6,8 @@ use std::fmt::{self, Display, Write as _};
 
 /// The greatest integer that every JSON reader takes exactly, 2^53 - 1.
 const EXACT: u64 = (1 << 53) - 1;
+/// The digits that it has, which no smaller number exceeds.
+const DIGITS_MAX: usize = 16;
 
 /// An object that is being written. [`Object::end`] closes it.
 pub struct Object<'a> {
@@ -20,6 +22,7 @@ impl<'a> Object<'a> {
     }
 
     /// Names the next value, which the caller then writes. Names need no escapes.
+    #[inline]
     pub fn name(&mut self, name: &str) -> &mut Vec<u8> {
         debug_assert!(
             name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\'),
@@ -36,6 +39,7 @@ impl<'a> Object<'a> {
         text(self.name(name), value);
     }
 
+    #[inline]
     pub fn count(&mut self, name: &str, value: u64) {
         unsigned(self.name(name), value);
     }
@@ -131,24 +135,49 @@ pub fn bool(out: &mut Vec<u8>, value: bool) {
 
 /// An integer; a decimal string where doubles are no longer exact.
 pub fn signed(out: &mut Vec<u8>, value: i64) {
-    integer(out, value, value.unsigned_abs());
+    if value.unsigned_abs() > EXACT {
+        return quoted_integer(out, value);
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    digits(out, value.unsigned_abs());
 }
 
 /// As [`signed`].
+#[inline]
 pub fn unsigned(out: &mut Vec<u8>, value: u64) {
-    integer(out, value, value);
+    if value > EXACT {
+        return quoted_integer(out, value);
+    }
+    digits(out, value);
 }
 
-fn integer(out: &mut Vec<u8>, value: impl itoa::Integer, magnitude: u64) {
+#[cold]
+fn quoted_integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
     let mut buffer = itoa::Buffer::new();
-    let digits = buffer.format(value).as_bytes();
-    if magnitude <= EXACT {
-        out.extend_from_slice(digits);
-    } else {
-        out.push(b'"');
-        out.extend_from_slice(digits);
-        out.push(b'"');
+    out.push(b'"');
+    out.extend_from_slice(buffer.format(value).as_bytes());
+    out.push(b'"');
+}
+
+/// The digits of a number that doubles hold exactly. Lists are mostly such numbers. All places are appended,
+/// as many as there can be, and the unused ones taken back: that is two instructions, where appending a text
+/// of unknown length is a call.
+fn digits(out: &mut Vec<u8>, value: u64) {
+    let mut text = [b'0'; DIGITS_MAX];
+    let length = value.checked_ilog10().map_or(1, |log| usize::try_from(log).unwrap_or(0) + 1);
+    let digit = |value: u64| b'0' + u8::try_from(value % 10).unwrap_or(0);
+    let mut rest = value;
+    for place in text.get_mut(..length).into_iter().flat_map(|used| used.rchunks_mut(2)) {
+        match place {
+            [tens, ones] => (*tens, *ones) = (digit(rest / 10), digit(rest)),
+            places => places.iter_mut().for_each(|ones| *ones = digit(rest)),
+        }
+        rest /= 100;
     }
+    out.extend_from_slice(&text);
+    out.truncate(out.len() - DIGITS_MAX + length.min(DIGITS_MAX));
 }
 
 /// The shortest text that reads back as this number, which is finite.
@@ -169,11 +198,24 @@ mod tests {
             (9_007_199_254_740_991, "9007199254740991"),
             (-9_007_199_254_740_991, "-9007199254740991"),
             (9_007_199_254_740_992, "\"9007199254740992\""),
+            (i64::MAX, "\"9223372036854775807\""),
             (i64::MIN, "\"-9223372036854775808\""),
         ] {
             let mut out = Vec::new();
             signed(&mut out, value);
             assert_eq!(String::from_utf8_lossy(&out), text);
+        }
+    }
+
+    #[test]
+    fn integers_of_every_length_have_their_digits() {
+        let powers = (0..16).map(|zeros| 10_u64.pow(zeros));
+        for value in powers.flat_map(|power| [power - 1, power, power + 1, power / 7 * 5]).chain([EXACT]) {
+            let mut out = b"x".to_vec();
+            unsigned(&mut out, value);
+            signed(&mut out, -i64::try_from(value).expect("it is below 2^53"));
+            let minus = if value == 0 { "" } else { "-" };
+            assert_eq!(String::from_utf8_lossy(&out), format!("x{value}{minus}{value}"));
         }
     }
 

@@ -11,7 +11,9 @@ use crate::http::writes::options::Detail;
 use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
 use crate::job::{Job, Metadata, Reject, Targets};
-use crate::query::{AddOtherShards, EntryChange, FoundOutcome, ReadError, ReadOptions, ShardHandle, read};
+use crate::query::{
+    AddOtherShards, EntryChange, FoundOutcome, ReadError, ReadOptions, ShardHandle, of_only_shard, read,
+};
 use crate::queue::NotPublished;
 use crate::types::{BoardName, MemberId, ShardId};
 use crate::writer::{BoardOutcome, JobOutcome};
@@ -195,6 +197,11 @@ async fn changes_of(
             let of_board = |outcome| FoundOutcome { member: &reported.member, sequence: *sequence, outcome };
             found.extend(boards.iter().map(of_board));
         }
+    }
+    if api.node.shard_count() == 1
+        && let Some(changes) = of_only_shard(home.id, &found)
+    {
+        return Ok(changes);
     }
     let mut changes = Vec::with_capacity(found.len());
     let at_once = (LOOKS_PER_VIEW / usize::from(api.node.shard_count())).max(1);

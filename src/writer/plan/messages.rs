@@ -10,8 +10,9 @@ use crate::writer::plan::{Batch, PlannedStep};
 use crate::writer::source::{Message, OutcomeSender, Payload};
 
 /// A step of messages that no client waits for is closed once it has so many jobs. To apply 64 jobs takes
-/// some 50 µs under the lock. The step is longer if its last message brings more.
-const STEP_JOBS: usize = 64;
+/// some 50 µs under the lock. The step is longer if its last message brings more. Messages that clients wait
+/// for are applied together up to so many jobs.
+pub const STEP_JOBS: usize = 64;
 /// The same for changes, as a job may change a dozen entries: windows, movement.
 const STEP_CHANGES: usize = 4 * STEP_JOBS;
 /// As how many jobs the drop of an instance counts.

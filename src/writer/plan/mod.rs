@@ -60,6 +60,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use foldhash::fast::{FixedState, RandomState};
 use hashbrown::HashMap;
 
+pub use messages::STEP_JOBS;
 pub use parked::UNPARKED_PER_MESSAGE;
 pub use planned::{Plan, PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked};
 

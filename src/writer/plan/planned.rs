@@ -82,6 +82,32 @@ impl PlannedStep {
         (answer, unparked.into_iter().filter_map(|unparked| unparked.to).collect())
     }
 
+    /// As how many jobs of one change it counts, if it is a message that a client waits for and does nothing
+    /// but its jobs.
+    #[must_use]
+    pub fn answered_jobs(&self) -> Option<usize> {
+        /// A job may change a dozen entries: windows, movement.
+        const CHANGES_OF_JOB: usize = 4;
+        let cost = |job: &PlannedJob| match job {
+            PlannedJob::Applied { step, .. } => step.changes.len().div_ceil(CHANGES_OF_JOB).max(1),
+            PlannedJob::Rejected(_) | PlannedJob::Parked(_) => 1,
+        };
+        match self {
+            Self::Answered { due: None, jobs, unparked, .. } if unparked.is_empty() => {
+                Some(jobs.iter().map(cost).sum())
+            }
+            Self::Answered { .. } | Self::Bulk(_) | Self::Unparked { .. } => None,
+        }
+    }
+
+    /// The jobs of a message that a client waits for.
+    pub fn jobs(&self) -> &[PlannedJob] {
+        match self {
+            Self::Answered { jobs, .. } => jobs,
+            Self::Bulk(_) | Self::Unparked { .. } => &[],
+        }
+    }
+
     /// Boards whose drops came from the boards' stream.
     #[must_use]
     pub fn dropped(&self) -> Vec<(BoardName, Incarnation)> {

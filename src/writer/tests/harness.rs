@@ -16,7 +16,7 @@ use crate::storage::{
     TreesFrom, mark_rebuilt, recover, verify,
 };
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp};
-use crate::writer::apply::{Answers, apply};
+use crate::writer::apply::{Answers, apply_next};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
 pub use crate::writer::tests::compare::{check, check_shard};
 use crate::writer::tests::model::{Model, Place};
@@ -253,11 +253,13 @@ impl Harness {
         Expected::default()
     }
 
-    /// Applies the next step of the committed batch; `false` if there is none.
+    /// Applies the next step of the committed batch, or several that are applied together; `false` if there is
+    /// none.
     pub fn apply_one(&mut self) -> bool {
-        let Some(step) = self.pending.pop_front() else { return false };
-        let (_, answers) = apply(&self.shard, step);
-        self.answers.push(answers);
+        let mut steps = std::mem::take(&mut self.pending).into_iter().peekable();
+        let Some((_, answers)) = apply_next(&self.shard, &mut steps) else { return false };
+        self.pending = steps.collect();
+        self.answers.extend(answers);
         if self.pending.is_empty() {
             self.end_batch();
         }
