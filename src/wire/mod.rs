@@ -28,7 +28,7 @@ pub use board_names::BoardNames;
 pub use compact::{compact, compact_unescaped};
 pub use decode::{decode, decode_one, decode_plain, decode_with};
 pub use decoded::Decoded;
-pub use encode::encode;
+pub use encode::{encode, encode_into};
 pub use json_words::json_words;
 pub use named_boards::names_only;
 pub use strict::{decode_for, decode_strictly};
