@@ -111,6 +111,22 @@ impl Redis {
         assert!(self.cli(&["CONFIG", "GET", "appendfsync"]).contains("always"), "it syncs every write");
     }
 
+    pub fn port(&self) -> u16 {
+        self.port.parse().expect("it was made of a number")
+    }
+
+    /// Sends commands that a file has in Redis's own protocol.
+    pub fn pipe(&self, commands: &Path) {
+        let file = std::fs::File::open(commands).expect("the file is there");
+        let output = Command::new("redis-cli")
+            .args(["-p", &self.port, "--pipe"])
+            .stdin(file)
+            .output()
+            .expect("redis-cli runs");
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(told.contains("errors: 0"), "{told}");
+    }
+
     /// Commands per second.
     pub fn run(&self, members: u64, commands: u64, pipeline: u64, command: &[&str]) -> f64 {
         let output = Command::new("redis-benchmark")

@@ -1,15 +1,15 @@
 //! The fast path of decoding: jobs in their commonest form are read where they stand, straight into their
-//! fields. Such a plain job has one board, one score of one key, and at most a version and an operation, and
-//! its texts have no escapes. Measured: this takes a quarter of the time of `strict`, and no memory for a job
+//! fields. Such a plain job has one board, one score, and at most a version, an operation and a time, and its
+//! texts have no escapes. Measured: this takes a quarter of the time of `strict`, and no memory for a job
 //! whose member has a short id.
 //!
 //! Knows: plain jobs. Must not know: why any other job is refused; a message with any other job goes to
 //! `strict` whole.
 
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 use crate::job::{Job, MAX_JOBS_PER_MESSAGE, Op, Targets};
-use crate::types::{BoardName, MemberId, Score};
+use crate::types::{BoardName, MAX_KEYS, MemberId, Score, Timestamp};
 use crate::wire::board_names::BoardNames;
 
 /// Decodes one plain job, or an array of 1 to [`MAX_JOBS_PER_MESSAGE`] plain jobs, and gives `each` to the
@@ -60,6 +60,7 @@ struct PlainFields<'a> {
     score: Score,
     op: Option<Op>,
     version: Option<u64>,
+    at: Option<Timestamp>,
 }
 
 impl PlainFields<'_> {
@@ -69,7 +70,7 @@ impl PlainFields<'_> {
             targets: Targets::Boards(smallvec![(board, Some(self.score))]),
             op: self.op,
             version: self.version,
-            at: None,
+            at: self.at,
             meta: None,
         }
     }
@@ -102,7 +103,8 @@ impl<'a> Reader<'a> {
     }
 
     fn fields(&mut self) -> Option<PlainFields<'a>> {
-        let (mut board, mut member, mut score, mut op, mut version) = (None, None, None, None, None);
+        let (mut board, mut member, mut score) = (None, None, None);
+        let (mut op, mut version, mut at) = (None, None, None);
         self.expect(b'{')?;
         loop {
             self.skip_space();
@@ -113,11 +115,13 @@ impl<'a> Reader<'a> {
             let is_twice = match name {
                 b"board" => board.replace(self.utf8()?).is_some(),
                 b"member" => member.replace(self.utf8()?).is_some(),
-                b"score" => score.replace(self.signed()?).is_some(),
+                b"score" => score.replace(self.score()?).is_some(),
                 b"op" if self.is_null() => op.replace(None).is_some(),
                 b"op" => op.replace(Some(self.text()?)).is_some(),
                 b"version" if self.is_null() => version.replace(None).is_some(),
                 b"version" => version.replace(Some(self.unsigned()?)).is_some(),
+                b"at" if self.is_null() => at.replace(None).is_some(),
+                b"at" => at.replace(Some(Timestamp::parse(self.utf8()?).ok()?)).is_some(),
                 _ => return None,
             };
             if is_twice {
@@ -136,8 +140,28 @@ impl<'a> Reader<'a> {
                 Some(Op::ALL.into_iter().find(|op| op.name().as_bytes() == name && op.takes_score())?)
             }
         };
-        let score = Score::new(&[score?]).ok()?;
-        Some(PlainFields { board, member, score, op, version: version.flatten() })
+        let (score, version, at) = (score?, version.flatten(), at.flatten());
+        Some(PlainFields { board, member, score, op, version, at })
+    }
+
+    /// An integer, or an array of them.
+    #[inline]
+    pub(super) fn score(&mut self) -> Option<Score> {
+        if self.rest.first() != Some(&b'[') {
+            return Score::new(&[self.signed()?]).ok();
+        }
+        self.next()?;
+        let mut keys = SmallVec::<[i64; MAX_KEYS]>::new();
+        loop {
+            self.skip_space();
+            keys.push(self.signed()?);
+            self.skip_space();
+            match self.next()? {
+                b']' => return Score::new(&keys).ok(),
+                b',' if keys.len() < MAX_KEYS => {}
+                _ => return None,
+            }
+        }
     }
 
     #[inline]

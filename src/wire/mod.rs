@@ -29,7 +29,7 @@ pub use board_names::BoardNames;
 pub use compact::{compact, compact_unescaped};
 pub use decode::{decode, decode_for, decode_one, decode_plain, decode_with};
 pub use decoded::Decoded;
-pub use encode::encode;
+pub use encode::{encode, encode_into};
 pub use json_words::json_words;
 pub use named_boards::names_only;
 pub use plain_list::{plain_members, plain_scores};

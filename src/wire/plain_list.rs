@@ -4,22 +4,13 @@
 //! Knows: plain integers, and texts without escapes. Must not know: why a body is refused; whoever asks for a
 //! list reads any other body by `lenient`, which may be right or wrong.
 
-use crate::types::{MAX_KEYS, MemberId, Score};
+use crate::types::{MemberId, Score};
 use crate::wire::fast_path::Reader;
 
 /// The scores of a body `{"name": [865, [1200, 90000], ...]}` of 1 to `most` items, if all of it is plain.
 #[must_use]
 pub fn plain_scores(body: &[u8], name: &str, most: usize) -> Option<Vec<Score>> {
-    plain_items(body, name, most, |text| {
-        let mut keys = [0; MAX_KEYS];
-        let mut count = 0;
-        text.each(|text| {
-            *keys.get_mut(count)? = text.signed()?;
-            count += 1;
-            Some(())
-        })?;
-        Score::new(keys.get(..count)?).ok()
-    })
+    plain_items(body, name, most, Reader::score)
 }
 
 /// The members of a body `{"name": ["p42", ...]}` of 1 to `most` items, if all of it is plain.

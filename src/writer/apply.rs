@@ -4,13 +4,15 @@
 
 use std::iter::Peekable;
 
+use smallvec::{SmallVec, smallvec};
+
 use crate::state::{Applied, Change, Shard, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::tree::Handle;
 use crate::types::{Sequence, Timestamp};
 use crate::writer::outcome::{BoardOutcome, JobOutcome, MessageOutcome, ShardRanking, UnparkedOutcome};
 use crate::writer::parking::OutcomeWaiter;
-use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked, STEP_JOBS};
+use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked, STEP_JOBS, ToldMessage};
 use crate::writer::source::OutcomeSender;
 
 /// Changes prefetched before the lock is yielded: some ten microseconds.
@@ -20,7 +22,7 @@ const CHANGES_WARMED_PER_YIELD: usize = 64;
 /// has published the sequence, so that a client with an answer can read what it wrote.
 pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
     match step {
-        PlannedStep::Bulk(mut step) => {
+        PlannedStep::Bulk { mut step, told } => {
             step.group_by_tree();
             warm(shard, &step.changes);
             let mut guard = shard.write(Purpose::Apply);
@@ -28,16 +30,16 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             guard.apply(&step);
             // Unlock fairly: otherwise the next step would always take the lock before the waiting readers.
             guard.unlock_fair();
-            (step.applied.sequence, Answers::default())
+            (step.applied.sequence, Answers::of_told(told))
         }
-        PlannedStep::Unparked { jobs, applied, time } => {
+        PlannedStep::Unparked { jobs, applied, time, told } => {
             let (_, unparked) = apply_jobs(shard, None, Vec::new(), jobs, (applied, time));
-            (applied.sequence, Answers { message: None, unparked })
+            (applied.sequence, Answers { unparked, ..Answers::of_told(told) })
         }
         PlannedStep::Answered { due, jobs, unparked, removed, applied, time, answer } => {
             let (jobs, unparked) = apply_jobs(shard, due, jobs, unparked, (applied, time));
             let outcome = MessageOutcome { sequence: applied.sequence, jobs, removed };
-            (applied.sequence, Answers { message: Some(Answer { outcome, to: answer }), unparked })
+            (applied.sequence, Answers { messages: smallvec![Answer { outcome, to: answer }], unparked })
         }
     }
 }
@@ -49,7 +51,7 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
 pub fn apply_next(
     shard: &StateLock,
     steps: &mut Peekable<impl Iterator<Item = PlannedStep>>,
-) -> Option<(Sequence, Vec<Answers>)> {
+) -> Option<(Sequence, Answers)> {
     let first = steps.next()?;
     let mut room = match first.answered_jobs() {
         Some(jobs) => STEP_JOBS.saturating_sub(jobs),
@@ -61,11 +63,10 @@ pub fn apply_next(
         messages.push(next);
     }
     if messages.len() == 1 {
-        let (sequence, answers) = apply(shard, messages.pop()?);
-        return Some((sequence, vec![answers]));
+        return Some(apply(shard, messages.pop()?));
     }
     warm(shard, &changes_of(messages.iter().flat_map(PlannedStep::jobs)));
-    let mut answers = Vec::with_capacity(messages.len());
+    let mut answers = Answers::default();
     let mut guard = shard.write(Purpose::Apply);
     for message in messages {
         let PlannedStep::Answered { due, jobs, unparked, removed, applied, time, answer } = message else {
@@ -73,7 +74,8 @@ pub fn apply_next(
         };
         let (jobs, unparked) = apply_message(&mut guard, due, jobs, unparked, (applied, time));
         let outcome = MessageOutcome { sequence: applied.sequence, jobs, removed };
-        answers.push(Answers { message: Some(Answer { outcome, to: answer }), unparked });
+        answers.messages.push(Answer { outcome, to: answer });
+        answers.unparked.extend(unparked);
     }
     let sequence = guard.applied.sequence;
     guard.unlock_fair();
@@ -154,16 +156,24 @@ fn changes_of<'a>(jobs: impl Iterator<Item = &'a PlannedJob>) -> Vec<Change> {
 /// The answers to send once a step is applied.
 #[derive(Default)]
 pub struct Answers {
-    /// To the client that waits for the message.
-    pub message: Option<Answer>,
+    /// To the clients that wait for the messages. Most such steps have one.
+    pub messages: SmallVec<[Answer; 1]>,
     /// To the clients that wait for parked jobs of earlier messages.
     pub unparked: Vec<UnparkedAnswer>,
 }
 
 impl Answers {
+    fn of_told(told: Vec<ToldMessage>) -> Self {
+        let answers = told.into_iter().map(|ToldMessage { sequence, jobs, answer }| Answer {
+            outcome: MessageOutcome::of_jobs(sequence, jobs),
+            to: answer,
+        });
+        Self { messages: answers.collect(), unparked: Vec::new() }
+    }
+
     pub fn send(self) {
         // The clients may have disconnected.
-        if let Some(Answer { outcome, to }) = self.message {
+        for Answer { outcome, to } in self.messages {
             let _ = to.send(Ok(outcome));
         }
         for UnparkedAnswer { outcome, to } in self.unparked {

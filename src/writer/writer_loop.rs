@@ -14,7 +14,7 @@ use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::Meta;
 use crate::storage::{Commit, HashCommit, Reopened, StorageError, Store, StoreSlot};
 use crate::types::{BoardName, MemberId, Sequence, ShardId, Timestamp, count};
-use crate::writer::apply::{Answers, apply_next};
+use crate::writer::apply::apply_next;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
@@ -305,7 +305,7 @@ impl<S: JobSource> Writer<S> {
             if let Some(traced) = &mut traced {
                 traced.shown(sequence);
             }
-            answers.into_iter().for_each(Answers::send);
+            answers.send();
         }
         self.health.parked_places.end(&parked);
         if let Some((running, kept)) = hash {

@@ -31,10 +31,12 @@ pub enum JobResult {
         /// The job named several boards: the answer has each under its name.
         by_board: bool,
     },
-    /// The same, with [`Detail::Changed`]: whether the job changed each board.
+    /// The same, with [`Detail::Changed`].
     Changed {
-        boards: Vec<(BoardName, bool)>,
-        by_board: bool,
+        /// Whether the job changed its board, or the first of several.
+        changed: bool,
+        /// Whether it changed each, if the job named several boards.
+        by_board: Option<Vec<(BoardName, bool)>>,
         /// The request asked for entries, but their ranks are not known: these shards did not answer. Empty
         /// if they did, and the entries kept changing meanwhile.
         unranked: Option<Vec<ShardId>>,
@@ -98,9 +100,10 @@ impl ReportedJob {
         profile: bool,
         unranked: Option<&[ShardId]>,
     ) -> Option<JobResult> {
-        let changed = |by_board, unranked: Option<&[ShardId]>| JobResult::Changed {
-            boards: boards.iter().map(|board| (board.board.clone(), board.changed)).collect(),
-            by_board,
+        let each = || boards.iter().map(|board| (board.board.clone(), board.changed)).collect();
+        let changed = |by_board: bool, unranked: Option<&[ShardId]>| JobResult::Changed {
+            changed: boards.first().is_some_and(|board| board.changed),
+            by_board: by_board.then(each),
             unranked: unranked.map(<[ShardId]>::to_vec),
         };
         // A board and its instances count once.
@@ -143,6 +146,9 @@ pub async fn message_results(
             (Err(why), _) => JobResult::Failed(why),
             (Ok((_, JobOutcome::Rejected(reject))), _) => JobResult::Rejected(reject),
             (Ok((_, JobOutcome::Parked(_))), _) => JobResult::Parked,
+            (Ok((_, JobOutcome::Changed(changed))), _) => {
+                JobResult::Changed { changed, by_board: None, unranked: None }
+            }
             (Ok((_, JobOutcome::WithProfile { boards, changed })), Some(reported)) => {
                 // Neither kind of job reports entries.
                 results.extend(reported.without_entries(&boards, changed, None));
@@ -171,8 +177,9 @@ impl JobResult {
     pub fn without_entries(self) -> Self {
         match self {
             Self::Applied { changes, by_board } => Self::Changed {
-                boards: changes.into_iter().map(|change| (change.board, change.changed)).collect(),
-                by_board,
+                changed: changes.first().is_some_and(|change| change.changed),
+                by_board: by_board
+                    .then(|| changes.into_iter().map(|change| (change.board, change.changed)).collect()),
                 unranked: None,
             },
             other => other,
