@@ -112,14 +112,14 @@ impl Redis {
     }
 
     pub fn port(&self) -> u16 {
-        self.port.parse().expect("it was made of a number")
+        self.port
     }
 
     /// Sends commands that a file has in Redis's own protocol.
     pub fn pipe(&self, commands: &Path) {
         let file = std::fs::File::open(commands).expect("the file is there");
         let output = Command::new("redis-cli")
-            .args(["-p", &self.port, "--pipe"])
+            .args(["-p", &self.port.to_string(), "--pipe"])
             .stdin(file)
             .output()
             .expect("redis-cli runs");

@@ -227,7 +227,7 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
         let columns = self.tree.columns();
         let words = filled(columns);
         let prefixes: Vec<&[u64]> =
-            words.iter().enumerate().map(|(nth, words)| &words[..1 + nth % columns]).collect();
+            words.iter().enumerate().map(|(nth, words)| &words[..=nth % columns]).collect();
         let mut found = Vec::new();
         self.tree.count_ranges(&prefixes, |counts| found.push(counts));
         let one_by_one: Vec<_> = prefixes.iter().map(|prefix| self.tree.count_range(prefix)).collect();

@@ -126,6 +126,7 @@ impl PlannedStep {
     }
 
     /// The jobs of a message that a client waits for.
+    #[must_use]
     pub fn jobs(&self) -> &[PlannedJob] {
         match self {
             Self::Answered { jobs, .. } => jobs,
