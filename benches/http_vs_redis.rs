@@ -61,7 +61,9 @@ fn main() {
     let ranktree = Ranktree::start(&folder.path().join("ranktree"), &[]);
     eprintln!("  loading {members} members into all");
     ranktree.load(members);
-    servers.iter().for_each(|server| server.load(members));
+    for server in &servers {
+        server.load(members);
+    }
 
     let zrevrank = ["ZREVRANK", "arena", "m__rand_int__"];
     let zcount = ["ZCOUNT", "arena", "(__rand_int__", "+inf"];
@@ -139,14 +141,14 @@ fn report(name: &str, unit: &str, servers: &[Redis], rounds: &[(f64, Vec<f64>)])
 
 /// What Lua makes requests of for wrk. They are put together from text, as redis-benchmark does it: wrk's own
 /// `format` takes several times as long, and the load generator shares the cores with the servers.
-const LUA: &str = r#"
+const LUA: &str = r"
 local function get(path) return 'GET ' .. path .. ' HTTP/1.1\r\nHost: ' .. host .. '\r\n\r\n' end
 local function with_body(method, path, body)
   return method .. ' ' .. path .. ' HTTP/1.1\r\nHost: ' .. host .. '\r\nContent-Type: application/json\r\n' ..
     'Content-Length: ' .. #body .. '\r\n\r\n' .. body
 end
 local function member() return ('m%012d'):format(math.random(0, members - 1)) end
-"#;
+";
 
 /// Ids are as redis-benchmark makes them, twelve digits.
 const READ: &str = r"request = function() return get('/v1/boards/arena/members/' .. member()) end";
