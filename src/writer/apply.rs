@@ -53,17 +53,18 @@ pub fn apply_next(
     steps: &mut Peekable<impl Iterator<Item = PlannedStep>>,
 ) -> Option<(Sequence, Answers)> {
     let first = steps.next()?;
-    let mut room = match first.answered_jobs() {
-        Some(jobs) => STEP_JOBS.saturating_sub(jobs),
-        None => 0,
+    let mut room = STEP_JOBS;
+    let mut is_together = |step: &PlannedStep| {
+        let rest = step.answered_jobs().and_then(|jobs| room.checked_sub(jobs));
+        room = rest.unwrap_or(0);
+        rest.is_some()
     };
-    let mut messages = vec![first];
-    while let Some(next) = steps.next_if(|next| next.answered_jobs().is_some_and(|jobs| jobs <= room)) {
-        room -= next.answered_jobs().unwrap_or(room);
-        messages.push(next);
+    if !is_together(&first) {
+        return Some(apply(shard, first));
     }
-    if messages.len() == 1 {
-        return Some(apply(shard, messages.pop()?));
+    let mut messages = vec![first];
+    while let Some(next) = steps.next_if(&mut is_together) {
+        messages.push(next);
     }
     warm(shard, &changes_of(messages.iter().flat_map(PlannedStep::jobs)));
     let mut answers = Answers::default();

@@ -6,8 +6,6 @@ use std::fmt::{self, Display, Write as _};
 
 /// The greatest integer that every JSON reader takes exactly, 2^53 - 1.
 const EXACT: u64 = (1 << 53) - 1;
-/// The digits that it has, which no smaller number exceeds.
-const DIGITS_MAX: usize = 16;
 
 /// An object that is being written. [`Object::end`] closes it.
 pub struct Object<'a> {
@@ -135,49 +133,24 @@ pub fn bool(out: &mut Vec<u8>, value: bool) {
 
 /// An integer; a decimal string where doubles are no longer exact.
 pub fn signed(out: &mut Vec<u8>, value: i64) {
-    if value.unsigned_abs() > EXACT {
-        return quoted_integer(out, value);
-    }
-    if value < 0 {
-        out.push(b'-');
-    }
-    digits(out, value.unsigned_abs());
+    integer(out, value, value.unsigned_abs());
 }
 
 /// As [`signed`].
-#[inline]
 pub fn unsigned(out: &mut Vec<u8>, value: u64) {
-    if value > EXACT {
-        return quoted_integer(out, value);
-    }
-    digits(out, value);
+    integer(out, value, value);
 }
 
-#[cold]
-fn quoted_integer(out: &mut Vec<u8>, value: impl itoa::Integer) {
+fn integer(out: &mut Vec<u8>, value: impl itoa::Integer, magnitude: u64) {
     let mut buffer = itoa::Buffer::new();
-    out.push(b'"');
-    out.extend_from_slice(buffer.format(value).as_bytes());
-    out.push(b'"');
-}
-
-/// The digits of a number that doubles hold exactly. Lists are mostly such numbers. All places are appended,
-/// as many as there can be, and the unused ones taken back: that is two instructions, where appending a text
-/// of unknown length is a call.
-fn digits(out: &mut Vec<u8>, value: u64) {
-    let mut text = [b'0'; DIGITS_MAX];
-    let length = value.checked_ilog10().map_or(1, |log| usize::try_from(log).unwrap_or(0) + 1);
-    let digit = |value: u64| b'0' + u8::try_from(value % 10).unwrap_or(0);
-    let mut rest = value;
-    for place in text.get_mut(..length).into_iter().flat_map(|used| used.rchunks_mut(2)) {
-        match place {
-            [tens, ones] => (*tens, *ones) = (digit(rest / 10), digit(rest)),
-            places => places.iter_mut().for_each(|ones| *ones = digit(rest)),
-        }
-        rest /= 100;
+    let digits = buffer.format(value).as_bytes();
+    if magnitude <= EXACT {
+        out.extend_from_slice(digits);
+    } else {
+        out.push(b'"');
+        out.extend_from_slice(digits);
+        out.push(b'"');
     }
-    out.extend_from_slice(&text);
-    out.truncate(out.len() - DIGITS_MAX + length.min(DIGITS_MAX));
 }
 
 /// The shortest text that reads back as this number, which is finite.
