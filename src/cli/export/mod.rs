@@ -143,7 +143,7 @@ impl Args {
 /// Where boards are read from.
 enum Source {
     Remote(Arc<Remote>),
-    Stopped(Stopped),
+    Stopped(Box<Stopped>),
 }
 
 /// A page that was fetched.
@@ -169,7 +169,7 @@ impl Source {
         let Some(data_dir) = &args.data_dir else {
             return Ok(Self::Remote(Remote::new(&args.url, &args.client, window, args.profiles)?.into()));
         };
-        Ok(Self::Stopped(Stopped::open(&Offline::at(data_dir.clone()), window, args.profiles)?))
+        Ok(Self::Stopped(Stopped::open(&Offline::at(data_dir.clone()), window, args.profiles)?.into()))
     }
 
     fn boards(&self) -> Result<Vec<BoardName>, Failure> {

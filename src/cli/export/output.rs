@@ -139,7 +139,9 @@ impl Output {
 }
 
 fn push_all(line: &mut String, parts: &[&str]) {
-    parts.iter().for_each(|part| line.push_str(part));
+    for part in parts {
+        line.push_str(part);
+    }
 }
 
 /// A text as JSON.
