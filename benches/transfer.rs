@@ -240,7 +240,7 @@ fn run_queue(place: &Path, queue: &str, packed: &Path, made: Sum, ours: &mut Vec
         told(&format!("export{suffix}_{format}"), queue, speed, ours);
         let sum = if format == "csv" { sum_of_csv(&path) } else { sum_of_ndjson(&path) };
         assert_eq!(sum, made, "what was exported is what was imported");
-        exported = output.to_owned();
+        output.clone_into(&mut exported);
     }
     drop(service);
     if argument("again").is_some_and(|given| given == "true") && nats.is_none() {
