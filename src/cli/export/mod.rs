@@ -169,8 +169,7 @@ impl Source {
         let Some(data_dir) = &args.data_dir else {
             return Ok(Self::Remote(Remote::new(&args.url, &args.client, window, args.profiles)?.into()));
         };
-        let stopped = Stopped::open(&Offline::at(data_dir.clone()), window, args.profiles)?;
-        Ok(Self::Stopped(Box::new(stopped)))
+        Ok(Self::Stopped(Stopped::open(&Offline::at(data_dir.clone()), window, args.profiles)?.into()))
     }
 
     fn boards(&self) -> Result<Vec<BoardName>, Failure> {
