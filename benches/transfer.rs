@@ -1,9 +1,9 @@
-//! `ranktree import` and `ranktree export` through a running service: rows a second, and the processor time that
-//! a row costs the command and the service each.
+//! `ranktree import` and `ranktree export` through a running service: rows a second, and the processor time
+//! that a row costs the command and the service each.
 //!
-//! The rows have distinct ids of twelve bytes and distinct scores. They are imported from CSV, compressed with
-//! gzip, and exported again in both formats. What was exported is what was imported, by number and checksum, and
-//! in the order of places.
+//! The rows have distinct ids of twelve bytes and distinct scores. They are imported from CSV, compressed
+//! with gzip, and exported again in both formats. What was exported is what was imported, by number and
+//! checksum, and in the order of places.
 //!
 //! - `import_vs_reading`: against reading the same file with the same crates, `csv` and `flate2`, and sending
 //!   nothing
@@ -12,7 +12,8 @@
 //! - `import_nats_vs_reading`, `import_nats_vs_redis`: the same with NATS behind the service, which syncs at
 //!   nats-server's default, every two minutes, unless `--nats-sync always` is given
 //! - `export_csv_vs_zrange`, `export_ndjson_vs_zrange`: against pages of the same size from that Redis, each
-//!   `ZRANGE ... BYSCORE REV LIMIT 0 1000 WITHSCORES` from the last score of the one before, written to a file
+//!   `ZRANGE ... BYSCORE REV LIMIT 0 1000 WITHSCORES` from the last score of the one before, written to a
+//!   file
 //!
 //! Needs Debian's `redis-server` and `redis-tools`, and nats-server (`make nats`) for the case `nats`. Prints
 //! `RATIO name value`, ours / theirs in rows a second, the median of the runs.

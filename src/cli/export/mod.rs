@@ -5,6 +5,7 @@
 
 mod no_instance;
 mod output;
+mod page_json;
 mod page_text;
 mod remote;
 mod row;

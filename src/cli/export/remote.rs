@@ -12,6 +12,7 @@ use crate::cli::Failure;
 use crate::cli::board_line::{ExportedInstance, definition_in};
 use crate::cli::client::{Reader, Refused};
 use crate::cli::export::no_instance::NoInstance;
+use crate::cli::export::page_json;
 use crate::cli::export::page_text;
 use crate::cli::export::row::Page;
 use crate::config::ClientArgs;
@@ -162,7 +163,7 @@ impl PageAnswer {
     /// # Errors
     /// When it is no page.
     pub fn read(&self) -> Result<Page<'_>, Failure> {
-        Page::read(&self.answer).map_err(|_| no_ranktree(&self.url))
+        page_json::read(&self.answer).map_err(|_| no_ranktree(&self.url))
     }
 
     /// Where the next page begins, without reading the whole of this one if possible.
@@ -174,14 +175,15 @@ impl PageAnswer {
     }
 }
 
-/// The pages of a board behind a cursor, fetched ahead: the service makes the next one while this one is written.
+/// The pages of a board behind a cursor, fetched ahead: the service makes the next one while this one is
+/// written.
 pub struct PagesAhead(Receiver<Result<PageAnswer, Failure>>);
 
 impl PagesAhead {
     pub fn begin(remote: Arc<Remote>, board: BoardName, cursor: String) -> Self {
         let (sender, pages) = sync_channel(PAGES_AHEAD);
-        // It ends with the last page, with the first failure, or once nobody takes its pages. If the export ends
-        // early, the program does not wait for it.
+        // It ends with the last page, with the first failure, or once nobody takes its pages. If the export
+        // ends early, the program does not wait for it.
         thread::spawn(move || {
             let mut cursor = Some(cursor);
             while let Some(from) = cursor.take() {

@@ -2,10 +2,6 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-
-use crate::cli::export::page_text;
-
 /// An entry, in the words of the API's answers: nothing is parsed that is only passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row<'a> {
@@ -60,68 +56,4 @@ pub struct Page<'a> {
     pub next_cursor: Option<Cow<'a, str>>,
     pub as_of: Cow<'a, str>,
     pub stale: bool,
-}
-
-impl<'a> Page<'a> {
-    /// Reads what a service has answered.
-    ///
-    /// # Errors
-    /// When it is no page.
-    pub fn read(answer: &'a str) -> serde_json::Result<Self> {
-        match page_text::read(answer) {
-            Some(page) => Ok(page),
-            None => serde_json::from_str::<PageJson<'a>>(answer).map(Self::from),
-        }
-    }
-}
-
-/// A page of any service that speaks JSON.
-#[derive(serde::Deserialize)]
-struct PageJson<'a> {
-    #[serde(borrow)]
-    window: Cow<'a, str>,
-    total: u64,
-    #[serde(borrow)]
-    entries: Vec<RowJson<'a>>,
-    #[serde(borrow)]
-    next_cursor: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    as_of: Cow<'a, str>,
-    #[serde(default)]
-    stale: bool,
-}
-
-#[derive(serde::Deserialize)]
-struct RowJson<'a> {
-    #[serde(borrow)]
-    member: Cow<'a, str>,
-    #[serde(borrow)]
-    score: &'a RawValue,
-    rank: u64,
-    position: u64,
-    #[serde(borrow)]
-    updated_at: Cow<'a, str>,
-    #[serde(borrow)]
-    reached_at: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    meta: &'a RawValue,
-    #[serde(borrow, default)]
-    profile: Option<&'a RawValue>,
-}
-
-impl<'a> From<PageJson<'a>> for Page<'a> {
-    fn from(page: PageJson<'a>) -> Self {
-        let PageJson { window, total, entries, next_cursor, as_of, stale } = page;
-        let entries = entries.into_iter().map(|row| Row {
-            member: row.member,
-            score: row.score.get().into(),
-            rank: row.rank.to_string().into(),
-            position: row.position.to_string().into(),
-            updated_at: row.updated_at,
-            reached_at: row.reached_at,
-            meta: row.meta.get().into(),
-            profile: row.profile.map(|profile| profile.get().into()),
-        });
-        Self { window, total, entries: entries.collect(), next_cursor, as_of, stale }
-    }
 }

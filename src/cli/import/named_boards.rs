@@ -1,5 +1,5 @@
-//! The boards that rows name: the first row of each is told of, and where a row may add, the service is asked for
-//! the board's policy.
+//! The boards that rows name: the first row of each is told of, and where a row may add, the service is asked
+//! for the board's policy.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ impl<'a> NamedBoards<'a> {
         Self { connection, tally, policies: HashMap::new(), last: None }
     }
 
-    /// Tells of the row's boards if they are new, and decides whether the row adds. Returns whether it does for
-    /// sure: where that is not known, a request whose answer is lost is not sent twice either.
+    /// Tells of the row's boards if they are new, and decides whether the row adds. Returns whether it does
+    /// for sure: where that is not known, a request whose answer is lost is not sent twice either.
     ///
     /// # Errors
     /// When the service cannot be reached.

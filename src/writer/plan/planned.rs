@@ -41,8 +41,8 @@ pub struct ToldMessage {
     pub answer: OutcomeSender,
 }
 
-/// A job whose outcome a client waits for, with ranks. It is applied on its own, so that the answer has the member's rank
-/// before and after.
+/// A job whose outcome a client waits for, with ranks. It is applied on its own, so that the answer has the
+/// member's rank before and after.
 #[derive(Debug, Clone)]
 pub enum PlannedJob {
     Rejected(Reject),

@@ -273,7 +273,9 @@ proptest! {
     /// Such jobs share steps with others, and go the short way if they are plain.
     #[test]
     fn jobs_change_the_same_whatever_their_client_wants_to_be_told(
-        batches in prop::collection::vec(prop::collection::vec(prop::collection::vec(jobs(5), 1..4), 1..4), 1..6),
+        batches in prop::collection::vec(
+            prop::collection::vec(prop::collection::vec(jobs(5), 1..4), 1..4), 1..6,
+        ),
     ) {
         let told = |say: fn(Vec<Job>) -> Say| {
             let mut harness = Harness::new(true);

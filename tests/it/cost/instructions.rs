@@ -9,9 +9,9 @@ const FOLDER: &str = "RANKTREE_COUNTED_FOLDER";
 const CASE: &str = "RANKTREE_COUNTED_CASE";
 const APPLIED: &str = "RANKTREE_COUNTED_APPLIED";
 
-/// Instructions of a job and misses of a simulated cache of 1 MiB, some 10 and 20 % above those measured. Who
+/// Instructions of a job and misses of a simulated cache of 1 MiB, some 20 and 40 % above those measured. Who
 /// makes a job cheaper lowers them; who has to raise them says why in the changelog.
-const LIMITS: [(&str, f64, f64); 2] = [("uniform_distinct", 0.0, 0.0), ("zipf_tied", 0.0, 0.0)];
+const LIMITS: [(&str, f64, f64); 2] = [("uniform_distinct", 12_700.0, 55.0), ("zipf_tied", 11_100.0, 40.0)];
 
 #[test]
 fn a_job_takes_no_more_instructions_and_cache_misses_than_it_did() {

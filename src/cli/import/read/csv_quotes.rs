@@ -64,8 +64,9 @@ impl<R> CheckedQuotes<R> {
         self.found
     }
 
-    /// Passes what comes before the next quotation mark, where that is outside of all quoted cells. Returns the
-    /// rest. Most files have no such mark, and looking for one is many times faster than passing each byte.
+    /// Passes what comes before the next quotation mark, where that is outside of all quoted cells. Returns
+    /// the rest. Most files have no such mark, and looking for one is many times faster than passing each
+    /// byte.
     fn pass_plain<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         if !matches!(self.place, Place::CellStart | Place::PlainCell) {
             return bytes;

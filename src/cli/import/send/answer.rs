@@ -76,8 +76,8 @@ const RESULTS: &[u8] = b"\",\"results\":[";
 const CHANGED: &[u8] = b"{\"changed\":true}";
 const UNCHANGED: &[u8] = b"{\"changed\":false}";
 
-/// Reads the usual answer to jobs: `{"token":"0:7","results":[{"changed":true},{"changed":false}]}`. `None`: it
-/// is another one. A large import reads as many results as rows.
+/// Reads the usual answer to jobs: `{"token":"0:7","results":[{"changed":true},{"changed":false}]}`. `None`:
+/// it is another one. A large import reads as many results as rows.
 fn read_changes(body: &[u8]) -> Option<Vec<bool>> {
     let rest = body.strip_prefix(b"{\"token\":\"")?;
     let is_token = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b':' | b',');

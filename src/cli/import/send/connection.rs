@@ -37,8 +37,8 @@ impl<'a> Connection<'a> {
     /// # Errors
     /// When the import cannot go on.
     pub fn send(&self, mut batch: Batch) -> Result<(), ImportError> {
-        // Of each job, an import only counts whether it changed anything. Ranks would cost the service more than
-        // the jobs themselves.
+        // Of each job, an import only counts whether it changed anything. Ranks would cost the service more
+        // than the jobs themselves.
         let url = format!("{}/v1/jobs?wait=applied&results=changed", self.client.base());
         let mut retries = Retries::new(self.service);
         while !batch.rows.is_empty() {
