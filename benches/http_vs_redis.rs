@@ -1,6 +1,6 @@
-//! The service over HTTP against Redis on the same machine, and against Valkey if it is here: the real binary,
-//! real servers, the same number of connections (50, unpipelined unless said), one load-generator thread each,
-//! runs in turn, the median of three.
+//! The service over HTTP against Redis on the same machine, and against Valkey if it is here: the real
+//! binary, real servers, the same number of connections (50, unpipelined unless said), one load-generator
+//! thread each, runs in turn, the median of three.
 //!
 //! - `http_rank_vs_zrevrank`: GET of a member's entry (rank, position, ties, total) against ZREVRANK of a
 //!   member
@@ -16,13 +16,14 @@
 //!   `sync_interval: always`, against the same ZADD
 //! - `nats_put_vs_zadd`: the same with nats-server's default, a sync in two minutes
 //!
-//! Needs Debian's `redis-server`, `redis-tools` and `wrk`, and nats-server (`make nats`); `make valkey` unpacks
-//! a valkey-server, and `--valkey` or `VALKEY_SERVER` names another one. Prints `RATIO name value`, ours /
-//! Redis's per second, and the same against Valkey, whose name has `_vs_valkey_`.
+//! Needs Debian's `redis-server`, `redis-tools` and `wrk`, and nats-server (`make nats`); `make valkey`
+//! unpacks a valkey-server, and `--valkey` or `VALKEY_SERVER` names another one. Prints `RATIO name value`,
+//! ours / Redis's per second, and the same against Valkey, whose name has `_vs_valkey_`.
 //!
 //! `cargo bench --bench http_vs_redis -- --members 1000000 --seconds 10 [--binary ANOTHER_RANKTREE]`
 //!
-//! `--cases lookup,ranks-of` runs these alone; the others are `rank`, `score-rank`, `put`, `batch` and `nats`.
+//! `--cases lookup,ranks-of` runs these alone; the others are `rank`, `score-rank`, `put`, `batch` and
+//! `nats`.
 
 #![allow(
     clippy::as_conversions,

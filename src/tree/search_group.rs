@@ -1,8 +1,8 @@
 //! Counts at many places at once.
 //!
 //! A search in a large tree waits for memory most of its time. So searches are made in groups, a level at a
-//! time: what the next level needs is prefetched for the whole group before it is looked at, and the misses of
-//! a group overlap. Changes nothing, and finds what `search` finds one by one.
+//! time: what the next level needs is prefetched for the whole group before it is looked at, and the misses
+//! of a group overlap. Changes nothing, and finds what `search` finds one by one.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,5 @@
-//! The fast path of bodies that are one list, `{"scores": [...]}`: items in their commonest form are read where
-//! they stand, and the body is gone through once.
+//! The fast path of bodies that are one list, `{"scores": [...]}`: items in their commonest form are read
+//! where they stand, and the body is gone through once.
 //!
 //! Knows: plain integers, and texts without escapes. Must not know: why a body is refused; whoever asks for a
 //! list reads any other body by `lenient`, which may be right or wrong.

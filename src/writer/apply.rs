@@ -42,8 +42,9 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
     }
 }
 
-/// Applies the next step, and with a message that a client waits for the messages behind it for which clients
-/// wait as well, up to [`STEP_JOBS`] jobs: all of them under one hold of the lock, after one wait for memory.
+/// Applies the next step, and with a message that a client waits for the messages behind it for which
+/// clients wait as well, up to [`STEP_JOBS`] jobs: all of them under one hold of the lock, after one wait for
+/// memory.
 /// Returns the sequence that readers may be shown now, and the answers, as [`apply`] does. `None`: there is no
 /// step left.
 pub fn apply_next(

@@ -253,8 +253,8 @@ impl Harness {
         Expected::default()
     }
 
-    /// Applies the next step of the committed batch, or several that are applied together; `false` if there is
-    /// none.
+    /// Applies the next step of the committed batch, or several that are applied together; `false` if there
+    /// is none.
     pub fn apply_one(&mut self) -> bool {
         let mut steps = std::mem::take(&mut self.pending).into_iter().peekable();
         let Some((_, answers)) = apply_next(&self.shard, &mut steps) else { return false };
