@@ -45,8 +45,8 @@ pub fn read(answer: &str) -> Option<Page<'_>> {
 /// as this version of the service writes it.
 pub fn next_cursor(answer: &str) -> Option<&str> {
     // An entry's metadata may have such a name, too. The page's own comes behind all entries.
-    let (_, end) = answer.rsplit_once("],\"next_cursor\":\"")?;
-    end.split_once("\",\"as_of\":").map(|(cursor, _)| cursor)
+    let (_, end) = answer.rsplit_once("],\"next_cursor\":")?;
+    end.strip_prefix('"')?.split_once("\",\"as_of\":").map(|(cursor, _)| cursor)
 }
 
 /// What is left of an answer.
@@ -178,6 +178,8 @@ mod tests {
             let page = Page::read(&answer).expect("a page");
             assert_eq!(page.entries.len(), 1, "{answer}");
             assert_eq!(next_cursor(&answer), page.next_cursor.as_deref(), "{answer}");
+            let last = answer.replace(r#""01ab""#, "null");
+            assert_eq!(next_cursor(&last), None, "{last}");
         }
         for bad in ["", "{}", "[", START, &format!("{START}{},{END}", entry("")), &format!("{START}{END} x")]
         {
