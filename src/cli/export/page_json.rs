@@ -123,6 +123,8 @@ mod tests {
             let page = read(&answer).expect("a page");
             assert_eq!(page.entries.len(), 1, "{answer}");
             assert_eq!(page_text::next_cursor(&answer), page.next_cursor.as_deref(), "{answer}");
+            let last = answer.replace(r#""01ab""#, "null");
+            assert_eq!(page_text::next_cursor(&last), None, "{last}");
         }
         for bad in ["", "{}", "[", START, &format!("{START}{},{END}", entry("")), &format!("{START}{END} x")]
         {

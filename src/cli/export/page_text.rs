@@ -45,8 +45,8 @@ pub fn read(answer: &str) -> Option<Page<'_>> {
 /// is not as this version of the service writes it.
 pub fn next_cursor(answer: &str) -> Option<&str> {
     // An entry's metadata may have such a name, too. The page's own comes behind all entries.
-    let (_, end) = answer.rsplit_once("],\"next_cursor\":\"")?;
-    end.split_once("\",\"as_of\":").map(|(cursor, _)| cursor)
+    let (_, end) = answer.rsplit_once("],\"next_cursor\":")?;
+    end.strip_prefix('"')?.split_once("\",\"as_of\":").map(|(cursor, _)| cursor)
 }
 
 /// What is left of an answer.
