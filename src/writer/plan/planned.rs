@@ -107,14 +107,18 @@ impl PlannedStep {
         (answers, unparked.into_iter().filter_map(|unparked| unparked.to).collect())
     }
 
-    /// As how many jobs of one change it counts, if it is a message that a client waits for and does nothing
+    /// As how many jobs of one board it counts, if it is a message that a client waits for and does nothing
     /// but its jobs.
     #[must_use]
     pub fn answered_jobs(&self) -> Option<usize> {
-        /// A job may change a dozen entries: windows, movement.
-        const CHANGES_OF_JOB: usize = 4;
+        /// A job of one board changes an entry, and looks the member up before and after. So do jobs that
+        /// name several boards on each of them, even where they change nothing.
+        const ACCESSES_OF_JOB: usize = 4;
         let cost = |job: &PlannedJob| match job {
-            PlannedJob::Applied { step, .. } => step.changes.len().div_ceil(CHANGES_OF_JOB).max(1),
+            PlannedJob::Applied { step, boards, .. } => {
+                let accesses = step.events.len() + step.changes.len() + 2 * boards.len();
+                accesses.div_ceil(ACCESSES_OF_JOB).max(1)
+            }
             PlannedJob::Rejected(_) | PlannedJob::Parked(_) => 1,
         };
         match self {
