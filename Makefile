@@ -46,9 +46,12 @@ run: build ## Starts the service, with its data in ./data; make run ARGS="--shar
 BUILT := $(CARGO_TARGET_DIR)/release/ranktree
 
 # Debuggers, profilers and backtraces find the line numbers in bin/ranktree.debug; they would more than double the program.
-# So are the names of RocksDB's functions and of the compilers' tables, a tenth of it; those of Rust stay, for backtraces.
+# So are the names of C++ functions, of the compilers' tables, and of code that only drops values, an eighth of it; all other names
+# of Rust stay, for backtraces.
 # Put into place by renaming, because the one that is there may be running.
-STRIP := --strip-debug --wildcard --strip-symbol='_Z*7rocksdb*' --strip-symbol='GCC_except_table*' --strip-symbol='anon.*'
+STRIP := --strip-debug --wildcard --strip-symbol='_Z*7rocksdb*' --strip-symbol='_ZNSt*' --strip-symbol='_ZNKSt*' --strip-symbol='_ZSt*' \
+	--strip-symbol='_ZT*' --strip-symbol='_Z41__static_init*' --strip-symbol='_ZN4core3ptr*drop_in_place*' \
+	--strip-symbol='GCC_except_table*' --strip-symbol='anon.*'
 .PHONY: build
 build: libclang ## Builds bin/ranktree, and bin/ranktree.debug with its line numbers
 	cargo build $(CARGO_FLAGS) --bin ranktree
