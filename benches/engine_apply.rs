@@ -20,11 +20,10 @@ mod support;
 
 use std::time::{Duration, Instant};
 
-use rocksdb::{ColumnFamilyDescriptor, DB, Options, WriteBatch, WriteOptions};
-
 use ranktree::state::LogHash;
 use support::engine::{Engine, Verbs};
-use support::workload::{Access, Scores, Workload, id};
+use support::raw_scores::RawScores;
+use support::workload::{Access, Scores, Workload};
 use support::{list, micros, number, scratch, short};
 
 /// Batches made up at a time, so that making them up does not push the engine's memory out of the cache each
@@ -55,10 +54,10 @@ fn compare(members: u64, access: Access, scores: Scores, batches: &[u64], time: 
     };
     let raw: Vec<f64> = {
         let folder = scratch();
-        let raw = Raw::open(folder.path());
+        let raw = RawScores::open(folder.path());
         let mut workload = Workload::new(members, access, scores);
         raw.load(members, &mut workload);
-        batches.iter().map(|batch| raw.run(*batch, &mut workload, time)).collect()
+        batches.iter().map(|batch| run_raw(&raw, *batch, &mut workload, time)).collect()
     };
     let folder = scratch();
     let mut engine = Engine::open(folder.path());
@@ -117,60 +116,18 @@ fn run(
     )
 }
 
-/// The baseline: scores in RocksDB by member, and no order at all.
-struct Raw {
-    db: DB,
-}
-
-impl Raw {
-    fn open(folder: &std::path::Path) -> Self {
-        let mut options = Options::default();
-        options.create_if_missing(true);
-        options.create_missing_column_families(true);
-        options.set_max_background_jobs(2);
-        options.set_bytes_per_sync(1 << 20);
-        options.set_wal_bytes_per_sync(1 << 20);
-        let mut family = Options::default();
-        family.set_write_buffer_size(64 << 20);
-        family.set_max_write_buffer_number(3);
-        family.set_compression_type(rocksdb::DBCompressionType::Lz4);
-        let families = [ColumnFamilyDescriptor::new("log", family)];
-        Self { db: DB::open_cf_descriptors(&options, folder, families).expect("the store opens") }
-    }
-
-    fn load(&self, members: u64, workload: &mut Workload) {
-        for first in (0..members).step_by(10_000) {
-            let members = first..(first + 10_000).min(members);
-            let batch: Vec<(String, i64)> = members.map(|member| (id(member), workload.score())).collect();
-            self.write(&batch);
+/// The baseline's time of a job.
+fn run_raw(raw: &RawScores, batch: u64, workload: &mut Workload, time: Duration) -> f64 {
+    let (mut spent, mut jobs) = (Duration::ZERO, 0);
+    let started = Instant::now();
+    while started.elapsed() < time {
+        let made_up: Vec<_> = (0..MADE_UP).map(|_| RawScores::make_up(batch, workload)).collect();
+        for scores in &made_up {
+            let writing = Instant::now();
+            raw.write(scores);
+            spent += writing.elapsed();
+            jobs += batch;
         }
     }
-
-    fn write(&self, scores: &[(String, i64)]) {
-        let family = self.db.cf_handle("log").expect("opened with it");
-        let mut batch = WriteBatch::default();
-        for (member, score) in scores {
-            batch.put_cf(family, member, score.to_be_bytes());
-        }
-        let mut options = WriteOptions::default();
-        options.set_sync(false);
-        self.db.write_opt(batch, &options).expect("the disk takes it");
-    }
-
-    fn run(&self, batch: u64, workload: &mut Workload, time: Duration) -> f64 {
-        let (mut spent, mut jobs) = (Duration::ZERO, 0);
-        let started = Instant::now();
-        while started.elapsed() < time {
-            let made_up: Vec<Vec<(String, i64)>> = (0..MADE_UP)
-                .map(|_| (0..batch).map(|_| (id(workload.member()), workload.score())).collect())
-                .collect();
-            for scores in &made_up {
-                let writing = Instant::now();
-                self.write(scores);
-                spent += writing.elapsed();
-                jobs += batch;
-            }
-        }
-        micros(spent) / jobs as f64
-    }
+    micros(spent) / jobs as f64
 }

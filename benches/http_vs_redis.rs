@@ -1,11 +1,14 @@
-//! The service over HTTP against Redis on the same machine: the real binary, a real redis-server, the same
-//! number of connections (50, unpipelined unless said), one load-generator thread each, runs in turn, the
-//! median of three.
+//! The service over HTTP against Redis on the same machine, and against Valkey if it is here: the real
+//! binary, real servers, the same number of connections (50, unpipelined unless said), one load-generator
+//! thread each, runs in turn, the median of three.
 //!
 //! - `http_rank_vs_zrevrank`: GET of a member's entry (rank, position, ties, total) against ZREVRANK of a
 //!   member
 //! - `http_score_rank_vs_zcount`: GET of any score's rank (better, tied, worse, total, by shard) against
 //!   ZCOUNT of the better ones
+//! - `http_lookup_vs_zrevrank`: POST of `members:lookup` with 100 members, in entries, against ZREVRANK
+//!   pipelined by 100
+//! - `http_ranks_of_vs_zcount`: POST of `ranks:of` with 100 scores, in ranks, against ZCOUNT pipelined by 100
 //! - `durable_put_vs_zadd`: PUT of a score, answered once synced, against ZADD with `appendfsync always`
 //! - `durable_batch_vs_zadd`: POST of 100 jobs, in jobs, against ZADD pipelined by 100, `appendfsync always`
 //!
@@ -13,10 +16,14 @@
 //!   `sync_interval: always`, against the same ZADD
 //! - `nats_put_vs_zadd`: the same with nats-server's default, a sync in two minutes
 //!
-//! Needs Debian's `redis-server`, `redis-tools` and `wrk`, and nats-server (`make nats`). Prints
-//! `RATIO name value`, ours / Redis's per second.
+//! Needs Debian's `redis-server`, `redis-tools` and `wrk`, and nats-server (`make nats`); `make valkey`
+//! unpacks a valkey-server, and `--valkey` or `VALKEY_SERVER` names another one. Prints `RATIO name value`,
+//! ours / Redis's per second, and the same against Valkey, whose name has `_vs_valkey_`.
 //!
 //! `cargo bench --bench http_vs_redis -- --members 1000000 --seconds 10 [--binary ANOTHER_RANKTREE]`
+//!
+//! `--cases lookup,ranks-of` runs these alone; the others are `rank`, `score-rank`, `put`, `batch` and
+//! `nats`.
 
 #![allow(
     clippy::as_conversions,
@@ -31,11 +38,13 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use support::nats::Nats;
-use support::redis::Redis;
-use support::{argument, number, scratch};
+use support::redis::{Redis, ratio_name};
+use support::{argument, list, number, scratch};
 
 const CONNECTIONS: u64 = 50;
 const RUNS: usize = 3;
+/// Items of a request that has many, and commands of a pipeline.
+const BATCH: u64 = 100;
 
 fn main() {
     for tool in ["redis-server", "redis-benchmark", "wrk"] {
@@ -46,105 +55,154 @@ fn main() {
     }
     let members = number("members", 1_000_000);
     let seconds = number("seconds", 10);
+    let cases = list("cases", "rank,score-rank,lookup,ranks-of,put,batch,nats");
+    let asked = |case: &str| cases.iter().any(|asked| asked == case);
     let folder = scratch();
-    let redis = Redis::start(folder.path(), CONNECTIONS);
+    let servers = Redis::start_all(folder.path(), CONNECTIONS);
     let ranktree = Ranktree::start(&folder.path().join("ranktree"), &[]);
-    eprintln!("  loading {members} members into both");
+    eprintln!("  loading {members} members into all");
     ranktree.load(members);
-    redis.load(members);
+    for server in &servers {
+        server.load(members);
+    }
 
-    let reads = (0..RUNS).map(|_| {
-        let theirs = redis.run(members, seconds * 50_000, 1, &["ZREVRANK", "arena", "m__rand_int__"]);
-        (ranktree.run(seconds, &read_script(members)), theirs)
-    });
-    report("http_rank_vs_zrevrank", "reads/s", reads.collect());
-    let ranks = (0..RUNS).map(|_| {
-        let theirs = redis.run(members, seconds * 50_000, 1, &["ZCOUNT", "arena", "(__rand_int__", "+inf"]);
-        (ranktree.run(seconds, &rank_script()), theirs)
-    });
-    report("http_score_rank_vs_zcount", "reads/s", ranks.collect());
+    let zrevrank = ["ZREVRANK", "arena", "m__rand_int__"];
+    let zcount = ["ZCOUNT", "arena", "(__rand_int__", "+inf"];
+    let zadd = ["ZADD", "arena", "__rand_int__", "m__rand_int__"];
+    let compare = |name: &str, unit: &str, ours: &dyn Fn() -> f64, theirs: &dyn Fn(&Redis) -> f64| {
+        let round = |_| (ours(), servers.iter().map(theirs).collect());
+        report(name, unit, &servers, &(0..RUNS).map(round).collect::<Vec<_>>());
+    };
+    let one = |server: &Redis, command| server.run(members, seconds * 50_000, 1, command);
+    let many = |server: &Redis, command| server.run(members, seconds * 300_000, BATCH, command);
+    let run = |requests: &str| ranktree.run(seconds, members, requests);
+    if asked("rank") {
+        let ours = || run(READ);
+        compare("http_rank_vs_zrevrank", "reads/s", &ours, &|server| one(server, &zrevrank));
+    }
+    if asked("score-rank") {
+        let ours = || run(RANK);
+        compare("http_score_rank_vs_zcount", "reads/s", &ours, &|server| one(server, &zcount));
+    }
+    if asked("lookup") {
+        let ours = || run(LOOKUP) * BATCH as f64;
+        compare("http_lookup_vs_zrevrank", "entries/s", &ours, &|server| many(server, &zrevrank));
+    }
+    if asked("ranks-of") {
+        let ours = || run(RANKS_OF) * BATCH as f64;
+        compare("http_ranks_of_vs_zcount", "ranks/s", &ours, &|server| many(server, &zcount));
+    }
 
-    redis.make_durable();
-    let puts = (0..RUNS).map(|_| {
-        let theirs =
-            redis.run(members, seconds * 5_000, 1, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
-        (ranktree.run(seconds, &put_script(members)), theirs)
-    });
-    report("durable_put_vs_zadd", "writes/s", puts.collect());
-    let batches = (0..RUNS).map(|_| {
-        let theirs =
-            redis.run(members, seconds * 100_000, 100, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
-        (ranktree.run(seconds, &batch_script(members)) * 100.0, theirs)
-    });
-    report("durable_batch_vs_zadd", "writes/s", batches.collect());
+    if ["put", "batch", "nats"].into_iter().any(asked) {
+        servers.iter().for_each(Redis::make_durable);
+    }
+    let durable = |server: &Redis| server.run(members, seconds * 5_000, 1, &zadd);
+    if asked("put") {
+        compare("durable_put_vs_zadd", "writes/s", &|| run(PUT), &durable);
+    }
+    if asked("batch") {
+        let ours = || run(BATCH_OF_JOBS) * BATCH as f64;
+        let theirs = |server: &Redis| server.run(members, seconds * 100_000, BATCH, &zadd);
+        compare("durable_batch_vs_zadd", "writes/s", &ours, &theirs);
+    }
     drop(ranktree);
 
     for (name, sync) in [("durable_nats_put_vs_zadd", "always"), ("nats_put_vs_zadd", "2m")] {
+        if !asked("nats") {
+            break;
+        }
         let nats = Nats::start_syncing(&folder.path().join(name), sync).expect("nats-server is installed");
         let data = folder.path().join(format!("{name}-ranktree"));
         let ranktree = Ranktree::start(&data, &["--nats", &nats.url(), "--nats-stream-mib", "16384"]);
         ranktree.load(members);
-        let puts = (0..RUNS).map(|_| {
-            let theirs =
-                redis.run(members, seconds * 5_000, 1, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
-            (ranktree.run(seconds, &put_script(members)), theirs)
-        });
-        report(name, "writes/s", puts.collect());
+        compare(name, "writes/s", &|| ranktree.run(seconds, members, PUT), &durable);
     }
 }
 
-fn report(name: &str, unit: &str, mut runs: Vec<(f64, f64)>) {
-    for (ours, theirs) in &runs {
-        println!("{name}: ranktree {ours:.0} {unit}, Redis {theirs:.0} {unit}");
+/// # Arguments
+/// `rounds`: in each ours, and that of each server.
+fn report(name: &str, unit: &str, servers: &[Redis], rounds: &[(f64, Vec<f64>)]) {
+    for (ours, theirs) in rounds {
+        let theirs: Vec<String> = servers
+            .iter()
+            .zip(theirs)
+            .map(|(server, theirs)| format!("{} {theirs:.0}", server.name))
+            .collect();
+        println!("{name}, {unit}: ranktree {ours:.0}, {}", theirs.join(", "));
     }
-    runs.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
-    if let Some((ours, theirs)) = runs.get(runs.len() / 2) {
-        println!("RATIO {name} {:.2}", ours / theirs);
+    for (nth, server) in servers.iter().enumerate() {
+        let mut ratios: Vec<f64> =
+            rounds.iter().filter_map(|(ours, theirs)| Some(ours / theirs.get(nth)?)).collect();
+        ratios.sort_by(f64::total_cmp);
+        if let Some(median) = ratios.get(ratios.len() / 2) {
+            println!("RATIO {} {median:.2}", ratio_name(name, server.name));
+        }
     }
 }
 
-/// Lua for wrk: `request` makes one request. Ids are as redis-benchmark makes them, twelve digits.
-fn read_script(members: u64) -> String {
-    format!(
-        "local path = '/v1/boards/arena/members/m%012d'\n\
-         request = function() return wrk.format('GET', path:format(math.random(0, {members} - 1))) end\n"
-    )
-}
+/// What Lua makes requests of for wrk. They are put together from text, as redis-benchmark does it: wrk's own
+/// `format` takes several times as long, and the load generator shares the cores with the servers.
+const LUA: &str = r"
+local function get(path) return 'GET ' .. path .. ' HTTP/1.1\r\nHost: ' .. host .. '\r\n\r\n' end
+local function with_body(method, path, body)
+  return method .. ' ' .. path .. ' HTTP/1.1\r\nHost: ' .. host .. '\r\nContent-Type: application/json\r\n' ..
+    'Content-Length: ' .. #body .. '\r\n\r\n' .. body
+end
+local function member() return ('m%012d'):format(math.random(0, members - 1)) end
+";
+
+/// Ids are as redis-benchmark makes them, twelve digits.
+const READ: &str = r"request = function() return get('/v1/boards/arena/members/' .. member()) end";
 
 /// Scores are below a million, as they are loaded.
-fn rank_script() -> String {
-    "request = function()\n\
-       return wrk.format('GET', '/v1/boards/arena/rank?score=' .. math.random(0, 999999))\n\
-     end\n"
-        .to_owned()
-}
+const RANK: &str =
+    r"request = function() return get('/v1/boards/arena/rank?score=' .. math.random(0, 999999)) end";
 
-fn put_script(members: u64) -> String {
-    format!(
-        "local path = '/v1/boards/arena/members/m%012d'\n\
-         local headers = {{ ['Content-Type'] = 'application/json' }}\n\
-         request = function()\n\
-           local body = ('{{\"score\":%d}}'):format(math.random(0, 1000000))\n\
-           return wrk.format('PUT', path:format(math.random(0, {members} - 1)), headers, body)\n\
-         end\n"
-    )
-}
+const PUT: &str = r#"
+request = function()
+  return with_body('PUT', '/v1/boards/arena/members/' .. member(), '{"score":' .. math.random(0, 999999) .. '}')
+end
+"#;
 
-fn batch_script(members: u64) -> String {
-    format!(
-        "local headers = {{ ['Content-Type'] = 'application/json' }}\n\
-         local bodies = {{}}\n\
-         for n = 1, 500 do\n\
-           local jobs = {{}}\n\
-           for job = 1, 100 do\n\
-             jobs[job] = ('{{\"board\":\"arena\",\"member\":\"m%012d\",\"score\":%d}}')\n\
-               :format(math.random(0, {members} - 1), math.random(0, 1000000))\n\
-           end\n\
-           bodies[n] = '[' .. table.concat(jobs, ',') .. ']'\n\
-         end\n\
-         request = function() return wrk.format('POST', '/v1/jobs', headers, bodies[math.random(500)]) end\n"
-    )
-}
+/// 4,000 requests, made beforehand. Each eight have the same members and other scores: a request that came
+/// again would change nothing.
+const BATCH_OF_JOBS: &str = r#"
+local requests = {}
+for n = 1, 500 do
+  local of_jobs = {}
+  for job = 1, batch do of_jobs[job] = member() end
+  for variant = 1, 8 do
+    local jobs = {}
+    for job = 1, batch do
+      jobs[job] = '{"board":"arena","member":"' .. of_jobs[job] .. '","score":' .. math.random(0, 999999) .. '}'
+    end
+    requests[#requests + 1] = with_body('POST', '/v1/jobs', '[' .. table.concat(jobs, ',') .. ']')
+  end
+end
+request = function() return requests[math.random(#requests)] end
+"#;
+
+const LOOKUP: &str = r#"
+local requests = {}
+for n = 1, 2000 do
+  local items = {}
+  for nth = 1, batch do items[nth] = '"' .. member() .. '"' end
+  local body = '{"members":[' .. table.concat(items, ',') .. ']}'
+  requests[n] = with_body('POST', '/v1/boards/arena/members:lookup', body)
+end
+request = function() return requests[math.random(#requests)] end
+"#;
+
+const RANKS_OF: &str = r#"
+local requests = {}
+for n = 1, 2000 do
+  local items = {}
+  for nth = 1, batch do items[nth] = math.random(0, 999999) end
+  local body = '{"scores":[' .. table.concat(items, ',') .. ']}'
+  requests[n] = with_body('POST', '/v1/boards/arena/ranks:of', body)
+end
+request = function() return requests[math.random(#requests)] end
+"#;
 
 struct Ranktree {
     process: Child,
@@ -188,9 +246,14 @@ impl Ranktree {
     }
 
     /// Requests per second that were answered with success.
-    fn run(&self, seconds: u64, script: &str) -> f64 {
+    ///
+    /// # Arguments
+    /// `requests`: Lua whose `request` makes one of them.
+    fn run(&self, seconds: u64, members: u64, requests: &str) -> f64 {
         let path = self.scripts.path().join("script.lua");
-        std::fs::write(&path, script).expect("the script is written");
+        let host = self.url.trim_start_matches("http://");
+        let facts = format!("local host, members, batch = '{host}', {members}, {BATCH}\n");
+        std::fs::write(&path, [&facts, LUA, requests].concat()).expect("the script is written");
         let output = Command::new("wrk")
             .args(["-t1", "-c", &CONNECTIONS.to_string(), "-d", &seconds.to_string(), "-s"])
             .arg(&path)

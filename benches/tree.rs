@@ -17,6 +17,10 @@ use std::time::Instant;
 
 use ranktree::tree::{Edit, Handle, MemberOrder, PageError, PageLoader, Tree, Words};
 
+/// The service's, which asks the system for memory in pages of 2 MiB.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 struct ByHandle;
 
 impl MemberOrder for ByHandle {

@@ -29,7 +29,6 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mimalloc::MiMalloc;
 use ranktree::board::{Definition, Ties};
 use ranktree::job::{Job, Op, Targets};
 use ranktree::query::{
@@ -49,10 +48,6 @@ use support::{argument, list, micros, number, resident_bytes, scratch, short};
 /// time.
 const MADE_UP: usize = 32;
 const SCORES_PER_MESSAGE: usize = 100;
-
-/// The service's allocator.
-#[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
 
 const FOUR: [Window; 4] = [Window::All, Window::Day, Window::Week, Window::Month];
 const FOUR_BOARDS: [&str; 4] = ["b1", "b2", "b3", "b4"];

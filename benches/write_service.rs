@@ -7,7 +7,7 @@
 //! - `write_service_vs_bare`: the first request against one that a subscriber answers at once, without any
 //!   work and without a stream: what NATS leaves of the machine for an answer
 //! - `write_service_vs_zadd`, `write_service_vs_set`: the first request against ZADD of a member, and SET of
-//!   a key
+//!   a key; `write_service_vs_valkey_zadd` and `…_set` against Valkey's, if it is here (`make valkey`)
 //!
 //! Beside each run of the write service it says how many messages were stored a second, and how many requests
 //! shared one.
@@ -27,12 +27,13 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use support::http::Http;
 use support::nats::Nats;
 use support::raw_nats::{self, Run};
-use support::redis::Redis;
+use support::redis::{Redis, ratio_name};
 use support::service::{Service, define_board};
 use support::{number, scratch};
 
@@ -45,9 +46,11 @@ fn main() {
     let connections = number("connections", 50);
     let time = Duration::from_secs(seconds);
     let folder = scratch();
-    let redis = Redis::start(folder.path(), connections);
-    redis.load(members);
-    redis.make_durable();
+    let servers = Redis::start_all(folder.path(), connections);
+    for server in &servers {
+        server.load(members);
+        server.make_durable();
+    }
     let nats = Nats::start_syncing(&folder.path().join("nats"), "always").expect("nats-server is installed");
     let service = Service::start(&folder.path().join("ranktree"), &nats.url(), 1);
     define_board(&mut service.http());
@@ -66,27 +69,32 @@ fn main() {
     raw_nats::wait_until_answered(nats.port, "ranktree.write.0", &job(0, 0), written);
     // As many members as Redis has; what is measured comes after.
     ask("ranktree.write.0", written);
-    let (mut published, mut bares, mut zadds, mut sets) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut ratios: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     for _ in 0..RUNS {
         let before = Stored::of(&mut service.http());
         let ours = ask("ranktree.write.0", written);
         Stored::of(&mut service.http()).since(&before).print(seconds);
         let theirs = ask("ranktree.jobs.0", stored);
         let bare = ask("bare", bare);
+        print(&ours, &theirs, &bare);
+        let mut note = |name: String, per_second: f64| {
+            ratios.entry(name).or_default().push(ours.per_second / per_second);
+        };
+        note("write_service_vs_published".to_owned(), theirs.per_second);
+        note("write_service_vs_bare".to_owned(), bare.per_second);
         let commands = seconds * 10_000;
-        let zadd = redis.run(members, commands, 1, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
-        let set = redis.run(members, commands, 1, &["SET", "m__rand_int__", "__rand_int__"]);
-        print(&ours, &theirs, &bare, zadd, set);
-        published.push(ours.per_second / theirs.per_second);
-        bares.push(ours.per_second / bare.per_second);
-        zadds.push(ours.per_second / zadd);
-        sets.push(ours.per_second / set);
+        for server in &servers {
+            let zadd = server.run(members, commands, 1, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
+            let set = server.run(members, commands, 1, &["SET", "m__rand_int__", "__rand_int__"]);
+            println!("{}: ZADD {zadd:.0}/s, SET {set:.0}/s", server.name);
+            note(ratio_name("write_service_vs_zadd", server.name), zadd);
+            note(ratio_name("write_service_vs_set", server.name), set);
+        }
     }
-    let all = [("published", &mut published), ("bare", &mut bares), ("zadd", &mut zadds), ("set", &mut sets)];
-    for (name, ratios) in all {
+    for (name, ratios) in &mut ratios {
         ratios.sort_by(f64::total_cmp);
         let median = ratios.get(RUNS / 2).copied().unwrap_or_default();
-        println!("RATIO write_service_vs_{name} {median:.2}");
+        println!("RATIO {name} {median:.2}");
     }
 }
 
@@ -122,10 +130,10 @@ impl Stored {
     }
 }
 
-fn print(ours: &Run, theirs: &Run, bare: &Run, zadd: f64, set: f64) {
+fn print(ours: &Run, theirs: &Run, bare: &Run) {
     println!(
         "write service {:.0}/s (p50 {:.2} ms, p99 {:.2} ms), published {:.0}/s (p50 {:.2} ms, p99 {:.2} ms), \
-         bare {:.0}/s (p50 {:.2} ms), ZADD {zadd:.0}/s, SET {set:.0}/s",
+         bare {:.0}/s (p50 {:.2} ms)",
         ours.per_second,
         millis(ours.p50),
         millis(ours.p99),

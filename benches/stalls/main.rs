@@ -53,10 +53,6 @@ use rustix::thread::disable_transparent_huge_pages;
 use shard::Running;
 use support::{argument, list, machine, number, scratch, short};
 
-/// As the service has.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 const HOLD_MAX: Duration = Duration::from_millis(1);
 const WAIT_MAX: Duration = Duration::from_millis(2);
 /// Holds that are printed, from the longest on, if they are this long.

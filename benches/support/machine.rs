@@ -12,12 +12,24 @@ pub fn load() -> String {
 
 /// Seconds of processor time that a process has had so far, in user and kernel mode.
 pub fn cpu_seconds(pid: u32) -> f64 {
+    cpu_seconds_of(&pid.to_string(), 11)
+}
+
+/// The same of all processes that this one has started and that have ended.
+pub fn children_cpu_seconds() -> f64 {
+    cpu_seconds_of("self", 13)
+}
+
+/// # Arguments
+/// `skipped`: fields of the process's figures before user time.
+fn cpu_seconds_of(process: &str, skipped: usize) -> f64 {
     /// Linux counts in hundredths of a second, whatever its own clock does.
     const TICKS_PER_SECOND: f64 = 100.0;
-    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return 0.0 };
+    let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { return 0.0 };
     // The name, in parentheses, may hold anything; fields are counted after it.
     let (_, fields) = stat.rsplit_once(')').expect("Linux writes it so");
-    let ticks: f64 = fields.split_whitespace().skip(11).take(2).filter_map(|n| n.parse::<f64>().ok()).sum();
+    let ticks: f64 =
+        fields.split_whitespace().skip(skipped).take(2).filter_map(|n| n.parse::<f64>().ok()).sum();
     ticks / TICKS_PER_SECOND
 }
 

@@ -9,12 +9,14 @@
     reason = "figures are for people; numbers stay far below 2^53"
 )]
 
+pub mod counts;
 pub mod engine;
 pub mod http;
 pub mod machine;
 pub mod nats;
 pub mod postgres;
 pub mod raw_nats;
+pub mod raw_scores;
 pub mod redis;
 pub mod resp;
 pub mod service;
@@ -22,6 +24,10 @@ pub mod workload;
 
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// The service's, which asks the system for memory in pages of 2 MiB.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// The value of `--name value` on the command line.
 pub fn argument(name: &str) -> Option<String> {

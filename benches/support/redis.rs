@@ -1,36 +1,72 @@
-//! A real redis-server, asked by redis-benchmark.
+//! Real servers that speak Redis's protocol, asked by redis-benchmark: Redis, and Valkey if it is here.
 
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use super::argument;
+use super::resp::Resp;
+use super::workload::id;
+
+/// Members that are sent at a time.
+const PIPELINED: u64 = 1_000;
+
+/// A server.
 pub struct Redis {
+    pub name: &'static str,
     process: Child,
-    port: String,
+    port: u16,
     connections: u64,
 }
 
 impl Redis {
+    /// A redis-server.
     pub fn start(folder: &Path, connections: u64) -> Self {
+        Self::start_program("Redis", Path::new("redis-server"), folder, connections)
+    }
+
+    /// A redis-server, and a valkey-server if there is one. If there is none, that is said.
+    pub fn start_all(folder: &Path, connections: u64) -> Vec<Self> {
+        let mut all = vec![Self::start(folder, connections)];
+        match valkey() {
+            Some(program) => all.push(Self::start_program("Valkey", &program, folder, connections)),
+            None => println!(
+                "Valkey is left out: there is no valkey-server; `make valkey` unpacks one, --valkey names one"
+            ),
+        }
+        all
+    }
+
+    fn start_program(name: &'static str, program: &Path, folder: &Path, connections: u64) -> Self {
         let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = free.local_addr().expect("bound").port().to_string();
+        let port = free.local_addr().expect("bound").port();
         drop(free);
-        let process = Command::new("redis-server")
-            .args(["--port", &port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir"])
+        let folder = folder.join(name);
+        std::fs::create_dir_all(&folder).expect("a folder of its own");
+        let process = Command::new(program)
+            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+            .arg("--dir")
             .arg(folder)
             .stdout(Stdio::null())
             .spawn()
-            .expect("redis-server runs");
-        let redis = Self { process, port, connections };
+            .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
+        let redis = Self { name, process, port, connections };
         while !redis.cli(&["PING"]).contains("PONG") {
             std::thread::yield_now();
         }
+        let about = redis.cli(&["INFO", "server"]);
+        let version = |name| about.lines().find_map(|line| line.strip_prefix(name));
+        let version = version("valkey_version:").or_else(|| version("redis_version:"));
+        println!("{name} {}", version.unwrap_or("of an unknown version").trim());
         redis
     }
 
     fn cli(&self, words: &[&str]) -> String {
-        let output =
-            Command::new("redis-cli").args(["-p", &self.port]).args(words).output().expect("redis-cli runs");
+        let output = Command::new("redis-cli")
+            .args(["-p", &self.port.to_string()])
+            .args(words)
+            .output()
+            .expect("redis-cli runs");
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
@@ -38,7 +74,31 @@ impl Redis {
     /// feel.
     pub fn load(&self, members: u64) {
         self.run(members, members * 3, 100, &["ZADD", "arena", "__rand_int__", "m__rand_int__"]);
-        println!("redis holds {} members", self.cli(&["ZCARD", "arena"]).trim());
+        println!("{} holds {} members", self.name, self.cli(&["ZCARD", "arena"]).trim());
+    }
+
+    /// The memory that a sorted set of so many members takes, for each, with ids of twelve bytes and scores
+    /// that differ.
+    pub fn bytes_per_member(&self, members: u64) -> f64 {
+        let used = || {
+            let memory = self.cli(&["INFO", "memory"]);
+            let used = memory.lines().find_map(|line| line.strip_prefix("used_memory:"));
+            used.and_then(|used| used.trim().parse::<u64>().ok()).expect("it says so")
+        };
+        let before = used();
+        let mut client = Resp::connect(self.port).expect("it listens");
+        for first in (0..members).step_by(usize::try_from(PIPELINED).expect("it is small")) {
+            let mut command = vec!["ZADD".to_owned(), "memory".to_owned()];
+            for member in first..(first + PIPELINED).min(members) {
+                // As scores of doubles that no two members share.
+                command.push((member.wrapping_mul(2_654_435_761) % (1 << 40)).to_string());
+                command.push(id(member));
+            }
+            client.ask(&command);
+        }
+        let after = used();
+        self.cli(&["DEL", "memory"]);
+        (after - before) as f64 / members as f64
     }
 
     pub fn make_durable(&self) {
@@ -48,14 +108,30 @@ impl Redis {
         while self.cli(&["INFO", "persistence"]).contains("aof_rewrite_in_progress:1") {
             std::thread::yield_now();
         }
-        assert!(self.cli(&["CONFIG", "GET", "appendfsync"]).contains("always"), "Redis syncs every write");
+        assert!(self.cli(&["CONFIG", "GET", "appendfsync"]).contains("always"), "it syncs every write");
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Sends commands that a file has in Redis's own protocol.
+    pub fn pipe(&self, commands: &Path) {
+        let file = std::fs::File::open(commands).expect("the file is there");
+        let output = Command::new("redis-cli")
+            .args(["-p", &self.port.to_string(), "--pipe"])
+            .stdin(file)
+            .output()
+            .expect("redis-cli runs");
+        let told = String::from_utf8_lossy(&output.stdout);
+        assert!(told.contains("errors: 0"), "{told}");
     }
 
     /// Commands per second.
     pub fn run(&self, members: u64, commands: u64, pipeline: u64, command: &[&str]) -> f64 {
         let output = Command::new("redis-benchmark")
-            .args(["-p", &self.port, "-q", "-c", &self.connections.to_string(), "-n", &commands.to_string()])
-            .args(["-r", &members.to_string(), "-P", &pipeline.to_string()])
+            .args(["-p", &self.port.to_string(), "-q", "-c", &self.connections.to_string()])
+            .args(["-n", &commands.to_string(), "-r", &members.to_string(), "-P", &pipeline.to_string()])
             .args(command)
             .output()
             .expect("redis-benchmark runs");
@@ -72,4 +148,24 @@ impl Drop for Redis {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// What a figure against Redis is called against another such server.
+pub fn ratio_name(name: &str, server: &str) -> String {
+    if server == "Redis" { name.to_owned() } else { name.replace("_vs_", "_vs_valkey_") }
+}
+
+/// The valkey-server that `--valkey` or `VALKEY_SERVER` names; without them the one that `make valkey` has
+/// unpacked, or the system's.
+pub fn valkey() -> Option<PathBuf> {
+    let named = argument("valkey").or_else(|| std::env::var("VALKEY_SERVER").ok());
+    if let Some(named) = named {
+        return Some(named.into());
+    }
+    let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join(".tools/bin/valkey-server");
+    [unpacked, "valkey-server".into()].into_iter().find(|program| {
+        let mut version = Command::new(program);
+        version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        version.status().is_ok_and(|status| status.success())
+    })
 }

@@ -26,12 +26,21 @@ impl Service {
 
     /// The same with these flags only.
     pub fn start_with(data: &Path, nats: &str, flags: &[&str]) -> Self {
+        Self::start_fed_by(data, Some(nats), flags)
+    }
+
+    /// The same, with the embedded queue where there is no NATS.
+    pub fn start_fed_by(data: &Path, nats: Option<&str>, flags: &[&str]) -> Self {
         let port = free_port();
         let log = File::create(data.with_extension("log")).expect("the scratch folder can be written");
         let binary = argument("binary").unwrap_or_else(|| env!("CARGO_BIN_EXE_ranktree").to_owned());
-        let process = Command::new(binary)
-            .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--nats", nats])
-            .args(["--nats-stream-mib", &number("stream-mib", 16_384).to_string()])
+        let mut command = Command::new(binary);
+        command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
+        if let Some(nats) = nats {
+            let stream = number("stream-mib", 16_384).to_string();
+            command.args(["--nats", nats, "--nats-stream-mib", &stream]);
+        }
+        let process = command
             .args(flags)
             .arg("--data-dir")
             .arg(data)

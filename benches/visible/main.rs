@@ -60,7 +60,7 @@ fn main() {
     let members = number("members", 1_000_000);
     let seconds = Duration::from_secs(number("seconds", 10));
     let loads: Vec<u64> = list("loads", "20,50,70,90").iter().map(|n| n.parse().expect("a number")).collect();
-    let systems = list("systems", "ranktree,redis,postgres");
+    let systems = list("systems", "ranktree,redis,valkey,postgres");
     let asked = |name: &str| systems.iter().any(|asked| asked == name);
     println!("{}", load());
     let mut all = Vec::new();
@@ -79,6 +79,11 @@ fn main() {
     if asked("redis") {
         for sync in ["everysec", "always"] {
             add(redis::start(&folder.path().join(sync), sync));
+        }
+    }
+    if asked("valkey") {
+        for sync in ["everysec", "always"] {
+            add(redis::start_valkey(&folder.path().join(format!("valkey_{sync}")), sync));
         }
     }
     if asked("postgres") {

@@ -1,9 +1,10 @@
-//! Redis: a stream, a consumer, and a sorted set.
+//! Redis, or Valkey: a stream, a consumer, and a sorted set.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::support::nats::free_port;
+use crate::support::redis::valkey;
 use crate::support::resp::{Reply, Resp};
 use crate::system::{BATCH, Job, MARKER, Publish, Read, System};
 
@@ -15,22 +16,37 @@ const DONE: &str = "jobs:done";
 const STREAM_KEEPS: &str = "1000000";
 
 pub struct Redis {
+    name: &'static str,
     process: Child,
     port: u16,
     sync: &'static str,
 }
 
 pub fn start(folder: &Path, sync: &'static str) -> Result<Box<dyn System>, String> {
+    start_program("redis", Path::new("redis-server"), folder, sync)
+}
+
+pub fn start_valkey(folder: &Path, sync: &'static str) -> Result<Box<dyn System>, String> {
+    let program = valkey().ok_or("valkey-server; `make valkey` unpacks one, --valkey names one")?;
+    start_program("valkey", &program, folder, sync)
+}
+
+fn start_program(
+    name: &'static str,
+    program: &Path,
+    folder: &Path,
+    sync: &'static str,
+) -> Result<Box<dyn System>, String> {
     std::fs::create_dir_all(folder).expect("the scratch folder can be written");
     let port = free_port();
-    let process = Command::new("redis-server")
+    let process = Command::new(program)
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""])
         .args(["--appendonly", "yes", "--appendfsync", sync, "--dir"])
         .arg(folder)
         .stdout(Stdio::null())
         .spawn()
-        .map_err(|error| format!("redis-server ({error}); install it with: apt install redis-server"))?;
-    let redis = Redis { process, port, sync };
+        .map_err(|error| format!("{name}-server ({error}); install it with: apt install {name}-server"))?;
+    let redis = Redis { name, process, port, sync };
     while Resp::connect(port).is_none() {
         std::thread::yield_now();
     }
@@ -78,7 +94,7 @@ fn consume(redis: &mut Resp) {
 
 impl System for Redis {
     fn name(&self) -> String {
-        format!("redis_{}", self.sync)
+        format!("{}_{}", self.name, self.sync)
     }
 
     fn load(&mut self, jobs: &mut dyn Iterator<Item = Job>) {

@@ -371,7 +371,7 @@ impl<'v> BoardView<'v> {
                 let found = shard_boards.iter().zip(members).map(|(shard_board, members)| ShardLookup {
                     shard: shard_board.shard.id,
                     members: question::entries_of_members(shard_board, members),
-                    keys: keys.iter().map(|key| shard_board.key_counts(key)).collect(),
+                    keys: shard_board.counts_at_keys(keys),
                 });
                 Ok(found.collect())
             }

@@ -1,6 +1,7 @@
 //! Ranks a group of members among themselves: friends' boards.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use crate::query::answer::Listed;
 use crate::query::board_view::{BoardView, ShardLookup};
@@ -40,7 +41,7 @@ impl VisitEntries for Lookup {
 pub async fn lookup(board: &BoardView<'_>, members: &[MemberId]) -> Result<Lookup, ReadError> {
     let mut by_shard: Vec<Vec<&str>> = vec![Vec::new(); usize::from(board.shard_count())];
     let mut indexes: Vec<Vec<usize>> = vec![Vec::new(); by_shard.len()];
-    let mut named = HashSet::with_capacity(members.len());
+    let mut named = HashSet::with_capacity_and_hasher(members.len(), foldhash::fast::RandomState::default());
     for (index, id) in members.iter().enumerate().filter(|(_, id)| named.insert(*id)) {
         let home = board.home_of(id).index();
         if let (Some(shard), Some(indexes)) = (by_shard.get_mut(home), indexes.get_mut(home)) {
@@ -80,23 +81,24 @@ fn keys_in(replies: &[ShardLookup]) -> impl Iterator<Item = SortKey<'_>> {
 
 /// # Arguments
 /// `counted`: the shards' counts at the keys of the members in `replies`.
-fn ranked(
+fn ranked<'r>(
     board: &BoardView<'_>,
-    replies: &[ShardLookup],
+    replies: &'r [ShardLookup],
     counted: &[ShardLookup],
     indexes: &[Vec<usize>],
 ) -> Lookup {
-    let found = found_in(replies);
-    let mut run: Vec<(usize, MergedEntry<'_>)> = Vec::with_capacity(found.len());
-    for (nth, (shard, entry)) in found.into_iter().enumerate() {
-        run.push((nth, MergedEntry { shard, key: entry.key(), source: EntrySource::Replied(entry) }));
-    }
-    run.sort_unstable_by_key(|(_, found)| found.key);
-    let mut entries = Vec::with_capacity(run.len());
+    let merged = |(nth, (shard, entry)): (usize, (ShardId, &'r ShardEntry))| {
+        (nth, MergedEntry { shard, key: entry.key(), source: EntrySource::Replied(entry) })
+    };
+    let run: Vec<(usize, MergedEntry<'r>)> = found_in(replies).into_iter().enumerate().map(merged).collect();
+    // Keys are large: it is their places that are moved.
+    let mut order: Vec<&(usize, MergedEntry<'_>)> = run.iter().collect();
+    order.sort_unstable_by(|(_, one), (_, other)| one.key.cmp(&other.key));
+    let mut entries = Vec::with_capacity(order.len());
     let mut beyond = HashSet::new();
     let mut previous: Option<&MergedEntry<'_>> = None;
     let mut group_rank = 0;
-    for ((nth, found), place) in run.iter().zip(1_u64..) {
+    for ((nth, found), place) in order.into_iter().zip(1_u64..) {
         let score = board.score_words(&found.key.words);
         if previous.is_none_or(|previous| board.score_words(&previous.key.words) != score) {
             group_rank = place;
@@ -127,7 +129,8 @@ fn ranked(
 
 /// Reads [`lookup`].
 pub struct LookupMembers {
-    pub members: Vec<MemberId>,
+    /// Shared with who asks, and says which of them were not found.
+    pub members: Arc<[MemberId]>,
 }
 
 impl BoardRead for LookupMembers {

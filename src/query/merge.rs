@@ -3,8 +3,13 @@
 use crate::query::question::{ShardEntry, SortKey};
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::{RunEntries, ShardRun};
-use crate::tree::{Cursor, Handle};
+use crate::tree::{Cursor, Handle, Words};
 use crate::types::ShardId;
+
+/// Entries that are walked before anything is asked for ahead: most pages are no longer.
+const SHORT_WALK: usize = 16;
+/// Entries whose ids are asked for ahead: enough to hide a cache miss.
+const LOOK_AHEAD: usize = 16;
 
 /// An entry met on the way.
 #[derive(Clone, Copy)]
@@ -48,6 +53,15 @@ enum Direction {
     Backward,
 }
 
+impl Direction {
+    fn step(self, cursor: &mut Cursor<'_, 64, 64>) -> Option<(Handle, Words)> {
+        match self {
+            Self::Forward => cursor.next(),
+            Self::Backward => cursor.prev(),
+        }
+    }
+}
+
 /// One shard's entries, and the next of them.
 struct RunCursor<'r> {
     shard: ShardId,
@@ -56,7 +70,14 @@ struct RunCursor<'r> {
 }
 
 enum RemainingEntries<'r> {
-    InMemory { shard_board: ShardBoard<'r>, cursor: Cursor<'r, 64, 64>, direction: Direction },
+    InMemory {
+        shard_board: ShardBoard<'r>,
+        cursor: Cursor<'r, 64, 64>,
+        direction: Direction,
+        walked: usize,
+        /// Goes ahead of the cursor, once the walk is long.
+        scout: Option<Cursor<'r, 64, 64>>,
+    },
     Replied(std::slice::Iter<'r, ShardEntry>),
 }
 
@@ -69,6 +90,8 @@ impl<'r> RunCursor<'r> {
                     shard_board: *shard_board,
                     cursor: window.tree.cursor_at(*start),
                     direction,
+                    walked: 0,
+                    scout: None,
                 }
             }
             RunEntries::Replied { reply, .. } => RemainingEntries::Replied(match direction {
@@ -84,11 +107,21 @@ impl<'r> RunCursor<'r> {
     fn step(&mut self) {
         let shard = self.shard;
         self.head = match &mut self.remaining {
-            RemainingEntries::InMemory { shard_board, cursor, direction } => {
-                let next = match direction {
-                    Direction::Forward => cursor.next(),
-                    Direction::Backward => cursor.prev(),
-                };
+            RemainingEntries::InMemory { shard_board, cursor, direction, walked, scout } => {
+                let next = direction.step(cursor);
+                *walked += 1;
+                // The ids of neighbours are anywhere in memory. Asked for ahead, they come together.
+                let mut scouted = 1;
+                if *walked == SHORT_WALK {
+                    (*scout, scouted) = (Some(cursor.clone()), LOOK_AHEAD);
+                }
+                if let Some(scout) = scout {
+                    for _ in 0..scouted {
+                        if let Some((handle, _)) = direction.step(scout) {
+                            shard_board.shard.members.prefetch_id_of(handle);
+                        }
+                    }
+                }
                 next.map(|(handle, words)| MergedEntry {
                     shard,
                     key: SortKey { words, member: shard_board.shard.members.id(handle) },

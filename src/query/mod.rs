@@ -79,7 +79,7 @@ pub use metadata::{
 };
 pub use movement::{MovementAsked, WithMovement};
 pub use node::{Node, View};
-pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other_shards};
+pub use outcome::{AddOtherShards, EntryChange, FoundOutcome, Previous, add_other_shards, of_only_shard};
 pub use position::{FromPosition, from_position};
 pub use range::{Range, range};
 pub use rank::{RanksOf, ScoreRank, ranks_of_scores};

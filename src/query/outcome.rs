@@ -68,12 +68,7 @@ pub async fn add_other_shards(
     found: &[FoundOutcome<'_>],
     tree_of: impl Fn(&BoardLife) -> Option<TreeId>,
 ) -> Result<Vec<EntryChange>, ReadError> {
-    // The life that the job changed: counts of a later one would be those of other entries.
-    let life = |found: &FoundOutcome<'_>| BoardLife {
-        board: found.outcome.board.clone(),
-        incarnation: found.outcome.incarnation,
-    };
-    let lives: Vec<BoardLife> = found.iter().map(life).collect();
+    let lives: Vec<BoardLife> = found.iter().map(FoundOutcome::life).collect();
     let boards = found.iter().zip(&lives).map(|(found, life)| {
         let marks = found.rankings().flat_map(|ranking| found.marks(ranking)).collect();
         (life.clone(), marks)
@@ -82,52 +77,87 @@ pub async fn add_other_shards(
     let counts = shards.counts(boards, Some(home)).await?;
     let others = shards.as_of();
     let changes = found.iter().zip(&lives).enumerate().map(|(nth, (found, life))| {
-        let tree = tree_of(life);
-        let mut as_of: Vec<(ShardId, Sequence)> =
-            others.0.iter().copied().filter(|(shard, _)| *shard != home).collect();
-        as_of.push((home, found.sequence));
-        as_of.sort_by_key(|(shard, _)| *shard);
-        let mut place = 0;
-        let definition = &found.outcome.definition;
-        // `None` beyond the capacity.
-        let mut summed = |ranking| {
-            let sum = Summed::over(ranking, &counts, nth, place);
-            place += 1;
-            (definition.capacity_after(sum.ahead) > 0).then_some((ranking, sum))
-        };
-        let before = found.outcome.before.as_ref().and_then(&mut summed);
-        let after = found.outcome.after.as_ref().and_then(&mut summed);
-        EntryChange {
-            board: found.outcome.board.clone(),
-            changed: found.outcome.changed,
-            takes_metadata: found.outcome.takes_metadata,
-            entry: after.map(|(after, summed)| MemberEntry {
-                listed: Listed {
-                    member: found.member.as_str().into(),
-                    score: definition.score_of(after.words.as_slice()),
-                    error: definition.error_of(after.words.as_slice()),
-                    better: summed.standing.better,
-                    position: summed.ahead + 1,
-                    updated_at: after.updated_at,
-                    reached_at: definition.reached_at(after.words.as_slice()),
-                    metadata: metadata(after, home, tree),
-                    profile: ListedProfile::NotAsked,
-                    movement: ListedMovement::NotAsked,
-                },
-                standing: summed.standing.within_capacity(definition),
-            }),
-            previous: before.map(|(before, summed)| Previous {
-                score: definition.score_of(before.words.as_slice()),
-                rank: summed.standing.rank(),
-                position: summed.ahead + 1,
-            }),
-            as_of: AsOf(as_of),
-        }
+        change_of(found, home, tree_of(life), &others, |ranking, place| {
+            Summed::over(ranking, &counts, nth, place)
+        })
     });
     Ok(changes.collect())
 }
 
+/// As [`add_other_shards`] where there are none, and what has metadata is not among what was found. Nothing
+/// is asked, and no lock is taken.
+///
+/// `None`: some of it has metadata, whose tree the shard knows.
+#[must_use]
+pub fn of_only_shard(home: ShardId, found: &[FoundOutcome<'_>]) -> Option<Vec<EntryChange>> {
+    let has_metadata = |found: &FoundOutcome<'_>| found.rankings().any(|ranking| ranking.has_metadata);
+    if found.iter().any(has_metadata) {
+        return None;
+    }
+    let others = AsOf(Vec::new());
+    let sum = |ranking: &ShardRanking, place| Summed::over(ranking, &[], 0, place);
+    Some(found.iter().map(|found| change_of(found, home, None, &others, sum)).collect())
+}
+
+/// # Arguments
+/// - `tree`: of the board on the home shard.
+/// - `others`: what the counts of the other shards are exact at.
+/// - `sum`: adds up a ranking's counts on all shards, of the outcome's first ranking, and its second.
+fn change_of(
+    found: &FoundOutcome<'_>,
+    home: ShardId,
+    tree: Option<TreeId>,
+    others: &AsOf,
+    sum: impl Fn(&ShardRanking, usize) -> Summed,
+) -> EntryChange {
+    let mut as_of: Vec<(ShardId, Sequence)> =
+        others.0.iter().copied().filter(|(shard, _)| *shard != home).collect();
+    as_of.push((home, found.sequence));
+    as_of.sort_by_key(|(shard, _)| *shard);
+    let mut place = 0;
+    let definition = &found.outcome.definition;
+    // `None` beyond the capacity.
+    let mut summed = |ranking| {
+        let sum = sum(ranking, place);
+        place += 1;
+        (definition.capacity_after(sum.ahead) > 0).then_some((ranking, sum))
+    };
+    let before = found.outcome.before.as_ref().and_then(&mut summed);
+    let after = found.outcome.after.as_ref().and_then(&mut summed);
+    EntryChange {
+        board: found.outcome.board.clone(),
+        changed: found.outcome.changed,
+        takes_metadata: found.outcome.takes_metadata,
+        entry: after.map(|(after, summed)| MemberEntry {
+            listed: Listed {
+                member: found.member.as_str().into(),
+                score: definition.score_of(after.words.as_slice()),
+                error: definition.error_of(after.words.as_slice()),
+                better: summed.standing.better,
+                position: summed.ahead + 1,
+                updated_at: after.updated_at,
+                reached_at: definition.reached_at(after.words.as_slice()),
+                metadata: metadata(after, home, tree),
+                profile: ListedProfile::NotAsked,
+                movement: ListedMovement::NotAsked,
+            },
+            standing: summed.standing.within_capacity(definition),
+        }),
+        previous: before.map(|(before, summed)| Previous {
+            score: definition.score_of(before.words.as_slice()),
+            rank: summed.standing.rank(),
+            position: summed.ahead + 1,
+        }),
+        as_of: AsOf(as_of),
+    }
+}
+
 impl<'a> FoundOutcome<'a> {
+    /// The life that the job changed: counts of a later one would be those of other entries.
+    fn life(&self) -> BoardLife {
+        BoardLife { board: self.outcome.board.clone(), incarnation: self.outcome.incarnation }
+    }
+
     /// Before and after.
     fn rankings(&self) -> impl Iterator<Item = &'a ShardRanking> + use<'a> {
         self.outcome.before.iter().chain(&self.outcome.after)

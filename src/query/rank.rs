@@ -1,5 +1,7 @@
 //! The rank of any score, submitted or not: its counts on each shard, and their sums.
 
+use smallvec::SmallVec;
+
 use crate::query::answer::Standing;
 use crate::query::board_view::{BoardView, ShardStanding};
 use crate::query::question::Mark;
@@ -12,7 +14,8 @@ use crate::types::Score;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ScoreRank {
     pub standing: Standing,
-    pub shards: Vec<ShardStanding>,
+    /// By shard. Most services have one or two, for which this takes no memory of its own.
+    pub shards: SmallVec<[ShardStanding; 2]>,
 }
 
 /// The standings of scores, each with as many keys as the board. One round trip with each shard; on a board
@@ -27,11 +30,11 @@ pub async fn ranks_of_scores(board: &BoardView<'_>, scores: &[Score]) -> Result<
     let total = counts.iter().map(|(_, counts)| counts.total).sum();
     if board.definition.within_capacity(total) < total {
         let ranks = ranks_within_capacity(board, &marks).await?.into_iter();
-        return Ok(ranks.map(|(standing, shards)| ScoreRank { standing, shards }).collect());
+        return Ok(ranks.map(|(standing, shards)| ScoreRank { standing, shards: shards.into() }).collect());
     }
     let rank = |nth: usize| {
         let mut standing = Standing { better: 0, tied: 0, total: 0 };
-        let mut shards = Vec::with_capacity(counts.len());
+        let mut shards = SmallVec::with_capacity(counts.len());
         for (shard, counts) in &counts {
             let at = counts.marks.get(nth).copied().unwrap_or_default();
             let (better, tied, total) = (at.before, at.through - at.before, counts.total);

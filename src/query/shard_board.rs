@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::query::question::{BoardLife, Counted, KeyCounts, Mark, SortKey};
 use crate::state::{Incarnation, Shard, TreeId, WindowTree};
-use crate::tree::Handle;
+use crate::tree::{Handle, Sought};
 
 /// One board's tree on one shard.
 #[derive(Clone, Copy)]
@@ -48,6 +48,18 @@ impl ShardBoard<'_> {
         }
     }
 
+    /// As [`ShardBoard::counted`] for each mark.
+    #[must_use]
+    pub fn counted_at_all(&self, marks: &[Mark<'_>]) -> Vec<Counted> {
+        let scores: Option<Vec<&[u64]>> = marks.iter().map(Mark::score_words).collect();
+        let (Some((_, window)), Some(scores)) = (self.window, scores) else {
+            return marks.iter().map(|mark| self.counted(mark)).collect();
+        };
+        let mut counted = Vec::with_capacity(marks.len());
+        window.tree.count_ranges(&scores, |(before, through)| counted.push(Counted { before, through }));
+        counted
+    }
+
     /// Entries better than a score's words, and those with the ones equal to them.
     #[must_use]
     pub fn at_score(&self, score: &[u64]) -> Counted {
@@ -62,13 +74,24 @@ impl ShardBoard<'_> {
         self.window.map_or(0, |(_, window)| window.tree.count_below(score))
     }
 
-    /// Entries in relation to one of another shard.
+    /// Entries in relation to each of these, which need not be here.
     #[must_use]
-    pub fn key_counts(&self, key: &SortKey<'_>) -> KeyCounts {
-        let Some((_, window)) = self.window else { return KeyCounts::default() };
-        let words = key.words.as_slice();
-        let score = words.get(..window.definition.keys.len()).unwrap_or(words);
-        KeyCounts { better: window.tree.count_below(score), before: self.before(key) }
+    pub fn counts_at_keys(&self, keys: &[SortKey<'_>]) -> Vec<KeyCounts> {
+        let Some((_, window)) = self.window else { return vec![KeyCounts::default(); keys.len()] };
+        let members = &self.shard.members;
+        let mut compare = |nth: usize, handle| {
+            keys.get(nth).map_or(Ordering::Less, |key| members.id(handle).cmp(key.member))
+        };
+        let mut places = Vec::with_capacity(keys.len());
+        for key in keys {
+            let words = key.words.as_slice();
+            places.push(Sought { words, score_words: words.len().min(window.definition.keys.len()) });
+        }
+        let mut counts = Vec::with_capacity(keys.len());
+        window.tree.count_entries(&places, &mut compare, |(better, before)| {
+            counts.push(KeyCounts { better, before });
+        });
+        counts
     }
 
     /// Entries before the key, which need not be here.

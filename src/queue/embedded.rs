@@ -20,7 +20,8 @@ use crate::state::Applied;
 use crate::traces::{Arrived, current};
 use crate::types::{BoardName, Score, Sequence};
 use crate::writer::{
-    BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Outcome, OutcomeSender, Payload,
+    BatchLimits, CommitFailed, Fetched, JobSource, Message, MessageOutcome, Outcome, OutcomeDetail,
+    OutcomeSender, Payload,
 };
 
 /// Requests that may wait for one shard's writer; beyond that, publishing is refused as overload.
@@ -45,6 +46,8 @@ struct QueuedWrite {
     /// How the answer gets there; `None` if it is given straight away.
     delivery: Option<Delivery>,
     order: MessageOrder,
+    /// What the client wants to be told.
+    detail: OutcomeDetail,
     traced: Option<Box<Arrived>>,
 }
 
@@ -121,11 +124,14 @@ impl EmbeddedPublisher {
     /// # Errors
     /// When the queue is full, the shard is closing, or the commit failed.
     pub async fn publish_jobs(&self, jobs: Vec<Job>) -> Result<MessageOutcome, NotPublished> {
-        self.publish_in_order(jobs, MessageOrder::default()).await
+        self.publish_in_order(jobs, MessageOrder::default(), OutcomeDetail::Rankings).await
     }
 
     /// The same for one of several messages of an HTTP request. Once one of them failed, the later ones are
     /// not applied.
+    ///
+    /// # Arguments
+    /// `detail`: what the client wants to be told of the jobs.
     ///
     /// # Errors
     /// As [`EmbeddedPublisher::publish_jobs`].
@@ -133,9 +139,10 @@ impl EmbeddedPublisher {
         &self,
         jobs: Vec<Job>,
         order: MessageOrder,
+        detail: OutcomeDetail,
     ) -> Result<MessageOutcome, NotPublished> {
         let bytes = jobs.iter().map(job_bytes).sum();
-        self.send(Payload::Jobs(jobs.into_iter().map(Ok).collect()), bytes, order).await
+        self.send(Payload::Jobs(jobs.into_iter().map(Ok).collect()), bytes, order, detail).await
     }
 
     /// Publishes anything as one message, and waits for its synced commit.
@@ -143,7 +150,7 @@ impl EmbeddedPublisher {
     /// # Errors
     /// As [`EmbeddedPublisher::publish_jobs`].
     pub async fn publish(&self, payload: Payload, bytes: usize) -> Result<MessageOutcome, NotPublished> {
-        self.send(payload, bytes, MessageOrder::default()).await
+        self.send(payload, bytes, MessageOrder::default(), OutcomeDetail::Rankings).await
     }
 
     async fn send(
@@ -151,11 +158,13 @@ impl EmbeddedPublisher {
         payload: Payload,
         bytes: usize,
         order: MessageOrder,
+        detail: OutcomeDetail,
     ) -> Result<MessageOutcome, NotPublished> {
         let (answer, answered) = oneshot::channel();
         let traced = current().and_then(|caller| Arrived::of(vec![caller]));
         let delivery = Delivery::here();
-        let request = QueueItem::Write(QueuedWrite { payload, bytes, answer, delivery, order, traced });
+        let request =
+            QueueItem::Write(QueuedWrite { payload, bytes, answer, delivery, order, detail, traced });
         self.requests.try_send(request).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
             mpsc::error::TrySendError::Closed(_) => {
@@ -205,6 +214,7 @@ impl EmbeddedSource {
 
     fn message(&mut self, request: QueuedWrite) -> Message {
         self.last = self.last.next();
+        let answer = QueuedWrite::answer_to(request.answer, request.delivery, request.order);
         Message {
             sequence: self.last,
             timestamp: self.clock.next(),
@@ -212,7 +222,7 @@ impl EmbeddedSource {
             payload: request.payload,
             bytes: request.bytes,
             traced: request.traced,
-            answer: Some(QueuedWrite::answer_to(request.answer, request.delivery, request.order)),
+            answer: Some(answer.telling(request.detail)),
         }
     }
 }

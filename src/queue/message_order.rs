@@ -6,12 +6,15 @@
 //! embedded queue checks when it hands a message on ([`MessageOrder::has_failed`]), so there no message
 //! waits. Must not know: how a message is sent.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use foldhash::fast::RandomState;
+use hashbrown::HashMap;
 use tokio::sync::watch;
 
+use crate::job::MAX_JOBS_PER_MESSAGE;
 use crate::queue::error::NotPublished;
 use crate::types::MemberId;
 
@@ -36,7 +39,8 @@ impl MessageOrder {
     /// # Arguments
     /// `messages`: for each message, the members of its jobs.
     pub fn of<'a, M: IntoIterator<Item = &'a MemberId>>(messages: impl IntoIterator<Item = M>) -> Vec<Self> {
-        let mut last: HashMap<&MemberId, usize> = HashMap::new();
+        // Ids are other people's, so hashes are seeded; a request has a thousand of them at most.
+        let mut last = HashMap::with_capacity_and_hasher(MAX_JOBS_PER_MESSAGE, RandomState::default());
         let mut earlier: Vec<BTreeSet<usize>> = Vec::new();
         for (index, members) in messages.into_iter().enumerate() {
             let before = members.into_iter().filter_map(|member| last.insert(member, index));

@@ -7,7 +7,7 @@ use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::queue::nats::StreamPublisher;
 use crate::types::Sequence;
-use crate::writer::{MessageOutcome, Payload};
+use crate::writer::{MessageOutcome, OutcomeDetail, Payload};
 
 /// A shard's publishing end; clone it freely.
 #[derive(Clone)]
@@ -26,8 +26,9 @@ impl Publisher {
     /// Publishes jobs of this shard as one message, and waits until it is applied.
     ///
     /// # Arguments
-    /// `order`: the messages of the request that go before this one. Without any, this one is published at
-    /// the first poll. The embedded queue takes it at the first poll in any case.
+    /// - `order`: the messages of the request that go before this one. Without any, this one is published at
+    ///   the first poll. The embedded queue takes it at the first poll in any case.
+    /// - `detail`: what the client wants to be told of the jobs.
     ///
     /// # Errors
     /// See [`NotPublished`].
@@ -35,12 +36,13 @@ impl Publisher {
         &self,
         jobs: Vec<Job>,
         mut order: MessageOrder,
+        detail: OutcomeDetail,
     ) -> Result<MessageOutcome, NotPublished> {
         match self {
-            Self::Embedded(publisher) => publisher.publish_in_order(jobs, order).await,
+            Self::Embedded(publisher) => publisher.publish_in_order(jobs, order, detail).await,
             Self::Stream(publisher) => {
                 order.wait().await?;
-                publisher.publish_jobs(&jobs, order).await
+                publisher.publish_jobs(&jobs, order, detail).await
             }
         }
     }
@@ -58,7 +60,10 @@ impl Publisher {
         mut order: MessageOrder,
     ) -> Result<Sequence, NotPublished> {
         match self {
-            Self::Embedded(_) => self.publish_jobs(jobs, order).await.map(|outcome| outcome.sequence),
+            Self::Embedded(_) => {
+                let published = self.publish_jobs(jobs, order, OutcomeDetail::Changed).await;
+                published.map(|outcome| outcome.sequence)
+            }
             Self::Stream(publisher) => {
                 order.wait().await?;
                 publisher.store_jobs(&jobs, order).await

@@ -39,6 +39,6 @@ pub use log_hash::{
 pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, MemberHash, Members};
 pub use page_set::PageSet;
 pub use retired::Retired;
-pub use shard::{Applied, BoardEvent, Shard, Step};
+pub use shard::{Applied, BoardEvent, IdBytes, Shard, Step};
 pub use trim_point::TrimPoint;
 pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, TieBreakTimes, WindowTree};

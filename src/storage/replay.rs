@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::state::{Applied, Change, Entry, EntryState, MemberHash, Shard, Step, TreeId};
+use crate::state::{Applied, Change, Entry, EntryState, IdBytes, MemberHash, Shard, Step, TreeId};
 use crate::storage::codec::{self, Delta, DeltaChange, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
@@ -138,8 +138,8 @@ struct Pending {
     /// In the order in which they came.
     changes: Vec<Change>,
     /// Members that the shard does not have yet, in the order of the handles that they will get.
-    new_members: Vec<Box<[u8]>>,
-    by_id: HashMap<Box<[u8]>, Handle, FixedState>,
+    new_members: Vec<IdBytes>,
+    by_id: HashMap<IdBytes, Handle, FixedState>,
 }
 
 impl Pending {

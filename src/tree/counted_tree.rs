@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use super::cursor::Cursor;
 use super::large::LargeTree;
 use super::page_image::CapturedPage;
+use super::search_group::Sought;
 use super::small::SmallTree;
 use super::violation::Violation;
 use super::words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};
@@ -281,6 +282,44 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
                 (below as u64, through as u64)
             }
             Form::Large(large) => large.count_range(prefix),
+        }
+    }
+
+    /// As [`Tree::count_range`] for each prefix, in their order. In a large tree a fraction of what as many
+    /// single counts take: they wait for memory together.
+    ///
+    /// # Panics
+    /// When a prefix has more words than an entry.
+    pub fn count_ranges(&self, prefixes: &[&[u64]], mut found: impl FnMut((u64, u64))) {
+        match &self.form {
+            Form::Small(_) => prefixes.iter().for_each(|prefix| found(self.count_range(prefix))),
+            Form::Large(large) => large.count_ranges(prefixes, found),
+        }
+    }
+
+    /// For each place, in their order, [`Tree::count_below`] its score and [`Tree::count_before`] it.
+    ///
+    /// # Arguments
+    /// `compare`: how a handle's id compares with that of the nth place.
+    ///
+    /// # Panics
+    /// When a place has more words than an entry, or fewer than its score.
+    pub fn count_entries(
+        &self,
+        places: &[Sought<'_>],
+        compare: &mut dyn FnMut(usize, Handle) -> Ordering,
+        mut found: impl FnMut((u64, u64)),
+    ) {
+        match &self.form {
+            Form::Small(small) => {
+                let entries = small.entries();
+                for (nth, place) in places.iter().enumerate() {
+                    let better = entries.equal_range(place.score()).0;
+                    let before = entries.entries_before(place.words, |handle| compare(nth, handle));
+                    found((better as u64, before as u64));
+                }
+            }
+            Form::Large(large) => large.count_entries(places, compare, found),
         }
     }
 

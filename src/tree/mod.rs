@@ -44,6 +44,7 @@ mod outline;
 mod pre_images;
 mod rebalance;
 mod search;
+mod search_group;
 
 mod counted_tree;
 
@@ -59,5 +60,6 @@ pub use cursor::Cursor;
 pub use load::{PageError, PageLoader, PageSlots};
 pub use page_image::CapturedPage;
 pub use prefetch::line_of as prefetch;
+pub use search_group::Sought;
 pub use violation::Violation;
 pub use words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};

@@ -50,7 +50,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     /// As `count`, below an inner node of which the first `end` children begin before the position.
-    fn count_within(
+    pub(super) fn count_within(
         &self,
         node: u32,
         end: usize,

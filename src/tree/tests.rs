@@ -207,6 +207,7 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
             self.compare_outline(depth);
         }
         self.compare_counts(&mut vec![]);
+        self.compare_many_counts();
     }
 
     /// The entries of an outline are at the indexes that it says, and no run between them is too long.
@@ -222,6 +223,34 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
         if count > 0 {
             assert!(tree.len() - last <= depth.max(1), "after {last} of {}", tree.len());
             assert!(count <= 2 * tree.len().div_ceil(depth.max(1)) + 1, "{count} entries by {depth}");
+        }
+    }
+
+    /// Many counts at once are what they are one by one.
+    fn compare_many_counts(&self) {
+        let columns = self.tree.columns();
+        let words = filled(columns);
+        let prefixes: Vec<&[u64]> =
+            words.iter().enumerate().map(|(nth, words)| &words[..=nth % columns]).collect();
+        let mut found = Vec::new();
+        self.tree.count_ranges(&prefixes, |counts| found.push(counts));
+        let one_by_one: Vec<_> = prefixes.iter().map(|prefix| self.tree.count_range(prefix)).collect();
+        assert_eq!(found, one_by_one);
+
+        let ids = [0, self.ids.0[7], u64::MAX];
+        let places: Vec<(&[u64], u64)> =
+            words.iter().flat_map(|words| ids.map(|id| (words.as_slice(), id))).collect();
+        for score_words in [1, columns - 1] {
+            let sought: Vec<Sought<'_>> =
+                places.iter().map(|(words, _)| Sought { words, score_words }).collect();
+            let mut compare = |nth: usize, handle: Handle| self.ids.0[handle.0 as usize].cmp(&places[nth].1);
+            let mut found = Vec::new();
+            self.tree.count_entries(&sought, &mut compare, |counts| found.push(counts));
+            let one = |(words, id): &(&[u64], u64)| {
+                let mut compare = |handle: Handle| self.ids.0[handle.0 as usize].cmp(id);
+                (self.tree.count_below(&words[..score_words]), self.tree.count_before(words, &mut compare))
+            };
+            assert_eq!(found, places.iter().map(one).collect::<Vec<_>>());
         }
     }
 
@@ -255,6 +284,15 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
             prefix.pop();
         }
     }
+}
+
+/// Every way to fill so many columns.
+fn filled(columns: usize) -> Vec<Vec<u64>> {
+    (0..columns).fold(vec![vec![]], |all, column| {
+        let values = if column < 2 { &VALUES[..] } else { &VALUES[..2] };
+        let longer = |words: &Vec<u64>| values.iter().map(|value| [&words[..], &[*value]].concat()).collect();
+        all.iter().flat_map::<Vec<_>, _>(longer).collect()
+    })
 }
 
 fn words(columns: usize) -> impl Strategy<Value = Vec<u64>> {

@@ -1,10 +1,11 @@
 //! From bytes to jobs: the fast path if it can read them, and the strict decoder otherwise.
 
 use crate::job::{Job, Reject};
+use crate::types::{BoardName, MemberId};
 use crate::wire::board_names::BoardNames;
 use crate::wire::decoded::Decoded;
 use crate::wire::fast_path;
-use crate::wire::strict::decode_strictly;
+use crate::wire::strict::{self, decode_strictly};
 
 /// Decodes one job, or an array of 1 to [`MAX_JOBS_PER_MESSAGE`](crate::job::MAX_JOBS_PER_MESSAGE), in order.
 ///
@@ -28,6 +29,15 @@ pub fn decode_with(names: &mut BoardNames, bytes: &[u8]) -> Result<Vec<Decoded>,
 #[must_use]
 pub fn decode_plain(names: &mut BoardNames, bytes: &[u8], each: impl FnMut(Job)) -> bool {
     fast_path::decode(names, bytes, each).is_some()
+}
+
+/// Decodes a job whose board and member the URL's path has named. The body may repeat them.
+///
+/// # Errors
+/// When the bytes are no JSON, or no job, or name another board or member.
+pub fn decode_for(bytes: &[u8], board: BoardName, member: MemberId) -> Decoded {
+    fast_path::decode_for(bytes, board, member)
+        .or_else(|(board, member)| strict::decode_for(bytes, board, member))
 }
 
 /// Decodes the one job that [`encode`](crate::wire::encode()) encoded; `None` if the bytes are anything else.

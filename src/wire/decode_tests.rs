@@ -8,7 +8,6 @@ use crate::job::{
     RejectCode, Targets,
 };
 use crate::types::{BoardName, MemberId, Score, Timestamp};
-use crate::wire::strict::decode_for;
 
 fn decoded(text: &str) -> Decoded {
     decode(text.as_bytes())?.remove(0)
@@ -334,6 +333,31 @@ fn bad_jobs_leave_the_others_of_their_array_alone() {
         decode(text).expect("an array").into_iter().map(|job| job.map_err(|r| r.code).map(|_| ())).collect();
     let (bad_score, malformed) = (Err(RejectCode::BadScore), Err(RejectCode::Malformed));
     assert_eq!(codes, [Ok(()), bad_score, malformed, malformed, Ok(())]);
+}
+
+#[test]
+fn a_plain_job_of_a_path_is_what_the_strict_decoder_reads() {
+    let job_of = || (board("a"), MemberId::new("m").expect("a good id"));
+    for (text, is_plain) in [
+        (r#"{"score":1}"#, true),
+        (" { \"score\" : -5 , \"version\" : 3 , \"op\" : \"best\" } ", true),
+        (r#"{"score":1,"op":null,"version":null}"#, true),
+        (r#"{"score":1,"member":"m"}"#, false),
+        (r#"{"score":1,"board":"a"}"#, false),
+        (r#"{"score":[1,2]}"#, true),
+        (r#"{"score":1,"at":"2026-01-02T03:04:05Z"}"#, true),
+        (r#"{"score":1,"op":"remove"}"#, false),
+        (r#"{"op":"remove"}"#, false),
+        (r#"{"score":1}{"#, false),
+        (r#"{"score":1,"meta":{}}"#, false),
+        ("", false),
+    ] {
+        let (board, member) = job_of();
+        assert_eq!(fast_path::decode_for(text.as_bytes(), board, member).is_ok(), is_plain, "{text}");
+        let ((board, member), (same_board, same_member)) = (job_of(), job_of());
+        let strictly = strict::decode_for(text.as_bytes(), same_board, same_member);
+        assert_eq!(decode_for(text.as_bytes(), board, member), strictly, "{text}");
+    }
 }
 
 #[test]

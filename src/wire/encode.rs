@@ -3,24 +3,34 @@
 //! The JSON is written by hand. A JSON value in between would round numbers in metadata, and drop repeated
 //! names.
 
-use serde::Serialize;
+use std::io::Write as _;
 
 use crate::job::{Job, Targets};
 use crate::types::Score;
 
+/// Most jobs are shorter.
+const JOB_BYTES: usize = 96;
+
 /// Encodes a job as compact JSON, which decodes to the same job. Metadata and profiles keep their text.
 #[must_use]
 pub fn encode(job: &Job) -> Vec<u8> {
-    let mut out = b"{\"member\":".to_vec();
-    write(&mut out, job.member.as_str());
+    let mut out = Vec::with_capacity(JOB_BYTES);
+    encode_into(&mut out, job);
+    out
+}
+
+/// Encodes a job as [`encode`] does, behind what there is.
+pub fn encode_into(out: &mut Vec<u8>, job: &Job) {
+    out.extend_from_slice(b"{\"member\":");
+    write_text(out, job.member.as_str());
     if let Targets::Boards(boards) = &job.targets {
         match boards.as_slice() {
             [(board, score)] => {
                 out.extend_from_slice(b",\"board\":");
-                write(&mut out, board.as_str());
+                write_text(out, board.as_str());
                 if let Some(score) = score {
                     out.extend_from_slice(b",\"score\":");
-                    write_score(&mut out, score);
+                    write_score(out, score);
                 }
             }
             boards => {
@@ -29,10 +39,10 @@ pub fn encode(job: &Job) -> Vec<u8> {
                     if index > 0 {
                         out.push(b',');
                     }
-                    write(&mut out, board.as_str());
+                    write_text(out, board.as_str());
                     out.push(b':');
                     match score {
-                        Some(score) => write_score(&mut out, score),
+                        Some(score) => write_score(out, score),
                         None => out.extend_from_slice(b"null"),
                     }
                 }
@@ -42,15 +52,14 @@ pub fn encode(job: &Job) -> Vec<u8> {
     }
     if let Some(op) = job.op {
         out.extend_from_slice(b",\"op\":");
-        write(&mut out, op.name());
+        write_text(out, op.name());
     }
     if let Some(version) = job.version {
         out.extend_from_slice(b",\"version\":");
-        write(&mut out, &version);
+        write_number(out, version);
     }
     if let Some(at) = job.at {
-        out.extend_from_slice(b",\"at\":");
-        write(&mut out, &at.to_string());
+        write!(out, ",\"at\":\"{at}\"").expect("writing to memory does not fail");
     }
     if let Some(metadata) = &job.meta {
         out.extend_from_slice(b",\"meta\":");
@@ -62,19 +71,33 @@ pub fn encode(job: &Job) -> Vec<u8> {
         out.extend_from_slice(profile.0.as_bytes());
     }
     out.push(b'}');
-    out
 }
 
-fn write(out: &mut Vec<u8>, value: &(impl Serialize + ?Sized)) {
-    serde_json::to_writer(out, value)
-        .expect("text and numbers can be JSON, and writing to memory does not fail");
+fn write_text(out: &mut Vec<u8>, text: &str) {
+    // Names of boards and most ids of members need no escapes.
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        out.push(b'"');
+        out.extend_from_slice(text.as_bytes());
+        out.push(b'"');
+    } else {
+        serde_json::to_writer(out, text)
+            .expect("every text can be JSON, and writing to memory does not fail");
+    }
+}
+
+fn write_number(out: &mut Vec<u8>, number: impl itoa::Integer) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
 fn write_score(out: &mut Vec<u8>, score: &Score) {
-    match score.keys() {
-        [key] => write(out, key),
-        keys => write(out, keys),
+    if let [key] = score.keys() {
+        return write_number(out, *key);
     }
+    for (index, key) in score.keys().iter().enumerate() {
+        out.push(if index == 0 { b'[' } else { b',' });
+        write_number(out, *key);
+    }
+    out.push(b']');
 }
 
 #[cfg(test)]

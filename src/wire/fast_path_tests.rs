@@ -18,7 +18,10 @@ fn the_fast_path_decodes_plain_jobs_as_the_strict_decoder_does() {
         r#"{"board":"arena","member":"p42","score":1200}"#,
         r#" [ {"score" : -9223372036854775808 , "member":"é", "board":"a.b:c-d_E"} ] "#,
         r#"{"board":"arena","member":"p42","score":0,"op":"incr","version":18446744073709551615}"#,
-        r#"{"board":"arena","member":"p42","score":0,"op":null,"version":null}"#,
+        r#"{"board":"arena","member":"p42","score":0,"op":null,"version":null,"at":null}"#,
+        r#"{"board":"arena","member":"p42","score":1,"op":"set","at":"2026-11-20T09:59:58.25+09:00"}"#,
+        r#"{"board":"arena","member":"p42","score":[-9223372036854775808]}"#,
+        r#"{"board":"arena","member":"p42","score":[ 1 , -2,3,4,5,6,7,9223372036854775807 ]}"#,
         r#"[{"board":"a","member":"1","score":1},{"board":"b","member":"2","score":2,"op":"best"},{"board":"a","member":"3","score":3}]"#,
     ] {
         let jobs = plain(text).unwrap_or_else(|| panic!("{text} is plain"));
@@ -37,7 +40,17 @@ fn the_fast_path_leaves_other_jobs_to_the_strict_decoder() {
         r#"{"board":"arena","member":"p42","score":1,"score":1}"#,
         r#"{"board":"arena","member":"p42","score":1}x"#,
         r#"{"board":"arena","member":"p42","score":1,"level":1}"#,
-        r#"{"board":"arena","member":"p42","score":1,"at":null}"#,
+        r#"{"board":"arena","member":"p42","score":1,"at":"yesterday"}"#,
+        r#"{"board":"arena","member":"p42","score":1,"at":"2026-11-20T09:59:58"}"#,
+        r#"{"board":"arena","member":"p42","score":1,"at":7}"#,
+        r#"{"board":"arena","member":"p42","score":1,"at":null,"at":null}"#,
+        r#"{"board":"arena","member":"p42","score":[]}"#,
+        r#"{"board":"arena","member":"p42","score":[1,]}"#,
+        r#"{"board":"arena","member":"p42","score":[1,"2"]}"#,
+        r#"{"board":"arena","member":"p42","score":[1,2.0]}"#,
+        r#"{"board":"arena","member":"p42","score":[1,[2]]}"#,
+        r#"{"board":"arena","member":"p42","score":[1,2,3,4,5,6,7,8,9]}"#,
+        r#"{"board":"arena","member":"p42","score":[1"#,
         r#"{"board":"arena","member":"p42","score":"1"}"#,
         r#"{"board":"arena","member":"p42","score":1.0}"#,
         r#"{"board":"arena","member":"p42","score":-0}"#,
@@ -88,7 +101,7 @@ fn as_many_jobs_as_a_message_may_hold_are_plain_and_no_more() {
 }
 
 /// Pieces of which messages are made that are plain jobs, or nearly.
-const PIECES: [&str; 24] = [
+const PIECES: [&str; 27] = [
     "{",
     "}",
     "[",
@@ -111,6 +124,9 @@ const PIECES: [&str; 24] = [
     "\"member\":\"p42\"",
     "\"score\":1200",
     "\"version\":3",
+    "\"at\":\"2026-11-20T09:59:58Z\"",
+    "[1,2]",
+    "1970",
     "\"é\"",
     "{\"board\":\"arena\",\"member\":\"p42\",\"score\":-1}",
 ];
@@ -123,7 +139,7 @@ proptest! {
         in_array in any::<bool>(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0..PIECES.len(), 0_usize..3), 0..4),
     ) {
-        let one = r#"{"board":"arena", "member":"p42","score":1200,"op":"set","version":7}"#;
+        let one = r#"{"board":"arena", "member":"p42","score":[1200,-7],"op":"set","version":7,"at":"2026-11-20T09:59:58Z"}"#;
         let mut text = vec![one; jobs].join(",").into_bytes();
         if in_array || jobs > 1 {
             text = [b"[".as_slice(), &text, b"]"].concat();

@@ -6,8 +6,8 @@
 //!
 //! - `decode`: the way in, by `fast_path` for jobs in their commonest form, else by `strict`, which explains
 //!   refusals
-//! - `strict` alone: the way in of a job whose board and member the path of a request names
 //! - `encode`: the way out
+//! - `plain_list`: bodies that are one list, in their commonest form
 //! - `lenient`: JSON values as text, read once it is known what they should be
 
 mod decode;
@@ -22,13 +22,15 @@ mod decoded;
 mod json_words;
 pub mod lenient;
 mod named_boards;
+mod plain_list;
 mod text_escapes;
 
 pub use board_names::BoardNames;
 pub use compact::{compact, compact_unescaped};
-pub use decode::{decode, decode_one, decode_plain, decode_with};
+pub use decode::{decode, decode_for, decode_one, decode_plain, decode_with};
 pub use decoded::Decoded;
-pub use encode::encode;
+pub use encode::{encode, encode_into};
 pub use json_words::json_words;
 pub use named_boards::names_only;
-pub use strict::{decode_for, decode_strictly};
+pub use plain_list::{plain_members, plain_scores};
+pub use strict::decode_strictly;

@@ -2,13 +2,17 @@
 //!
 //! Knows: the lock, which it holds for one step at a time. Must not know: what a step means.
 
+use std::iter::Peekable;
+
+use smallvec::{SmallVec, smallvec};
+
 use crate::state::{Applied, Change, Shard, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::tree::Handle;
 use crate::types::{Sequence, Timestamp};
 use crate::writer::outcome::{BoardOutcome, JobOutcome, MessageOutcome, ShardRanking, UnparkedOutcome};
 use crate::writer::parking::OutcomeWaiter;
-use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked};
+use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked, STEP_JOBS, ToldMessage};
 use crate::writer::source::OutcomeSender;
 
 /// Changes prefetched before the lock is yielded: some ten microseconds.
@@ -18,7 +22,7 @@ const CHANGES_WARMED_PER_YIELD: usize = 64;
 /// has published the sequence, so that a client with an answer can read what it wrote.
 pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
     match step {
-        PlannedStep::Bulk(mut step) => {
+        PlannedStep::Bulk { mut step, told } => {
             step.group_by_tree();
             warm(shard, &step.changes);
             let mut guard = shard.write(Purpose::Apply);
@@ -26,18 +30,57 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             guard.apply(&step);
             // Unlock fairly: otherwise the next step would always take the lock before the waiting readers.
             guard.unlock_fair();
-            (step.applied.sequence, Answers::default())
+            (step.applied.sequence, Answers::of_told(told))
         }
-        PlannedStep::Unparked { jobs, applied, time } => {
+        PlannedStep::Unparked { jobs, applied, time, told } => {
             let (_, unparked) = apply_jobs(shard, None, Vec::new(), jobs, (applied, time));
-            (applied.sequence, Answers { message: None, unparked })
+            (applied.sequence, Answers { unparked, ..Answers::of_told(told) })
         }
         PlannedStep::Answered { due, jobs, unparked, removed, applied, time, answer } => {
             let (jobs, unparked) = apply_jobs(shard, due, jobs, unparked, (applied, time));
             let outcome = MessageOutcome { sequence: applied.sequence, jobs, removed };
-            (applied.sequence, Answers { message: Some(Answer { outcome, to: answer }), unparked })
+            (applied.sequence, Answers { messages: smallvec![Answer { outcome, to: answer }], unparked })
         }
     }
+}
+
+/// Applies the next step, and with a message that a client waits for the messages behind it for which clients
+/// wait as well, up to [`STEP_JOBS`] jobs: all of them under one hold of the lock, after one wait for memory.
+/// Returns the sequence that readers may be shown now, and the answers, as [`apply`] does. `None`: there is
+/// no step left.
+pub fn apply_next(
+    shard: &StateLock,
+    steps: &mut Peekable<impl Iterator<Item = PlannedStep>>,
+) -> Option<(Sequence, Answers)> {
+    let first = steps.next()?;
+    let mut room = STEP_JOBS;
+    let mut is_together = |step: &PlannedStep| {
+        let rest = step.answered_jobs().and_then(|jobs| room.checked_sub(jobs));
+        room = rest.unwrap_or(0);
+        rest.is_some()
+    };
+    if !is_together(&first) {
+        return Some(apply(shard, first));
+    }
+    let mut messages = vec![first];
+    while let Some(next) = steps.next_if(&mut is_together) {
+        messages.push(next);
+    }
+    warm(shard, &changes_of(messages.iter().flat_map(PlannedStep::jobs)));
+    let mut answers = Answers::default();
+    let mut guard = shard.write(Purpose::Apply);
+    for message in messages {
+        let PlannedStep::Answered { due, jobs, unparked, removed, applied, time, answer } = message else {
+            continue;
+        };
+        let (jobs, unparked) = apply_message(&mut guard, due, jobs, unparked, (applied, time));
+        let outcome = MessageOutcome { sequence: applied.sequence, jobs, removed };
+        answers.messages.push(Answer { outcome, to: answer });
+        answers.unparked.extend(unparked);
+    }
+    let sequence = guard.applied.sequence;
+    guard.unlock_fair();
+    Some((sequence, answers))
 }
 
 /// Prefetches what a step will touch. Cache misses are half of the work, and this part needs only the read
@@ -58,10 +101,21 @@ fn apply_jobs(
     unparked: Vec<PlannedUnparked>,
     (applied, time): (Applied, Timestamp),
 ) -> (Vec<JobOutcome>, Vec<UnparkedAnswer>) {
-    let (mut outcomes, mut answers) = (Vec::with_capacity(jobs.len()), Vec::new());
     warm(shard, &changes_of(jobs.iter().chain(unparked.iter().map(|unparked| &unparked.job))));
     let mut guard = shard.write(Purpose::Apply);
-    let shard = &mut *guard;
+    let applied = apply_message(&mut guard, due, jobs, unparked, (applied, time));
+    guard.unlock_fair();
+    applied
+}
+
+fn apply_message(
+    shard: &mut Shard,
+    due: Option<Step>,
+    jobs: Vec<PlannedJob>,
+    unparked: Vec<PlannedUnparked>,
+    (applied, time): (Applied, Timestamp),
+) -> (Vec<JobOutcome>, Vec<UnparkedAnswer>) {
+    let (mut outcomes, mut answers) = (Vec::with_capacity(jobs.len()), Vec::new());
     shard.begin_changes(applied);
     if let Some(due) = due {
         shard.apply(&due);
@@ -75,7 +129,6 @@ fn apply_jobs(
     }
     shard.applied = applied;
     shard.note_time(time);
-    guard.unlock_fair();
     (outcomes, answers)
 }
 
@@ -104,16 +157,24 @@ fn changes_of<'a>(jobs: impl Iterator<Item = &'a PlannedJob>) -> Vec<Change> {
 /// The answers to send once a step is applied.
 #[derive(Default)]
 pub struct Answers {
-    /// To the client that waits for the message.
-    pub message: Option<Answer>,
+    /// To the clients that wait for the messages. Most such steps have one.
+    pub messages: SmallVec<[Answer; 1]>,
     /// To the clients that wait for parked jobs of earlier messages.
     pub unparked: Vec<UnparkedAnswer>,
 }
 
 impl Answers {
+    fn of_told(told: Vec<ToldMessage>) -> Self {
+        let answers = told.into_iter().map(|ToldMessage { sequence, jobs, answer }| Answer {
+            outcome: MessageOutcome::of_jobs(sequence, jobs),
+            to: answer,
+        });
+        Self { messages: answers.collect(), unparked: Vec::new() }
+    }
+
     pub fn send(self) {
         // The clients may have disconnected.
-        if let Some(Answer { outcome, to }) = self.message {
+        for Answer { outcome, to } in self.messages {
             let _ = to.send(Ok(outcome));
         }
         for UnparkedAnswer { outcome, to } in self.unparked {

@@ -21,10 +21,23 @@ pub struct CommitFailed {
     pub reason: String,
 }
 
+/// What a client that waits for a message is told of its jobs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutcomeDetail {
+    /// What each did on its boards, with the member's counts just before it and just after. Each job is
+    /// applied on its own for that.
+    Rankings,
+    /// Whether each changed anything.
+    Changed,
+}
+
 /// The outcome of one job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobOutcome {
     Rejected(Reject),
+    /// It is applied, on the one board that it named; and whether it changed anything there that readers see.
+    /// The client wants to be told no more.
+    Changed(bool),
     /// One per board that the job named, in its order; for a removal from every board, one per board it was
     /// on.
     Applied(Vec<BoardOutcome>),
@@ -87,9 +100,10 @@ pub struct BoardOutcome {
     /// Whether the entry has the job's metadata now. Of a board with several windows, another instance than
     /// the one shown may be what has changed.
     pub takes_metadata: bool,
-    /// The member's counts just before the job; `None` if it was not listed.
+    /// The member's counts just before the job; `None` if it was not listed, or with
+    /// [`OutcomeDetail::Changed`].
     pub before: Option<ShardRanking>,
-    /// Its counts just after.
+    /// Its counts just after; `None` likewise.
     pub after: Option<ShardRanking>,
 }
 

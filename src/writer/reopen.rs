@@ -46,8 +46,8 @@ impl BatchWaiters {
     pub(super) fn of(steps: Vec<PlannedStep>) -> Self {
         let mut waiting = Self::default();
         for step in steps {
-            let (message, jobs) = step.into_waiters();
-            waiting.messages.extend(message);
+            let (messages, jobs) = step.into_waiters();
+            waiting.messages.extend(messages);
             waiting.jobs.extend(jobs);
         }
         waiting

@@ -13,7 +13,7 @@ use crate::storage::StorageError;
 use crate::traces::Arrived;
 use crate::types::{BoardName, MemberId, NodeName, Sequence, Timestamp};
 use crate::writer::health::ShardState;
-use crate::writer::outcome::{CommitFailed, MessageOutcome};
+use crate::writer::outcome::{CommitFailed, MessageOutcome, OutcomeDetail};
 
 /// One message of a shard's queue.
 pub struct Message {
@@ -37,7 +37,10 @@ pub type Outcome = Result<MessageOutcome, CommitFailed>;
 
 /// Where to send the outcome of a message. A queue that redelivers messages redelivers this with them until
 /// an answer was sent, so it may be dropped without sending.
-pub struct OutcomeSender(ReplyRoute);
+pub struct OutcomeSender {
+    route: ReplyRoute,
+    detail: OutcomeDetail,
+}
 
 enum ReplyRoute {
     Once(oneshot::Sender<Outcome>),
@@ -47,13 +50,25 @@ enum ReplyRoute {
 impl OutcomeSender {
     /// For a queue that keeps track itself of which client waits for which message.
     pub fn by_callback(send: impl FnOnce(Outcome) -> Result<(), Outcome> + Send + 'static) -> Self {
-        Self(ReplyRoute::Callback(Box::new(send)))
+        Self { route: ReplyRoute::Callback(Box::new(send)), detail: OutcomeDetail::Rankings }
+    }
+
+    /// The same for a client that wants to be told so much.
+    #[must_use]
+    pub fn telling(self, detail: OutcomeDetail) -> Self {
+        Self { detail, ..self }
+    }
+
+    /// What the client wants to be told.
+    #[must_use]
+    pub fn detail(&self) -> OutcomeDetail {
+        self.detail
     }
 
     /// # Errors
     /// The outcome, if the client no longer waits.
     pub fn send(self, outcome: Outcome) -> Result<(), Outcome> {
-        match self.0 {
+        match self.route {
             ReplyRoute::Once(to) => to.send(outcome),
             ReplyRoute::Callback(send) => send(outcome),
         }
@@ -62,7 +77,7 @@ impl OutcomeSender {
 
 impl From<oneshot::Sender<Outcome>> for OutcomeSender {
     fn from(to: oneshot::Sender<Outcome>) -> Self {
-        Self(ReplyRoute::Once(to))
+        Self { route: ReplyRoute::Once(to), detail: OutcomeDetail::Rankings }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::Meta;
 use crate::storage::{Commit, HashCommit, Reopened, StorageError, Store, StoreSlot};
 use crate::types::{BoardName, MemberId, Sequence, ShardId, Timestamp, count};
-use crate::writer::apply::apply;
+use crate::writer::apply::apply_next;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
@@ -290,9 +290,10 @@ impl<S: JobSource> Writer<S> {
             parked = parking.take_changes();
             self.health.parked_places.begin(&parked);
         }
-        for step in steps {
-            let dropped = step.dropped();
-            let (sequence, answers) = apply(&self.shard, step);
+        let mut steps = steps.into_iter().peekable();
+        while let Some(next) = steps.peek() {
+            let dropped = next.dropped();
+            let Some((sequence, answers)) = apply_next(&self.shard, &mut steps) else { break };
             // The boards' stream keeps the record of a drop only for a while, so the node may never read it
             // there.
             for (board, incarnation) in dropped {

@@ -11,6 +11,7 @@
 //! - [`http`]: the API, who may use it, and clients that do not behave
 //! - [`cli`]: the other subcommands, and settings
 //! - [`operations`]: metrics, dashboards, containers, secrets, snapshots
+//! - [`cost`]: what a job costs, apart from time
 //! - [`project`]: what holds the repository itself together: layers, documents, names
 //!
 //! [`support`] has what they share: a node, a nats-server, a client, a model.
@@ -29,6 +30,7 @@ mod disturbed_cluster;
 mod http;
 
 mod cli;
+mod cost;
 mod operations;
 
 mod project;

@@ -5,13 +5,17 @@
 
 mod no_instance;
 mod output;
+mod page_json;
+mod page_text;
 mod remote;
 mod row;
 mod stopped;
 
+use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -25,11 +29,11 @@ use crate::cli::progress::Progress;
 use crate::cli::window_argument::window_argument;
 use crate::config::{ClientArgs, FileArgs};
 use crate::query::WindowChoice;
-use crate::types::{BoardName, quoted};
+use crate::types::{BoardName, count, quoted};
 use crate::window::Instance;
 use no_instance::NoInstance;
 use output::Output;
-use remote::Remote;
+use remote::{PageAnswer, PagesAhead, Remote};
 use row::Page;
 use stopped::Stopped;
 
@@ -139,17 +143,34 @@ impl Args {
 
 /// Where boards are read from.
 enum Source {
-    Remote(Remote),
-    Stopped(Stopped),
+    Remote(Arc<Remote>),
+    Stopped(Box<Stopped>),
+}
+
+/// A page that was fetched.
+enum Fetched {
+    Answer(PageAnswer),
+    Page(Page<'static>),
+}
+
+impl Fetched {
+    /// # Errors
+    /// When it is no page.
+    fn window(&self) -> Result<String, Failure> {
+        match self {
+            Self::Answer(answer) => Ok(answer.read()?.window.into_owned()),
+            Self::Page(page) => Ok(page.window.clone().into_owned()),
+        }
+    }
 }
 
 impl Source {
     fn open(args: &Args) -> Result<Self, Failure> {
         let window = args.window.unwrap_or_default();
         let Some(data_dir) = &args.data_dir else {
-            return Ok(Self::Remote(Remote::new(&args.url, &args.client, window, args.profiles)?));
+            return Ok(Self::Remote(Remote::new(&args.url, &args.client, window, args.profiles)?.into()));
         };
-        Ok(Self::Stopped(Stopped::open(&Offline::at(data_dir.clone()), window, args.profiles)?))
+        Ok(Self::Stopped(Stopped::open(&Offline::at(data_dir.clone()), window, args.profiles)?.into()))
     }
 
     fn boards(&self) -> Result<Vec<BoardName>, Failure> {
@@ -169,9 +190,10 @@ impl Source {
     }
 
     /// What the rows of a page are of. `None`: of `all`.
-    fn instance(&self, board: &BoardName, page: &Page) -> Result<Option<ExportedInstance>, Failure> {
-        let instance = Instance::of_name(&page.window);
-        let instance = instance.ok_or_else(|| format!("an unknown instance: {}", quoted(&page.window)))?;
+    fn instance(&self, board: &BoardName, page: &Fetched) -> Result<Option<ExportedInstance>, Failure> {
+        let window = page.window()?;
+        let instance = Instance::of_name(&window);
+        let instance = instance.ok_or_else(|| format!("an unknown instance: {}", quoted(&window)))?;
         if instance == Instance::ALL {
             return Ok(None);
         }
@@ -182,11 +204,29 @@ impl Source {
         .map(Some)
     }
 
-    /// The page behind a cursor, or the first one.
-    fn page(&self, board: &BoardName, cursor: Option<&str>) -> Result<Page, Failure> {
+    fn first_page(&self, board: &BoardName) -> Result<Fetched, Failure> {
         match self {
-            Self::Remote(remote) => remote.page(board, cursor),
-            Self::Stopped(stopped) => stopped.page(board, cursor),
+            Self::Remote(remote) => remote.page(board, None).map(Fetched::Answer),
+            Self::Stopped(stopped) => stopped.page(board, None).map(Fetched::Page),
+        }
+    }
+
+    /// The page behind a cursor, which the page before it had.
+    ///
+    /// # Arguments
+    /// `ahead`: the pages that are fetched ahead, from the second one on.
+    fn next_page(
+        &self,
+        board: &BoardName,
+        cursor: String,
+        ahead: &mut Option<PagesAhead>,
+    ) -> Result<Fetched, Failure> {
+        match self {
+            Self::Remote(remote) => {
+                let begin = || PagesAhead::begin(Arc::clone(remote), board.clone(), cursor);
+                ahead.get_or_insert_with(begin).next().map(Fetched::Answer)
+            }
+            Self::Stopped(stopped) => stopped.page(board, Some(&cursor)).map(Fetched::Page),
         }
     }
 
@@ -218,6 +258,15 @@ struct Summary {
 }
 
 impl Summary {
+    /// Notes what a page was exact at.
+    fn note_as_of(&mut self, as_of: &str, is_last: bool) {
+        match &mut self.as_of {
+            None => self.as_of = Some((as_of.to_owned(), as_of.to_owned())),
+            Some((_, to)) if is_last => as_of.clone_into(to),
+            Some(_) => {}
+        }
+    }
+
     fn leave_out(&mut self, board: &BoardName, why: &str) {
         self.left_out += 1;
         match self.left_out {
@@ -292,10 +341,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
 }
 
 /// What a board is, as JSON, and the first page of its entries; `None` if no season of it has begun.
-fn first_page(source: &Source, board: &BoardName, args: &Args) -> Result<(String, Option<Page>), Failure> {
+fn first_page(source: &Source, board: &BoardName, args: &Args) -> Result<(String, Option<Fetched>), Failure> {
     let (definition, has_begun) = source.definition(board)?;
     let is_read = has_begun || args.window.is_some();
-    let page = is_read.then(|| source.page(board, None)).transpose()?;
+    let page = is_read.then(|| source.first_page(board)).transpose()?;
     Ok((definition, page))
 }
 
@@ -309,7 +358,7 @@ fn windows_of(definition: &str) -> Vec<String> {
 fn write_board(
     source: &Source,
     line: &BoardLine,
-    first: Option<Page>,
+    first: Option<Fetched>,
     args: &Args,
     output: &mut Output,
     summary: &mut Summary,
@@ -327,30 +376,38 @@ fn write_board(
     };
     written(output.begin((!args.rows_only).then_some(line)))?;
     summary.boards += 1;
-    let Some(mut page) = first else {
+    let Some(mut fetched) = first else {
         progress.finish();
         return Ok(());
     };
     let mut rows = 0_u64;
-    let from = summary.as_of.as_ref().map_or_else(|| page.as_of.clone(), |(from, _)| from.clone());
+    let mut ahead = None;
     loop {
+        let answer;
+        let page = match fetched {
+            Fetched::Page(page) => page,
+            Fetched::Answer(one) => {
+                answer = one;
+                answer.read()?
+            }
+        };
         summary.stale |= page.stale;
         for row in &page.entries {
             written(output.write(board.as_str(), row))?;
-            rows += 1;
         }
-        let next = page.next_cursor.as_deref();
+        rows += count(page.entries.len());
+        let next = page.next_cursor.map(Cow::into_owned);
         // Entries may have come or gone since the pages before: at the end, there are as many as there were.
         progress.note("entries", rows, if next.is_some() { page.total } else { rows });
+        summary.note_as_of(&page.as_of, next.is_none());
         match next {
-            Some(cursor) => page = source.page(board, Some(cursor))?,
+            Some(cursor) => fetched = source.next_page(board, cursor, &mut ahead)?,
             None => break,
         }
     }
     progress.finish();
     summary.rows += rows;
     summary.hidden += source.hidden(board)?;
-    summary.as_of = Some((from, page.as_of));
     Ok(())
 }
 

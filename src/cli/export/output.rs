@@ -19,6 +19,8 @@ const COLUMNS: [&str; 8] = ["board", "member", "score", "rank", "position", "at"
 
 pub struct Output {
     sink: Sink,
+    /// The row that is being written.
+    line: String,
     /// The finished file, and the one that is written until then.
     place: Option<(PathBuf, PathBuf)>,
     /// Members whose profiles are written already.
@@ -28,15 +30,13 @@ pub struct Output {
 enum Sink {
     Nothing,
     Lines(Box<dyn Write>),
-    /// A CSV before its first line.
-    Head(Box<dyn Write>),
-    Cells(Box<csv::Writer<Box<dyn Write>>>),
+    Cells(Box<dyn Write>),
 }
 
 impl Output {
     /// For a dry run.
     pub fn nothing() -> Self {
-        Self { sink: Sink::Nothing, place: None, written: HashSet::new() }
+        Self { sink: Sink::Nothing, line: String::new(), place: None, written: HashSet::new() }
     }
 
     /// # Errors
@@ -64,9 +64,9 @@ impl Output {
         let writer: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, writer));
         let sink = match format {
             Format::Ndjson => Sink::Lines(writer),
-            Format::Csv => Sink::Head(writer),
+            Format::Csv => Sink::Cells(writer),
         };
-        Ok(Self { sink, place, written: HashSet::new() })
+        Ok(Self { sink, line: String::new(), place, written: HashSet::new() })
     }
 
     /// Begins a board, with what it is if that is given. A CSV has one.
@@ -74,29 +74,24 @@ impl Output {
     /// # Errors
     /// When it cannot be written.
     pub fn begin(&mut self, board: Option<&BoardLine>) -> io::Result<()> {
-        match std::mem::replace(&mut self.sink, Sink::Nothing) {
-            Sink::Lines(mut writer) => {
-                if let Some(board) = board {
-                    writeln!(writer, "{}", board.json())?;
-                }
-                self.sink = Sink::Lines(writer);
-            }
-            Sink::Head(mut writer) => {
+        match &mut self.sink {
+            Sink::Nothing => Ok(()),
+            Sink::Lines(writer) => match board {
+                Some(board) => writeln!(writer, "{}", board.json()),
+                None => Ok(()),
+            },
+            Sink::Cells(writer) => {
                 if let Some(board) = board {
                     writeln!(writer, "{IN_CSV}{}", board.json())?;
                 }
-                let mut cells = csv::Writer::from_writer(writer);
-                cells.write_record(COLUMNS)?;
-                self.sink = Sink::Cells(Box::new(cells));
+                writeln!(writer, "{}", COLUMNS.join(","))
             }
-            other => self.sink = other,
         }
-        Ok(())
     }
 
     /// # Errors
     /// When it cannot be written, or the row is not whole.
-    pub fn write(&mut self, board: &str, row: &Row) -> io::Result<()> {
+    pub fn write(&mut self, board: &str, row: &Row<'_>) -> io::Result<()> {
         if row.lacks_meta() {
             let why = format!(
                 "the service could not read the metadata of member {} from its disk; ranktree verify lists what is damaged",
@@ -104,31 +99,21 @@ impl Output {
             );
             return Err(io::Error::other(why));
         }
+        self.line.clear();
         match &mut self.sink {
-            Sink::Nothing | Sink::Head(_) => Ok(()),
+            Sink::Nothing => Ok(()),
             Sink::Lines(writer) => {
-                let (member, score) = (json!(row.member), row.score.get());
                 if let Some(profile) = &row.profile
-                    && self.written.insert(row.member.as_str().into())
+                    && self.written.insert(row.member.as_ref().into())
                 {
-                    let profile = profile.get();
-                    writeln!(writer, r#"{{"member":{member},"op":"profile","profile":{profile}}}"#)?;
+                    push_profile(&mut self.line, row, profile);
                 }
-                write!(writer, r#"{{"board":"{board}","member":{member},"op":"set","score":{score},"#)?;
-                write!(writer, r#""at":"{}","#, row.at())?;
-                if row.has_meta() {
-                    write!(writer, r#""meta":{},"#, row.meta.get())?;
-                }
-                let Row { rank, position, updated_at, .. } = row;
-                writeln!(writer, r#""rank":{rank},"position":{position},"updated_at":"{updated_at}"}}"#)
+                push_object(&mut self.line, board, row);
+                writer.write_all(self.line.as_bytes())
             }
-            Sink::Cells(cells) => {
-                let meta = if row.has_meta() { row.meta.get() } else { "" };
-                let (rank, position) = (row.rank.to_string(), row.position.to_string());
-                let (score, at) = (row.score_keys(), row.at());
-                cells
-                    .write_record([board, &row.member, &score, &rank, &position, at, &row.updated_at, meta])
-                    .map_err(io::Error::from)
+            Sink::Cells(writer) => {
+                push_cells(&mut self.line, board, row);
+                writer.write_all(self.line.as_bytes())
             }
         }
     }
@@ -140,8 +125,7 @@ impl Output {
     pub fn finish(mut self) -> Result<(), Failure> {
         match &mut self.sink {
             Sink::Nothing => {}
-            Sink::Lines(writer) | Sink::Head(writer) => writer.flush()?,
-            Sink::Cells(cells) => cells.flush()?,
+            Sink::Lines(writer) | Sink::Cells(writer) => writer.flush()?,
         }
         if let Some((path, partial)) = self.place.take() {
             // Synced before it is renamed: after a crash the name must not belong to half of the bytes.
@@ -152,6 +136,66 @@ impl Output {
         }
         Ok(())
     }
+}
+
+fn push_all(line: &mut String, parts: &[&str]) {
+    for part in parts {
+        line.push_str(part);
+    }
+}
+
+/// A text as JSON.
+fn push_text(line: &mut String, text: &str) {
+    if text.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
+        push_all(line, &["\"", text, "\""]);
+    } else {
+        line.push_str(&json!(text).to_string());
+    }
+}
+
+fn push_profile(line: &mut String, row: &Row<'_>, profile: &str) {
+    line.push_str("{\"member\":");
+    push_text(line, &row.member);
+    push_all(line, &[",\"op\":\"profile\",\"profile\":", profile, "}\n"]);
+}
+
+fn push_object(line: &mut String, board: &str, row: &Row<'_>) {
+    let Row { score, rank, position, updated_at, .. } = row;
+    push_all(line, &["{\"board\":\"", board, "\",\"member\":"]);
+    push_text(line, &row.member);
+    push_all(line, &[",\"op\":\"set\",\"score\":", score, ",\"at\":\"", row.at(), "\","]);
+    if row.has_meta() {
+        push_all(line, &["\"meta\":", &row.meta, ","]);
+    }
+    push_all(line, &["\"rank\":", rank, ",\"position\":", position]);
+    push_all(line, &[",\"updated_at\":\"", updated_at, "\"}\n"]);
+}
+
+fn push_cells(line: &mut String, board: &str, row: &Row<'_>) {
+    let meta = if row.has_meta() { &*row.meta } else { "" };
+    push_all(line, &[board, ","]);
+    push_cell(line, &row.member);
+    line.push(',');
+    push_cell(line, &row.score_keys());
+    push_all(line, &[",", &row.rank, ",", &row.position, ",", row.at(), ",", &row.updated_at, ","]);
+    push_cell(line, meta);
+    line.push('\n');
+}
+
+/// A cell, in quotation marks if it needs them.
+fn push_cell(line: &mut String, text: &str) {
+    if !text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+        line.push_str(text);
+        return;
+    }
+    line.push('"');
+    for (index, part) in text.split('"').enumerate() {
+        if index > 0 {
+            line.push_str("\"\"");
+        }
+        line.push_str(part);
+    }
+    line.push('"');
 }
 
 /// Whether a file must not replace what has this name: a device, a pipe, a directory.
@@ -173,18 +217,65 @@ impl Drop for Output {
 mod tests {
     use super::*;
 
+    fn row<'a>(member: &'a str, meta: &'a str) -> Row<'a> {
+        Row {
+            member: member.into(),
+            score: "[-1,\"9007199254740992\"]".into(),
+            rank: "1".into(),
+            position: "2".into(),
+            updated_at: "2026-11-20T09:59:58Z".into(),
+            reached_at: Some("2026-11-20T09:59:57Z".into()),
+            meta: meta.into(),
+            profile: None,
+        }
+    }
+
+    const MEMBERS: [&str; 9] = ["m", "a,b", "\"", "a\"\"b", " ", "#a", "'", "日本", "a\\b"];
+
+    #[test]
+    fn cells_read_back_as_what_they_were_and_are_quoted_as_the_csv_crate_would() {
+        for member in MEMBERS {
+            let meta = r#"{"a":"1,\"2\""}"#;
+            let mut line = String::new();
+            push_cells(&mut line, "b", &row(member, meta));
+            let cells = ["b", member, "-1,9007199254740992", "1", "2"];
+            let cells = [&cells[..], &["2026-11-20T09:59:57Z", "2026-11-20T09:59:58Z", meta]].concat();
+            let mut writer = csv::Writer::from_writer(Vec::new());
+            writer.write_record(&cells).expect("into memory");
+            let expect = writer.into_inner().expect("into memory");
+            assert_eq!(line.as_bytes(), expect, "{member}");
+            let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
+            let record = reader.records().next().expect("a row").expect("a row");
+            assert!(record.iter().eq(cells), "{line}");
+        }
+    }
+
+    #[test]
+    fn objects_read_back_as_what_they_were() {
+        for member in MEMBERS {
+            let mut line = String::new();
+            push_object(&mut line, "b", &row(member, r#"{"a":1}"#));
+            let expect = json!({
+                "board": "b", "member": member, "op": "set", "score": [-1, "9007199254740992"],
+                "at": "2026-11-20T09:59:57Z", "meta": {"a": 1}, "rank": 1, "position": 2,
+                "updated_at": "2026-11-20T09:59:58Z"
+            });
+            assert_eq!(line, format!("{expect}\n"));
+            line.clear();
+            push_profile(&mut line, &row(member, "{}"), r#"{"name":"A"}"#);
+            let expect = json!({"member": member, "op": "profile", "profile": {"name": "A"}});
+            assert_eq!(line, format!("{expect}\n"));
+        }
+    }
+
     /// An export that lacks what the board has would be taken for a copy of it.
     #[test]
     fn an_entry_whose_metadata_cannot_be_read_ends_the_export() {
-        let row = |meta: &str| -> Row {
-            let row = r#"{"member":"m","score":1,"rank":1,"position":1,"updated_at":"t","meta":META}"#;
-            serde_json::from_str(&row.replace("META", meta)).expect("a row")
-        };
         let mut output = Output::nothing();
         for meta in ["{}", r#"{"a":1}"#] {
-            output.write("b", &row(meta)).expect("it is whole");
+            output.write("b", &row("m", meta)).expect("it is whole");
         }
-        let why = output.write("b", &row("null")).expect_err("it is not whole").to_string();
+        let why = output.write("b", &row("m", "null")).expect_err("it is not whole").to_string();
         assert!(why.contains("metadata of member m") && why.contains("ranktree verify"), "{why}");
     }
 

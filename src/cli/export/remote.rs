@@ -1,6 +1,10 @@
 //! A running service's boards, page by page.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -8,6 +12,8 @@ use crate::cli::Failure;
 use crate::cli::board_line::{ExportedInstance, definition_in};
 use crate::cli::client::{Reader, Refused};
 use crate::cli::export::no_instance::NoInstance;
+use crate::cli::export::page_json;
+use crate::cli::export::page_text;
 use crate::cli::export::row::Page;
 use crate::config::ClientArgs;
 use crate::query::WindowChoice;
@@ -16,6 +22,8 @@ use crate::window::{Instance, Span};
 
 /// The most that a page may have.
 const PAGE_ENTRIES: usize = 1_000;
+/// Pages that wait to be written.
+const PAGES_AHEAD: usize = 4;
 
 pub struct Remote {
     service: Reader,
@@ -121,12 +129,12 @@ impl Remote {
         Ok(ExportedInstance { instance, span: span.ok_or_else(|| no_ranktree(&url))? })
     }
 
-    /// The page behind a cursor, or the first one.
+    /// The page behind a cursor, or the first one, as it is answered.
     ///
     /// # Errors
     /// [`NoInstance`] when the board does not have the one that is asked for; others when there is no such
     /// board, or the service stays away.
-    pub fn page(&self, board: &BoardName, cursor: Option<&str>) -> Result<Page, Failure> {
+    pub fn page(&self, board: &BoardName, cursor: Option<&str>) -> Result<PageAnswer, Failure> {
         // A cursor has nothing to escape.
         let cursor = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
         let (board, parameters) = (self.url(board), &self.parameters);
@@ -137,11 +145,71 @@ impl Remote {
             }
             _ => failure,
         });
-        serde_json::from_str(&answer?).map_err(|_| no_ranktree(&url))
+        Ok(PageAnswer { url, answer: answer? })
     }
 
     fn url(&self, board: &BoardName) -> String {
         format!("{}/v1/boards/{}", self.service.base(), utf8_percent_encode(board.as_str(), NON_ALPHANUMERIC))
+    }
+}
+
+/// A page, as it is answered.
+pub struct PageAnswer {
+    url: String,
+    answer: String,
+}
+
+impl PageAnswer {
+    /// # Errors
+    /// When it is no page.
+    pub fn read(&self) -> Result<Page<'_>, Failure> {
+        page_json::read(&self.answer).map_err(|_| no_ranktree(&self.url))
+    }
+
+    /// Where the next page begins, without reading the whole of this one if possible.
+    fn next_cursor(&self) -> Result<Option<String>, Failure> {
+        match page_text::next_cursor(&self.answer) {
+            Some(cursor) => Ok(Some(cursor.to_owned())),
+            None => Ok(self.read()?.next_cursor.map(Cow::into_owned)),
+        }
+    }
+}
+
+/// The pages of a board behind a cursor, fetched ahead: the service makes the next one while this one is
+/// written.
+pub struct PagesAhead(Receiver<Result<PageAnswer, Failure>>);
+
+impl PagesAhead {
+    pub fn begin(remote: Arc<Remote>, board: BoardName, cursor: String) -> Self {
+        let (sender, pages) = sync_channel(PAGES_AHEAD);
+        // It ends with the last page, with the first failure, or once nobody takes its pages. If the export
+        // ends early, the program does not wait for it.
+        thread::spawn(move || {
+            let mut cursor = Some(cursor);
+            while let Some(from) = cursor.take() {
+                let page = remote.page(&board, Some(&from));
+                let next = page.as_ref().ok().map(PageAnswer::next_cursor);
+                let failed = match next {
+                    None => None,
+                    Some(Ok(next)) => {
+                        cursor = next;
+                        None
+                    }
+                    Some(Err(failure)) => Some(failure),
+                };
+                if sender.send(failed.map_or(page, Err)).is_err() {
+                    return;
+                }
+            }
+        });
+        Self(pages)
+    }
+
+    /// # Errors
+    /// When the service refuses, or stays away.
+    pub fn next(&self) -> Result<PageAnswer, Failure> {
+        let ended = || Err("the pages of the board ended before the last one, which is a bug".into());
+        self.0.recv().unwrap_or_else(|_| ended())
     }
 }
 

@@ -1,25 +1,26 @@
 //! One entry on its way into an export, whatever it was read from.
 
-use serde_json::value::RawValue;
+use std::borrow::Cow;
 
 /// An entry, in the words of the API's answers: nothing is parsed that is only passed on.
-#[derive(Debug, serde::Deserialize)]
-pub struct Row {
-    pub member: String,
-    pub score: Box<RawValue>,
-    pub rank: u64,
-    pub position: u64,
-    pub updated_at: String,
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row<'a> {
+    pub member: Cow<'a, str>,
+    /// As JSON.
+    pub score: Cow<'a, str>,
+    /// Digits.
+    pub rank: Cow<'a, str>,
+    pub position: Cow<'a, str>,
+    pub updated_at: Cow<'a, str>,
     /// When the score was reached, where that orders ties.
-    pub reached_at: Option<String>,
+    pub reached_at: Option<Cow<'a, str>>,
     /// A JSON object, or null where it cannot be told.
-    pub meta: Box<RawValue>,
+    pub meta: Cow<'a, str>,
     /// A JSON object, if profiles are exported and the member has one.
-    #[serde(default)]
-    pub profile: Option<Box<RawValue>>,
+    pub profile: Option<Cow<'a, str>>,
 }
 
-impl Row {
+impl Row<'_> {
     /// The time to import it with, so that it takes the same place among its ties.
     pub fn at(&self) -> &str {
         self.reached_at.as_deref().unwrap_or(&self.updated_at)
@@ -27,29 +28,32 @@ impl Row {
 
     /// Whether there is metadata to speak of.
     pub fn has_meta(&self) -> bool {
-        !matches!(self.meta.get(), "{}" | "null")
+        !matches!(&*self.meta, "{}" | "null")
     }
 
     /// Whether the service could not read the metadata that there is.
     pub fn lacks_meta(&self) -> bool {
-        self.meta.get() == "null"
+        self.meta == "null"
     }
 
     /// The keys, separated by commas.
-    pub fn score_keys(&self) -> String {
-        self.score.get().chars().filter(|c| !matches!(c, '[' | ']' | '"' | ' ')).collect()
+    pub fn score_keys(&self) -> Cow<'_, str> {
+        let is_key = |byte: u8| byte == b'-' || byte.is_ascii_digit();
+        if self.score.bytes().all(is_key) {
+            return Cow::Borrowed(&self.score);
+        }
+        Cow::Owned(self.score.chars().filter(|c| !matches!(c, '[' | ']' | '"' | ' ')).collect())
     }
 }
 
 /// Entries in order, and how exact they are together.
-#[derive(Debug, serde::Deserialize)]
-pub struct Page {
+#[derive(Debug, PartialEq, Eq)]
+pub struct Page<'a> {
     /// The name of the instance that they are of.
-    pub window: String,
+    pub window: Cow<'a, str>,
     pub total: u64,
-    pub entries: Vec<Row>,
-    pub next_cursor: Option<String>,
-    pub as_of: String,
-    #[serde(default)]
+    pub entries: Vec<Row<'a>>,
+    pub next_cursor: Option<Cow<'a, str>>,
+    pub as_of: Cow<'a, str>,
     pub stale: bool,
 }

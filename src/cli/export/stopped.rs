@@ -1,6 +1,5 @@
 //! A stopped service's boards, from its data directory: loaded as a start would, and read as a request would.
 
-use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::cli::Failure;
@@ -132,7 +131,7 @@ impl Stopped {
     ///
     /// # Errors
     /// When there is no such board or instance, or metadata or profiles cannot be read.
-    pub fn page(&self, name: &BoardName, cursor: Option<&str>) -> Result<Page, Failure> {
+    pub fn page(&self, name: &BoardName, cursor: Option<&str>) -> Result<Page<'static>, Failure> {
         let known = self.known(name)?;
         let view = self.view();
         let shards = ReadShards::InMemory(&view);
@@ -151,23 +150,23 @@ impl Stopped {
         let as_of = board.as_of();
         let entries = page.entries.iter().map(|listed| self.row(listed, &as_of)).collect::<Result<_, _>>()?;
         Ok(Page {
-            window: instance.to_string(),
+            window: instance.to_string().into(),
             total: run_in_memory(board.total())?,
             entries,
-            next_cursor: page.next.map(|cursor| cursor.encode(name, instance)),
-            as_of: as_of.to_string(),
+            next_cursor: page.next.map(|cursor| cursor.encode(name, instance).into()),
+            as_of: as_of.to_string().into(),
             stale: false,
         })
     }
 
-    fn profile(&self, member: &str) -> Result<Option<Box<RawValue>>, Failure> {
+    fn profile(&self, member: &str) -> Result<Option<String>, Failure> {
         let shards = u16::try_from(self.stores.len())?;
         let store = self.stores.get(shard_of(&MemberId::new(member)?, shards).index());
         let record = store.map(|store| store.profile(member.as_bytes())).transpose()?.flatten();
-        Ok(record.and_then(|record| record.json).map(RawValue::from_string).transpose()?)
+        Ok(record.and_then(|record| record.json))
     }
 
-    fn row(&self, listed: &Listed, as_of: &AsOf) -> Result<Row, Failure> {
+    fn row(&self, listed: &Listed, as_of: &AsOf) -> Result<Row<'static>, Failure> {
         let meta = match &listed.metadata {
             ListedMetadata::OnDisk(shard, tree) => {
                 let store = self
@@ -181,20 +180,20 @@ impl Stopped {
                         listed.member
                     )
                 })?;
-                RawValue::from_string(record.json)?
+                record.json.into()
             }
-            ListedMetadata::Json(json) => RawValue::from_string(json.to_string())?,
-            ListedMetadata::None | ListedMetadata::Unreadable => to_raw_value(&json!({}))?,
+            ListedMetadata::Json(json) => json.to_string().into(),
+            ListedMetadata::None | ListedMetadata::Unreadable => "{}".into(),
         };
         let profile = if self.profiles { self.profile(&listed.member)? } else { None };
         Ok(Row {
-            profile,
-            member: listed.member.to_string(),
-            score: to_raw_value(&score(&listed.score))?,
-            rank: listed.rank(),
-            position: listed.position,
-            updated_at: listed.updated_at.to_string(),
-            reached_at: listed.reached_at.map(|at| at.to_string()),
+            profile: profile.map(Into::into),
+            member: listed.member.to_string().into(),
+            score: score(&listed.score).to_string().into(),
+            rank: listed.rank().to_string().into(),
+            position: listed.position.to_string().into(),
+            updated_at: listed.updated_at.to_string().into(),
+            reached_at: listed.reached_at.map(|at| at.to_string().into()),
             meta,
         })
     }

@@ -9,12 +9,12 @@
 mod archive;
 mod args;
 mod error;
+mod named_boards;
 mod progress;
 mod read;
 mod send;
 mod tally;
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::mpsc::sync_channel;
@@ -27,6 +27,7 @@ use crate::cli::client::Client;
 use crate::job::Op;
 use crate::types::{BoardName, Timestamp};
 use args::Format;
+use named_boards::NamedBoards;
 use progress::Progress;
 use read::{
     ColumnNames, CsvRows, Defaults, Input, NdjsonRows, Parsed, RedisRows, RedisSource, Rows, is_stdin,
@@ -180,8 +181,7 @@ fn distribute(
     to_finish: &mut Vec<ToFinish>,
 ) -> Result<(), ImportError> {
     let tally = service.tally;
-    // `None`: the service did not tell.
-    let mut boards_that_add: BTreeMap<String, Option<bool>> = BTreeMap::new();
+    let mut boards = NamedBoards::new(Connection::new(service), tally);
     let connection = Connection::new(service);
     let mut warned = false;
     for parsed in rows {
@@ -211,26 +211,16 @@ fn distribute(
         if !row.is_repeat {
             tally.read();
         }
-        let mut adds_for_sure = row.adds;
-        for board in row.boards.iter().filter(|_| row.is_undecided) {
-            let adds = match boards_that_add.get(board) {
-                Some(adds) => *adds,
-                None => *boards_that_add.entry(board.clone()).or_insert(connection.board_adds(board)?),
-            };
-            adds_for_sure |= adds == Some(true);
-            // Where it is not known, a request whose answer is lost is not sent twice.
-            row.adds |= adds != Some(false);
-        }
+        let adds_for_sure = boards.note(&mut row)?;
         if adds_for_sure && !warned {
             warned = true;
             tally.note(
                 "rows add to scores (incr) and carry no version: running this import again would count them twice",
             );
         }
-        tally.sent(&row);
         let lane = row.lane(lanes.len());
         let lane = lanes.get_mut(lane).expect("a lane's number is below their count");
-        if lane.push(row).is_err() {
+        if lane.push(&row).is_err() {
             return Ok(());
         }
     }

@@ -5,6 +5,8 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use indicatif::HumanCount;
@@ -23,20 +25,20 @@ pub struct Tally {
     progress: Progress,
     rejected_max: Option<u64>,
     rejects_path: Option<PathBuf>,
+    read: AtomicU64,
     // Held for a few additions and, where lines are rejected, a buffered write.
     counts: Mutex<Counts>,
 }
 
 #[derive(Default)]
 struct Counts {
-    read: u64,
     applied: u64,
     changed: u64,
     /// Sent again after an answer was lost, and applied by the first try.
     repeated: u64,
     rejected: u64,
     /// Where rows were sent to.
-    boards: BTreeSet<String>,
+    boards: BTreeSet<Arc<str>>,
     rejected_by_code: BTreeMap<String, u64>,
     /// The first ones by line, whichever connection reported them first.
     listed: BTreeMap<u64, RejectedLine>,
@@ -61,7 +63,8 @@ impl Tally {
             counts.rejects = Some(create().map_err(|source| rejects_error(path, source))?);
         }
         let rejects_path = rejects.map(Path::to_owned);
-        Ok(Self { progress, rejected_max, rejects_path, counts: Mutex::new(counts) })
+        let read = AtomicU64::new(0);
+        Ok(Self { progress, rejected_max, rejects_path, read, counts: Mutex::new(counts) })
     }
 
     /// Says something that is not part of the summary.
@@ -71,28 +74,19 @@ impl Tally {
 
     /// A line was read that is not blank.
     pub fn read(&self) {
-        let read = {
-            let mut counts = self.counts.lock();
-            counts.read += 1;
-            counts.read
-        };
-        self.progress.show(read);
+        self.progress.show(self.read.fetch_add(1, Ordering::Relaxed) + 1);
     }
 
     /// A row would have been sent.
     pub fn checked(&self, row: &Row) {
-        self.sent(row);
-        self.counts.lock().applied += 1;
+        let mut counts = self.counts.lock();
+        row.boards.iter().for_each(|board| counts.name(board));
+        counts.applied += 1;
     }
 
-    /// A row goes to its boards.
-    pub fn sent(&self, row: &Row) {
-        let mut counts = self.counts.lock();
-        for board in &row.boards {
-            if !counts.boards.contains(board) {
-                counts.boards.insert(board.clone());
-            }
-        }
+    /// Rows go to a board.
+    pub fn named(&self, board: &Arc<str>) {
+        self.counts.lock().name(board);
     }
 
     pub fn applied(&self, applied: u64, changed: u64) {
@@ -138,27 +132,34 @@ impl Tally {
     /// When the file of rejects cannot be completed.
     pub fn finish(&self, dry_run: bool) -> Result<(String, bool), ImportError> {
         let mut counts = self.counts.lock();
-        self.progress.finish(counts.read);
+        let read = self.read.load(Ordering::Relaxed);
+        self.progress.finish(read);
         if let (Some(file), Some(path)) = (&mut counts.rejects, &self.rejects_path) {
             file.flush().map_err(|error| rejects_error(path, error))?;
         }
-        Ok((counts.summary(self.progress.elapsed(), dry_run), counts.rejected == 0))
+        Ok((counts.summary(read, self.progress.elapsed(), dry_run), counts.rejected == 0))
     }
 }
 
 impl Counts {
+    fn name(&mut self, board: &Arc<str>) {
+        if !self.boards.contains(board) {
+            self.boards.insert(Arc::clone(board));
+        }
+    }
+
     fn boards_named(&self) -> String {
-        let named = self.boards.iter().take(BOARDS_NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let named = self.boards.iter().take(BOARDS_NAMED).map(|name| &**name).collect::<Vec<_>>().join(", ");
         match self.boards.len().checked_sub(BOARDS_NAMED) {
             Some(more @ 1..) => format!("{named} and {more} more"),
             Some(0) | None => named,
         }
     }
 
-    fn summary(&self, elapsed: Duration, dry_run: bool) -> String {
+    fn summary(&self, read: u64, elapsed: Duration, dry_run: bool) -> String {
         let line = |name: &str, value: &dyn Display| format!("{name:<14}{:>12}", value.to_string());
         let count = |name: &str, count: u64| line(name, &HumanCount(count));
-        let mut lines = vec![count("rows read", self.read)];
+        let mut lines = vec![count("rows read", read)];
         if !self.boards.is_empty() {
             lines.push(format!("{:<14}{}", "boards", self.boards_named()));
         }
@@ -203,7 +204,7 @@ fn rejects_error(path: &Path, source: io::Error) -> ImportError {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use smallvec::smallvec;
 
     use super::*;
     use crate::job::RejectCode;
@@ -247,7 +248,7 @@ mod tests {
     fn the_summary_names_the_boards_that_rows_went_to() {
         let tally = tally(None, None);
         for number in 0..12 {
-            let boards = vec![format!("b{number:02}")];
+            let boards = smallvec![Arc::from(format!("b{number:02}"))];
             tally.checked(&Row::new(1, String::new(), "m", None, false, boards));
         }
         let (summary, _) = tally.finish(true).expect("no file to write");

@@ -3,6 +3,7 @@
 //! Knows: the names and shapes of the public API. Must not know: where the numbers come from.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use crate::board::{Definition, Key, offset};
 use crate::http::render::json::{self, Object};
@@ -85,17 +86,21 @@ pub fn entry(object: &mut Object<'_>, board: &str, window: &impl Display, entry:
     object.plain("as_of", as_of);
 }
 
-/// An entry within a list.
-pub fn listed(object: &mut Object<'_>, listed: &Listed) {
+/// An entry within a list. Returns where the time of its last update is written.
+pub fn listed(object: &mut Object<'_>, listed: &Listed) -> Range<usize> {
     object.text("member", &listed.member);
     score(object.name("score"), &listed.score);
     error(object, listed.error);
     object.count("rank", listed.rank());
     object.count("position", listed.position);
-    object.plain("updated_at", &listed.updated_at);
+    let out = object.name("updated_at");
+    let begin = out.len();
+    json::plain(out, &listed.updated_at);
+    let updated_at = begin..out.len();
     metadata(object.name("meta"), &listed.metadata);
     profile(object, &listed.profile);
     movement(object, listed.movement);
+    updated_at
 }
 
 /// The beginning of answers about a board, unless they have the total among other counts.
@@ -118,9 +123,14 @@ pub fn entries(object: &mut Object<'_>, entries: &[Listed]) {
 pub fn entries_with_reached(object: &mut Object<'_>, entries: &[Listed]) {
     object.array("entries", entries, |out, entry| {
         let mut object = Object::begin(out);
-        listed(&mut object, entry);
-        if let Some(reached_at) = &entry.reached_at {
-            object.plain("reached_at", reached_at);
+        let updated_at = listed(&mut object, entry);
+        match &entry.reached_at {
+            // To write a time takes longer than all the rest of an entry.
+            Some(reached_at) if *reached_at == entry.updated_at => {
+                object.name("reached_at").extend_from_within(updated_at);
+            }
+            Some(reached_at) => object.plain("reached_at", reached_at),
+            None => {}
         }
         object.end();
     });

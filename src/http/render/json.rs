@@ -20,6 +20,7 @@ impl<'a> Object<'a> {
     }
 
     /// Names the next value, which the caller then writes. Names need no escapes.
+    #[inline]
     pub fn name(&mut self, name: &str) -> &mut Vec<u8> {
         debug_assert!(
             name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\'),
@@ -36,6 +37,7 @@ impl<'a> Object<'a> {
         text(self.name(name), value);
     }
 
+    #[inline]
     pub fn count(&mut self, name: &str, value: u64) {
         unsigned(self.name(name), value);
     }
@@ -169,11 +171,24 @@ mod tests {
             (9_007_199_254_740_991, "9007199254740991"),
             (-9_007_199_254_740_991, "-9007199254740991"),
             (9_007_199_254_740_992, "\"9007199254740992\""),
+            (i64::MAX, "\"9223372036854775807\""),
             (i64::MIN, "\"-9223372036854775808\""),
         ] {
             let mut out = Vec::new();
             signed(&mut out, value);
             assert_eq!(String::from_utf8_lossy(&out), text);
+        }
+    }
+
+    #[test]
+    fn integers_of_every_length_have_their_digits() {
+        let powers = (0..16).map(|zeros| 10_u64.pow(zeros));
+        for value in powers.flat_map(|power| [power - 1, power, power + 1, power / 7 * 5]).chain([EXACT]) {
+            let mut out = b"x".to_vec();
+            unsigned(&mut out, value);
+            signed(&mut out, -i64::try_from(value).expect("it is below 2^53"));
+            let minus = if value == 0 { "" } else { "-" };
+            assert_eq!(String::from_utf8_lossy(&out), format!("x{value}{minus}{value}"));
         }
     }
 

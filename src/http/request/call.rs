@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use axum::body::Body;
 use axum::http::header;
 use parking_lot::Mutex;
 
@@ -14,7 +13,7 @@ use crate::http::guard::authorize::Needs;
 use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::refusal_log::ClientAddress;
 use crate::http::render::problem::Problem;
-use crate::http::request::body;
+use crate::http::request::body::{self, RequestBody};
 use crate::http::request::head::Head;
 use crate::http::request::held_token::HeldToken;
 use crate::http::request::metrics::RouteMetrics;
@@ -58,7 +57,7 @@ impl Call {
         api: Arc<Api>,
         head: Head,
         grant: Option<Arc<Grant>>,
-        body: Body,
+        body: RequestBody,
         metrics: Arc<RouteMetrics>,
     ) -> Result<Self, Problem> {
         let (body, body_bytes) = body::read(&api, &head, body).await?;

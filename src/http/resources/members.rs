@@ -1,5 +1,7 @@
 //! A member's entry: to read, to write, to remove; its neighbours, its friends, and its other boards.
 
+use std::sync::Arc;
+
 use smallvec::smallvec;
 
 use crate::http::render::fields;
@@ -75,9 +77,14 @@ fn member_id(json: &str) -> Result<MemberId, Problem> {
 
 pub async fn lookup(call: Call) -> Result<Reply, Problem> {
     let params = call.read_params(&["movement"]).await?;
-    let asked = parse_list(&call.body, "members", r#"{"members": ["p42", "p43"]}"#)?;
-    let members: Vec<MemberId> = asked.into_iter().map(member_id).collect::<Result<_, Problem>>()?;
-    let named = members.clone();
+    let members: Arc<[MemberId]> = match wire::plain_members(&call.body, "members", BATCH_MAX) {
+        Some(members) => members.into(),
+        None => parse_list(&call.body, "members", r#"{"members": ["p42", "p43"]}"#)?
+            .into_iter()
+            .map(member_id)
+            .collect::<Result<_, Problem>>()?,
+    };
+    let named = Arc::clone(&members);
     let asked = call.with_movement(&params, LookupMembers { members }, named.len())?;
     let answer = call.ask_entries(asked).await?;
     Ok(Reply::sized(named.len() * 180 + 200, |object| {

@@ -9,8 +9,12 @@ use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::invalid_value;
 use crate::query::{CountBetween, HistogramEdges, HistogramOver, RanksOf, ScoreTarget, ScoresAt, Standing};
 use crate::types::Score;
+use crate::wire;
 use crate::wire::lenient::{parse_integer, parse_score, score_of};
 
+/// What the rank of a score takes in an answer, and each shard's share in it, with counts of seven digits.
+const RANK_BYTES: usize = 100;
+const SHARD_OF_RANK_BYTES: usize = 60;
 /// Buckets of a histogram when the request does not say.
 pub const BUCKETS: u64 = 20;
 
@@ -44,16 +48,13 @@ pub async fn of_score(call: Call) -> Result<Reply, Problem> {
 
 pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
     let (_, accuracy) = call.read_params_with_accuracy(&[]).await?;
-    let asked = parse_list(&call.body, "scores", r#"{"scores": [1200, 1300]}"#)?;
-    let mut scores = Vec::with_capacity(asked.len());
-    for (index, json) in asked.into_iter().enumerate() {
-        let wrong = |why| Problem::bad_score(format!("scores[{index}] is not a score: {why}"));
-        scores.push(score_of(json).map_err(wrong)?);
-    }
+    let plain = wire::plain_scores(&call.body, "scores", BATCH_MAX);
+    let scores = plain.map_or_else(|| parse_scores(&call.body), Ok)?;
     let (answer, errors) = call.ask_by_accuracy(accuracy, RanksOf { scores: &scores }).await?;
     let (answer, ranks) = answer.split();
     let ranks = ranks.map_err(|score| Problem::bad_score(answer.definition.not_a_score(&score)))?;
-    Ok(Reply::sized(scores.len() * 160 + 200, |object| {
+    let each = RANK_BYTES + SHARD_OF_RANK_BYTES * usize::from(call.api.node.shard_count());
+    Ok(Reply::sized(scores.len() * each + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
         object.array("ranks", scores.iter().zip(&ranks).enumerate(), |out, (nth, (score, ranked))| {
             let mut object = Object::begin(out);
@@ -63,6 +64,15 @@ pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
         });
         call.write_answer_end(object, &answer.as_of);
     }))
+}
+
+fn parse_scores(body: &[u8]) -> Result<Vec<Score>, Problem> {
+    let asked = parse_list(body, "scores", r#"{"scores": [1200, 1300]}"#)?;
+    let score = |(index, json)| {
+        let wrong = |why| Problem::bad_score(format!("scores[{index}] is not a score: {why}"));
+        score_of(json).map_err(wrong)
+    };
+    asked.into_iter().enumerate().map(score).collect()
 }
 
 pub async fn score_at(call: Call) -> Result<Reply, Problem> {

@@ -7,10 +7,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use axum::body::Body;
-
 use crate::http::api::Api;
 use crate::http::openapi::operation::Method;
+use crate::http::request::body::RequestBody;
 use crate::http::request::head::{Head, Segments};
 use crate::http::request::plain::PlainRequest;
 use crate::http::routing::endpoint::{Guarded, Handler, Measured, MeasuredAnswer};
@@ -47,10 +46,7 @@ pub trait DirectEndpoint: Send + Sync {
 
 impl<H: Handler> DirectEndpoint for Guarded<Measured<H>> {
     fn answer(self: Arc<Self>, head: Head, body: Vec<u8>, api: Arc<Api>) -> Answering {
-        Box::pin(async move {
-            let body = if body.is_empty() { Body::empty() } else { Body::from(body) };
-            Guarded::answer(&*self, head, body, api).await
-        })
+        Box::pin(async move { Guarded::answer(&*self, head, RequestBody::Whole(body), api).await })
     }
 }
 

@@ -5,7 +5,6 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
-use axum::body::Body;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -18,7 +17,7 @@ use crate::http::guard::in_progress::InProgress;
 use crate::http::render::finished::Finished;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::request::body::refuse;
+use crate::http::request::body::{RequestBody, refuse};
 use crate::http::request::call::Call;
 use crate::http::request::head::Head;
 use crate::http::request::metrics::{NO_ROUTE, Responses, RouteMetrics};
@@ -28,6 +27,10 @@ use crate::traces;
 /// Requests with longer bodies are offloaded: some 200 jobs take so long to read and to answer that other
 /// connections should not wait for them.
 const LONG_BODY_BYTES: usize = 16 << 10;
+
+/// Requests that ask for many items are offloaded if these are looked up in the shards more often than this
+/// in all, which takes a tenth of a millisecond.
+const LOOKUPS_INLINE: usize = 256;
 
 /// A response that is being made.
 pub type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -56,6 +59,9 @@ where
 pub enum Work<H> {
     /// On the connection's thread. A long body is offloaded all the same.
     Inline(H),
+    /// On the connection's thread if the body is a short list; apart from it if it is a long one, whose items
+    /// may take milliseconds.
+    InlineIfFew(H),
     /// Apart from the threads that connections share, because it may take milliseconds of computing.
     Offloaded(H),
 }
@@ -120,7 +126,7 @@ pub struct Authorized {
     pub head: Head,
     /// What the token allows; `None` where no tokens are needed.
     pub grant: Option<Arc<Grant>>,
-    pub body: Body,
+    pub body: RequestBody,
 }
 
 /// A route's endpoint behind the check of tokens.
@@ -140,7 +146,7 @@ impl<E: Endpoint> Guarded<E> {
     }
 
     /// Answers a request of the route.
-    pub async fn answer(&self, head: Head, body: Body, api: Arc<Api>) -> E::Answer {
+    pub async fn answer(&self, head: Head, body: RequestBody, api: Arc<Api>) -> E::Answer {
         let mut span = if E::IS_TRACED { self.traced.begin(&head) } else { None };
         if let (Some(span), Some(board)) = (&mut span, head.board()) {
             span.attribute("ranktree.board", board.to_owned());
@@ -180,15 +186,23 @@ impl<E: Endpoint> axum::handler::Handler<(), Arc<Api>> for Routed<E> {
         Box::pin(async move {
             let (parts, body) = request.into_parts();
             let head = Head::new(parts, guarded.verb).await;
-            guarded.answer(head, body, api).await.into_response()
+            guarded.answer(head, RequestBody::Coming(body), api).await.into_response()
         })
     }
+}
+
+/// Where a handler works, as [`Work`] describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Inline,
+    InlineIfFew,
+    Offloaded,
 }
 
 /// A handler whose requests are shed when there are too many, and measured.
 pub struct Measured<H> {
     handler: H,
-    is_offloaded: bool,
+    place: Place,
     /// Its requests change nothing, so that a finished answer may still be refused.
     only_reads: bool,
     metrics: Arc<RouteMetrics>,
@@ -196,12 +210,28 @@ pub struct Measured<H> {
 
 impl<H: Handler> Measured<H> {
     pub fn new(work: Work<H>, needs: Needs, name: &'static str) -> Self {
-        let (handler, is_offloaded) = match work {
-            Work::Inline(handler) => (handler, false),
-            Work::Offloaded(handler) => (handler, true),
+        let (handler, place) = match work {
+            Work::Inline(handler) => (handler, Place::Inline),
+            Work::InlineIfFew(handler) => (handler, Place::InlineIfFew),
+            Work::Offloaded(handler) => (handler, Place::Offloaded),
         };
         let (only_reads, metrics) = (needs.only_reads(), Arc::new(RouteMetrics::new(name)));
-        Self { handler, is_offloaded, only_reads, metrics }
+        Self { handler, place, only_reads, metrics }
+    }
+
+    fn is_offloaded(&self, call: &Call) -> bool {
+        if call.body.len() > LONG_BODY_BYTES {
+            return true;
+        }
+        match self.place {
+            Place::Inline => false,
+            Place::InlineIfFew => {
+                // Those of a list are separated by commas. More may be in texts: it need not be exact.
+                let items = 1 + memchr::memchr_iter(b',', &call.body).count();
+                items * usize::from(call.api.node.shard_count()) > LOOKUPS_INLINE
+            }
+            Place::Offloaded => true,
+        }
     }
 
     /// Reads and answers the request.
@@ -218,7 +248,7 @@ impl<H: Handler> Measured<H> {
         // After its body is read: a slow body keeps no other request out.
         call.in_progress.admit()?;
         let in_progress = in_progress.insert(Arc::clone(&call.in_progress));
-        let reply = if self.is_offloaded || call.body.len() > LONG_BODY_BYTES {
+        let reply = if self.is_offloaded(&call) {
             let api = Arc::clone(&call.api);
             let work = traces::carried(self.handler.clone().handle(call));
             let answered = Box::pin(api.offload.run(work)).await;

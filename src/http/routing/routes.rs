@@ -15,7 +15,7 @@ use crate::http::resources::{
     boards, jobs, lists, live, members, probes, ranks, rejects, removals, seasons, snapshots, status,
 };
 use crate::http::routing::direct::DirectRoutes;
-use crate::http::routing::endpoint::Work::{Inline, Offloaded};
+use crate::http::routing::endpoint::Work::{Inline, InlineIfFew, Offloaded};
 use crate::http::routing::router_builder::{RouterBuilder, delete, get, post, put};
 use crate::http::routing::verbs::BOARD;
 
@@ -92,7 +92,7 @@ fn routes() -> RouterBuilder {
         )
         .add(
             post("/v1/boards/{board}/members:lookup", "lookup"),
-            Token(Read, InPath), Offloaded(members::lookup), docs::lookup(),
+            Token(Read, InPath), InlineIfFew(members::lookup), docs::lookup(),
         )
         .add(
             get(MEMBER, "member_boards"),
@@ -116,7 +116,7 @@ fn routes() -> RouterBuilder {
         )
         .add(
             post("/v1/boards/{board}/ranks:of", "ranks_of"),
-            Token(Read, InPath), Offloaded(ranks::of_scores), docs::ranks_of(),
+            Token(Read, InPath), InlineIfFew(ranks::of_scores), docs::ranks_of(),
         )
         .add(
             get("/v1/boards/{board}/score", "score"),

@@ -10,7 +10,7 @@ use crate::http::api::Api;
 use crate::http::guard::authorize::Needs;
 use crate::http::page;
 use crate::http::render::problem::Problem;
-use crate::http::request::body::refuse;
+use crate::http::request::body::{RequestBody, refuse};
 use crate::http::request::head::Head;
 use crate::http::request::metrics::{NO_ROUTE, Responses};
 use crate::http::routing::endpoint::Responding;
@@ -56,7 +56,8 @@ impl axum::handler::Handler<(), Arc<Api>> for Unrouted {
             let has_slash = route.is_none() && has_slash_in_id(head.path());
             let problem: fn() -> Problem = if has_slash { Problem::unencoded_slash } else { self.problem };
             let problem = unauthorized.unwrap_or_else(problem);
-            let mut response = refuse(head.headers(), body, problem).await.into_response();
+            let mut response =
+                refuse(head.headers(), RequestBody::Coming(body), problem).await.into_response();
             allowed.map(|allowed| response.headers_mut().insert(header::ALLOW, allowed));
             self.responses.note(response.status());
             response

@@ -20,7 +20,7 @@ use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::loopback::is_local;
 use crate::http::guard::refusal_log::{ClientAddress, RefusedRequest};
 use crate::http::render::problem::Problem;
-use crate::http::request::body::refuse;
+use crate::http::request::body::{RequestBody, refuse};
 use crate::http::request::metrics::{NO_ROUTE, Responses};
 use crate::http::request::percent;
 use crate::http::resources::live::GoesOn;
@@ -122,7 +122,7 @@ impl Drop for ObservedBody {
 
 async fn refuse_request(request: Request<Incoming>, problem: Problem) -> Response {
     let (parts, body) = request.into_parts();
-    refuse(&parts.headers, Body::new(body), problem).await.into_response()
+    refuse(&parts.headers, RequestBody::Coming(Body::new(body)), problem).await.into_response()
 }
 
 /// Refuses a request that a page of another site may have made.

@@ -145,6 +145,11 @@ fn direct_answers_are_those_of_hyper_byte_for_byte() {
     let with = |fields: &str| request("GET", ENTRY, fields, "");
     let long = format!("/v1/boards/arena/members/{}", "x".repeat(9_000));
     let jobs = format!("[{}]", [r#"{"board":"arena","member":"q","score":1}"#; 9].join(","));
+    let lookup = |query: &str, body: &str| {
+        request("POST", &format!("/v1/boards/arena/members:lookup{query}"), "", body)
+    };
+    let ranks =
+        |query: &str, body: &str| request("POST", &format!("/v1/boards/arena/ranks:of{query}"), "", body);
     let requests = [
         (DIRECT, get(ENTRY)),
         (DIRECT, request("PUT", ENTRY, "", r#"{"score":5}"#)),
@@ -180,6 +185,20 @@ fn direct_answers_are_those_of_hyper_byte_for_byte() {
         (DIRECT, request("PUT", ENTRY, "", r#"{"score":666}"#)),
         (DIRECT, request("GET", ENTRY, "", "a body")),
         (DIRECT, request("POST", "/v1/jobs", "", &jobs)),
+        (DIRECT, lookup("", r#"{"members":["p2","p1","nobody","p1"]}"#)),
+        (DIRECT, lookup("?profile=true", r#"{"members":["p\u0031","q"]}"#)),
+        (DIRECT, lookup("?movement=day", r#"{"members":["p1"]}"#)),
+        (DIRECT, lookup("", r#"{"members":[""]}"#)),
+        (DIRECT, lookup("", &format!(r#"{{"members":[{}]}}"#, [r#""p1""#; 200].join(",")))),
+        (DIRECT, ranks("", r#"{"scores":[6,-1,7]}"#)),
+        (DIRECT, ranks("?accuracy=approx", r#"{"scores":["6"]}"#)),
+        (DIRECT, ranks("", r#"{"scores":[[6]]}"#)),
+        (DIRECT, ranks("", r#"{"scores":[[6,7]]}"#)),
+        (DIRECT, ranks("", r#"{"scores":[6.5]}"#)),
+        (DIRECT, ranks("", r#"{"scores":[]}"#)),
+        (DIRECT, ranks("", r#"{"scores":[6],"#)),
+        (DIRECT, ranks("", &format!(r#"{{"scores":[{}]}}"#, [r"6"; 1_000].join(",")))),
+        (DIRECT, ranks("", &format!(r#"{{"scores":[{}]}}"#, [r"6"; 1_001].join(",")))),
         (DIRECT, request("PUT", "/v1/boards/other", "", "{}")),
         (DIRECT, request("DELETE", ENTRY, "", "")),
         (DIRECT, with("connection: Keep-Alive\r\nuser-agent: x\r\naccept: */*\r\n")),

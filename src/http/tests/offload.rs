@@ -114,11 +114,13 @@ fn requests_on_the_same_thread_are_answered_while_others_are_offloaded() {
             std::thread::yield_now();
         }
     };
+    let list = |name: &str, item: &str| format!("{{\"{name}\":[{}]}}", [item; 300].join(","));
+    let (members, scores) = (list("members", "\"m\""), list("scores", "1"));
     for (method, path, body) in [
         ("GET", "/v1/boards", ""),
         ("GET", "/v1/members/m", ""),
-        ("POST", "/v1/boards/a/members:lookup", r#"{"members":["m"]}"#),
-        ("POST", "/v1/boards/a/ranks:of", r#"{"scores":[1]}"#),
+        ("POST", "/v1/boards/a/members:lookup", &members),
+        ("POST", "/v1/boards/a/ranks:of", &scores),
         ("GET", "/v1/boards/a/histogram?edges=20,30,40", ""),
         ("GET", "/v1/boards/a/percentiles?p=50", ""),
     ] {

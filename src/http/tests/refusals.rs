@@ -6,7 +6,7 @@ use crate::http::Limits;
 use crate::http::tests::{start, start_with};
 use crate::queue::MessageOrder;
 use crate::types::{MemberId, ShardId};
-use crate::writer::ShardState;
+use crate::writer::{OutcomeDetail, ShardState};
 
 #[expect(clippy::too_many_lines, reason = "a list of requests")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -309,7 +309,8 @@ async fn a_read_that_waits_for_a_write_holds_no_permit_and_may_be_shed_afterward
     let mut unheard = Box::pin(service.send("PUT", "/v1/boards/a/members/o", r#"{"score":667}"#));
     let applied = async {
         let publisher = service.api.publishers.of(ShardId(0));
-        publisher.publish_jobs(Vec::new(), MessageOrder::default()).await.expect("it is applied");
+        let order = MessageOrder::default();
+        publisher.publish_jobs(Vec::new(), order, OutcomeDetail::Changed).await.expect("it is applied");
     };
     tokio::select! {
         biased;

@@ -9,7 +9,7 @@ use crate::http::writes::results_json::{accepted, answer_bytes, write_result};
 use crate::http::writes::scatter::Written;
 use crate::job::{Job, MAX_BOARDS_PER_REQUEST, Reject, Targets};
 use crate::types::AsOf;
-use crate::wire;
+use crate::wire::{self, BoardNames};
 
 /// Decodes one job or many.
 ///
@@ -19,14 +19,21 @@ use crate::wire;
 /// # Errors
 /// When any of them is invalid: then the request as a whole is refused.
 pub fn decode(body: &[u8], check: impl Fn(&Job) -> Result<(), Reject>) -> Result<Vec<Job>, Problem> {
-    // What is not JSON at all is one invalid job.
-    let decoded = wire::decode(body).map_err(|reject| invalid(&[(0, reject)]))?;
-    let mut jobs = Vec::with_capacity(decoded.len());
-    let mut rejects = Vec::new();
-    for (index, job) in decoded.into_iter().enumerate() {
-        match job.and_then(|job| check(&job).map(|()| job)) {
-            Ok(job) => jobs.push(job),
-            Err(reject) => rejects.push((index, reject)),
+    let (mut jobs, mut rejects) = (Vec::new(), Vec::new());
+    // A job is large: in the commonest form, each goes straight where it is needed.
+    let is_plain = wire::decode_plain(&mut BoardNames::default(), body, |job| match check(&job) {
+        Ok(()) => jobs.push(job),
+        Err(reject) => rejects.push((jobs.len() + rejects.len(), reject)),
+    });
+    if !is_plain {
+        (jobs, rejects) = (Vec::new(), Vec::new());
+        // What is not JSON at all is one invalid job.
+        let decoded = wire::decode_strictly(body).map_err(|reject| invalid(&[(0, reject)]))?;
+        for (index, job) in decoded.into_iter().enumerate() {
+            match job.and_then(|job| check(&job).map(|()| job)) {
+                Ok(job) => jobs.push(job),
+                Err(reject) => rejects.push((index, reject)),
+            }
         }
     }
     if !rejects.is_empty() {

@@ -3,6 +3,7 @@
 use crate::http::api::Api;
 use crate::http::render::problem::Problem;
 use crate::http::request::params::{Params, invalid_value};
+use crate::writer::OutcomeDetail;
 
 /// How long a write waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +21,16 @@ pub enum Detail {
     Entries,
     /// Whether it changed anything.
     Changed,
+}
+
+impl Detail {
+    /// What the writer is asked for.
+    pub fn of_outcomes(self) -> OutcomeDetail {
+        match self {
+            Self::Entries => OutcomeDetail::Rankings,
+            Self::Changed => OutcomeDetail::Changed,
+        }
+    }
 }
 
 /// The options of a write of jobs.

@@ -11,7 +11,9 @@ use crate::http::writes::options::Detail;
 use crate::http::writes::sent_metadata::SentMetadata;
 use crate::http::writes::settle::SettledMessage;
 use crate::job::{Job, Metadata, Reject, Targets};
-use crate::query::{AddOtherShards, EntryChange, FoundOutcome, ReadError, ReadOptions, ShardHandle, read};
+use crate::query::{
+    AddOtherShards, EntryChange, FoundOutcome, ReadError, ReadOptions, ShardHandle, of_only_shard, read,
+};
 use crate::queue::NotPublished;
 use crate::types::{BoardName, MemberId, ShardId};
 use crate::writer::{BoardOutcome, JobOutcome};
@@ -29,10 +31,12 @@ pub enum JobResult {
         /// The job named several boards: the answer has each under its name.
         by_board: bool,
     },
-    /// The same, with [`Detail::Changed`]: whether the job changed each board.
+    /// The same, with [`Detail::Changed`].
     Changed {
-        boards: Vec<(BoardName, bool)>,
-        by_board: bool,
+        /// Whether the job changed its board, or the first of several.
+        changed: bool,
+        /// Whether it changed each, if the job named several boards.
+        by_board: Option<Vec<(BoardName, bool)>>,
         /// The request asked for entries, but their ranks are not known: these shards did not answer. Empty
         /// if they did, and the entries kept changing meanwhile.
         unranked: Option<Vec<ShardId>>,
@@ -96,9 +100,10 @@ impl ReportedJob {
         profile: bool,
         unranked: Option<&[ShardId]>,
     ) -> Option<JobResult> {
-        let changed = |by_board, unranked: Option<&[ShardId]>| JobResult::Changed {
-            boards: boards.iter().map(|board| (board.board.clone(), board.changed)).collect(),
-            by_board,
+        let each = || boards.iter().map(|board| (board.board.clone(), board.changed)).collect();
+        let changed = |by_board: bool, unranked: Option<&[ShardId]>| JobResult::Changed {
+            changed: boards.first().is_some_and(|board| board.changed),
+            by_board: by_board.then(each),
             unranked: unranked.map(<[ShardId]>::to_vec),
         };
         // A board and its instances count once.
@@ -141,6 +146,9 @@ pub async fn message_results(
             (Err(why), _) => JobResult::Failed(why),
             (Ok((_, JobOutcome::Rejected(reject))), _) => JobResult::Rejected(reject),
             (Ok((_, JobOutcome::Parked(_))), _) => JobResult::Parked,
+            (Ok((_, JobOutcome::Changed(changed))), _) => {
+                JobResult::Changed { changed, by_board: None, unranked: None }
+            }
             (Ok((_, JobOutcome::WithProfile { boards, changed })), Some(reported)) => {
                 // Neither kind of job reports entries.
                 results.extend(reported.without_entries(&boards, changed, None));
@@ -169,8 +177,9 @@ impl JobResult {
     pub fn without_entries(self) -> Self {
         match self {
             Self::Applied { changes, by_board } => Self::Changed {
-                boards: changes.into_iter().map(|change| (change.board, change.changed)).collect(),
-                by_board,
+                changed: changes.first().is_some_and(|change| change.changed),
+                by_board: by_board
+                    .then(|| changes.into_iter().map(|change| (change.board, change.changed)).collect()),
                 unranked: None,
             },
             other => other,
@@ -195,6 +204,11 @@ async fn changes_of(
             let of_board = |outcome| FoundOutcome { member: &reported.member, sequence: *sequence, outcome };
             found.extend(boards.iter().map(of_board));
         }
+    }
+    if api.node.shard_count() == 1
+        && let Some(changes) = of_only_shard(home.id, &found)
+    {
+        return Ok(changes);
     }
     let mut changes = Vec::with_capacity(found.len());
     let at_once = (LOOKS_PER_VIEW / usize::from(api.node.shard_count())).max(1);

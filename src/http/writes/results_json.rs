@@ -22,6 +22,8 @@ const CHANGED_BYTES_MAX: usize = 100;
 const ENTRY_BYTES_MAX: usize = 1_100;
 /// And for each shard, its part of `as_of`.
 const AS_OF_BYTES_MAX: usize = 24;
+/// What most results take that have no entry.
+const RESULT_BYTES: usize = 24;
 /// What most entries take.
 const ENTRY_BYTES: usize = 420;
 
@@ -50,11 +52,11 @@ pub fn answer_bytes_max(api: &Api, jobs: &[Job], options: WriteOptions) -> usize
 pub fn answer_bytes(results: &[JobResult]) -> usize {
     let of_result = |result: &JobResult| match result {
         JobResult::Applied { changes, .. } => ENTRY_BYTES * (changes.len() + 1),
-        JobResult::Changed { boards, .. } => CHANGED_BYTES_MAX * boards.len(),
+        JobResult::Changed { by_board, .. } => CHANGED_BYTES_MAX * by_board.as_ref().map_or(0, Vec::len),
         JobResult::Remote(json) => json.get().len(),
         _ => 0,
     };
-    results.iter().map(|result| 100 + of_result(result)).sum()
+    results.iter().map(|result| RESULT_BYTES + of_result(result)).sum()
 }
 
 /// Writes a job's result: what it changed, why it was rejected, or why its message failed.
@@ -75,9 +77,9 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
             object.text("failed", problem.code());
             object.text("detail", problem.detail());
         }
-        JobResult::Changed { boards, by_board, unranked } => {
-            object.bool("changed", boards.first().is_some_and(|(_, changed)| *changed));
-            if *by_board {
+        JobResult::Changed { changed, by_board, unranked } => {
+            object.bool("changed", *changed);
+            if let Some(boards) = by_board {
                 fields::changed_by_board(object, boards);
             }
             if let Some(shards) = unranked {

@@ -112,7 +112,9 @@ pub async fn write_jobs(
             publishings.push((
                 shard,
                 match wait {
-                    Wait::UntilApplied => Box::pin(publisher.publish_jobs(jobs, order)),
+                    Wait::UntilApplied => {
+                        Box::pin(publisher.publish_jobs(jobs, order, options.detail.of_outcomes()))
+                    }
                     Wait::UntilStored => Box::pin(store(publisher, jobs, order)),
                 },
             ));

@@ -59,7 +59,7 @@ impl Found {
             let asked = OfBoard {
                 board: board.clone(),
                 instance: InstanceAsked { choice: WindowChoice::Named(instance), now: time },
-                read: LookupMembers { members: chunk.to_vec() },
+                read: LookupMembers { members: chunk.into() },
             };
             let (answer, is_stale_too) = source.read(asked).await?;
             is_stale |= is_stale_too;

@@ -55,6 +55,17 @@ pub enum Mark<'a> {
     Entry(SortKey<'a>),
 }
 
+impl Mark<'_> {
+    /// The words of the score; `None` for the mark of an entry.
+    #[must_use]
+    pub fn score_words(&self) -> Option<&[u64]> {
+        match self {
+            Self::Score(score) => Some(score.as_slice()),
+            Self::Entry(_) => None,
+        }
+    }
+}
+
 /// Entries before a mark, and those with the ones that share a score. For the mark of an entry both are the
 /// entries before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -139,7 +139,7 @@ async fn a_partial_answer_is_that_of_the_shards_that_replied() {
         assert_eq!((score.keys(), standing.total), (&*model.entries[position - 1].score, total));
     }
     let members: Vec<MemberId> = rows().iter().map(|row| id(&row.entry.member)).collect();
-    let answer = ask(&shards, &registry, LookupMembers { members: members.clone() }, true).await;
+    let answer = ask(&shards, &registry, LookupMembers { members: members.clone().into() }, true).await;
     let answer = answer.expect("three reply").answer.expect("it is known");
     let listed: Vec<_> = answer.body.entries.into_iter().map(|(listed, _)| listed).collect();
     check_run(&listed, &model, 0, usize::MAX).expect("as the model says");

@@ -107,7 +107,7 @@ async fn check(windows: &Windows, then: &BTreeMap<String, Entry>, now: &BTreeMap
         let found = entries(windows, AroundMember { member: id(member), around }, at).await;
         check(found, now.len().min(5));
     }
-    check(entries(windows, LookupMembers { members }, at).await, now.len());
+    check(entries(windows, LookupMembers { members: members.into() }, at).await, now.len());
     assert_eq!(entries(windows, MemberOf { member: id("nobody") }, at).await, []);
 }
 

@@ -179,7 +179,7 @@ fn what_follows_a_failed_message_of_its_request_is_not_handed_on() {
     let ids = ["a", "b", "c", "d"].map(|id| crate::types::MemberId::new(id).expect("a good id"));
     let orders = MessageOrder::of(ids.iter().map(|id| [id]));
     let publish = |(id, order): (&crate::types::MemberId, MessageOrder)| {
-        Box::pin(publisher.publish_in_order(vec![job(id.as_str())], order))
+        Box::pin(publisher.publish_in_order(vec![job(id.as_str())], order, OutcomeDetail::Rankings))
     };
     let mut publishing: Vec<_> = ids.iter().zip(orders).map(publish).collect();
     let mut other = pin!(publisher.publish_jobs(vec![job("other")]));

@@ -16,6 +16,8 @@ mod retired;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use crate::board::Definition;
 use crate::state::boards::{Board, BoardMap};
 use crate::state::dropped::{Dropped, RecordNumber};
@@ -54,13 +56,16 @@ pub struct Applied {
     pub hash: u64,
 }
 
+/// A member's id on its way. Most are short, and need no memory of their own.
+pub type IdBytes = SmallVec<[u8; 24]>;
+
 /// The changes of one or more whole messages, or of a single job if a client waits for its outcome. Board
 /// events come first, then entries, each (tree, member) at most once.
 #[derive(Debug, Clone, Default)]
 pub struct Step {
     pub events: Vec<BoardEvent>,
     /// New members, in the order of the handles that [`Members::nth_next_handle`] gave.
-    pub added: Vec<Box<[u8]>>,
+    pub added: Vec<IdBytes>,
     pub changes: Vec<Change>,
     pub applied: Applied,
     /// The effective time of its last message. Earlier than the shard's: it does not count.

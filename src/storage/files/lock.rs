@@ -63,12 +63,17 @@ impl DirectoryLock {
 pub struct HeldDirectory {
     path: PathBuf,
     directory: File,
+    /// Its device and its inode, which stay while it is open. It is compared after each commit, so the system
+    /// is not asked for it again.
+    identity: (u64, u64),
 }
 
 impl HeldDirectory {
     fn open(by: &Path, path: &Path) -> Result<Self, StorageError> {
-        let directory = File::open(by).map_err(|error| StorageError::Io { path: path.to_owned(), error })?;
-        Ok(Self { path: path.to_owned(), directory })
+        let failed = |error| StorageError::Io { path: path.to_owned(), error };
+        let directory = File::open(by).map_err(failed)?;
+        let facts = directory.metadata().map_err(failed)?;
+        Ok(Self { path: path.to_owned(), directory, identity: (facts.dev(), facts.ino()) })
     }
 
     /// The same directory, held once more and without a lock.
@@ -112,8 +117,7 @@ impl HeldDirectory {
             }
             Err(error) => return Err(error),
         };
-        let here = self.directory.metadata()?;
-        Ok((here.dev(), here.ino()) == (there.dev(), there.ino()))
+        Ok(self.identity == (there.dev(), there.ino()))
     }
 }
 

@@ -184,7 +184,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the path still leads to this directory, and its files were not deleted. Two or three system
+    /// Whether the path still leads to this directory, and its files were not deleted. One or two system
     /// calls.
     ///
     /// # Errors

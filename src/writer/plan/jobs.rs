@@ -18,7 +18,7 @@ use crate::wire;
 use crate::writer::decide::{Decision, Request};
 use crate::writer::plan::parked::{no_more_boards, no_such_board};
 use crate::writer::plan::top_k::{self, OtherChange};
-use crate::writer::plan::{Batch, PlannedBoard, PlannedJob};
+use crate::writer::plan::{Batch, PlannedBoard};
 use crate::writer::registry::{BoardLookup, RegisteredBoard};
 use crate::writer::source::BadJob;
 
@@ -30,6 +30,10 @@ const BOARDS_PER_YIELD: usize = 16;
 /// What became of a job that was not rejected.
 pub(super) enum JobPlan {
     Planned,
+    /// By [`plain`](super::plain); and whether it changed anything that readers see.
+    Plain {
+        changed: bool,
+    },
     Parked,
 }
 
@@ -64,31 +68,6 @@ impl Batch<'_> {
             });
         }
         outcome
-    }
-
-    /// Plans one job as a step of its own, so that the answer has the member's rank before and after.
-    ///
-    /// # Arguments
-    /// `job_applied`: `applied`, with the effective time of the message that brought the job. For a job that
-    /// was parked, that is an earlier message.
-    pub(super) fn plan_answered_job(
-        &mut self,
-        job: &Result<Job, BadJob>,
-        index: usize,
-        job_applied: Applied,
-        applied: Applied,
-    ) -> PlannedJob {
-        self.outcome_boards = Some(Vec::new());
-        self.outcome_profile = None;
-        let outcome = self.plan_job(job, index, job_applied);
-        let boards = self.outcome_boards.take().unwrap_or_default();
-        let profile = self.outcome_profile.take();
-        let step = self.take_step(applied);
-        match outcome {
-            Ok(JobPlan::Planned) => PlannedJob::Applied { step, boards, profile },
-            Ok(JobPlan::Parked) => self.outcome_of_parked(index, applied),
-            Err(reject) => PlannedJob::Rejected(reject),
-        }
     }
 
     fn try_job(&mut self, job: &Job, index: usize, applied: Applied) -> Result<JobPlan, Reject> {

@@ -5,13 +5,15 @@
 use std::sync::Arc;
 
 use crate::state::{Applied, Step};
+use crate::writer::outcome::OutcomeDetail;
 use crate::writer::plan::parked::UnparkedJobs;
-use crate::writer::plan::{Batch, PlannedStep};
+use crate::writer::plan::{Batch, PlannedStep, ToldMessage};
 use crate::writer::source::{Message, OutcomeSender, Payload};
 
 /// A step of messages that no client waits for is closed once it has so many jobs. To apply 64 jobs takes
-/// some 50 µs under the lock. The step is longer if its last message brings more.
-const STEP_JOBS: usize = 64;
+/// some 50 µs under the lock. The step is longer if its last message brings more. Messages that clients wait
+/// for are applied together up to so many jobs.
+pub const STEP_JOBS: usize = 64;
 /// The same for changes, as a job may change a dozen entries: windows, movement.
 const STEP_CHANGES: usize = 4 * STEP_JOBS;
 /// As how many jobs the drop of an instance counts.
@@ -26,6 +28,16 @@ impl Batch<'_> {
         // Jobs get the effective time. Readers and the disk get the message's own.
         let job_applied = Applied { timestamp: self.time, ..applied };
         match (&message.payload, message.answer.take()) {
+            (Payload::Jobs(jobs), Some(answer)) if answer.detail() == OutcomeDetail::Changed => {
+                self.do_what_is_due(job_applied);
+                let mut told = Vec::with_capacity(jobs.len());
+                self.with_look_ahead(jobs, |batch, index, job| {
+                    told.push(batch.plan_told_job(job, index, job_applied, applied));
+                });
+                let unparked = self.unpark(jobs.len(), jobs.len(), applied);
+                self.told.push(ToldMessage { sequence: applied.sequence, jobs: told, answer });
+                self.end_message(jobs.len(), unparked, applied);
+            }
             (Payload::Jobs(jobs), Some(answer)) => {
                 self.close_step();
                 let due = self.plan_due(job_applied, applied);
@@ -116,7 +128,8 @@ impl Batch<'_> {
         }
         if !unparked.answered.is_empty() {
             self.due_cost = 0;
-            self.steps.push(PlannedStep::Unparked { jobs: unparked.answered, applied, time: self.time });
+            let (jobs, told) = (unparked.answered, std::mem::take(&mut self.told));
+            self.steps.push(PlannedStep::Unparked { jobs, applied, time: self.time, told });
             self.step_jobs = 0;
             return;
         }
@@ -146,9 +159,10 @@ impl Batch<'_> {
 
     /// Closes the step being filled, unless it is empty.
     pub(super) fn close_step(&mut self) {
-        if self.step_jobs > 0 {
+        if self.step_jobs > 0 || !self.told.is_empty() {
             let step = self.take_step(self.step.applied);
-            self.steps.push(PlannedStep::Bulk(step));
+            let told = std::mem::take(&mut self.told);
+            self.steps.push(PlannedStep::Bulk { step, told });
             self.step_jobs = 0;
         }
     }

@@ -25,6 +25,7 @@
 //! - [`planned`]: what a plan consists of
 //! - [`messages`], [`look_ahead`]: how messages become steps
 //! - [`jobs`], [`parked`]: what a job does, now or once its board is defined
+//! - [`awaited`]: jobs whose outcomes clients wait for
 //! - [`plain`]: the commonest jobs, by a shorter way
 //! - [`trim`]: which entries a trim removes
 //! - [`expiry`]: the entries that expire
@@ -40,6 +41,7 @@ mod planned;
 mod look_ahead;
 mod messages;
 
+mod awaited;
 mod expiry;
 mod jobs;
 mod movement;
@@ -60,11 +62,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use foldhash::fast::{FixedState, RandomState};
 use hashbrown::HashMap;
 
+pub use messages::STEP_JOBS;
 pub use parked::UNPARKED_PER_MESSAGE;
-pub use planned::{Plan, PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked};
+pub use planned::{Plan, PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked, ToldMessage};
 
 use crate::job::JobPlace;
-use crate::state::{Applied, BoardEvent, Dropped, LogHash, Step, TreeId};
+use crate::state::{Applied, BoardEvent, Dropped, IdBytes, LogHash, Step, TreeId};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
@@ -125,7 +128,7 @@ struct Batch<'a> {
     /// boards.
     changed_by_member: Option<BTreeSet<(Handle, TreeId)>>,
     /// Members that the shard does not know yet.
-    new_members: HashMap<Box<[u8]>, Handle, RandomState>,
+    new_members: HashMap<IdBytes, Handle, RandomState>,
     added: usize,
     boards: ChangedBoards,
     /// The board of the last plain job, as the batch sees it.
@@ -149,6 +152,8 @@ struct Batch<'a> {
     /// The boards on which the job being planned takes effect, if a client waits for its outcome. `None` for
     /// most jobs of a stream.
     outcome_boards: Option<Vec<PlannedBoard>>,
+    /// Whether that client is told of ranks, so that the job needs a step of its own.
+    outcome_has_ranks: bool,
     /// Of the job being planned, if it is about a profile: whether it changes that.
     outcome_profile: Option<bool>,
     /// The effective time of the message being planned.
@@ -162,6 +167,8 @@ struct Batch<'a> {
     steps: Vec<PlannedStep>,
     /// The step being filled.
     step: Step,
+    /// Its messages that are answered.
+    told: Vec<ToldMessage>,
     step_jobs: usize,
     /// As how many jobs what was due at the message counts.
     due_cost: usize,
@@ -221,6 +228,7 @@ impl Planner<'_> {
             board_count,
             dropped: None,
             outcome_boards: None,
+            outcome_has_ranks: false,
             outcome_profile: None,
             time: self.time,
             next_tree,
@@ -230,6 +238,7 @@ impl Planner<'_> {
             dropped_trees: Vec::new(),
             steps: Vec::new(),
             step: Step::default(),
+            told: Vec::new(),
             step_jobs: 0,
             due_cost: 0,
             step_number: 0,

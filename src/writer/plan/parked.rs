@@ -72,11 +72,11 @@ impl Batch<'_> {
     }
 
     /// The future outcome of the job that was just parked.
-    pub(super) fn outcome_of_parked(&mut self, index: usize, applied: Applied) -> PlannedJob {
+    pub(super) fn outcome_of_parked(&mut self, index: usize, applied: Applied) -> ParkedOutcome {
         let place = (applied.sequence, index_in_message(index));
         let (line, _) = *self.parked.last().expect("the caller has parked a job just before");
         let parking = self.parking.as_mut().expect("`park` created the parking");
-        PlannedJob::Parked(ParkedOutcome::new(parking.add_waiter(place, line)))
+        ParkedOutcome::new(parking.add_waiter(place, line))
     }
 
     /// After a message's own jobs: plans up to `limit` parked jobs whose boards are defined, and no more than

@@ -26,9 +26,8 @@ impl Batch<'_> {
     pub(super) fn plan_plain(&mut self, job: &Job, applied: Applied) -> Option<Result<JobPlan, Reject>> {
         let Targets::Boards(boards) = &job.targets else { return None };
         let [(name, Some(score))] = boards.as_slice() else { return None };
-        let is_awaited = self.outcome_boards.is_some();
         let may_park = |parking: &Parking| parking.has_parked(&job.member);
-        if is_awaited
+        if self.outcome_has_ranks
             || job.meta.is_some()
             || self.replaying_parked
             || self.parking.as_ref().is_some_and(may_park)
@@ -75,7 +74,7 @@ impl Batch<'_> {
             let handle = handle.unwrap_or_else(|| self.add_member(&job.member));
             self.change(*tree, handle, before, decision.after);
         }
-        Some(Ok(JobPlan::Planned))
+        Some(Ok(JobPlan::Plain { changed: decision.changed }))
     }
 
     /// The board, if it is on the shard and has nothing beside its entries.

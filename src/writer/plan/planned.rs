@@ -8,7 +8,7 @@ use crate::state::{Applied, BoardEvent, HashPoint, Incarnation, LogHash, Step, T
 use crate::storage::codec::{MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, Timestamp};
-use crate::writer::outcome::ParkedOutcome;
+use crate::writer::outcome::{BoardOutcome, JobOutcome, ParkedOutcome};
 use crate::writer::parking::{OutcomeWaiter, Parking};
 use crate::writer::source::OutcomeSender;
 
@@ -25,8 +25,24 @@ pub struct PlannedBoard {
     pub takes_metadata: bool,
 }
 
-/// A job whose outcome a client waits for. It is applied on its own, so that the answer has the member's rank
-/// before and after.
+impl PlannedBoard {
+    /// For a client that is not told of ranks.
+    pub fn without_rankings(self) -> BoardOutcome {
+        let Self { board, definition, incarnation, changed, takes_metadata, .. } = self;
+        BoardOutcome { board, definition, incarnation, changed, takes_metadata, before: None, after: None }
+    }
+}
+
+/// A message whose client is told only whether its jobs changed anything. That is known when they are
+/// planned, so they share a step with others; the client is told once it is applied.
+pub struct ToldMessage {
+    pub sequence: Sequence,
+    pub jobs: Vec<JobOutcome>,
+    pub answer: OutcomeSender,
+}
+
+/// A job whose outcome a client waits for, with ranks. It is applied on its own, so that the answer has the
+/// member's rank before and after.
 #[derive(Debug, Clone)]
 pub enum PlannedJob {
     Rejected(Reject),
@@ -47,13 +63,19 @@ pub struct PlannedUnparked {
 
 /// What is applied under one hold of the lock.
 pub enum PlannedStep {
-    Bulk(Step),
+    Bulk {
+        step: Step,
+        /// Those of its messages that are answered.
+        told: Vec<ToldMessage>,
+    },
     /// A message that unparked jobs which clients wait for: these, and everything else that it did, in order.
     Unparked {
         jobs: Vec<PlannedUnparked>,
         applied: Applied,
         /// The effective time.
         time: Timestamp,
+        /// Messages in it that are answered.
+        told: Vec<ToldMessage>,
     },
     Answered {
         /// What the message's time brings, before its jobs.
@@ -70,22 +92,56 @@ pub enum PlannedStep {
 }
 
 impl PlannedStep {
-    /// Takes the waiting clients out of a step that will not be applied: the one that waits for its message,
+    /// Takes the waiting clients out of a step that will not be applied: those that wait for its messages,
     /// and those that wait for jobs which it would have unparked.
     #[must_use]
-    pub fn into_waiters(self) -> (Option<(Sequence, OutcomeSender)>, Vec<OutcomeWaiter>) {
-        let (answer, unparked) = match self {
-            Self::Bulk(_) => (None, Vec::new()),
-            Self::Unparked { jobs, .. } => (None, jobs),
-            Self::Answered { unparked, applied, answer, .. } => (Some((applied.sequence, answer)), unparked),
+    pub fn into_waiters(self) -> (Vec<(Sequence, OutcomeSender)>, Vec<OutcomeWaiter>) {
+        let of_told = |told: Vec<ToldMessage>| -> Vec<_> {
+            told.into_iter().map(|message| (message.sequence, message.answer)).collect()
         };
-        (answer, unparked.into_iter().filter_map(|unparked| unparked.to).collect())
+        let (answers, unparked) = match self {
+            Self::Bulk { told, .. } => (of_told(told), Vec::new()),
+            Self::Unparked { jobs, told, .. } => (of_told(told), jobs),
+            Self::Answered { unparked, applied, answer, .. } => (vec![(applied.sequence, answer)], unparked),
+        };
+        (answers, unparked.into_iter().filter_map(|unparked| unparked.to).collect())
+    }
+
+    /// As how many jobs of one board it counts, if it is a message that a client waits for and does nothing
+    /// but its jobs.
+    #[must_use]
+    pub fn answered_jobs(&self) -> Option<usize> {
+        /// A job of one board changes an entry, and looks the member up before and after. So do jobs that
+        /// name several boards on each of them, even where they change nothing.
+        const ACCESSES_OF_JOB: usize = 4;
+        let cost = |job: &PlannedJob| match job {
+            PlannedJob::Applied { step, boards, .. } => {
+                let accesses = step.events.len() + step.changes.len() + 2 * boards.len();
+                accesses.div_ceil(ACCESSES_OF_JOB).max(1)
+            }
+            PlannedJob::Rejected(_) | PlannedJob::Parked(_) => 1,
+        };
+        match self {
+            Self::Answered { due: None, jobs, unparked, .. } if unparked.is_empty() => {
+                Some(jobs.iter().map(cost).sum())
+            }
+            Self::Answered { .. } | Self::Bulk { .. } | Self::Unparked { .. } => None,
+        }
+    }
+
+    /// The jobs of a message that a client waits for.
+    #[must_use]
+    pub fn jobs(&self) -> &[PlannedJob] {
+        match self {
+            Self::Answered { jobs, .. } => jobs,
+            Self::Bulk { .. } | Self::Unparked { .. } => &[],
+        }
     }
 
     /// Boards whose drops came from the boards' stream.
     #[must_use]
     pub fn dropped(&self) -> Vec<(BoardName, Incarnation)> {
-        let Self::Bulk(Step { events, .. }) = self else { return Vec::new() };
+        let Self::Bulk { step: Step { events, .. }, .. } = self else { return Vec::new() };
         let dropped = events.iter().filter_map(|event| match event {
             BoardEvent::Drop { board, incarnation, number: Some(_) } => Some((board.clone(), *incarnation)),
             BoardEvent::Drop { .. } | BoardEvent::Define { .. } => None,

@@ -280,9 +280,10 @@ impl Fed {
                     let outcome = answered.try_recv().expect("it is answered").expect("it is committed");
                     self.parked_outcomes.extend(outcome.jobs.into_iter().filter_map(|job| match job {
                         JobOutcome::Parked(outcome) => Some(outcome),
-                        JobOutcome::Applied(_) | JobOutcome::WithProfile { .. } | JobOutcome::Rejected(_) => {
-                            None
-                        }
+                        JobOutcome::Applied(_)
+                        | JobOutcome::Changed(_)
+                        | JobOutcome::WithProfile { .. }
+                        | JobOutcome::Rejected(_) => None,
                     }));
                 }
             }

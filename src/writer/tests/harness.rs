@@ -16,13 +16,14 @@ use crate::storage::{
     TreesFrom, mark_rebuilt, recover, verify,
 };
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp};
-use crate::writer::apply::{Answers, apply};
+use crate::writer::apply::{Answers, apply_next};
 use crate::writer::plan::{Plan, PlannedStep, Planner};
 pub use crate::writer::tests::compare::{check, check_shard};
 use crate::writer::tests::model::{Model, Place};
 pub use crate::writer::tests::say::Say;
 use crate::writer::{
-    BadJob, CommitFailed, JobOutcome, Message, MessageOutcome, Payload, RegisteredBoard, Registry,
+    BadJob, BoardOutcome, CommitFailed, JobOutcome, Message, MessageOutcome, OutcomeDetail, OutcomeSender,
+    Payload, RegisteredBoard, Registry,
 };
 
 type Places = Vec<Option<(u64, u64, u64, u64)>>;
@@ -32,6 +33,8 @@ type Told = Vec<Result<Places, RejectCode>>;
 struct Expected {
     jobs: Told,
     removed: u64,
+    /// Whether places are not told.
+    only_changed: bool,
 }
 type Answered = oneshot::Receiver<Result<MessageOutcome, CommitFailed>>;
 
@@ -53,6 +56,8 @@ pub struct Harness {
     /// Committed, and not applied yet.
     pending: VecDeque<PlannedStep>,
     asked: Vec<(Answered, Expected)>,
+    /// Of all jobs that were asked about and applied: whether each changed its boards.
+    pub told_changes: Vec<Vec<bool>>,
     /// Boards whose next life is on its way.
     clearing: Vec<BoardName>,
     answers: Vec<Answers>,
@@ -82,6 +87,7 @@ impl Harness {
             stream: String::new(),
             pending: VecDeque::new(),
             asked: Vec::new(),
+            told_changes: Vec::new(),
             clearing: Vec::new(),
             answers: Vec::new(),
             dropping: Vec::new(),
@@ -126,7 +132,9 @@ impl Harness {
             // Clients define and drop through the registry, before their messages are fetched.
             let (payload, answer) = match say {
                 Say::Jobs(jobs) => (jobs_payload(jobs), None),
-                Say::Ask(jobs) => (jobs_payload(jobs), Some(oneshot::channel())),
+                Say::Ask(jobs) | Say::AskWhetherChanged(jobs) => {
+                    (jobs_payload(jobs), Some(oneshot::channel()))
+                }
                 Say::Define(name, definition) => {
                     let Ok(defined) = self.registry.define(name, Definition::clone(definition)) else {
                         continue;
@@ -173,7 +181,11 @@ impl Harness {
                     let definition = self.model.defined.get(name).cloned().unwrap_or_default();
                     (self.model.life(name), definition)
                 }
-                Say::Jobs(_) | Say::Ask(_) => (0, Arc::default()),
+                Say::Jobs(_) | Say::Ask(_) | Say::AskWhetherChanged(_) => (0, Arc::default()),
+            };
+            let detail = match say {
+                Say::AskWhetherChanged(_) => OutcomeDetail::Changed,
+                _ => OutcomeDetail::Rankings,
             };
             self.last += 1;
             let (answer, answered) = answer.unzip();
@@ -183,13 +195,14 @@ impl Harness {
                 hash: self.last,
                 payload,
                 bytes: 0,
-                answer: answer.map(Into::into),
+                answer: answer.map(|answer| OutcomeSender::from(answer).telling(detail)),
                 traced: None,
             });
             says_made.push((say, life, self.last, answered));
         }
         for (say, life, sequence, answered) in says_made {
-            let expected = self.tell_model(say, &life, sequence);
+            let mut expected = self.tell_model(say, &life, sequence);
+            expected.only_changed = matches!(say, Say::AskWhetherChanged(_));
             if let Some(answered) = answered {
                 self.asked.push((answered, expected));
             }
@@ -216,7 +229,7 @@ impl Harness {
     fn tell_model(&mut self, say: &Say, life: &(u32, Arc<Definition>), sequence: u64) -> Expected {
         let now = time(sequence).as_micros();
         match say {
-            Say::Jobs(jobs) | Say::Ask(jobs) => {
+            Say::Jobs(jobs) | Say::Ask(jobs) | Say::AskWhetherChanged(jobs) => {
                 let outcomes = jobs.iter().map(|job| {
                     let on: Vec<BoardName> = match &job.targets {
                         crate::job::Targets::Boards(boards) => {
@@ -235,7 +248,7 @@ impl Harness {
                     outcome
                         .map(|()| on.iter().map(|name| self.model.place(name, job.member.as_str())).collect())
                 });
-                return Expected { jobs: outcomes.collect(), removed: 0 };
+                return Expected { jobs: outcomes.collect(), ..Expected::default() };
             }
             Say::Define(name, definition) => self.model.create(name, definition, life.0),
             Say::Clear(name) => self.model.create(name, &life.1, life.0),
@@ -247,16 +260,18 @@ impl Harness {
             Say::Trim(name, place, members) => {
                 let board = self.model.boards.get_mut(name).filter(|board| board.life == life.0);
                 let removed = board.map_or(0, |board| board.trim(place, members, now));
-                return Expected { jobs: Vec::new(), removed };
+                return Expected { removed, ..Expected::default() };
             }
         }
         Expected::default()
     }
 
-    /// Applies the next step of the committed batch; `false` if there is none.
+    /// Applies the next step of the committed batch, or several that are applied together; `false` if there
+    /// is none.
     pub fn apply_one(&mut self) -> bool {
-        let Some(step) = self.pending.pop_front() else { return false };
-        let (_, answers) = apply(&self.shard, step);
+        let mut steps = std::mem::take(&mut self.pending).into_iter().peekable();
+        let Some((_, answers)) = apply_next(&self.shard, &mut steps) else { return false };
+        self.pending = steps.collect();
         self.answers.push(answers);
         if self.pending.is_empty() {
             self.end_batch();
@@ -274,8 +289,16 @@ impl Harness {
         for (mut answered, expected) in self.asked.drain(..) {
             let outcome = answered.try_recv().expect("it was answered").expect("it was committed");
             assert_eq!(outcome.removed, expected.removed);
+            self.told_changes.extend(outcome.jobs.iter().filter_map(changes));
             let told: Told = outcome.jobs.into_iter().map(told).collect();
-            assert_eq!(told, expected.jobs);
+            if expected.only_changed {
+                let without_places = |told: Told| -> Vec<Result<(), RejectCode>> {
+                    told.into_iter().map(|told| told.map(|_| ())).collect()
+                };
+                assert_eq!(without_places(told), without_places(expected.jobs));
+            } else {
+                assert_eq!(told, expected.jobs);
+            }
         }
     }
 
@@ -388,8 +411,20 @@ fn jobs_payload(jobs: &[Job]) -> Payload {
     Payload::Jobs(jobs.iter().cloned().map(Ok::<_, BadJob>).collect())
 }
 
+/// Whether an applied job changed each of its boards, and the profile.
+fn changes(outcome: &JobOutcome) -> Option<Vec<bool>> {
+    let of = |boards: &[BoardOutcome]| boards.iter().map(|board| board.changed).collect::<Vec<_>>();
+    match outcome {
+        JobOutcome::Rejected(_) | JobOutcome::Parked(_) => None,
+        JobOutcome::Changed(changed) => Some(vec![*changed]),
+        JobOutcome::Applied(boards) => Some(of(boards)),
+        JobOutcome::WithProfile { boards, changed } => Some([of(boards), vec![*changed]].concat()),
+    }
+}
+
 fn told(outcome: JobOutcome) -> Result<Places, RejectCode> {
     match outcome {
+        JobOutcome::Changed(_) => Ok(Vec::new()),
         JobOutcome::Rejected(reject) => Err(reject.code),
         JobOutcome::Parked(_) => panic!("nothing waits where the registry decides"),
         JobOutcome::Applied(boards) | JobOutcome::WithProfile { boards, .. } => {

@@ -1,11 +1,12 @@
-//! How much is planned under one hold of the lock, counted: in tests the planner lets others in at every
-//! chance that it has.
+//! How much is planned and applied under one hold of the lock, counted: in tests the planner lets others in
+//! at every chance that it has.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::board::Definition;
+use crate::job::{Job, Op};
 use crate::state::Shard;
 use crate::state_lock::{HoldObserver, Purpose, StateLock};
 use crate::types::ShardId;
@@ -70,4 +71,26 @@ fn a_removal_from_every_board_lets_others_in_while_it_passes_over_dropped_ones()
     assert!(harness.shard.read(Purpose::Read).has_retired(), "nobody let go of its member yet");
     let planned = holds_of_removal(&mut harness, &holds);
     assert!(planned >= BOARDS / AT_ONCE, "{planned} holds");
+}
+
+/// Applies messages of one job each, which changes nothing on so many boards, and counts the holds.
+fn holds_of_messages(messages: usize, boards: usize) -> usize {
+    let (mut harness, _) = on_many_boards();
+    let names: Vec<String> = (0..boards).map(|number| format!("b{number}")).collect();
+    let worse: Vec<(&str, &[i64])> = names.iter().map(|name| (name.as_str(), &[0_i64][..])).collect();
+    let ask = Say::Ask(vec![Job { op: Some(Op::Best), ..job("m", &worse) }]);
+    harness.commit(&vec![ask; messages]);
+    let mut holds = 0;
+    while harness.apply_one() {
+        holds += 1;
+    }
+    harness.check_all();
+    holds
+}
+
+#[test]
+fn messages_that_clients_wait_for_are_applied_together_as_far_as_their_look_ups_go() {
+    assert_eq!(holds_of_messages(16, 1), 1);
+    // A job of 32 boards counts as 16: of 64 look-ups, four each count as one job, and a hold takes 64 jobs.
+    assert_eq!(holds_of_messages(16, 32), 4);
 }

@@ -124,6 +124,7 @@ fn says(members: u32, most: usize) -> impl Strategy<Value = Vec<Say>> {
     let say = prop_oneof![
         10 => prop::collection::vec(jobs(members), 1..4).prop_map(Say::Jobs),
         5 => prop::collection::vec(jobs(members), 1..4).prop_map(Say::Ask),
+        5 => prop::collection::vec(jobs(members), 1..4).prop_map(Say::AskWhetherChanged),
         1 => (name.clone(), 11_u32..13).prop_map(|(name, keep)| {
             let definition = match name {
                 "race" => race(),
@@ -263,5 +264,28 @@ proptest! {
         file_bytes in file_bytes(),
     ) {
         check(220, actions, file_bytes);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Such jobs share steps with others, and go the short way if they are plain.
+    #[test]
+    fn jobs_change_the_same_whatever_their_client_wants_to_be_told(
+        batches in prop::collection::vec(
+            prop::collection::vec(prop::collection::vec(jobs(5), 1..4), 1..4), 1..6,
+        ),
+    ) {
+        let told = |say: fn(Vec<Job>) -> Say| {
+            let mut harness = Harness::new(true);
+            harness.batch(&[Say::Define(board("race"), race()), Say::Define(board("strokes"), strokes())]);
+            for messages in &batches {
+                harness.batch(&messages.iter().cloned().map(say).collect::<Vec<_>>());
+            }
+            harness.check_all();
+            harness.told_changes
+        };
+        prop_assert_eq!(told(Say::AskWhetherChanged), told(Say::Ask));
     }
 }

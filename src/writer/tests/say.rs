@@ -14,6 +14,8 @@ pub enum Say {
     Jobs(Vec<Job>),
     /// Somebody does.
     Ask(Vec<Job>),
+    /// Somebody does, to be told only whether they change anything.
+    AskWhetherChanged(Vec<Job>),
     Define(BoardName, Arc<Definition>),
     Drop(BoardName),
     Clear(BoardName),
@@ -27,6 +29,7 @@ impl std::fmt::Debug for Say {
         let (what, jobs) = match self {
             Self::Jobs(jobs) => ("jobs", jobs),
             Self::Ask(jobs) => ("ask", jobs),
+            Self::AskWhetherChanged(jobs) => ("ask whether changed", jobs),
             Self::Define(name, _) => return write!(f, "define {name}"),
             Self::Drop(name) => return write!(f, "drop {name}"),
             Self::Clear(name) => return write!(f, "clear {name}"),

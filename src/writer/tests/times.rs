@@ -33,7 +33,10 @@ impl Running {
         source.time = timed;
         let code = |job: &JobOutcome| match job {
             JobOutcome::Rejected(reject) => Some(reject.code),
-            JobOutcome::Applied(_) | JobOutcome::WithProfile { .. } | JobOutcome::Parked(_) => None,
+            JobOutcome::Applied(_)
+            | JobOutcome::Changed(_)
+            | JobOutcome::WithProfile { .. }
+            | JobOutcome::Parked(_) => None,
         };
         let outcomes = self.run(source, answers);
         outcomes

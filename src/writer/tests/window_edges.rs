@@ -65,7 +65,10 @@ impl Edge {
     fn say(&self, now: i64, payload: Payload) -> Told {
         self.outcomes(now, payload).into_iter().find_map(|job| match job {
             JobOutcome::Rejected(reject) => Some(reject.code),
-            JobOutcome::Applied(_) | JobOutcome::WithProfile { .. } | JobOutcome::Parked(_) => None,
+            JobOutcome::Applied(_)
+            | JobOutcome::Changed(_)
+            | JobOutcome::WithProfile { .. }
+            | JobOutcome::Parked(_) => None,
         })
     }
 

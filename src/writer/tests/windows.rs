@@ -320,7 +320,10 @@ impl Run {
             let outcome = answered.try_recv().expect("it was answered").expect("it was committed");
             let told = outcome.jobs.into_iter().map(|job| match job {
                 JobOutcome::Rejected(reject) => Err(reject.code),
-                JobOutcome::Applied(_) | JobOutcome::WithProfile { .. } | JobOutcome::Parked(_) => Ok(()),
+                JobOutcome::Applied(_)
+                | JobOutcome::Changed(_)
+                | JobOutcome::WithProfile { .. }
+                | JobOutcome::Parked(_) => Ok(()),
             });
             assert_eq!(told.collect::<Vec<_>>(), expected);
         }

@@ -27,7 +27,13 @@ const STREAM_MIB: u64 = 64;
 
 /// A node that checkpoints and purges soon, and soon forgets the others.
 fn named(nats: &(impl NatsAddress + ?Sized), name: &str, shards: u16) -> NodeSetup {
-    let often = ["--checkpoint-seconds", "1", "--nats-keep", "0", "--nats-forget", "3s"];
+    forgetting(nats, name, shards, "3s")
+}
+
+/// A node that no longer holds a stream back for another one that was silent for so long, and takes it for
+/// gone after seven times as long.
+fn forgetting(nats: &(impl NatsAddress + ?Sized), name: &str, shards: u16, after: &str) -> NodeSetup {
+    let often = ["--checkpoint-seconds", "1", "--nats-keep", "0", "--nats-forget", after];
     let setup = Node::with_nats(nats).flags(&["--node", name]).flags(&often);
     setup.shards(shards).stream_mib(STREAM_MIB)
 }
@@ -291,7 +297,8 @@ fn slow() -> (Nats, SlowLink, Node, Node) {
     let url = nats.url();
     let link = SlowLink::start(url.strip_prefix("nats://").expect("a URL"), 0);
     let a = named(&nats, "a", 1).start();
-    let mut b = named(&*format!("nats://{}", link.address()), "b", 1).start();
+    // A question to the other node times out after 20 s: it is not to be taken for gone by then.
+    let mut b = forgetting(&*format!("nats://{}", link.address()), "b", 1, "60s").start();
     define(&nats, &a.client(), 1);
     applied_all(&[&a, &b], &nats.publish_jobs(1, &jobs(MEMBERS, true), 10));
     b.kill9();

@@ -9,6 +9,9 @@ use crate::cli::import::ImportError;
 use crate::cli::import::read::csv_quotes::CheckedQuotes;
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 
+/// Read at a time.
+const BUFFER_BYTES: usize = 64 * 1024;
+
 /// Records and the lines that they begin at, without blank lines.
 ///
 /// The reader's own position of a record comes before any blank lines, and before the second half of a CR LF.
@@ -27,6 +30,7 @@ impl<R: Read> Records<R> {
     pub fn new(reader: R, lines_before: u64) -> Self {
         let mut builder = ReaderBuilder::new();
         builder.has_headers(false).flexible(true).terminator(Terminator::Any(b'\n'));
+        builder.buffer_capacity(BUFFER_BYTES);
         let checked = CheckedQuotes::new(reader, lines_before);
         let reader = builder.from_reader(checked.chain(b"\n".as_slice()));
         Self { reader, record: ByteRecord::new(), last_line: lines_before, lines_before }
@@ -40,7 +44,7 @@ impl<R: Read> Records<R> {
         while self.reader.read_byte_record(&mut self.record).map_err(|error| self.failed(error.into()))? {
             let is_blank = self.record.len() == 1 && self.record.get(0) == Some(b"\r");
             if !is_blank {
-                let inside = self.record.iter().flatten().filter(|byte| **byte == b'\n').count();
+                let inside = memchr::memchr_iter(b'\n', self.record.as_slice()).count();
                 self.last_line = self.lines_read();
                 return Ok(Some(self.last_line - u64::try_from(inside).unwrap_or(0)));
             }

@@ -2,17 +2,18 @@
 
 use std::io::BufRead;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
+use smallvec::{SmallVec, smallvec};
 
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::csv_columns::{ColumnNames, Columns};
 use crate::cli::import::read::csv_records::{Records, board_line};
-use crate::cli::import::read::row::{Defaults, Parsed, RejectedLine, Row};
+use crate::cli::import::read::job_text::JobText;
+use crate::cli::import::read::row::{Defaults, LastBoard, Parsed, RejectedLine, Row};
 use crate::cli::import::read::scale::scaled;
 use crate::job::{Op, RejectCode};
-use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, decimal, quoted};
+use crate::types::{BoardName, MAX_KEYS, Malformed, MemberId, Score, Timestamp, decimal, quoted};
 use crate::wire::json_words;
 use crate::wire::lenient::parse_integer;
 
@@ -22,6 +23,7 @@ pub struct CsvRows<R> {
     header: Vec<String>,
     columns: Columns,
     defaults: Defaults,
+    last_board: LastBoard,
     /// What scores are multiplied by.
     scale: u32,
     /// The board of an export, until it was returned as the first row.
@@ -48,7 +50,8 @@ impl<R: BufRead> CsvRows<R> {
         let name = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
         let header: Vec<_> = records.record.iter().map(name).collect();
         let columns = Columns::find(&header, names, &defaults)?;
-        Ok(Self { records, header, columns, defaults, scale: 1, board, repeat: None })
+        let last_board = LastBoard::default();
+        Ok(Self { records, header, columns, defaults, last_board, scale: 1, board, repeat: None })
     }
 
     /// Multiplies every key of every score, which may be a decimal number then.
@@ -72,7 +75,7 @@ impl<R: BufRead> CsvRows<R> {
     }
 
     /// The row, and the one that is to follow it.
-    fn parse(&self, line: u64) -> Result<(Row, Option<Row>), RejectedLine> {
+    fn parse(&mut self, line: u64) -> Result<(Row, Option<Row>), RejectedLine> {
         let refuse = |code, why: Malformed, text: &str| RejectedLine::new(line, code, why.got(text));
         let malformed = |why: String| RejectedLine::new(line, RejectCode::Malformed, why);
         let record = &self.records.record;
@@ -95,9 +98,11 @@ impl<R: BufRead> CsvRows<R> {
         let member = cell(member)?;
         let member = MemberId::new(member).map_err(|why| refuse(RejectCode::BadMember, why, member))?;
         let board = match (&self.defaults.board, optional(board)?) {
-            (Some(given), _) => given.clone(),
+            (Some(given), _) => given.as_str(),
+            (None, Some(name)) if self.last_board.is(name) => name,
             (None, Some(name)) => {
-                BoardName::new(name).map_err(|why| refuse(RejectCode::Malformed, why, name))?
+                BoardName::new(name).map_err(|why| refuse(RejectCode::Malformed, why, name))?;
+                name
             }
             (None, None) => {
                 return Err(malformed("the row names no board, and --board is not given".to_owned()));
@@ -134,26 +139,16 @@ impl<R: BufRead> CsvRows<R> {
         let meta = meta.transpose()?;
 
         let op = self.defaults.op.map(Op::name);
-        let job = JobJson {
-            board: board.as_str(),
-            member: member.as_str(),
-            score: score.as_ref().map(ScoreJson::of),
-            op,
-            version,
-            at: at.map(|at| at.to_string()),
-            meta,
-        };
-        let json = serde_json::to_string(&job).map_err(|why| malformed(why.to_string()))?;
-        let boards = vec![board.as_str().to_owned()];
-        let row = Row::new(line, json, member.as_str(), op, version.is_some(), boards);
+        let meta = meta.map(RawValue::get);
+        let job = JobText { board, member: member.as_str(), score: score.as_ref(), op, version, at, meta };
+        let boards = smallvec![self.last_board.share(board)];
+        let row = Row::new(line, job.json(), member.as_str(), op, version.is_some(), boards);
         // An export of an entry that was updated after its score was reached.
         let repeat = match (at, updated_at) {
             (Some(at), Some(updated_at))
                 if at != updated_at && version.is_none() && self.defaults.op == Some(Op::Set) =>
             {
-                let job = JobJson { at: Some(updated_at.to_string()), meta: None, ..job };
-                let json = serde_json::to_string(&job).map_err(|why| malformed(why.to_string()))?;
-                Some(row.repeated(json))
+                Some(row.repeated(JobText { at: Some(updated_at), meta: None, ..job }.json()))
             }
             _ => None,
         };
@@ -185,42 +180,10 @@ impl<R: BufRead> Iterator for CsvRows<R> {
     }
 }
 
-/// A job as the service takes it.
-#[derive(Serialize)]
-struct JobJson<'a> {
-    board: &'a str,
-    member: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    score: Option<ScoreJson<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    op: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    version: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    meta: Option<&'a RawValue>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum ScoreJson<'a> {
-    One(i64),
-    Many(&'a [i64]),
-}
-
-impl<'a> ScoreJson<'a> {
-    fn of(score: &'a Score) -> Self {
-        match score.keys() {
-            [one] => Self::One(*one),
-            many => Self::Many(many),
-        }
-    }
-}
-
 /// `1200`, or `1200,90000` for several keys.
 fn parse_score(text: &str) -> Result<Score, String> {
-    let keys: Vec<i64> = text.split(',').map(|key| parse_integer(key.trim())).collect::<Result<_, _>>()?;
+    let keys = text.split(',').map(|key| parse_integer(key.trim()));
+    let keys: SmallVec<[i64; MAX_KEYS]> = keys.collect::<Result<_, _>>()?;
     Score::new(&keys).map_err(|why| why.got(text))
 }
 

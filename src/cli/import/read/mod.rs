@@ -7,6 +7,7 @@ mod csv_quotes;
 mod csv_records;
 mod csv_rows;
 mod input;
+mod job_text;
 pub mod limits;
 mod ndjson_rows;
 mod redis_rows;

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Read};
+use std::sync::Arc;
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -13,7 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
-use crate::cli::import::read::row::{Defaults, Parsed, RejectedLine, Row};
+use crate::cli::import::read::row::{Boards, Defaults, LastBoard, Parsed, RejectedLine, Row};
 use crate::job::{Op, Reject, RejectCode};
 use crate::types::{BoardName, quoted};
 use crate::wire;
@@ -25,6 +26,7 @@ pub struct NdjsonRows<R> {
     line: u64,
     buffer: Vec<u8>,
     defaults: Defaults,
+    last_board: LastBoard,
     /// Comes before the next line.
     repeat: Option<Row>,
     /// Why the first line that cannot be read cannot be, if no line before it describes a board. Rows of an
@@ -79,8 +81,9 @@ struct Exported<'a> {
 
 impl<R: BufRead> NdjsonRows<R> {
     pub fn new(reader: R, defaults: Defaults) -> Self {
-        let (line, buffer, repeat) = (0, Vec::new(), None);
-        Self { reader, line, buffer, defaults, repeat, undescribed: None, is_described: false }
+        let (line, buffer, last_board) = (0, Vec::new(), LastBoard::default());
+        let (repeat, undescribed, is_described) = (None, None, false);
+        Self { reader, line, buffer, defaults, last_board, repeat, undescribed, is_described }
     }
 
     /// Fills the buffer with the next line, its end included. `Ok(None)` at the end of the input.
@@ -135,7 +138,7 @@ impl<R: BufRead> NdjsonRows<R> {
     }
 
     /// What the line is, and the row that is to follow it.
-    fn parse(&self) -> Result<(Parsed, Option<Row>), RejectedLine> {
+    fn parse(&mut self) -> Result<(Parsed, Option<Row>), RejectedLine> {
         let malformed = |why: String| {
             RejectedLine::new(self.line, RejectCode::Malformed, format!("not a job object: {why}"))
         };
@@ -183,8 +186,9 @@ impl<R: BufRead> NdjsonRows<R> {
         }
 
         let op = peek.op.as_deref().or(self.defaults.op.map(Op::name));
-        let mut boards: Vec<_> = peek.scores.unwrap_or_default().into_keys().collect();
-        boards.extend(given.map(ToString::to_string).or(peek.board.map(Cow::into_owned)));
+        let mut boards: Boards = peek.scores.unwrap_or_default().into_keys().map(Arc::from).collect();
+        let named = given.map(BoardName::as_str).or(peek.board.as_deref());
+        boards.extend(named.map(|name| self.last_board.share(name)));
         let row = Row::new(self.line, job, &member, op, peek.version.is_some(), boards);
         let repeat = repeat.map(|job| row.repeated(job));
         Ok((Parsed::Row(row), repeat))
@@ -256,6 +260,10 @@ mod tests {
         }
     }
 
+    fn names(boards: &Boards) -> Vec<&str> {
+        boards.iter().map(|name| &**name).collect()
+    }
+
     #[test]
     fn a_job_is_passed_on_to_the_letter() {
         for job in [
@@ -305,7 +313,7 @@ mod tests {
             ("{\"member\":\"m\",\"op\":\"set\"}", "{\"board\":\"arena\",\"member\":\"m\",\"op\":\"set\"}"),
         ] {
             let row = one(job, defaults.clone());
-            assert_eq!((row.job.as_str(), row.boards), (expect, vec!["arena".to_owned()]));
+            assert_eq!((row.job.as_str(), names(&row.boards)), (expect, vec!["arena"]));
         }
         let several = rows("{\"member\":\"m\",\"scores\":{\"b\":1}}", defaults.clone());
         let [Parsed::Rejected(line)] = several.as_slice() else { panic!("refused, and not {several:?}") };
@@ -325,7 +333,7 @@ mod tests {
         let check = |job: &str, adds: bool, is_undecided: bool, boards: &[&str]| {
             let row = one(job, Defaults::default());
             assert_eq!((row.adds, row.is_undecided), (adds, is_undecided), "{job}");
-            assert_eq!(row.boards, boards, "{job}");
+            assert_eq!(names(&row.boards), boards, "{job}");
         };
         for (job, adds, is_undecided) in [
             ("\"score\":1,\"op\":\"set\"", false, false),

@@ -4,16 +4,18 @@
 //! members that come or go. So jobs set a score, which is the same once or twice. Redis keeps no times: all
 //! rows carry the time at which the import began, so that equal scores are always ordered by member id.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::{Connection, ConnectionInfo, IntoConnectionInfo as _, RedisError};
-use serde_json::json;
+use smallvec::smallvec;
 
 use crate::cli::import::ImportError;
+use crate::cli::import::read::job_text::JobText;
 use crate::cli::import::read::row::{Parsed, RejectedLine, Row};
 use crate::cli::import::read::scale::scaled;
 use crate::job::{Op, RejectCode};
-use crate::types::{BoardName, MemberId, Timestamp, quoted};
+use crate::types::{BoardName, MemberId, Score, Timestamp, quoted};
 
 /// Members of one ZSCAN call: Redis serves nobody else during a call.
 const SCAN_COUNT: u32 = 1_000;
@@ -35,6 +37,8 @@ pub struct RedisRows {
     connection: Connection,
     key: String,
     board: BoardName,
+    /// The same, as rows share it.
+    board_named: Arc<str>,
     op: Op,
     scale: u32,
     at: Timestamp,
@@ -64,6 +68,7 @@ impl RedisRows {
             connection,
             key: source.key.to_owned(),
             board: source.board.clone(),
+            board_named: source.board.as_str().into(),
             op: source.op,
             scale: source.scale,
             at,
@@ -91,12 +96,12 @@ impl RedisRows {
         let id = MemberId::new(text).map_err(|why| bad_member(why.to_string()))?;
         let score = scaled_double(score, self.scale)
             .map_err(|why| RejectedLine::new(line, RejectCode::BadScore, named(why)))?;
-        let job = json!({
-            "board": self.board.as_str(), "member": id.as_str(), "score": score, "op": self.op.name(),
-            "at": self.at.to_string(),
-        });
-        let boards = vec![self.board.to_string()];
-        Ok(Row::new(line, job.to_string(), id.as_str(), Some(self.op.name()), false, boards))
+        let score = Score::new(&[score]).map_err(|why| bad_member(why.to_string()))?;
+        let (board, op) = (self.board.as_str(), Some(self.op.name()));
+        let (score, at) = (Some(&score), Some(self.at));
+        let job = JobText { board, member: id.as_str(), score, op, version: None, at, meta: None };
+        let boards = smallvec![Arc::clone(&self.board_named)];
+        Ok(Row::new(line, job.json(), id.as_str(), Some(self.op.name()), false, boards))
     }
 }
 

@@ -1,5 +1,9 @@
 //! One row on its way to becoming a job, whatever file it came from.
 
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::job::{Op, RejectCode};
@@ -28,6 +32,27 @@ pub enum Parsed {
     Board(BoardLine),
 }
 
+/// The boards that a row names. Rows that come together mostly name the same one, and share its name.
+pub type Boards = SmallVec<[Arc<str>; 1]>;
+
+/// The name of the board of the last row.
+#[derive(Debug, Default)]
+pub struct LastBoard(Option<Arc<str>>);
+
+impl LastBoard {
+    pub fn is(&self, name: &str) -> bool {
+        self.0.as_deref() == Some(name)
+    }
+
+    /// The same name, which becomes that of the last row.
+    pub fn share(&mut self, name: &str) -> Arc<str> {
+        match &self.0 {
+            Some(last) if **last == *name => Arc::clone(last),
+            _ => Arc::clone(self.0.insert(name.into())),
+        }
+    }
+}
+
 /// A well-formed row.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row {
@@ -40,7 +65,7 @@ pub struct Row {
     /// Whether it adds depends on the policies of its boards.
     pub is_undecided: bool,
     /// The boards that it names; empty for a job on every board.
-    pub boards: Vec<String>,
+    pub boards: Boards,
     pub member_hash: u32,
     /// It gives the entry of the row before it the time of its last update, and is no row of the file.
     pub is_repeat: bool,
@@ -54,7 +79,7 @@ impl Row {
         member: &str,
         op: Option<&str>,
         has_version: bool,
-        boards: Vec<String>,
+        boards: Boards,
     ) -> Self {
         let is_undecided = op.is_none() && !has_version;
         let adds = op == Some(Op::Incr.name()) && !has_version;

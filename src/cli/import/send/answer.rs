@@ -12,7 +12,10 @@ use crate::window::Instance;
 /// An answer to jobs, or an `application/problem+json` about them, as far as it matters here.
 #[derive(Deserialize, Default)]
 pub struct Answer {
-    /// One per job, in order.
+    /// If all jobs were applied and nothing else is told of them: whether each changed anything.
+    #[serde(skip)]
+    pub changes: Option<Vec<bool>>,
+    /// Otherwise one per job, in order.
     #[serde(default)]
     pub results: Vec<JobResult>,
     #[serde(default)]
@@ -68,7 +71,46 @@ pub struct InvalidJob {
     pub detail: String,
 }
 
+/// How the results of applied jobs begin, behind the token, and what they are.
+const RESULTS: &[u8] = b"\",\"results\":[";
+const CHANGED: &[u8] = b"{\"changed\":true}";
+const UNCHANGED: &[u8] = b"{\"changed\":false}";
+
+/// Reads the usual answer to jobs: `{"token":"0:7","results":[{"changed":true},{"changed":false}]}`. `None`:
+/// it is another one. A large import reads as many results as rows.
+fn read_changes(body: &[u8]) -> Option<Vec<bool>> {
+    let rest = body.strip_prefix(b"{\"token\":\"")?;
+    let is_token = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b':' | b',');
+    let token = rest.iter().position(|byte| !is_token(byte))?;
+    let mut rest = rest.get(token..)?.strip_prefix(RESULTS)?;
+    let mut changes = Vec::with_capacity(rest.len() / CHANGED.len());
+    loop {
+        rest = if let Some(after) = rest.strip_prefix(CHANGED) {
+            changes.push(true);
+            after
+        } else {
+            changes.push(false);
+            rest.strip_prefix(UNCHANGED)?
+        };
+        match rest {
+            b"]}" => return Some(changes),
+            [b',', after @ ..] => rest = after,
+            _ => return None,
+        }
+    }
+}
+
 impl Answer {
+    /// What is no such answer at all is one without anything.
+    pub fn read(status: StatusCode, body: &[u8]) -> Self {
+        if status == StatusCode::OK
+            && let Some(changes) = read_changes(body)
+        {
+            return Self { changes: Some(changes), ..Self::default() };
+        }
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+
     /// A board's definition, without the fields that are null.
     pub fn definition(&self) -> Value {
         let Self { policy, keys, ties, windows, utc_offset, season, entry_ttl, .. } = self;
@@ -97,5 +139,36 @@ impl Answer {
         let parts = [status.as_str(), &self.code, words];
         let words = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ");
         with_advice(&words, &self.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_answer_is_read_as_any_other_would_be() {
+        for (results, expect) in [
+            (r#"{"changed":true}"#, Some(vec![true])),
+            (r#"{"changed":false},{"changed":true}"#, Some(vec![false, true])),
+            ("", None),
+            (r#"{"changed":true},"#, None),
+            (r#"{"changed":true} "#, None),
+            (r#"{"changed":true}{"changed":true}"#, None),
+            (r#"{"changed":true,"boards":{}}"#, None),
+            (r#"{"changed":false},{"rejected":"overflow"}"#, None),
+        ] {
+            let body = format!(r#"{{"token":"0:17,3:4","results":[{results}]}}"#);
+            assert_eq!(read_changes(body.as_bytes()), expect, "{body}");
+            let by_serde: Answer = serde_json::from_str(&body).unwrap_or_default();
+            if let Some(expect) = expect {
+                assert!(by_serde.results.iter().map(|result| result.changed).eq(expect), "{body}");
+            }
+        }
+        for body in ["", "{}", r#"{"token":"0:1"}"#, r#"{"token":"a","results":[{"changed":true}]}"#] {
+            assert_eq!(read_changes(body.as_bytes()), None, "{body}");
+        }
+        let body = br#"{"token":"0:1","results":[{"changed":true}]}"#;
+        assert!(Answer::read(StatusCode::SERVICE_UNAVAILABLE, body).changes.is_none());
     }
 }

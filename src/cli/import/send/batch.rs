@@ -5,43 +5,66 @@ use std::sync::mpsc::SyncSender;
 use crate::cli::import::read::{MAX_BODY_BYTES, Row};
 use crate::job::MAX_BOARDS_PER_REQUEST;
 
+/// A row on its way, without its job.
+#[derive(Debug, Clone, Copy)]
+pub struct SentRow {
+    pub line: u64,
+    /// Applying it twice differs from applying it once.
+    pub adds: bool,
+    pub is_repeat: bool,
+    /// Where its job ends in the body.
+    end: usize,
+}
+
 /// Rows in the order of their lines, for one request.
 #[derive(Debug, Default)]
 pub struct Batch {
-    pub rows: Vec<Row>,
-    /// Length of the body: the jobs, their commas and the brackets.
-    bytes: usize,
-    boards: usize,
+    pub rows: Vec<SentRow>,
+    /// The request's body: an array of the jobs. Empty without any.
+    body: String,
 }
 
 impl Batch {
-    pub fn of(rows: impl IntoIterator<Item = Row>) -> Self {
+    /// Of so few rows that they are one request.
+    #[cfg(test)]
+    pub fn of(rows: &[Row]) -> Self {
         let mut batch = Self::default();
-        rows.into_iter().for_each(|row| batch.push(row));
+        for Row { line, job, adds, is_repeat, .. } in rows {
+            batch.push(job, SentRow { line: *line, adds: *adds, is_repeat: *is_repeat, end: 0 });
+        }
         batch
     }
 
-    fn fits(&self, row: &Row, rows_max: usize) -> bool {
-        self.rows.len() < rows_max
-            && self.boards + row.boards.len().max(1) <= MAX_BOARDS_PER_REQUEST
-            && self.bytes + row.job.len() + 2 <= MAX_BODY_BYTES
+    fn with_capacity(rows: usize, bytes: usize) -> Self {
+        Self { rows: Vec::with_capacity(rows), body: String::with_capacity(bytes) }
     }
 
-    fn push(&mut self, row: Row) {
-        self.bytes += row.job.len() + 1;
-        self.boards += row.boards.len().max(1);
-        self.rows.push(row);
+    fn push(&mut self, job: &str, row: SentRow) {
+        if self.body.pop().is_some() {
+            self.body.push(',');
+        } else {
+            self.body.push('[');
+        }
+        self.body.push_str(job);
+        self.rows.push(SentRow { end: self.body.len(), ..row });
+        self.body.push(']');
+    }
+
+    /// Leaves only some of the rows in it, by their indexes.
+    pub fn retain(&mut self, is_kept: impl Fn(usize) -> bool) {
+        let before = std::mem::take(self);
+        let mut begin = 1;
+        for (index, row) in before.rows.into_iter().enumerate() {
+            if is_kept(index) {
+                self.push(before.body.get(begin..row.end).unwrap_or_default(), row);
+            }
+            begin = row.end + 1;
+        }
     }
 
     /// The request's body.
-    pub fn body(&self) -> String {
-        let mut body = String::with_capacity(self.bytes + 2);
-        for row in &self.rows {
-            body.push(if body.is_empty() { '[' } else { ',' });
-            body.push_str(&row.job);
-        }
-        body.push(']');
-        body
+    pub fn body(&self) -> &str {
+        &self.body
     }
 
     /// Whether sending it twice has the same effect as sending it once.
@@ -51,7 +74,7 @@ impl Batch {
 
     /// The first and the last line in it.
     pub fn lines(&self) -> (u64, u64) {
-        let line = |row: Option<&Row>| row.map_or(0, |row| row.line);
+        let line = |row: Option<&SentRow>| row.map_or(0, |row| row.line);
         (line(self.rows.first()), line(self.rows.last()))
     }
 }
@@ -64,23 +87,32 @@ pub struct Stopped;
 pub struct Lane {
     queue: SyncSender<Batch>,
     batch: Batch,
+    /// How many boards the rows of the batch change.
+    boards: usize,
     rows_max: usize,
 }
 
 impl Lane {
     pub fn new(queue: SyncSender<Batch>, rows_max: usize) -> Self {
-        Self { queue, batch: Batch::default(), rows_max }
+        Self { queue, batch: Batch::default(), boards: 0, rows_max }
     }
 
     /// Waits while the connection is busy and enough is queued.
     ///
     /// # Errors
     /// When the connection has ended.
-    pub fn push(&mut self, row: Row) -> Result<(), Stopped> {
-        if !self.batch.fits(&row, self.rows_max) {
+    pub fn push(&mut self, row: &Row) -> Result<(), Stopped> {
+        let boards = row.boards.len().max(1);
+        let bytes = self.batch.body.len().max(1) + row.job.len() + 1;
+        let fits = self.batch.rows.len() < self.rows_max
+            && self.boards + boards <= MAX_BOARDS_PER_REQUEST
+            && bytes <= MAX_BODY_BYTES;
+        if !fits {
             self.flush()?;
         }
-        self.batch.push(row);
+        self.boards += boards;
+        let Row { line, adds, is_repeat, .. } = *row;
+        self.batch.push(&row.job, SentRow { line, adds, is_repeat, end: 0 });
         Ok(())
     }
 
@@ -93,7 +125,10 @@ impl Lane {
     }
 
     fn flush(&mut self) -> Result<(), Stopped> {
-        let batch = std::mem::take(&mut self.batch);
+        self.boards = 0;
+        // The next batch is most likely as long.
+        let next = Batch::with_capacity(self.batch.rows.len(), self.batch.body.len());
+        let batch = std::mem::replace(&mut self.batch, next);
         if batch.rows.is_empty() { Ok(()) } else { self.queue.send(batch).map_err(|_| Stopped) }
     }
 }
@@ -104,16 +139,17 @@ mod tests {
 
     use super::*;
     use crate::cli::import::read::limits::MAX_JOB_BYTES;
+    use crate::cli::import::read::row::Boards;
 
     fn row(line: u64, job: String) -> Row {
-        Row::new(line, job, "m", Some("set"), false, Vec::new())
+        Row::new(line, job, "m", Some("set"), false, Boards::new())
     }
 
     fn batches(jobs: &[String], rows_max: usize) -> Vec<Batch> {
         let (queue, batches) = sync_channel(jobs.len() + 1);
         let mut lane = Lane::new(queue, rows_max);
         for (line, job) in (1..).zip(jobs) {
-            lane.push(row(line, job.clone())).expect("the other end is open");
+            lane.push(&row(line, job.clone())).expect("the other end is open");
         }
         lane.finish().expect("the other end is open");
         batches.into_iter().collect()
@@ -142,12 +178,12 @@ mod tests {
 
     #[test]
     fn a_batch_changes_no_more_boards_than_a_request_may() {
-        let boards: Vec<String> = (0..64).map(|number| format!("b{number}")).collect();
+        let boards: Boards = (0..64).map(|number| format!("b{number}").into()).collect();
         let (queue, batches) = sync_channel(10);
         let mut lane = Lane::new(queue, 1_000);
         for line in 1..=100 {
             let row = Row::new(line, "{}".to_owned(), "m", Some("set"), false, boards.clone());
-            lane.push(row).expect("the other end is open");
+            lane.push(&row).expect("the other end is open");
         }
         lane.finish().expect("the other end is open");
         let rows: Vec<usize> = batches.into_iter().map(|batch| batch.rows.len()).collect();
@@ -156,9 +192,27 @@ mod tests {
 
     #[test]
     fn one_row_that_adds_makes_a_batch_unrepeatable() {
-        let increment = |version| Row::new(2, "{}".to_owned(), "m", Some("incr"), version, Vec::new());
-        let batch = Batch::of([row(1, "{}".to_owned()), increment(true)]);
+        let increment = |version| Row::new(2, "{}".to_owned(), "m", Some("incr"), version, Boards::new());
+        let batch = Batch::of(&[row(1, "{}".to_owned()), increment(true)]);
         assert!(batch.is_repeatable(), "a version makes an increment repeatable");
-        assert!(!Batch::of([row(1, "{}".to_owned()), increment(false)]).is_repeatable());
+        assert!(!Batch::of(&[row(1, "{}".to_owned()), increment(false)]).is_repeatable());
+    }
+
+    #[test]
+    fn rows_that_are_left_keep_their_jobs_and_lines() {
+        let jobs = ["0", "11", "", "333"].map(str::to_owned);
+        let rows: Vec<Row> = (10..).zip(jobs).map(|(line, job)| row(line, job)).collect();
+        for (kept, body, lines) in [
+            (&[0, 1, 2, 3][..], "[0,11,,333]", (10, 13)),
+            (&[1, 3], "[11,333]", (11, 13)),
+            (&[0], "[0]", (10, 10)),
+            (&[], "", (0, 0)),
+        ] {
+            let mut batch = Batch::of(&rows);
+            batch.retain(|index| kept.contains(&index));
+            assert_eq!((batch.body(), batch.lines(), batch.rows.len()), (body, lines, kept.len()));
+            batch.retain(|_| true);
+            assert_eq!(batch.body(), body, "once more");
+        }
     }
 }

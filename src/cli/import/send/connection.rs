@@ -1,5 +1,6 @@
 //! Sends batches to the service, one after the other, and counts the outcome of their jobs.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -36,13 +37,14 @@ impl<'a> Connection<'a> {
     /// # Errors
     /// When the import cannot go on.
     pub fn send(&self, mut batch: Batch) -> Result<(), ImportError> {
-        let url = format!("{}/v1/jobs?wait=applied", self.client.base());
+        // Of each job, an import only counts whether it changed anything. Ranks would cost the service more
+        // than the jobs themselves.
+        let url = format!("{}/v1/jobs?wait=applied&results=changed", self.client.base());
         let mut retries = Retries::new(self.service);
         while !batch.rows.is_empty() {
             let (first, last) = batch.lines();
             let to = || self.client.base().to_owned();
-            let body = batch.body();
-            let post = || self.client.post(&url, &body);
+            let post = || self.client.post(&url, batch.body());
             let (status, answer) = match until_answered(post, batch.is_repeatable(), &mut retries)? {
                 Ended::Answered(status, answer) => (status, answer),
                 Ended::OutcomeUnknown { reason } => {
@@ -50,7 +52,9 @@ impl<'a> Connection<'a> {
                 }
                 Ended::Permanent { reason } => return Err(ImportError::Unusable { to: to(), reason }),
             };
-            if status.is_success() || !answer.results.is_empty() {
+            if let Some(changes) = &answer.changes {
+                return self.count(&batch, changes);
+            } else if status.is_success() || !answer.results.is_empty() {
                 self.settle(&mut batch, answer.results, &mut retries)?;
             } else if answer.errors.is_empty() {
                 return Err(ImportError::Refused { to: to(), first, last, reason: answer.describe(status) });
@@ -85,6 +89,29 @@ impl<'a> Connection<'a> {
         format!("{}/v1/boards/{}", self.client.base(), utf8_percent_encode(board, NON_ALPHANUMERIC))
     }
 
+    /// Counts the outcome of jobs that were all applied.
+    ///
+    /// # Arguments
+    /// `changes`: whether each changed anything.
+    fn count(&self, batch: &Batch, changes: &[bool]) -> Result<(), ImportError> {
+        self.check_count(changes.len(), batch)?;
+        let (mut applied, mut changed) = (0, 0);
+        for (row, has_changed) in batch.rows.iter().zip(changes) {
+            applied += u64::from(!row.is_repeat);
+            changed += u64::from(!row.is_repeat && *has_changed);
+        }
+        self.service.tally.applied(applied, changed);
+        Ok(())
+    }
+
+    fn check_count(&self, found: usize, batch: &Batch) -> Result<(), ImportError> {
+        let expected = batch.rows.len();
+        if found == expected {
+            return Ok(());
+        }
+        Err(self.service.not_understood(format!("the answer has {found} results for {expected} jobs")))
+    }
+
     /// Counts the outcome of the jobs, and leaves those in the batch that are to be sent again.
     fn settle(
         &self,
@@ -92,19 +119,15 @@ impl<'a> Connection<'a> {
         results: Vec<JobResult>,
         retries: &mut Retries<'a>,
     ) -> Result<(), ImportError> {
-        let (found, expected) = (results.len(), batch.rows.len());
-        if found != expected {
-            return Err(self
-                .service
-                .not_understood(format!("the answer has {found} results for {expected} jobs")));
-        }
+        self.check_count(results.len(), batch)?;
+        let expected = batch.rows.len();
         let (mut applied, mut changed, mut repeated) = (0, 0, 0);
         let mut sent_twice = retries.sent_twice;
         let mut rejected = Vec::new();
         let mut failed = Vec::new();
         let mut in_doubt = None;
         let mut last_reason = String::new();
-        for (row, result) in std::mem::take(&mut batch.rows).into_iter().zip(results) {
+        for (index, (row, result)) in batch.rows.iter().zip(results).enumerate() {
             if row.is_repeat && result.failed.is_none() {
                 // The row itself is counted.
             } else if result.rejected.as_deref() == Some(STALE) && retries.sent_twice {
@@ -117,7 +140,7 @@ impl<'a> Connection<'a> {
                 }
                 sent_twice |= !JOB_NOT_APPLIED.contains(&code.as_str());
                 last_reason = format!("{code} {}", result.detail);
-                failed.push(row);
+                failed.push(index);
             } else {
                 applied += 1;
                 changed += u64::from(result.changed || result.boards.values().any(|board| board.changed));
@@ -132,7 +155,7 @@ impl<'a> Connection<'a> {
             let to = self.client.base().to_owned();
             return Err(ImportError::InDoubt { to, first, last, reason: last_reason });
         }
-        *batch = Batch::of(failed);
+        batch.retain(|index| failed.binary_search(&index).is_ok());
         if progressed {
             *retries = Retries::new(self.service);
         }
@@ -142,18 +165,18 @@ impl<'a> Connection<'a> {
 
     /// Reports invalid jobs, and leaves the others in the batch.
     fn take_out(&self, batch: &mut Batch, invalid: Vec<InvalidJob>) -> Result<(), ImportError> {
-        let mut rows: Vec<_> = std::mem::take(&mut batch.rows).into_iter().map(Some).collect();
+        let mut taken = BTreeSet::new();
         for InvalidJob { index, code, detail } in invalid {
-            let Some(place) = rows.get_mut(index) else {
+            let Some(row) = batch.rows.get(index) else {
                 let reason = format!("the answer has an error for job {index}, which was not sent");
                 return Err(self.service.not_understood(reason));
             };
             // A second error about the same job adds nothing, and neither does one about its repetition.
-            if let Some(row) = place.take().filter(|row| !row.is_repeat) {
+            if taken.insert(index) && !row.is_repeat {
                 self.service.tally.rejected(RejectedLine { line: row.line, code, detail })?;
             }
         }
-        *batch = Batch::of(rows.into_iter().flatten());
+        batch.retain(|index| !taken.contains(&index));
         Ok(())
     }
 }
@@ -170,6 +193,7 @@ mod tests {
     use crate::cli::client::RETRY_FOR;
     use crate::cli::import::progress::Progress;
     use crate::cli::import::read::Row;
+    use crate::cli::import::read::row::Boards;
     use crate::cli::import::tally::Tally;
 
     /// What the service does with one request.
@@ -224,8 +248,8 @@ mod tests {
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
         let service =
             Service::new(Client::new(&base, None, None, "import").expect("an address"), retry_for, &tally);
-        let row = |job: u64| Row::new(job + 10, job.to_string(), "m", Some(op), false, Vec::new());
-        let batch = Batch::of((0..jobs).map(row));
+        let row = |job: u64| Row::new(job + 10, job.to_string(), "m", Some(op), false, Boards::new());
+        let batch = Batch::of(&(0..jobs).map(row).collect::<Vec<_>>());
         let sent =
             Connection::new(&service).send(batch).map_err(|error| error.to_string().replace(&base, "URL"));
         let summary = tally.finish(false).expect("no file to write").0;

@@ -118,7 +118,7 @@ fn attempt(reply: Result<Reply, Failed>) -> Attempt {
         Err(Failed::Permanent(reason)) => return Attempt::Permanent { reason },
     };
     let Reply { status, retry_after, body, .. } = reply;
-    let answer: Answer = serde_json::from_slice(&body).unwrap_or_default();
+    let answer = Answer::read(status, &body);
     let is_transient = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
     // Results say more than the status: which jobs were applied.
     if !is_transient || !answer.results.is_empty() {

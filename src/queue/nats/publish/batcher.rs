@@ -16,8 +16,8 @@ use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::traces::{self, CALLERS_MAX, Kind, Span, TraceContext};
 use crate::types::{Sequence, count};
-use crate::wire::encode;
-use crate::writer::MessageOutcome;
+use crate::wire::encode_into;
+use crate::writer::{MessageOutcome, OutcomeDetail};
 
 /// Messages of a shard that may be in flight while more writes can still join the next one. One server syncs
 /// one message after the other, so a second one would only take writes from the next.
@@ -31,11 +31,13 @@ const FULL_IN_FLIGHT_MAX: usize = 64;
 const JOBS_MAX: usize = 64;
 /// Bytes in a shared message, if the server takes twice as many. A larger request has a message of its own.
 const BYTES_MAX: usize = 64 << 10;
+/// Most jobs are shorter, as JSON.
+const JOB_BYTES: usize = 96;
 
 /// What a request waits for, and where its reply goes.
 pub enum ReplyTo {
     Stored(oneshot::Sender<Result<Sequence, NotPublished>>),
-    Applied(oneshot::Sender<Result<MessageOutcome, NotPublished>>),
+    Applied(oneshot::Sender<Result<MessageOutcome, NotPublished>>, OutcomeDetail),
 }
 
 /// The jobs of an HTTP request for one shard, or some of them.
@@ -54,12 +56,18 @@ pub struct PublishRequest {
 
 impl PublishRequest {
     pub fn new(jobs: &[Job], reply_to: ReplyTo, order: MessageOrder) -> Self {
-        let jobs_json: Vec<Vec<u8>> = jobs.iter().map(encode).collect();
+        let mut jobs_json = Vec::with_capacity(JOB_BYTES * jobs.len());
+        for (index, job) in jobs.iter().enumerate() {
+            if index > 0 {
+                jobs_json.push(b',');
+            }
+            encode_into(&mut jobs_json, job);
+        }
         let mut span = traces::child(Kind::Producer, "publish");
         if let Some(span) = &mut span {
             span.attribute("ranktree.jobs", count(jobs.len()));
         }
-        Self { jobs: jobs_json.join(&b','), count: jobs.len(), reply_to: Some(reply_to), order, span }
+        Self { jobs: jobs_json, count: jobs.len(), reply_to: Some(reply_to), order, span }
     }
 
     /// The size of a message with this request alone.
@@ -70,7 +78,7 @@ impl PublishRequest {
     fn is_waited_for(&self) -> bool {
         match &self.reply_to {
             Some(ReplyTo::Stored(to)) => !to.is_closed(),
-            Some(ReplyTo::Applied(to)) => !to.is_closed(),
+            Some(ReplyTo::Applied(to, _)) => !to.is_closed(),
             None => false,
         }
     }
@@ -82,9 +90,18 @@ pub fn callers(requests: &[PublishRequest]) -> Vec<TraceContext> {
     spans.take(CALLERS_MAX).map(|span| span.context().clone()).collect()
 }
 
-/// Whether a request waits until its jobs are applied.
-pub fn want_outcome(requests: &[PublishRequest]) -> bool {
-    requests.iter().any(|request| matches!(request.reply_to, Some(ReplyTo::Applied(_))))
+/// What the requests want to be told of their jobs that wait until these are applied: the most of it. `None`:
+/// none waits for that.
+pub fn wanted_outcome(requests: &[PublishRequest]) -> Option<OutcomeDetail> {
+    let mut wanted = None;
+    for request in requests {
+        match &request.reply_to {
+            Some(ReplyTo::Applied(_, OutcomeDetail::Rankings)) => return Some(OutcomeDetail::Rankings),
+            Some(ReplyTo::Applied(_, OutcomeDetail::Changed)) => wanted = Some(OutcomeDetail::Changed),
+            Some(ReplyTo::Stored(_)) | None => {}
+        }
+    }
+    wanted
 }
 
 /// The body of a message with the jobs of all requests, in order.
@@ -127,7 +144,7 @@ pub fn reply_applied(requests: Vec<PublishRequest>, outcome: Result<MessageOutco
     };
     for request in requests {
         let jobs = jobs.by_ref().take(request.count).collect();
-        if let Some(ReplyTo::Applied(to)) = request.reply_to {
+        if let Some(ReplyTo::Applied(to, _)) = request.reply_to {
             let _ = to.send(Ok(MessageOutcome::of_jobs(sequence, jobs)));
         }
     }
@@ -138,7 +155,7 @@ pub async fn all_disconnected(requests: &mut [PublishRequest]) {
     for request in requests {
         match &mut request.reply_to {
             Some(ReplyTo::Stored(to)) => to.closed().await,
-            Some(ReplyTo::Applied(to)) => to.closed().await,
+            Some(ReplyTo::Applied(to, _)) => to.closed().await,
             None => {}
         }
     }
@@ -153,7 +170,7 @@ pub fn refuse(requests: Vec<PublishRequest>, why: &NotPublished) {
         }
         match request.reply_to {
             Some(ReplyTo::Stored(to)) => drop(to.send(Err(why.clone()))),
-            Some(ReplyTo::Applied(to)) => drop(to.send(Err(why.clone()))),
+            Some(ReplyTo::Applied(to, _)) => drop(to.send(Err(why.clone()))),
             None => {}
         }
     }
@@ -321,7 +338,8 @@ mod tests {
 
     fn applied(jobs: &[Job]) -> (PublishRequest, Applied) {
         let (answer, answered) = oneshot::channel();
-        (PublishRequest::new(jobs, ReplyTo::Applied(answer), MessageOrder::default()), answered)
+        let reply_to = ReplyTo::Applied(answer, OutcomeDetail::Rankings);
+        (PublishRequest::new(jobs, reply_to, MessageOrder::default()), answered)
     }
 
     /// The members of a message's jobs, in order.
@@ -496,7 +514,8 @@ mod tests {
         let (two, mut two_is) = applied(&jobs("b", 1, 0));
         let (three, mut three_is) = applied(&jobs("c", 2, 0));
         let mut group = vec![one, two, three];
-        assert!(want_outcome(&group) && !want_outcome(&group[..1]));
+        assert_eq!(wanted_outcome(&group), Some(OutcomeDetail::Rankings));
+        assert_eq!(wanted_outcome(&group[..1]), None);
         reply_stored(&mut group, Sequence(7));
         assert_eq!(one_is.try_recv(), Ok(Ok(Sequence(7))));
         assert!(two_is.try_recv().is_err(), "it waits for more");

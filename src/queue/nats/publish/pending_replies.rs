@@ -12,14 +12,21 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::types::decimal;
-use crate::writer::{Outcome, OutcomeSender};
+use crate::writer::{Outcome, OutcomeDetail, OutcomeSender};
 
 /// One shard's pending replies.
 pub struct PendingReplies {
     /// Begins every id of this process.
     process: String,
     next: AtomicU64,
-    waiting: Mutex<HashMap<u64, oneshot::Sender<Outcome>>>,
+    waiting: Mutex<HashMap<u64, Waiting>>,
+}
+
+/// A client that waits.
+struct Waiting {
+    answer: oneshot::Sender<Outcome>,
+    /// What it wants to be told.
+    detail: OutcomeDetail,
 }
 
 impl PendingReplies {
@@ -29,10 +36,13 @@ impl PendingReplies {
 
     /// Expects the reply to a message. Must be called before the message is published: the fetcher may meet
     /// the message before the server has acknowledged it.
-    pub fn expect_reply(self: &Arc<Self>) -> (PendingReply, oneshot::Receiver<Outcome>) {
+    pub fn expect_reply(
+        self: &Arc<Self>,
+        detail: OutcomeDetail,
+    ) -> (PendingReply, oneshot::Receiver<Outcome>) {
         let (answer, answered) = oneshot::channel();
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.waiting.lock().insert(number, answer);
+        self.waiting.lock().insert(number, Waiting { answer, detail });
         (PendingReply { replies: Arc::clone(self), number }, answered)
     }
 
@@ -40,14 +50,16 @@ impl PendingReplies {
     pub fn find(self: &Arc<Self>, id: &str) -> Option<OutcomeSender> {
         let number = id.strip_prefix(&self.process)?.strip_prefix('-')?;
         let number = decimal(number)?;
-        if !self.waiting.lock().contains_key(&number) {
-            return None;
-        }
+        let detail = self.waiting.lock().get(&number)?.detail;
         let replies = Arc::clone(self);
-        Some(OutcomeSender::by_callback(move |outcome| match replies.waiting.lock().remove(&number) {
-            Some(answer) => answer.send(outcome),
-            None => Err(outcome),
-        }))
+        let sender = OutcomeSender::by_callback(move |outcome| {
+            let waiting = replies.waiting.lock().remove(&number);
+            match waiting {
+                Some(Waiting { answer, .. }) => answer.send(outcome),
+                None => Err(outcome),
+            }
+        });
+        Some(sender.telling(detail))
     }
 }
 
@@ -83,13 +95,14 @@ mod tests {
     #[test]
     fn a_message_that_comes_again_finds_its_pending_reply_until_it_is_sent() {
         let replies = Arc::new(PendingReplies::new("process".to_owned()));
-        let (pending, mut answered) = replies.expect_reply();
+        let (pending, mut answered) = replies.expect_reply(OutcomeDetail::Changed);
         assert_eq!(pending.id(), "process-0");
         assert!(replies.find("process-1").is_none());
         assert!(replies.find("another-0").is_none());
         drop(replies.find("process-0").expect("it is pending"));
         assert!(answered.try_recv().is_err(), "nothing was sent");
         let (first, again) = (replies.find("process-0"), replies.find("process-0"));
+        assert_eq!(first.as_ref().map(OutcomeSender::detail), Some(OutcomeDetail::Changed));
         assert_eq!(first.expect("it is still pending").send(Ok(outcome(3))), Ok(()));
         assert_eq!(answered.try_recv(), Ok(Ok(outcome(3))));
         let again = again.expect("it was pending").send(Ok(outcome(4)));
@@ -100,7 +113,7 @@ mod tests {
     #[test]
     fn a_reply_that_was_given_up_is_not_sent() {
         let replies = Arc::new(PendingReplies::new("process".to_owned()));
-        let (pending, _answered) = replies.expect_reply();
+        let (pending, _answered) = replies.expect_reply(OutcomeDetail::Rankings);
         let found = replies.find("process-0").expect("it is pending");
         drop(pending);
         assert_eq!(found.send(Ok(outcome(1))), Err(Ok(outcome(1))));

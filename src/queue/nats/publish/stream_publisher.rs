@@ -23,7 +23,7 @@ use crate::queue::nats::publish::pending_replies::{PendingReplies, PendingReply}
 use crate::queue::nats::trace_headers;
 use crate::traces::TraceContext;
 use crate::types::{NodeName, Sequence, count};
-use crate::writer::{CommitFailed, Health, MessageOutcome, Outcome, Payload};
+use crate::writer::{CommitFailed, Health, MessageOutcome, Outcome, OutcomeDetail, Payload};
 
 /// The most bytes that the headers of a message take, with names of streams as long as they may be.
 const HEADERS_BYTES_MAX: usize = 512;
@@ -71,15 +71,20 @@ impl StreamPublisher {
     /// Publishes jobs of this shard, in a message that others may share, and waits until this node has
     /// applied it.
     ///
+    /// # Arguments
+    /// - `order`: as for [`StreamPublisher::store_jobs`].
+    /// - `detail`: what the client wants to be told of the jobs. It may be told more.
+    ///
     /// # Errors
     /// As [`StreamPublisher::store_jobs`], or when this node cannot apply it.
     pub async fn publish_jobs(
         &self,
         jobs: &[Job],
         order: MessageOrder,
+        detail: OutcomeDetail,
     ) -> Result<MessageOutcome, NotPublished> {
         let (answer, answered) = oneshot::channel();
-        self.push(PublishRequest::new(jobs, ReplyTo::Applied(answer), order))?;
+        self.push(PublishRequest::new(jobs, ReplyTo::Applied(answer, detail), order))?;
         answered.await.map_err(|_| lost())?
     }
 
@@ -113,7 +118,8 @@ impl StreamPublisher {
 
     /// Sends one message with all these requests. Their replies come later.
     async fn send_batch(&self, group: Vec<PublishRequest>, in_flight: InFlight) {
-        let pending = batcher::want_outcome(&group).then(|| self.inner.pending_replies.expect_reply());
+        let wanted = batcher::wanted_outcome(&group);
+        let pending = wanted.map(|detail| self.inner.pending_replies.expect_reply(detail));
         let id = pending.as_ref().map(|(pending, _)| pending.id());
         let message = self.message(batcher::body(&group), id.as_deref(), &batcher::callers(&group));
         self.inner.message_requests.record(figure(count(group.len())));
@@ -185,7 +191,7 @@ impl StreamPublisher {
     /// # Errors
     /// As [`StreamPublisher::publish_jobs`].
     pub async fn publish_command(&self, payload: &Payload) -> Result<MessageOutcome, NotPublished> {
-        let (pending, applied) = self.inner.pending_replies.expect_reply();
+        let (pending, applied) = self.inner.pending_replies.expect_reply(OutcomeDetail::Rankings);
         let message = command_message(&self.inner.stream, payload)?.message_id(pending.id());
         let sent = self.send(&self.inner.control_subject, message).await?;
         sequence(sent.await, &self.inner.health)?;

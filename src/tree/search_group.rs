@@ -1,0 +1,161 @@
+//! Counts at many places at once.
+//!
+//! A search in a large tree waits for memory most of its time. So searches are made in groups, a level at a
+//! time: what the next level needs is prefetched for the whole group before it is looked at, and the misses
+//! of a group overlap. Changes nothing, and finds what `search` finds one by one.
+
+use std::cmp::Ordering;
+
+use super::columns::Columns;
+use super::large::LargeTree;
+use super::words::Handle;
+
+/// Searches whose misses overlap; see `GROUP` of `apply`.
+const GROUP: usize = 16;
+
+/// An entry's place, for [`Tree::count_entries`](super::Tree::count_entries).
+#[derive(Clone, Copy)]
+pub struct Sought<'a> {
+    pub words: &'a [u64],
+    /// How many of the words are the score.
+    pub score_words: usize,
+}
+
+impl<'a> Sought<'a> {
+    #[inline]
+    pub(super) fn score(&self) -> &'a [u64] {
+        &self.words[..self.score_words]
+    }
+}
+
+/// Two counts that are searched for together as long as both are below the same node.
+#[derive(Clone, Copy)]
+struct Pair {
+    /// The node that both are below, unless `parted`.
+    node: u32,
+    /// Entries before that node; once `parted`, the first count and the second one.
+    counted: (u64, u64),
+    parted: bool,
+}
+
+impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
+    /// As `count_range` for each prefix, in their order.
+    pub(super) fn count_ranges(&self, prefixes: &[&[u64]], mut found: impl FnMut((u64, u64))) {
+        for group in prefixes.chunks(GROUP) {
+            let mut pairs = self.begin(group.len());
+            let pairs = &mut pairs[..group.len()];
+            for height in (0..self.height).rev() {
+                for (pair, prefix) in pairs.iter_mut().zip(group).filter(|(pair, _)| !pair.parted) {
+                    let (below, through) = self.inners.separators(pair.node).equal_range(prefix);
+                    // The first and the last such entry are below the same child if nothing is between them.
+                    if below == through && self.enter(pair, below, height) {
+                        continue;
+                    }
+                    self.part(
+                        pair,
+                        height,
+                        (below, |node: Columns<'_>| node.equal_range(prefix).0),
+                        (through, |node: Columns<'_>| node.equal_range(prefix).1),
+                    );
+                }
+            }
+            for (pair, prefix) in pairs.iter().zip(group) {
+                let in_leaf = || self.leaves.columns(pair.node).equal_range(prefix);
+                found(pair.total(in_leaf));
+            }
+        }
+    }
+
+    /// For each place the entries before its score, and those before it.
+    ///
+    /// # Arguments
+    /// `compare`: how a handle's id compares with that of the nth place.
+    pub(super) fn count_entries(
+        &self,
+        places: &[Sought<'_>],
+        compare: &mut dyn FnMut(usize, Handle) -> Ordering,
+        mut found: impl FnMut((u64, u64)),
+    ) {
+        for (nth, group) in places.chunks(GROUP).enumerate() {
+            let first = nth * GROUP;
+            let mut pairs = self.begin(group.len());
+            let pairs = &mut pairs[..group.len()];
+            for height in (0..self.height).rev() {
+                let going_on = pairs.iter_mut().zip(group).zip(first..).filter(|((pair, _), _)| !pair.parted);
+                for ((pair, place), nth) in going_on {
+                    let separators = self.inners.separators(pair.node);
+                    let before = separators.entries_before(place.words, |handle| compare(nth, handle));
+                    let better = separators.equal_range(place.score()).0;
+                    if better == before && self.enter(pair, before, height) {
+                        continue;
+                    }
+                    self.part(
+                        pair,
+                        height,
+                        (better, |node: Columns<'_>| node.equal_range(place.score()).0),
+                        (before, |node: Columns<'_>| {
+                            node.entries_before(place.words, |handle| compare(nth, handle))
+                        }),
+                    );
+                }
+            }
+            for ((pair, place), nth) in pairs.iter().zip(group).zip(first..) {
+                let in_leaf = || {
+                    let entries = self.leaves.columns(pair.node);
+                    let better = entries.equal_range(place.score()).0;
+                    (better, entries.entries_before(place.words, |handle| compare(nth, handle)))
+                };
+                found(pair.total(in_leaf));
+            }
+        }
+    }
+
+    fn begin(&self, searches: usize) -> [Pair; GROUP] {
+        if searches > 0 && self.height == 0 {
+            self.prefetch_first_column(self.root);
+        }
+        [Pair { node: self.root, counted: (0, 0), parted: false }; GROUP]
+    }
+
+    /// Goes on below the child that holds the place before which `end` children begin. False: there is none.
+    #[inline]
+    fn enter(&self, pair: &mut Pair, end: usize, height: u8) -> bool {
+        let Some(slot) = end.checked_sub(1) else { return false };
+        let passed = self.inners.counts(pair.node)[..slot].iter().sum::<u64>();
+        pair.counted = (pair.counted.0 + passed, pair.counted.1 + passed);
+        pair.node = self.inners.child(pair.node, slot);
+        if height > 0 {
+            self.prefetch_inner(pair.node);
+        } else {
+            self.prefetch_first_column(pair.node);
+        }
+        true
+    }
+
+    /// Searches for both counts on their own, below the pair's node. Seldom: the entries of a score, or those
+    /// between a score and an entry, lie on both sides of where two children part.
+    #[inline(never)]
+    fn part(
+        &self,
+        pair: &mut Pair,
+        height: u8,
+        first: (usize, impl FnMut(Columns<'_>) -> usize),
+        second: (usize, impl FnMut(Columns<'_>) -> usize),
+    ) {
+        pair.counted.0 += self.count_within(pair.node, first.0, height, first.1);
+        pair.counted.1 += self.count_within(pair.node, second.0, height, second.1);
+        pair.parted = true;
+    }
+}
+
+impl Pair {
+    /// Both counts, with those of the leaf that holds both.
+    #[inline]
+    fn total(&self, in_leaf: impl FnOnce() -> (usize, usize)) -> (u64, u64) {
+        if self.parted {
+            return self.counted;
+        }
+        let (first, second) = in_leaf();
+        (self.counted.0 + first as u64, self.counted.1 + second as u64)
+    }
+}
