@@ -25,7 +25,6 @@ mod support;
 
 use std::hint::black_box;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -35,7 +34,7 @@ use rand::{Rng as _, SeedableRng as _};
 use ranktree::state_lock::{Purpose, StateLock};
 
 use support::engine::Engine;
-use support::redis::{Redis, ratio_name};
+use support::redis::{Redis, is_here, ratio_name};
 use support::workload::{Access, Scores, Workload, id};
 use support::{argument, micros, number, percentile, resident_bytes, scratch, short};
 
@@ -215,16 +214,15 @@ fn print_reads(when: &str, members: u64, samples: &Samples) {
 
 /// The name of each server's ratio, and what its sorted sets take for each member.
 fn sorted_sets(folder: &Path) -> Vec<(String, f64)> {
-    let is_here = |program| Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok();
     let name =
         |server: &str| ratio_name("memory_per_member_vs_redis", server).replace("valkey_redis", "valkey");
-    if !["redis-server", "redis-cli"].into_iter().all(is_here) {
+    if !is_here() {
         println!("redis-server is not here: 110 bytes a member, as measured for the design");
         return vec![(name("Redis"), REDIS_BYTES_PER_MEMBER)];
     }
     let mut found = Vec::new();
     for server in Redis::start_all(folder, 1) {
-        let bytes = server.bytes_per_member(SORTED_SET_MEMBERS);
+        let bytes = server.bytes_per_member(SORTED_SET_MEMBERS, id);
         println!("{}: {bytes:.1} B per member of a sorted set", server.name);
         found.push((name(server.name), bytes));
     }

@@ -2,6 +2,9 @@
 //! `cargo bench --bench memory [-- members]`.
 //!
 //! Bytes are those asked for of the allocator. Times are of one thread with nothing beside it.
+//! Prints `RATIO memory_…` (bytes a member on one board after random updates / those of a Redis sorted set of
+//! as many members with the same ids and distinct scores; the same for Valkey), if redis-server and redis-cli
+//! are here.
 
 #![allow(
     clippy::as_conversions,
@@ -15,6 +18,14 @@
 #[path = "../src/allocated.rs"]
 mod allocated;
 
+/// What this bench needs of that folder, which has an allocator of its own.
+#[allow(dead_code, reason = "this bench uses a part of it")]
+mod support {
+    pub mod arguments;
+    pub mod redis;
+    pub mod resp;
+}
+
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,6 +37,8 @@ use ranktree::state::{
 use ranktree::tree::Handle;
 use ranktree::types::{BoardName, Score, ShardId, Timestamp};
 
+use support::redis::{Redis, is_here, ratio_name};
+
 /// Look-ups whose waits for memory overlap, as the planner has them.
 const GROUP: usize = 16;
 /// Jobs applied under one hold of the lock.
@@ -36,10 +49,11 @@ fn main() {
     for (kind, id) in [("12_byte", short as fn(u32) -> String), ("uuid", uuid), ("64_byte", long)] {
         ids(kind, id, members);
     }
+    let ours = [("12_byte", short as fn(u32) -> String), ("uuid", uuid)]
+        .map(|(kind, id)| (kind, id, one_board(kind, id, Ties::First, false, members)));
+    compare(&ours, members);
     for (kind, id, ties, versions) in [
-        ("plain", short as fn(u32) -> String, Ties::First, false),
-        ("uuid", uuid, Ties::First, false),
-        ("versions", short, Ties::First, true),
+        ("versions", short as fn(u32) -> String, Ties::First, true),
         ("ties_member", short, Ties::Member, false),
         ("ties_member_versions", short, Ties::Member, true),
     ] {
@@ -63,10 +77,37 @@ fn long(number: u32) -> String {
     format!("{:>64}", uuid(number))
 }
 
-/// A number below `bound`; the same ones in each run.
-fn draw(state: &mut u64, bound: u32) -> u32 {
+/// The next of a row of random bits; the same row in each run.
+fn draw(state: &mut u64) -> u64 {
     *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-    (((*state >> 32) * u64::from(bound)) >> 32) as u32
+    *state
+}
+
+/// A number below `bound`.
+fn draw_below(state: &mut u64, bound: u32) -> u32 {
+    (((draw(state) >> 32) * u64::from(bound)) >> 32) as u32
+}
+
+/// One of 2^40 scores, by the upper bits of a number: hardly any two are equal.
+fn score(random: u64) -> Score {
+    Score::new(&[(random >> 24) as i64]).expect("a score")
+}
+
+/// What sorted sets of as many members take.
+fn compare(ours: &[(&str, fn(u32) -> String, f64)], members: u32) {
+    if !is_here() {
+        println!("redis-server and redis-cli are not here: nothing to compare with");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a scratch folder");
+    for server in Redis::start_all(folder.path(), 1) {
+        for (kind, id, held) in ours {
+            let theirs = server.bytes_per_member(u64::from(members), |member| id(member as u32));
+            println!("{} {kind}: {theirs:.1} B per member of a sorted set", server.name);
+            let name = ratio_name(&format!("memory_{kind}_vs_redis"), server.name);
+            println!("RATIO {}_{members} {:.3}", name.replace("valkey_redis", "valkey"), held / theirs);
+        }
+    }
 }
 
 fn ids(kind: &str, id: fn(u32) -> String, members: u32) {
@@ -91,7 +132,7 @@ fn ids(kind: &str, id: fn(u32) -> String, members: u32) {
     let mut spent = Duration::ZERO;
     let groups = 60_000;
     for _ in 0..groups {
-        let sought: [String; GROUP] = std::array::from_fn(|_| id(draw(&mut state, members)));
+        let sought: [String; GROUP] = std::array::from_fn(|_| id(draw_below(&mut state, members)));
         let started = Instant::now();
         let hashes = sought.each_ref().map(|id| all.hash(id.as_bytes()));
         for hash in &hashes {
@@ -110,7 +151,7 @@ fn ids(kind: &str, id: fn(u32) -> String, members: u32) {
     );
     let mut spent = Duration::ZERO;
     for _ in 0..groups {
-        let sought = id(draw(&mut state, members));
+        let sought = id(draw_below(&mut state, members));
         let started = Instant::now();
         black_box(all.get(sought.as_bytes()));
         spent += started.elapsed();
@@ -144,7 +185,7 @@ fn arrivals(
     for number in 0..count {
         let id = id(first + number);
         let at = time(first + number);
-        let score = Score::new(&[i64::from((first + number).wrapping_mul(2_654_435_761))]).expect("a score");
+        let score = score(u64::from(first + number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let words = definition.entry_words(&score, at, id.as_bytes());
         let handle: Handle = shard.members.nth_next_handle(number as usize);
         let version = versions.then_some(u64::from(number));
@@ -160,8 +201,7 @@ fn updates(shard: &Shard, tree: TreeId, members: u32, (first, count): (u32, u32)
     let definition = Arc::clone(&shard.tree(tree).expect("it was defined").definition);
     let change = |nth: u32| {
         let handle = Handle((u64::from(nth) * 2_654_435_761 % u64::from(members)) as u32);
-        let (at, score) =
-            (time(members + nth), Score::new(&[i64::from(draw(state, u32::MAX))]).expect("a score"));
+        let (at, score) = (time(members + nth), score(draw(state)));
         let words = definition.entry_words(&score, at, shard.members.id(handle));
         let state = EntryState::Listed(words);
         Change {
@@ -185,8 +225,9 @@ fn print_parts(when: &str, shard: &Shard, members: u32) {
     }
 }
 
-/// One board of all the members.
-fn one_board(kind: &str, id: fn(u32) -> String, ties: Ties, versions: bool, members: u32) {
+/// One board of all the members. Returns what it takes for each after random updates, or as loaded if they
+/// have versions.
+fn one_board(kind: &str, id: fn(u32) -> String, ties: Ties, versions: bool, members: u32) -> f64 {
     let mut shard = Shard::new(ShardId(0));
     define(&mut shard, 0, ties);
     let mut holds = Vec::new();
@@ -213,23 +254,26 @@ fn one_board(kind: &str, id: fn(u32) -> String, ties: Ties, versions: bool, memb
     let total: Duration = holds.iter().sum();
     println!("board_{kind}_apply {members} {:.3} us", total.as_secs_f64() * 1e6 / f64::from(members));
     if versions {
-        return;
+        return held as f64 / f64::from(members);
     }
     print_parts(&format!("board_{kind}_loaded"), &shard, members);
     let (mut state, mut spent, rounds) = (7, Duration::ZERO, 3);
-    for first in (0..rounds * members).step_by(1_024) {
-        let step =
-            updates(&shard, TreeId(0), members, (first, 1_024.min(rounds * members - first)), &mut state);
-        let started = Instant::now();
-        shard.apply(&step);
-        spent += started.elapsed();
-    }
+    let ((), more) = allocated::count(|| {
+        for first in (0..rounds * members).step_by(1_024) {
+            let count = 1_024.min(rounds * members - first);
+            let step = updates(&shard, TreeId(0), members, (first, count), &mut state);
+            let started = Instant::now();
+            shard.apply(&step);
+            spent += started.elapsed();
+        }
+        drop(shard.with_tree(TreeId(0), WindowTree::begin_checkpoint));
+        while shard.with_tree(TreeId(0), |tree| tree.tree.capture_next(1_000, &mut |_| {})) == Some(true) {}
+        drop(shard.members.begin_checkpoint());
+    });
     let each = spent.as_secs_f64() * 1e6 / f64::from(rounds * members);
     println!("board_{kind}_update {members} {each:.3} us");
-    drop(shard.with_tree(TreeId(0), WindowTree::begin_checkpoint));
-    while shard.with_tree(TreeId(0), |tree| tree.tree.capture_next(1_000, &mut |_| {})) == Some(true) {}
-    drop(shard.members.begin_checkpoint());
     print_parts(&format!("board_{kind}_updated"), &shard, members);
+    (held + more.held) as f64 / f64::from(members)
 }
 
 /// Many boards of so many members, who are on no other one.

@@ -9,6 +9,7 @@
     reason = "figures are for people; numbers stay far below 2^53"
 )]
 
+pub mod arguments;
 pub mod counts;
 pub mod engine;
 pub mod http;
@@ -25,26 +26,11 @@ pub mod workload;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub use arguments::{argument, list, number};
+
 /// The service's, which asks the system for memory in pages of 2 MiB.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// The value of `--name value` on the command line.
-pub fn argument(name: &str) -> Option<String> {
-    let mut arguments = std::env::args();
-    arguments.find(|argument| argument == &format!("--{name}"))?;
-    arguments.next()
-}
-
-/// A number given as `--name value`, or the default.
-pub fn number(name: &str, default: u64) -> u64 {
-    argument(name).map_or(default, |text| text.parse().expect("a number"))
-}
-
-/// A list given as `--name a,b`, or the default.
-pub fn list(name: &str, default: &str) -> Vec<String> {
-    argument(name).unwrap_or_else(|| default.to_owned()).split(',').map(str::to_owned).collect()
-}
 
 /// A scratch folder, removed at the end unless `--keep true`: in `--dir`, or where the system puts such.
 pub fn scratch() -> tempfile::TempDir {

@@ -4,9 +4,8 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::argument;
+use super::arguments::argument;
 use super::resp::Resp;
-use super::workload::id;
 
 /// Members that are sent at a time.
 const PIPELINED: u64 = 1_000;
@@ -77,9 +76,8 @@ impl Redis {
         println!("{} holds {} members", self.name, self.cli(&["ZCARD", "arena"]).trim());
     }
 
-    /// The memory that a sorted set of so many members takes, for each, with ids of twelve bytes and scores
-    /// that differ.
-    pub fn bytes_per_member(&self, members: u64) -> f64 {
+    /// The memory that a sorted set of so many members takes, for each, with scores that differ.
+    pub fn bytes_per_member(&self, members: u64, id: impl Fn(u64) -> String) -> f64 {
         let used = || {
             let memory = self.cli(&["INFO", "memory"]);
             let used = memory.lines().find_map(|line| line.strip_prefix("used_memory:"));
@@ -153,6 +151,13 @@ impl Drop for Redis {
 /// What a figure against Redis is called against another such server.
 pub fn ratio_name(name: &str, server: &str) -> String {
     if server == "Redis" { name.to_owned() } else { name.replace("_vs_", "_vs_valkey_") }
+}
+
+/// Whether there is a Redis at all.
+pub fn is_here() -> bool {
+    ["redis-server", "redis-cli"]
+        .into_iter()
+        .all(|program| Command::new(program).arg("--version").stdout(Stdio::null()).status().is_ok())
 }
 
 /// The valkey-server that `--valkey` or `VALKEY_SERVER` names; without them the one that `make valkey` has

@@ -9,7 +9,7 @@ use crate::state_lock::{Purpose, StateLock};
 use crate::storage::checkpoint::Checkpoint;
 use crate::storage::error::StorageError;
 use crate::storage::{codec, keys};
-use crate::tree::Handle;
+use crate::tree::{Columns, Handle};
 use crate::types::Sequence;
 
 /// Leaves copied per hold of the lock: 32 of them are 40 KiB, about 10 µs.
@@ -146,21 +146,24 @@ fn copy_leaves(state: &StateLock, id: TreeId, sink: Sink<'_>) -> Result<bool, St
         let mut copied = Vec::with_capacity(PAGES_PER_SLICE);
         let mut shard = state.write(Purpose::CheckpointCopy);
         let more = shard.with_tree(id, |tree| {
-            let width = tree.tree.columns();
-            tree.tree.capture_next(PAGES_PER_SLICE, &mut |captured| {
-                let entries = captured.entries.map_or_else(Default::default, |entries| {
-                    let columns = (0..width).map(|column| entries.column(column).collect()).collect();
-                    (entries.handles().collect(), columns)
-                });
-                copied.push((captured.page, entries));
-            })
+            tree.tree
+                .capture_next(PAGES_PER_SLICE, &mut |captured| copied.push((captured.page, captured.copy())))
         });
         // Unlock fairly, to waiting readers and not to the next slice.
         shard.unlock_fair();
         let Some(more) = more else { return Ok(false) };
-        sink(Copied::Leaves(id, copied))?;
+        let pages = copied.iter().map(|(page, copy)| (*page, as_words(&copy.entries()))).collect();
+        sink(Copied::Leaves(id, pages))?;
         if !more {
             return Ok(true);
         }
     }
+}
+
+fn as_words(entries: &Columns<'_>) -> CopiedEntries {
+    if entries.is_empty() {
+        return CopiedEntries::default();
+    }
+    let columns = (0..entries.width()).map(|column| entries.column(column).collect()).collect();
+    (entries.handles().collect(), columns)
 }

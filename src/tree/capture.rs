@@ -11,7 +11,7 @@ use std::mem;
 
 use super::columns::Columns;
 use super::large::LargeTree;
-use super::page_image::{CapturedPage, PreImage};
+use super::page_image::{CapturedPage, PageCopy};
 use super::pre_images::PreImages;
 use super::small::CaptureState;
 
@@ -53,7 +53,7 @@ impl Capture {
         page: u32,
         dirty: bool,
         capture_state: CaptureState,
-        pre_image: Option<Box<PreImage>>,
+        pre_image: Option<Box<PageCopy>>,
     ) -> u8 {
         if dirty {
             self.dirty.push(page);
@@ -74,7 +74,7 @@ impl Capture {
         &mut self,
         page: u32,
         marks: u8,
-    ) -> Option<(bool, CaptureState, Option<Box<PreImage>>)> {
+    ) -> Option<(bool, CaptureState, Option<Box<PageCopy>>)> {
         let only = |pages: &[u32]| pages.is_empty() || *pages == [page];
         if !only(&self.dirty) || !only(&self.pending) {
             return None;
@@ -105,7 +105,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     fn touch_first(&mut self, leaf: u32) {
         let marks = self.leaves.meta(leaf).marks;
         if marks & self.capture.pending_mark() != 0 {
-            let pre_image = self.page_entries(leaf).map(|entries| PreImage::of(&entries));
+            let pre_image = self.page_entries(leaf).map(|entries| PageCopy::of(&entries));
             self.capture.pre_images.insert(leaf, Box::new(pre_image.unwrap_or_default()));
         }
         if marks & self.capture.dirty_mark == 0 {

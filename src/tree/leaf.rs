@@ -12,7 +12,7 @@ use super::columns::Columns;
 use super::leaf_blocks::LeafBlocks;
 use super::narrow::{Narrow, NarrowMut, Widths};
 use super::run::Run;
-use super::words::Handle;
+use super::words::{Handle, MAX_WORDS};
 
 /// No node: the parent of the root, the leaf of an absent handle.
 pub(super) const NONE: u32 = u32::MAX;
@@ -65,6 +65,8 @@ pub(super) struct Leaves<const N: usize> {
 impl<const N: usize> Leaves<N> {
     pub(super) fn new(columns: usize) -> Self {
         const { assert!(N >= 4 && N < 256, "leaves split into two that can lend an entry; a byte counts") };
+        // The words of an entry take one to eight bytes each, and a handle three or four.
+        const { assert!(2 * (7 * MAX_WORDS + 1) < NO_BLOCK as usize, "a byte names a kind") };
         Self { columns, meta: Blocks::new(1), kinds: Vec::new(), free: Vec::new(), allocated: 0 }
     }
 

@@ -20,8 +20,14 @@ const DENSE_AT: usize = RANGE / 4;
 /// Back to a map far below `DENSE_AT`, so that a tree at the boundary does not convert again and again.
 const SPARSE_AT: u32 = RANGE as u32 / 16;
 
-/// A leaf for each handle of a range, in as many bytes as the leaves' numbers need: two up to four million
-/// entries, three up to a thousand million.
+/// Arrays made from this number of leaves on have a byte more than they need as yet, and others are given it
+/// one at a time with each new leaf: the first leaf whose number takes that byte may have entries of many
+/// ranges, and making all of them wider at once would be a pause.
+const THREE_FROM: u32 = 0xf000;
+const FOUR_FROM: u32 = 0xff_0000;
+
+/// A leaf for each handle of a range, in as many bytes as the leaves' numbers need: two up to three million
+/// entries, three up to 800 million.
 enum Slots {
     Two(Box<[[u8; 2]; RANGE]>),
     Three(Box<[[u8; 3]; RANGE]>),
@@ -51,13 +57,30 @@ fn write<const BYTES: usize>(slot: &mut [u8; BYTES], leaf: u32) -> u32 {
     before
 }
 
+fn widened<const FROM: usize, const TO: usize>(slots: &[[u8; FROM]; RANGE]) -> Box<[[u8; TO]; RANGE]> {
+    let mut wider = vacant();
+    for (to, from) in wider.iter_mut().zip(slots) {
+        write(to, read(*from));
+    }
+    wider
+}
+
 impl Slots {
     /// All vacant, in as many bytes as this leaf's number needs.
     fn for_leaf(leaf: u32) -> Self {
         match leaf {
-            0..0xffff => Self::Two(vacant()),
-            0xffff..0xff_ffff => Self::Three(vacant()),
+            0..THREE_FROM => Self::Two(vacant()),
+            THREE_FROM..FOUR_FROM => Self::Three(vacant()),
             _ => Self::Four(vacant()),
+        }
+    }
+
+    /// Whether `for_leaf` would make wider ones.
+    fn is_narrow_for(&self, leaf: u32) -> bool {
+        match self {
+            Self::Two(_) => leaf >= THREE_FROM,
+            Self::Three(_) => leaf >= FOUR_FROM,
+            Self::Four(_) => false,
         }
     }
 
@@ -89,13 +112,15 @@ impl Slots {
         }
     }
 
+    /// Makes slots wide enough for a leaf that did not fit, or soon will not.
     #[cold]
     fn widen(&mut self, leaf: u32) {
-        let mut wider = Self::for_leaf(leaf);
-        for at in 0..=u16::MAX {
-            wider.set(at, self.get(at));
-        }
-        *self = wider;
+        *self = match self {
+            Self::Two(slots) if leaf < FOUR_FROM => Self::Three(widened(slots)),
+            Self::Two(slots) => Self::Four(widened(slots)),
+            Self::Three(slots) => Self::Four(widened(slots)),
+            Self::Four(_) => return,
+        };
     }
 
     fn bytes(&self) -> usize {
@@ -137,6 +162,10 @@ pub(super) struct Locator {
     ranges: Vec<Range>,
     /// Heap memory of the contents of ranges, in bytes.
     allocated_bytes: usize,
+    /// The greatest leaf that was announced.
+    greatest: u32,
+    /// Ranges below this one are wide enough for it.
+    prepared: usize,
 }
 
 #[inline]
@@ -164,7 +193,33 @@ impl Locator {
             _ => Range::Dense { slots: Slots::for_leaf(greatest), used: 0 },
         };
         let ranges: Vec<Range> = counts.iter().map(form).collect();
-        Self { allocated_bytes: ranges.iter().map(Range::bytes).sum(), ranges }
+        Self { allocated_bytes: ranges.iter().map(Range::bytes).sum(), ranges, greatest, prepared: 0 }
+    }
+
+    /// Announces a leaf: makes one array wider, if one soon will be too narrow.
+    #[inline]
+    pub(super) fn prepare_for(&mut self, leaf: u32) {
+        if leaf >= THREE_FROM {
+            self.widen_next(leaf);
+        }
+    }
+
+    fn widen_next(&mut self, leaf: u32) {
+        if leaf >= FOUR_FROM && self.greatest < FOUR_FROM {
+            self.prepared = 0;
+        }
+        self.greatest = self.greatest.max(leaf);
+        while let Some(range) = self.ranges.get_mut(self.prepared) {
+            self.prepared += 1;
+            if let Range::Dense { slots, .. } = range
+                && slots.is_narrow_for(self.greatest)
+            {
+                self.allocated_bytes -= slots.bytes();
+                slots.widen(self.greatest);
+                self.allocated_bytes += slots.bytes();
+                return;
+            }
+        }
     }
 
     /// The handle's leaf, or [`NONE`].
@@ -207,7 +262,8 @@ impl Locator {
         let Range::Sparse(map) = held else { unreachable!("a dense range is set by the caller") };
         let before = map.insert(at, leaf).unwrap_or(NONE);
         if map.len() >= DENSE_AT {
-            let mut slots = Slots::for_leaf(map.values().copied().max().unwrap_or(0));
+            let greatest = map.values().copied().max().unwrap_or(0);
+            let mut slots = Slots::for_leaf(greatest.max(self.greatest));
             for (&at, &leaf) in map.iter() {
                 slots.set(at, leaf);
             }
@@ -320,5 +376,36 @@ mod tests {
         let widths: Vec<usize> = bytes.iter().map(|bytes| bytes / RANGE).collect();
         assert_eq!(widths, [2, 2, 3, 3, 4, 4]);
         assert_eq!(locator.len(), 20_000);
+    }
+
+    #[test]
+    fn arrays_become_wider_one_at_a_time_before_they_have_to() {
+        let mut locator = Locator::default();
+        let handles = || (0..5_u32).flat_map(|range| (0..20_000).map(move |n| Handle((range << 16) + n * 3)));
+        for (leaf, handle) in (0..).zip(handles()) {
+            locator.set(handle, leaf % THREE_FROM);
+        }
+        let wide = |locator: &Locator, from: u32| {
+            let narrow =
+                |range: &Range| matches!(range, Range::Dense { slots, .. } if slots.is_narrow_for(from));
+            locator.ranges.iter().filter(|range| !narrow(range)).count()
+        };
+        locator.prepare_for(THREE_FROM - 1);
+        for from in [THREE_FROM, FOUR_FROM] {
+            for (nth, leaf) in (from..from + 7).enumerate() {
+                assert_eq!(wide(&locator, from), nth.min(5));
+                locator.prepare_for(leaf);
+            }
+            for (leaf, handle) in (0..).zip(handles()) {
+                assert_eq!(locator.get(handle), leaf % THREE_FROM);
+            }
+            assert_eq!((locator.len(), locator.get(Handle(1))), (100_000, NONE));
+            assert_eq!(locator.allocated_bytes, locator.ranges.iter().map(Range::bytes).sum::<usize>());
+        }
+        // A range that comes later is wide enough from the beginning.
+        for n in 0..20_000 {
+            locator.set(Handle((7 << 16) + n), n);
+        }
+        assert_eq!(wide(&locator, FOUR_FROM), locator.ranges.len());
     }
 }

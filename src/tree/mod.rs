@@ -58,7 +58,7 @@ pub use columns::Columns;
 pub use counted_tree::Tree;
 pub use cursor::Cursor;
 pub use load::{PageError, PageLoader, PageSlots};
-pub use page_image::CapturedPage;
+pub use page_image::{CapturedPage, PageCopy};
 pub use prefetch::line_of as prefetch;
 pub use search_group::Sought;
 pub use violation::Violation;

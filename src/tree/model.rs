@@ -4,12 +4,35 @@ use std::cmp::Ordering;
 
 use super::words::{Handle, MemberOrder};
 
-/// Ids of members by handle. A handle given to another member gets another id.
+/// Ids of members. A handle given to another member gets another id.
 pub(super) struct Ids(pub(super) Vec<u64>);
+
+/// Of 150 members, 25 have handles below those that take four bytes, and 25 have the first of these.
+const LAST_OF_THREE_BYTES: u32 = (1 << 24) - 1;
+
+/// The handle of the nth member.
+pub(super) fn handle_of(nth: u32) -> u32 {
+    if nth < 100 { nth } else { LAST_OF_THREE_BYTES - 124 + nth }
+}
+
+fn nth_of(handle: u32) -> usize {
+    let nth = if handle < 1_000 { handle } else { handle + 124 - LAST_OF_THREE_BYTES };
+    nth as usize
+}
+
+impl Ids {
+    pub(super) fn of(&self, handle: u32) -> u64 {
+        self.0[nth_of(handle)]
+    }
+
+    pub(super) fn set(&mut self, handle: u32, id: u64) {
+        self.0[nth_of(handle)] = id;
+    }
+}
 
 impl MemberOrder for Ids {
     fn compare(&self, a: Handle, b: Handle) -> Ordering {
-        self.0[a.0 as usize].cmp(&self.0[b.0 as usize])
+        self.of(a.0).cmp(&self.of(b.0))
     }
 }
 

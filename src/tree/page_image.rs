@@ -12,8 +12,20 @@ pub struct CapturedPage<'a> {
     pub entries: Option<Columns<'a>>,
 }
 
-/// A pre-image: a copy of a leaf's content, in the leaf's format or with columns packed.
-pub(super) enum PreImage {
+impl CapturedPage<'_> {
+    /// A copy of its content, which is read when the tree is no longer borrowed: much less work than reading
+    /// the words one by one.
+    #[must_use]
+    pub fn copy(&self) -> PageCopy {
+        self.entries.map(|entries| PageCopy::of(&entries)).unwrap_or_default()
+    }
+}
+
+/// A copy of a leaf's content.
+pub struct PageCopy(Form);
+
+/// The leaf's format, or columns of whole words, packed.
+enum Form {
     Whole {
         words: Box<[u64]>,
         handles: Box<[u32]>,
@@ -28,29 +40,36 @@ pub(super) enum PreImage {
     },
 }
 
-impl Default for PreImage {
+impl Default for PageCopy {
     fn default() -> Self {
-        Self::Whole { words: Box::default(), handles: Box::default() }
+        Self(Form::Whole { words: Box::default(), handles: Box::default() })
     }
 }
 
-impl PreImage {
+impl PageCopy {
     pub(super) fn of(entries: &Columns<'_>) -> Self {
         if entries.is_empty() {
             return Self::default();
         }
         if let Some(Narrow { bytes, slots, columns, handle }) = entries.block() {
             let (slots, columns, handle) = (slots as u8, columns as u8, handle as u8);
-            return Self::Narrow { bytes: bytes.into(), slots, columns, handle, len: entries.len() as u8 };
+            return Self(Form::Narrow {
+                bytes: bytes.into(),
+                slots,
+                columns,
+                handle,
+                len: entries.len() as u8,
+            });
         }
         let words = (0..entries.width()).flat_map(|column| entries.column(column)).collect();
-        Self::Whole { words, handles: entries.handles().collect() }
+        Self(Form::Whole { words, handles: entries.handles().collect() })
     }
 
-    pub(super) fn entries(&self) -> Columns<'_> {
-        match self {
-            Self::Whole { words, handles } => Columns::new(words, handles, handles.len().max(1)),
-            Self::Narrow { bytes, slots, columns, handle, len } => {
+    #[must_use]
+    pub fn entries(&self) -> Columns<'_> {
+        match &self.0 {
+            Form::Whole { words, handles } => Columns::new(words, handles, handles.len().max(1)),
+            Form::Narrow { bytes, slots, columns, handle, len } => {
                 let [slots, columns, handle] = [slots, columns, handle].map(|number| usize::from(*number));
                 Columns::narrow(Narrow { bytes, slots, columns, handle }, usize::from(*len))
             }
@@ -59,9 +78,9 @@ impl PreImage {
 
     /// Heap memory, in bytes, without the struct itself.
     pub(super) fn bytes(&self) -> usize {
-        match self {
-            Self::Whole { words, handles } => size_of_val(&**words) + size_of_val(&**handles),
-            Self::Narrow { bytes, .. } => bytes.len(),
+        match &self.0 {
+            Form::Whole { words, handles } => size_of_val(&**words) + size_of_val(&**handles),
+            Form::Narrow { bytes, .. } => bytes.len(),
         }
     }
 }

@@ -4,12 +4,12 @@
 //! checkpoint of ten million entries beside a busy writer takes a hundred thousand. So each page has a slot,
 //! in groups that are allocated while any of their slots is in use.
 
-use super::page_image::PreImage;
+use super::page_image::PageCopy;
 
 /// Slots of a group: 128 bytes.
 const GROUP: usize = 16;
 
-type Group = [Option<Box<PreImage>>; GROUP];
+type Group = [Option<Box<PageCopy>>; GROUP];
 
 #[derive(Default)]
 pub(super) struct PreImages {
@@ -23,8 +23,8 @@ fn place(page: u32) -> (usize, usize) {
     (page as usize / GROUP, page as usize % GROUP)
 }
 
-fn bytes_of(pre_image: &PreImage) -> usize {
-    size_of::<PreImage>() + pre_image.bytes()
+fn bytes_of(pre_image: &PageCopy) -> usize {
+    size_of::<PageCopy>() + pre_image.bytes()
 }
 
 impl PreImages {
@@ -37,7 +37,7 @@ impl PreImages {
         matches!(self.groups.get(group), Some(Some(group)) if group[at].is_some())
     }
 
-    pub(super) fn insert(&mut self, page: u32, pre_image: Box<PreImage>) {
+    pub(super) fn insert(&mut self, page: u32, pre_image: Box<PageCopy>) {
         let (group, at) = place(page);
         if self.groups.len() <= group {
             self.groups.resize_with(group + 1, || None);
@@ -53,7 +53,7 @@ impl PreImages {
         }
     }
 
-    pub(super) fn remove(&mut self, page: u32) -> Option<Box<PreImage>> {
+    pub(super) fn remove(&mut self, page: u32) -> Option<Box<PageCopy>> {
         let (number, at) = place(page);
         let group = self.groups.get_mut(number)?;
         let pre_image = group.as_mut()?[at].take()?;

@@ -51,6 +51,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let parent = self.leaves.meta(leaf).parent;
         let slot = self.leaf_slot(leaf, parent);
         let right = self.leaves.allocate();
+        self.locator.prepare_for(right);
         self.leaves.meta_mut(right).parent = parent;
         let entries = self.leaves.columns(leaf);
         let half = entries.len() / 2;

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::mem;
 
 use super::columns::{Columns, close, open};
-use super::page_image::{CapturedPage, PreImage};
+use super::page_image::{CapturedPage, PageCopy};
 use super::prefetch;
 use super::violation::Violation;
 use super::words::{Edit, Handle, MemberOrder, Words};
@@ -33,7 +33,7 @@ pub(super) struct SmallTree<const LEAF: usize> {
     /// As many as there is room for; the first `len` are entries.
     pub(super) handles: Box<[u32]>,
     /// The page as of the beginning of the running capture. Boxed, because it exists only briefly.
-    pub(super) pre_image: Option<Box<PreImage>>,
+    pub(super) pre_image: Option<Box<PageCopy>>,
     /// The page's number, which a loaded one brings along.
     pub(super) page: u32,
     pub(super) len: u8,
@@ -183,13 +183,13 @@ impl<const LEAF: usize> SmallTree<LEAF> {
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.words)
             + size_of_val(&*self.handles)
-            + self.pre_image.as_ref().map_or(0, |pre_image| size_of::<PreImage>() + pre_image.bytes())
+            + self.pre_image.as_ref().map_or(0, |pre_image| size_of::<PageCopy>() + pre_image.bytes())
     }
 
     /// To be called before entries change.
     pub(super) fn touch(&mut self) {
         if self.capture_state == CaptureState::Pending {
-            self.pre_image = Some(Box::new(PreImage::of(&self.entries())));
+            self.pre_image = Some(Box::new(PageCopy::of(&self.entries())));
             self.capture_state = CaptureState::Copied;
         }
         self.dirty = true;

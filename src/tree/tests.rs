@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::model::{Ids, Model};
+use super::model::{Ids, Model, handle_of};
 use super::*;
 
-/// Handles that tests use: enough for four levels of the smallest nodes.
+/// Members that tests use: enough for four levels of the smallest nodes.
 const HANDLES: u32 = 150;
 
 /// Few values, so that ties always occur, both ends of the range, and some that differ in one byte, three or
@@ -91,11 +91,11 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
     fn give_away(&mut self, handle: u32) {
         self.next_id =
             self.next_id.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.ids.0[handle as usize] = self.next_id;
+        self.ids.set(handle, self.next_id);
     }
 
     fn insert_into_model(&mut self, words: &[u64], handle: u32) {
-        self.model.insert(words, self.ids.0[handle as usize], handle);
+        self.model.insert(words, self.ids.of(handle), handle);
     }
 
     fn run(&mut self, op: &Op) {
@@ -151,8 +151,14 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
         let more = self.tree.capture_next(pages, &mut |captured| {
             handed_out += 1;
             match captured.entries {
-                Some(entries) => drop(pages_now.insert(captured.page, page_of(&entries))),
-                None => drop(pages_now.remove(&captured.page)),
+                Some(entries) => {
+                    assert_eq!(page_of(&captured.copy().entries()), page_of(&entries));
+                    pages_now.insert(captured.page, page_of(&entries));
+                }
+                None => {
+                    assert!(captured.copy().entries().is_empty());
+                    pages_now.remove(&captured.page);
+                }
             }
         });
         assert!(handed_out <= pages);
@@ -164,7 +170,7 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
             // Ids may have been given away since the capture began; the order of then is the model's of then.
             let mut ids = Ids(self.ids.0.clone());
             for (_, id, handle) in &expected.0 {
-                ids.0[*handle as usize] = *id;
+                ids.set(*handle, *id);
             }
             let loaded =
                 load::<LEAF, INNER>(self.tree.columns(), &pages_now, &ids).expect("a tree was stored");
@@ -181,7 +187,7 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
         assert_eq!(tree.len(), model.0.len() as u64);
         assert_eq!(tree.is_empty(), model.0.is_empty());
         assert_eq!(entries_of(tree), entries_of_model(model));
-        for handle in 0..HANDLES {
+        for handle in (0..HANDLES).map(handle_of) {
             let index = model.index_of(handle);
             assert_eq!(tree.index_of(Handle(handle)), index.map(|at| at as u64));
             assert_eq!(tree.contains(Handle(handle)), index.is_some());
@@ -243,11 +249,11 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
         for score_words in [1, columns - 1] {
             let sought: Vec<Sought<'_>> =
                 places.iter().map(|(words, _)| Sought { words, score_words }).collect();
-            let mut compare = |nth: usize, handle: Handle| self.ids.0[handle.0 as usize].cmp(&places[nth].1);
+            let mut compare = |nth: usize, handle: Handle| self.ids.of(handle.0).cmp(&places[nth].1);
             let mut found = Vec::new();
             self.tree.count_entries(&sought, &mut compare, |counts| found.push(counts));
             let one = |(words, id): &(&[u64], u64)| {
-                let mut compare = |handle: Handle| self.ids.0[handle.0 as usize].cmp(id);
+                let mut compare = |handle: Handle| self.ids.of(handle.0).cmp(id);
                 (self.tree.count_below(&words[..score_words]), self.tree.count_before(words, &mut compare))
             };
             assert_eq!(found, places.iter().map(one).collect::<Vec<_>>());
@@ -271,8 +277,7 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
         }
         if prefix.len() == self.tree.columns() {
             for id in [0, 1 << 48, self.ids.0[7], self.ids.0[8], u64::MAX] {
-                let counted =
-                    self.tree.count_before(prefix, &mut |handle| self.ids.0[handle.0 as usize].cmp(&id));
+                let counted = self.tree.count_before(prefix, &mut |handle| self.ids.of(handle.0).cmp(&id));
                 assert_eq!(counted, self.model.count_before(prefix, id) as u64, "{prefix:?} {id}");
             }
             return;
@@ -295,6 +300,10 @@ fn filled(columns: usize) -> Vec<Vec<u64>> {
     })
 }
 
+fn handles() -> impl Strategy<Value = u32> {
+    (0..HANDLES).prop_map(handle_of)
+}
+
 fn words(columns: usize) -> impl Strategy<Value = Vec<u64>> {
     let value = prop_oneof![3 => prop::sample::select(&VALUES[..2]), 2 => prop::sample::select(&VALUES[..])];
     prop::collection::vec(value, columns)
@@ -302,14 +311,14 @@ fn words(columns: usize) -> impl Strategy<Value = Vec<u64>> {
 
 fn changes(columns: usize, most: usize) -> impl Strategy<Value = BTreeMap<u32, (Option<Vec<u64>>, bool)>> {
     let change = (prop::option::weighted(0.8, words(columns)), prop::bool::weighted(0.2));
-    prop::collection::btree_map(0..HANDLES, change, 0..most)
+    prop::collection::btree_map(handles(), change, 0..most)
 }
 
 fn ops(columns: usize) -> impl Strategy<Value = Vec<Op>> {
-    let leaving = prop::collection::btree_map(0..HANDLES, Just((None, false)), 20..100);
+    let leaving = prop::collection::btree_map(handles(), Just((None, false)), 20..100);
     let op = prop_oneof![
-        6 => (0..HANDLES, words(columns)).prop_map(|(handle, words)| Op::Insert(handle, words)),
-        4 => (0..HANDLES).prop_map(Op::Remove),
+        6 => (handles(), words(columns)).prop_map(|(handle, words)| Op::Insert(handle, words)),
+        4 => handles().prop_map(Op::Remove),
         6 => changes(columns, 60).prop_map(Op::Apply),
         1 => leaving.prop_map(Op::Apply),
         2 => Just(Op::BeginCapture),
