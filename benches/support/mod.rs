@@ -26,7 +26,7 @@ pub mod workload;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub use arguments::{argument, list, number};
+pub use arguments::*;
 
 /// The service's, which asks the system for memory in pages of 2 MiB.
 #[global_allocator]
