@@ -9,7 +9,7 @@ use crate::state_lock::{Purpose, StateLock};
 use crate::storage::checkpoint::Checkpoint;
 use crate::storage::error::StorageError;
 use crate::storage::{codec, keys};
-use crate::tree::{Columns, Handle};
+use crate::tree::Handle;
 use crate::types::Sequence;
 
 /// Leaves copied per hold of the lock: 32 of them are 40 KiB, about 10 µs.
@@ -152,18 +152,10 @@ fn copy_leaves(state: &StateLock, id: TreeId, sink: Sink<'_>) -> Result<bool, St
         // Unlock fairly, to waiting readers and not to the next slice.
         shard.unlock_fair();
         let Some(more) = more else { return Ok(false) };
-        let pages = copied.iter().map(|(page, copy)| (*page, as_words(&copy.entries()))).collect();
+        let pages = copied.iter().map(|(page, copy)| (*page, copy.entries().to_whole())).collect();
         sink(Copied::Leaves(id, pages))?;
         if !more {
             return Ok(true);
         }
     }
-}
-
-fn as_words(entries: &Columns<'_>) -> CopiedEntries {
-    if entries.is_empty() {
-        return CopiedEntries::default();
-    }
-    let columns = (0..entries.width()).map(|column| entries.column(column).collect()).collect();
-    (entries.handles().collect(), columns)
 }

@@ -11,7 +11,6 @@
 //! A search mostly touches the first column alone, and that is one contiguous run.
 
 use std::cmp::Ordering;
-use std::ops::Range;
 
 use super::narrow::Narrow;
 use super::words::{Handle, Words};
@@ -25,33 +24,45 @@ pub struct Columns<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum Form<'a> {
-    Whole {
-        words: &'a [u64],
-        handles: &'a [u32],
-        /// Slots per column in `words`, at least as many as there are handles.
-        stride: usize,
-    },
+    Whole(Whole<'a>),
     Narrow(Narrow<'a>),
+}
+
+/// Entries as whole words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Whole<'a> {
+    words: &'a [u64],
+    pub(super) handles: &'a [u32],
+    /// Slots per column in `words`, at least as many as there are handles.
+    stride: usize,
+}
+
+impl<'a> Whole<'a> {
+    #[inline]
+    pub(super) fn columns(self) -> impl Iterator<Item = &'a [u64]> {
+        self.words.chunks_exact(self.stride).map(move |column| &column[..self.handles.len()])
+    }
 }
 
 /// A column of ascending words.
 pub(super) trait Sorted {
     fn word(&self, at: usize) -> u64;
 
-    /// The first place of `low..high` whose word is not before what is sought; `high` if there is none.
-    fn partition(&self, low: usize, high: usize, is_before: impl Fn(u64) -> bool) -> usize;
+    /// How many of the words up to `high` are below `word`, or at most `word` if `through`; those up to `low`
+    /// are.
+    fn partition(&self, low: usize, high: usize, word: u64, through: bool) -> usize;
 
     /// Which of `low..high` have this word.
     #[inline]
     fn range_of(&self, word: u64, low: usize, high: usize) -> (usize, usize) {
-        let low = self.partition(low, high, |held| held < word);
+        let low = self.partition(low, high, word, false);
         // Distinct words are the common case, and then the second search is not needed.
         if low == high || self.word(low) != word {
             (low, low)
         } else if high - low == 1 || self.word(low + 1) != word {
             (low, low + 1)
         } else {
-            (low, self.partition(low, high, |held| held <= word))
+            (low, self.partition(low, high, word, true))
         }
     }
 }
@@ -63,8 +74,13 @@ impl Sorted for [u64] {
     }
 
     #[inline]
-    fn partition(&self, low: usize, high: usize, is_before: impl Fn(u64) -> bool) -> usize {
-        low + self[low..high].partition_point(|&held| is_before(held))
+    fn partition(&self, low: usize, high: usize, word: u64, through: bool) -> usize {
+        let part = &self[low..high];
+        low + if through {
+            part.partition_point(|&held| held <= word)
+        } else {
+            part.partition_point(|&held| held < word)
+        }
     }
 }
 
@@ -72,7 +88,7 @@ impl<'a> Columns<'a> {
     /// `words` holds columns of `stride` slots; as many of each are used as there are `handles`.
     #[inline]
     pub(super) fn new(words: &'a [u64], handles: &'a [u32], stride: usize) -> Self {
-        Self { len: handles.len(), form: Form::Whole { words, handles, stride } }
+        Self { len: handles.len(), form: Form::Whole(Whole { words, handles, stride }) }
     }
 
     /// The first `len` entries of a block.
@@ -97,7 +113,7 @@ impl<'a> Columns<'a> {
     #[inline]
     pub fn width(&self) -> usize {
         match self.form {
-            Form::Whole { words, stride, .. } => words.len() / stride,
+            Form::Whole(Whole { words, stride, .. }) => words.len() / stride,
             Form::Narrow(block) => block.columns,
         }
     }
@@ -110,7 +126,7 @@ impl<'a> Columns<'a> {
     #[inline]
     pub fn word(&self, column: usize, at: usize) -> u64 {
         match self.form {
-            Form::Whole { words, stride, .. } => words[column * stride..][..self.len][at],
+            Form::Whole(Whole { words, stride, .. }) => words[column * stride..][..self.len][at],
             Form::Narrow(block) => block.column(column).at(at),
         }
     }
@@ -121,35 +137,65 @@ impl<'a> Columns<'a> {
     /// When there is no such column, and there are entries.
     #[inline]
     pub fn column(&self, column: usize) -> impl Iterator<Item = u64> + use<'a> {
-        self.part_of_column(column, 0..self.len)
+        let (whole, cells) = match self.form {
+            Form::Whole(Whole { words, stride, .. }) => {
+                (words.get(column * stride..).unwrap_or_default(), None)
+            }
+            Form::Narrow(block) => (&[][..], (self.len > 0).then(|| block.column(column))),
+        };
+        (0..self.len).map(move |at| cells.as_ref().map_or_else(|| whole[at], |cells| cells.at(at)))
     }
 
-    /// The words of some entries in one column.
-    #[inline]
-    pub(super) fn part_of_column(
-        &self,
-        column: usize,
-        part: Range<usize>,
-    ) -> impl Iterator<Item = u64> + use<'a> {
-        let (whole, cells) = match self.form {
-            Form::Whole { words, stride, .. } => (words.get(column * stride..).unwrap_or_default(), None),
-            Form::Narrow(block) => (&[][..], (!part.is_empty()).then(|| block.column(column))),
+    /// Reads as many words of a column as there is room for, from that of entry `from` on.
+    pub(super) fn read_column(&self, column: usize, from: usize, words: &mut [u64]) {
+        match self.form {
+            _ if words.is_empty() => {}
+            Form::Whole(Whole { words: all, stride, .. }) => {
+                words.copy_from_slice(&all[column * stride + from..][..words.len()]);
+            }
+            Form::Narrow(block) => block.column(column).read(from, words),
+        }
+    }
+
+    /// As `read_column`.
+    pub(super) fn read_handles(&self, from: usize, handles: &mut [u32]) {
+        match self.form {
+            _ if handles.is_empty() => {}
+            Form::Whole(Whole { handles: all, .. }) => {
+                handles.copy_from_slice(&all[from..][..handles.len()]);
+            }
+            Form::Narrow(block) => block.read_handles(from, handles),
+        }
+    }
+
+    /// The handles, and the words column by column: quicker than one by one.
+    #[must_use]
+    pub fn to_whole(&self) -> (Vec<u32>, Vec<Vec<u64>>) {
+        let mut handles = vec![0; self.len];
+        self.read_handles(0, &mut handles);
+        let column = |column| {
+            let mut words = vec![0; self.len];
+            self.read_column(column, 0, &mut words);
+            words
         };
-        part.map(move |at| cells.as_ref().map_or_else(|| whole[at], |cells| cells.at(at)))
+        (handles, (0..self.width()).map(column).collect())
+    }
+
+    /// The entries, if they are in this form.
+    #[inline]
+    pub(super) fn whole(&self) -> Option<Whole<'a>> {
+        match self.form {
+            Form::Whole(whole) => Some(whole),
+            Form::Narrow(_) => None,
+        }
     }
 
     /// The handles, as bare numbers, in entry order.
     #[inline]
     pub fn handles(&self) -> impl Iterator<Item = u32> + use<'a> {
-        self.part_of_handles(0..self.len)
-    }
-
-    /// The handles of some entries.
-    #[inline]
-    pub(super) fn part_of_handles(&self, part: Range<usize>) -> impl Iterator<Item = u32> + use<'a> {
         let form = self.form;
-        part.map(move |at| match form {
-            Form::Whole { handles, .. } => handles[at],
+        (0..self.len).map(move |at| match form {
+            Form::Whole(Whole { handles, .. }) => handles[at],
             Form::Narrow(block) => block.handle(at),
         })
     }
@@ -160,7 +206,7 @@ impl<'a> Columns<'a> {
     #[inline]
     pub fn handle(&self, at: usize) -> Handle {
         Handle(match self.form {
-            Form::Whole { handles, .. } => handles[at],
+            Form::Whole(Whole { handles, .. }) => handles[at],
             Form::Narrow(block) => block.handle(at),
         })
     }
@@ -171,7 +217,7 @@ impl<'a> Columns<'a> {
     #[inline]
     pub fn words(&self, at: usize) -> Words {
         match self.form {
-            Form::Whole { words: all, stride, .. } => {
+            Form::Whole(Whole { words: all, stride, .. }) => {
                 let mut words = Words::new();
                 for column in all.chunks_exact(stride) {
                     words.push(column[at]);
@@ -186,7 +232,7 @@ impl<'a> Columns<'a> {
     #[inline]
     pub(super) fn find(&self, handle: Handle) -> Option<usize> {
         match self.form {
-            Form::Whole { handles, .. } => find(handles, handle.0),
+            Form::Whole(Whole { handles, .. }) => find(handles, handle.0),
             // A leaf that never had an entry has no block.
             Form::Narrow(_) if self.len == 0 => None,
             Form::Narrow(block) => block.find(self.len, handle.0),
@@ -197,7 +243,7 @@ impl<'a> Columns<'a> {
     pub(super) fn block(&self) -> Option<Narrow<'a>> {
         match self.form {
             Form::Narrow(block) if self.len > 0 => Some(block),
-            Form::Narrow(_) | Form::Whole { .. } => None,
+            Form::Narrow(_) | Form::Whole(_) => None,
         }
     }
 
@@ -206,7 +252,7 @@ impl<'a> Columns<'a> {
     pub(super) fn equal_range(&self, prefix: &[u64]) -> (usize, usize) {
         let (mut low, mut high) = (0, self.len);
         match self.form {
-            Form::Whole { words, stride, .. } => {
+            Form::Whole(Whole { words, stride, .. }) => {
                 for (column, &word) in prefix.iter().enumerate() {
                     (low, high) = words[column * stride..][..self.len].range_of(word, low, high);
                     if low == high {

@@ -110,32 +110,26 @@ impl<const N: usize> Leaves<N> {
         Some(NarrowMut { bytes: kind.blocks.get_mut(place), slots: N, columns: self.columns, handle })
     }
 
-    /// The block of a leaf, wide enough for an entry that is to be written.
-    #[inline]
-    fn block_for(&mut self, leaf: u32, words: &[u64], handle: u32) -> NarrowMut<'_> {
-        if !self.block_mut(leaf).is_some_and(|block| block.fits(words, handle)) {
-            self.widen(leaf, words, handle);
-        }
-        self.block_mut(leaf).expect("a leaf that was filled has a block")
-    }
-
+    /// Gives a leaf a block that is wide enough for an entry that is to be written.
     #[cold]
     #[inline(never)]
-    fn widen(&mut self, leaf: u32, words: &[u64], handle: u32) {
+    fn widen(&mut self, leaf: u32, words: &[u64], handle: u32) -> NarrowMut<'_> {
         let len = self.len(leaf);
         let mut run = Run::new(self.columns, len + 1);
         run.extend(&self.columns(leaf), 0..len);
         run.push(words, handle);
         self.store(leaf, &run.entries(), len);
+        self.block_mut(leaf).expect("a leaf that was filled has a block")
     }
 
     /// Adds an entry to a leaf that is not full.
     #[inline]
     pub(super) fn insert(&mut self, leaf: u32, at: usize, words: &[u64], handle: Handle) {
         let len = self.len(leaf);
-        let mut block = self.block_for(leaf, words, handle.0);
-        block.open(len, at);
-        block.write(at, words, handle.0);
+        match self.block_mut(leaf) {
+            Some(mut block) if block.fits(words, handle.0) => block.insert(len, at, words, handle.0),
+            _ => self.widen(leaf, words, handle.0).insert(len, at, words, handle.0),
+        }
         self.meta_mut(leaf).len += 1;
     }
 
@@ -149,9 +143,10 @@ impl<const N: usize> Leaves<N> {
     /// Moves an entry within its leaf, and gives it other words.
     #[inline]
     pub(super) fn shift(&mut self, leaf: u32, (from, to): (usize, usize), words: &[u64], handle: Handle) {
-        let mut block = self.block_for(leaf, words, handle.0);
-        block.shift(from, to);
-        block.write(to, words, handle.0);
+        match self.block_mut(leaf) {
+            Some(mut block) if block.fits(words, handle.0) => block.shift(from, to, words, handle.0),
+            _ => self.widen(leaf, words, handle.0).shift(from, to, words, handle.0),
+        }
     }
 
     /// Moves entries between two neighbours so that the left one holds `target` of them.
@@ -179,7 +174,8 @@ impl<const N: usize> Leaves<N> {
 
     /// Gives a leaf a block in which all of `entries` fit, and writes the first `len` of them.
     fn store(&mut self, leaf: u32, entries: &Columns<'_>, len: usize) {
-        let widths = Widths::of(entries);
+        let entries = entries.whole().expect("a run and a small tree hold whole words");
+        let widths = Widths::of(&entries);
         let kind = self.kind_of(&widths);
         if self.meta(leaf).kind != kind {
             self.drop_block(leaf);
@@ -187,7 +183,7 @@ impl<const N: usize> Leaves<N> {
             let meta = self.meta_mut(leaf);
             (meta.kind, meta.place) = (kind, place);
         }
-        self.block_mut(leaf).expect("it has one now").fill(&widths, entries, len);
+        self.block_mut(leaf).expect("it has one now").fill(&widths, &entries, len);
     }
 
     fn kind_of(&mut self, widths: &Widths) -> u8 {

@@ -245,9 +245,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         if entries.handles().any(|handle| handle == u32::MAX) {
             return Err(PageError::InvalidHandle { page });
         }
-        for (at, (before, word)) in
-            (1..).zip(entries.column(0).zip(entries.part_of_column(0, 1..entries.len())))
-        {
+        for (at, (before, word)) in (1..).zip(entries.column(0).zip(entries.column(0).skip(1))) {
             if before < word {
                 continue;
             }

@@ -328,7 +328,62 @@ impl Locator {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Set(u32, u32),
+        Remove(u32),
+        PrepareFor(u32),
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        // The first 20,000 are in an array, and those of the next range in a map.
+        let handle = || prop_oneof![0_u32..20_100, (1_u32 << 16)..(1 << 16) + 50];
+        let borders = [0, 0xfe, THREE_FROM - 1, THREE_FROM, 0xfffe, 0xffff, 0x1_0000];
+        let greater = [FOUR_FROM - 1, FOUR_FROM, 0xff_fffe, 0xff_ffff, 0x100_0000, u32::MAX - 1];
+        let leaf = || prop_oneof![8 => prop::sample::select(borders.to_vec()), 1 => prop::sample::select(greater.to_vec())];
+        prop_oneof![
+            6 => (handle(), leaf()).prop_map(|(handle, leaf)| Op::Set(handle, leaf)),
+            3 => handle().prop_map(Op::Remove),
+            1 => leaf().prop_map(Op::PrepareFor),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn agrees_with_a_plain_map_whatever_the_width_of_its_slots(ops in prop::collection::vec(op(), 1..100)) {
+            let mut locator = Locator::default();
+            let mut model: std::collections::HashMap<u32, u32> = (0..20_000).map(|n| (n, n)).collect();
+            for n in 0..20_000 {
+                locator.set(Handle(n), n);
+            }
+            for op in ops {
+                match op {
+                    Op::Set(handle, leaf) => {
+                        let before = model.insert(handle, leaf).unwrap_or(NONE);
+                        prop_assert_eq!(locator.set(Handle(handle), leaf), before);
+                    }
+                    Op::Remove(handle) => {
+                        let before = model.remove(&handle).unwrap_or(NONE);
+                        prop_assert_eq!(locator.remove(Handle(handle)), before);
+                    }
+                    Op::PrepareFor(leaf) => locator.prepare_for(leaf),
+                }
+                prop_assert_eq!(locator.len(), model.len() as u64);
+                let bytes = locator.ranges.iter().map(Range::bytes).sum::<usize>();
+                prop_assert_eq!(locator.allocated_bytes, bytes);
+            }
+            for handle in (0..20_200).chain((1 << 16)..(1 << 16) + 60) {
+                let leaf = model.get(&handle).copied().unwrap_or(NONE);
+                prop_assert_eq!(locator.get(Handle(handle)), leaf);
+            }
+        }
+    }
 
     #[test]
     fn a_range_changes_form_and_keeps_every_handle() {

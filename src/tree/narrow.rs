@@ -14,7 +14,7 @@
 //! n upper parts of handles  | n or 2 n bytes
 //! ```
 
-use super::columns::{Columns, Sorted, find_half};
+use super::columns::{Sorted, Whole, find_half};
 use super::prefetch;
 use super::words::{MAX_WORDS, Words};
 
@@ -39,15 +39,15 @@ pub(super) struct Widths {
 
 impl Widths {
     /// The least that these entries need.
-    pub(super) fn of(entries: &Columns<'_>) -> Self {
+    pub(super) fn of(entries: &Whole<'_>) -> Self {
         let mut widths = Self::default();
-        for column in 0..entries.width() {
-            let first = entries.word(column, 0);
-            let differing = entries.column(column).fold(0, |differing, word| differing | (word ^ first));
-            widths.words[column] = (u64::BITS - differing.leading_zeros()).div_ceil(8).max(1) as u8;
+        for (width, column) in widths.words.iter_mut().zip(entries.columns()) {
+            let differing = column.iter().fold(0, |differing, word| differing | (word ^ column[0]));
+            *width = (u64::BITS - differing.leading_zeros()).div_ceil(8).max(1) as u8;
         }
         widths.all_words = widths.words.iter().sum();
-        widths.handle = if entries.handles().all(|handle| handle < SHORT_HANDLES) { 3 } else { 4 };
+        let bits = entries.handles.iter().fold(0, |bits, handle| bits | handle);
+        widths.handle = if bits < SHORT_HANDLES { 3 } else { 4 };
         widths
     }
 
@@ -61,6 +61,36 @@ impl Widths {
 #[inline]
 fn held_bits(width: usize) -> u64 {
     u64::MAX >> (u64::BITS as usize - 8 * width)
+}
+
+/// Calls a function of a constant width: with it the compiler makes a few instructions of a cell.
+macro_rules! with_width {
+    ($width:expr, $function:ident($($argument:expr),*)) => {
+        match $width {
+            1 => $function::<1>($($argument),*),
+            2 => $function::<2>($($argument),*),
+            3 => $function::<3>($($argument),*),
+            4 => $function::<4>($($argument),*),
+            5 => $function::<5>($($argument),*),
+            6 => $function::<6>($($argument),*),
+            7 => $function::<7>($($argument),*),
+            _ => $function::<8>($($argument),*),
+        }
+    };
+}
+
+fn read_cells<const WIDTH: usize>(cells: &[u8], upper: u64, words: &mut [u64]) {
+    for (word, cell) in words.iter_mut().zip(cells.as_chunks::<WIDTH>().0) {
+        let mut bytes = [0; 8];
+        bytes[..WIDTH].copy_from_slice(cell);
+        *word = u64::from_le_bytes(bytes) | upper;
+    }
+}
+
+fn write_cells<const WIDTH: usize>(cells: &mut [u8], words: &[u64]) {
+    for (cell, word) in cells.as_chunks_mut::<WIDTH>().0.iter_mut().zip(words) {
+        cell.copy_from_slice(&word.to_le_bytes()[..WIDTH]);
+    }
 }
 
 #[inline]
@@ -82,6 +112,12 @@ impl Cells<'_> {
     pub(super) fn at(&self, at: usize) -> u64 {
         (load(self.bytes, at * self.width) & self.held) | self.upper
     }
+
+    /// Reads as many words as there is room for, from the cell at `from` on.
+    pub(super) fn read(&self, from: usize, words: &mut [u64]) {
+        let cells = &self.bytes[from * self.width..];
+        with_width!(self.width, read_cells(cells, self.upper, words));
+    }
 }
 
 impl Sorted for Cells<'_> {
@@ -92,17 +128,24 @@ impl Sorted for Cells<'_> {
 
     /// Without a jump that depends on what is compared: the processor would guess wrong half of the time.
     #[inline]
-    fn partition(&self, mut low: usize, high: usize, is_before: impl Fn(u64) -> bool) -> usize {
+    fn partition(&self, mut low: usize, high: usize, word: u64, through: bool) -> usize {
         let mut size = high - low;
-        if size == 0 {
-            return low;
+        let upper = word & !self.held;
+        if upper != self.upper || size == 0 {
+            return if upper < self.upper { low } else { high };
         }
+        // Cells before this one are before what is sought: those below a word, or through it.
+        let below = (word & self.held).wrapping_add(u64::from(through));
+        if through && below == 0 {
+            return high;
+        }
+        let is_before = |at: usize| load(self.bytes, at * self.width) & self.held < below;
         while size > 1 {
             let half = size / 2;
-            low = std::hint::select_unpredictable(is_before(self.at(low + half)), low + half, low);
+            low = std::hint::select_unpredictable(is_before(low + half), low + half, low);
             size -= half;
         }
-        low + usize::from(is_before(self.at(low)))
+        low + usize::from(is_before(low))
     }
 }
 
@@ -161,14 +204,33 @@ impl<'a> Narrow<'a> {
         handle_of(lower[at], upper, self.handle, at)
     }
 
+    /// Reads as many handles as there is room for, from the one at `from` on.
+    pub(super) fn read_handles(&self, from: usize, handles: &mut [u32]) {
+        let (lower, upper) = self.handle_parts();
+        let lower = &lower[from..];
+        if self.handle == 3 {
+            for ((handle, lower), upper) in handles.iter_mut().zip(lower).zip(&upper[from..]) {
+                *handle = u32::from(u16::from_le_bytes(*lower)) | (u32::from(*upper) << 16);
+            }
+        } else {
+            for ((handle, lower), upper) in handles.iter_mut().zip(lower).zip(&upper.as_chunks().0[from..]) {
+                *handle =
+                    u32::from(u16::from_le_bytes(*lower)) | (u32::from(u16::from_le_bytes(*upper)) << 16);
+            }
+        }
+    }
+
     /// Where the handle is among the first `len`.
     #[inline]
     pub(super) fn find(&self, len: usize, sought: u32) -> Option<usize> {
+        // In all slots, which are a round number, and what is in those behind does not matter.
         let (lower, upper) = self.handle_parts();
-        let lower = &lower[..len];
         let mut from = 0;
         loop {
             let at = from + find_half(&lower[from..], sought as u16)?;
+            if at >= len {
+                return None;
+            }
             if handle_of(lower[at], upper, self.handle, at) == sought {
                 return Some(at);
             }
@@ -219,6 +281,18 @@ fn handle_of(lower: [u8; HALF], upper: &[u8], width: usize, at: usize) -> u32 {
     lower | (upper << 16)
 }
 
+#[inline]
+fn write_cell(cells: &mut [u8], width: usize, at: usize, value: u64) {
+    let start = at * width;
+    // As one piece where there is room for it, and then what the cells behind had.
+    if let Some(bytes) = cells.get_mut(start..).and_then(|bytes| bytes.first_chunk_mut()) {
+        let held = held_bits(width);
+        *bytes = ((u64::from_le_bytes(*bytes) & !held) | (value & held)).to_le_bytes();
+    } else {
+        cells[start..start + width].copy_from_slice(&value.to_le_bytes()[..width]);
+    }
+}
+
 /// A block, to be changed.
 pub(super) struct NarrowMut<'a> {
     pub(super) bytes: &'a mut [u8],
@@ -243,25 +317,36 @@ impl NarrowMut<'_> {
         (self.handle == 4 || handle < SHORT_HANDLES) && words.iter().enumerate().all(fit)
     }
 
-    /// Calls `change` with each column's cells, and their width.
+    /// Calls `change` with the cells of each column of words, and with the two of handles.
     #[inline]
-    fn for_each_column(&mut self, change: impl Fn(&mut [u8], usize)) {
-        let mut start = self.columns * HEAD;
-        for column in 0..self.columns {
-            let width = (self.head(column) & 0xff) as usize;
-            let end = start + self.slots * width;
-            change(&mut self.bytes[start..end], width);
-            start = end;
+    fn for_each_column(&mut self, mut change: impl FnMut(&mut [u8], usize)) {
+        let (heads, mut rest) = self.bytes.split_at_mut(self.columns * HEAD);
+        for head in heads.as_chunks::<HEAD>().0 {
+            let width = usize::from(head[0]);
+            let (cells, behind) = rest.split_at_mut(self.slots * width);
+            change(cells, width);
+            rest = behind;
         }
-        let (lower, upper) = self.bytes[start..].split_at_mut(self.slots * HALF);
+        let (lower, upper) = rest.split_at_mut(self.slots * HALF);
         change(lower, HALF);
         change(upper, self.handle - HALF);
     }
 
-    /// Frees slot `at` of `len` used ones.
+    /// As `for_each_column`, each with what an entry that fits has in that column.
     #[inline]
-    pub(super) fn open(&mut self, len: usize, at: usize) {
-        self.for_each_column(|cells, width| cells.copy_within(at * width..len * width, (at + 1) * width));
+    fn for_each_cell(&mut self, words: &[u64], handle: u32, mut change: impl FnMut(&mut [u8], usize, u64)) {
+        let parts = [u64::from(handle), u64::from(handle >> 16)];
+        let mut values = words.iter().copied().chain(parts);
+        self.for_each_column(|cells, width| change(cells, width, values.next().unwrap_or(0)));
+    }
+
+    /// Adds an entry that fits at slot `at`, of `len` used ones.
+    #[inline]
+    pub(super) fn insert(&mut self, len: usize, at: usize, words: &[u64], handle: u32) {
+        self.for_each_cell(words, handle, |cells, width, value| {
+            cells.copy_within(at * width..len * width, (at + 1) * width);
+            write_cell(cells, width, at, value);
+        });
     }
 
     /// Closes the gap at slot `at` of `len` used ones.
@@ -270,64 +355,44 @@ impl NarrowMut<'_> {
         self.for_each_column(|cells, width| cells.copy_within((at + 1) * width..len * width, at * width));
     }
 
-    /// Frees slot `to` and closes the gap at `from`.
+    /// Moves an entry, which has other words now, that fit.
     #[inline]
-    pub(super) fn shift(&mut self, from: usize, to: usize) {
-        self.for_each_column(|cells, width| {
+    pub(super) fn shift(&mut self, from: usize, to: usize, words: &[u64], handle: u32) {
+        self.for_each_cell(words, handle, |cells, width, value| {
             if from < to {
                 cells.copy_within((from + 1) * width..(to + 1) * width, from * width);
             } else {
                 cells.copy_within(to * width..from * width, (to + 1) * width);
             }
+            write_cell(cells, width, to, value);
         });
-    }
-
-    /// Writes an entry that fits.
-    #[inline]
-    pub(super) fn write(&mut self, at: usize, words: &[u64], handle: u32) {
-        let mut start = self.columns * HEAD;
-        for (column, &word) in words.iter().enumerate() {
-            let width = (self.head(column) & 0xff) as usize;
-            let held = held_bits(width);
-            let cell = start + at * width;
-            // The other bytes belong to the cells behind.
-            let around = load(self.bytes, cell) & !held;
-            self.bytes[cell..cell + 8].copy_from_slice(&(around | (word & held)).to_le_bytes());
-            start += self.slots * width;
-        }
-        self.write_handle(at, handle);
-    }
-
-    #[inline]
-    fn write_handle(&mut self, at: usize, handle: u32) {
-        let start = self.bytes.len() - self.slots * self.handle;
-        let (lower, upper) = self.bytes[start..].split_at_mut(self.slots * HALF);
-        lower.as_chunks_mut().0[at] = (handle as u16).to_le_bytes();
-        let above = (handle >> 16) as u16;
-        if self.handle == 3 {
-            upper[at] = above as u8;
-        } else {
-            upper.as_chunks_mut().0[at] = above.to_le_bytes();
-        }
     }
 
     /// Writes heads that fit all of these entries, which the widths are enough for, and the first `len` of
     /// them.
-    pub(super) fn fill(&mut self, widths: &Widths, entries: &Columns<'_>, len: usize) {
+    pub(super) fn fill(&mut self, widths: &Widths, entries: &Whole<'_>, len: usize) {
         let mut start = self.columns * HEAD;
-        for column in 0..self.columns {
-            let width = usize::from(widths.words[column]);
-            let head = (entries.word(column, 0) & !held_bits(width)) | width as u64;
-            self.bytes[column * HEAD..(column + 1) * HEAD].copy_from_slice(&head.to_le_bytes());
-            for (at, word) in entries.column(column).take(len).enumerate() {
-                // The upper bytes go where the next cell or column is written afterwards.
-                let cell = start + at * width;
-                self.bytes[cell..cell + 8].copy_from_slice(&word.to_le_bytes());
-            }
-            start += self.slots * width;
+        for (number, (&width, words)) in widths.words.iter().zip(entries.columns()).enumerate() {
+            let width = usize::from(width);
+            let head = (words[0] & !held_bits(width)) | width as u64;
+            self.bytes[number * HEAD..(number + 1) * HEAD].copy_from_slice(&head.to_le_bytes());
+            let end = start + self.slots * width;
+            with_width!(width, write_cells(&mut self.bytes[start..end], &words[..len]));
+            start = end;
         }
-        for (at, handle) in entries.handles().take(len).enumerate() {
-            self.write_handle(at, handle);
+        let (lower, upper) = self.bytes[start..].split_at_mut(self.slots * HALF);
+        let handles = &entries.handles[..len];
+        for (cell, handle) in lower.as_chunks_mut().0.iter_mut().zip(handles) {
+            *cell = (*handle as u16).to_le_bytes();
+        }
+        if self.handle == 3 {
+            for (cell, handle) in upper.iter_mut().zip(handles) {
+                *cell = (handle >> 16) as u8;
+            }
+        } else {
+            for (cell, handle) in upper.as_chunks_mut().0.iter_mut().zip(handles) {
+                *cell = ((handle >> 16) as u16).to_le_bytes();
+            }
         }
     }
 }

@@ -191,14 +191,15 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         *self.inners.count_mut(parent, slot) = target as u64;
         *self.inners.count_mut(parent, slot + 1) = (left_len + right_len - target) as u64;
 
-        let moved_right = left_len.saturating_sub(target);
-        for handle in self.leaves.columns(right).part_of_handles(0..moved_right) {
-            self.locator.set(Handle(handle), right);
-        }
-        if target > left_len {
-            for handle in self.leaves.columns(left).part_of_handles(left_len..target) {
-                self.locator.set(Handle(handle), left);
-            }
+        let (to, at, moved) = if target < left_len {
+            (right, 0, left_len - target)
+        } else {
+            (left, left_len, target - left_len)
+        };
+        let mut handles = [0; LEAF];
+        self.leaves.columns(to).read_handles(at, &mut handles[..moved]);
+        for &handle in &handles[..moved] {
+            self.locator.set(Handle(handle), to);
         }
         if self.leaves.len(right) > 0 {
             self.refresh_separator(right);

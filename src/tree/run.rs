@@ -34,12 +34,10 @@ impl Run {
     pub(super) fn extend(&mut self, entries: &Columns<'_>, part: Range<usize>) {
         let len = self.handles.len();
         for (number, column) in self.words.chunks_exact_mut(self.room).enumerate() {
-            let words = entries.part_of_column(number, part.clone());
-            for (slot, word) in column[len..][..part.len()].iter_mut().zip(words) {
-                *slot = word;
-            }
+            entries.read_column(number, part.start, &mut column[len..][..part.len()]);
         }
-        self.handles.extend(entries.part_of_handles(part));
+        self.handles.resize(len + part.len(), 0);
+        entries.read_handles(part.start, &mut self.handles[len..]);
     }
 
     /// Room for the words and handles of `len` entries, which the caller writes.
