@@ -323,20 +323,6 @@ pub(super) fn find(ids: &[u32], sought: u32) -> Option<usize> {
     ids[at..].iter().position(|&id| id == sought).map(|offset| at + offset)
 }
 
-/// As [`find`], among the lower halves of handles.
-#[inline]
-pub(super) fn find_half(halves: &[[u8; 2]], sought: u16) -> Option<usize> {
-    let mut at = 0;
-    while let Some(group) = halves.get(at..at + 16) {
-        let hits = group.iter().fold(0, |hits, &half| hits | u16::from(u16::from_le_bytes(half) == sought));
-        if hits != 0 {
-            break;
-        }
-        at += 16;
-    }
-    halves[at..].iter().position(|&half| u16::from_le_bytes(half) == sought).map(|offset| at + offset)
-}
-
 /// Frees slot `at` in every column of a block with `len` used slots each.
 #[inline]
 pub(super) fn open<T: Copy>(block: &mut [T], n: usize, len: usize, at: usize) {
