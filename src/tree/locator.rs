@@ -57,6 +57,7 @@ fn write<const BYTES: usize>(slot: &mut [u8; BYTES], leaf: u32) -> u32 {
     before
 }
 
+#[allow(clippy::unnecessary_box_returns, reason = "an array of 192 KB and more")]
 fn widened<const FROM: usize, const TO: usize>(slots: &[[u8; FROM]; RANGE]) -> Box<[[u8; TO]; RANGE]> {
     let mut wider = vacant();
     for (to, from) in wider.iter_mut().zip(slots) {

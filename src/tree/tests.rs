@@ -150,15 +150,12 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
         let mut handed_out = 0;
         let more = self.tree.capture_next(pages, &mut |captured| {
             handed_out += 1;
-            match captured.entries {
-                Some(entries) => {
-                    assert_eq!(page_of(&captured.copy().entries()), page_of(&entries));
-                    pages_now.insert(captured.page, page_of(&entries));
-                }
-                None => {
-                    assert!(captured.copy().entries().is_empty());
-                    pages_now.remove(&captured.page);
-                }
+            if let Some(entries) = captured.entries {
+                assert_eq!(page_of(&captured.copy().entries()), page_of(&entries));
+                pages_now.insert(captured.page, page_of(&entries));
+            } else {
+                assert!(captured.copy().entries().is_empty());
+                pages_now.remove(&captured.page);
             }
         });
         assert!(handed_out <= pages);
