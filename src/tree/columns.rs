@@ -13,6 +13,7 @@
 use std::cmp::Ordering;
 
 use super::narrow::Narrow;
+use super::whole::{Sorted, Whole};
 use super::words::{Handle, Words};
 
 /// Entries in order, by column. A view: it borrows the tree's memory, or a copy of it.
@@ -26,62 +27,6 @@ pub struct Columns<'a> {
 enum Form<'a> {
     Whole(Whole<'a>),
     Narrow(Narrow<'a>),
-}
-
-/// Entries as whole words.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Whole<'a> {
-    words: &'a [u64],
-    pub(super) handles: &'a [u32],
-    /// Slots per column in `words`, at least as many as there are handles.
-    stride: usize,
-}
-
-impl<'a> Whole<'a> {
-    #[inline]
-    pub(super) fn columns(self) -> impl Iterator<Item = &'a [u64]> {
-        self.words.chunks_exact(self.stride).map(move |column| &column[..self.handles.len()])
-    }
-}
-
-/// A column of ascending words.
-pub(super) trait Sorted {
-    fn word(&self, at: usize) -> u64;
-
-    /// How many of the words up to `high` are below `word`, or at most `word` if `through`; those up to `low`
-    /// are.
-    fn partition(&self, low: usize, high: usize, word: u64, through: bool) -> usize;
-
-    /// Which of `low..high` have this word.
-    #[inline]
-    fn range_of(&self, word: u64, low: usize, high: usize) -> (usize, usize) {
-        let low = self.partition(low, high, word, false);
-        // Distinct words are the common case, and then the second search is not needed.
-        if low == high || self.word(low) != word {
-            (low, low)
-        } else if high - low == 1 || self.word(low + 1) != word {
-            (low, low + 1)
-        } else {
-            (low, self.partition(low, high, word, true))
-        }
-    }
-}
-
-impl Sorted for [u64] {
-    #[inline]
-    fn word(&self, at: usize) -> u64 {
-        self[at]
-    }
-
-    #[inline]
-    fn partition(&self, low: usize, high: usize, word: u64, through: bool) -> usize {
-        let part = &self[low..high];
-        low + if through {
-            part.partition_point(|&held| held <= word)
-        } else {
-            part.partition_point(|&held| held < word)
-        }
-    }
 }
 
 impl<'a> Columns<'a> {

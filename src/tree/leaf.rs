@@ -292,7 +292,8 @@ mod tests {
     fn op() -> impl Strategy<Value = Op> {
         let (leaf, at) = (0_u32..8, 0_usize..9);
         prop_oneof![
-            6 => (leaf.clone(), at.clone(), entry()).prop_map(|(leaf, at, entry)| Op::Insert(leaf, at, entry)),
+            6 => (leaf.clone(), at.clone(), entry())
+                .prop_map(|(leaf, at, entry)| Op::Insert(leaf, at, entry)),
             2 => (leaf.clone(), at.clone()).prop_map(|(leaf, at)| Op::Remove(leaf, at)),
             2 => (leaf.clone(), at.clone(), at.clone(), entry())
                 .prop_map(|(leaf, from, to, entry)| Op::Shift(leaf, from, to, entry)),

@@ -30,6 +30,7 @@ mod page_image;
 mod prefetch;
 mod run;
 mod violation;
+mod whole;
 
 mod large;
 mod small;

@@ -14,8 +14,8 @@
 //! n upper parts of handles  | n or 2 n bytes
 //! ```
 
-use super::columns::{Sorted, Whole};
 use super::prefetch;
+use super::whole::{Sorted, Whole};
 use super::words::{MAX_WORDS, Words};
 
 /// Bytes of a column's head.
@@ -272,8 +272,9 @@ impl<'a> Narrow<'a> {
 
 /// Where the first of these halves is, from `from` on.
 ///
-/// Four at a time in one word: a lane of zeros is what is sought, and borrows from the lanes above it alone, so
-/// that the lowest one found is right (Warren, Hacker's Delight, 6-1). The compiler does not do that by itself.
+/// Four at a time in one word: a lane of zeros is what is sought, and borrows from the lanes above it alone,
+/// so that the lowest one found is right (Warren, Hacker's Delight, 6-1). The compiler does not do that by
+/// itself.
 #[inline]
 fn find_half(halves: &[[u8; HALF]], from: usize, sought: u16) -> Option<usize> {
     const LANES: usize = 4;
