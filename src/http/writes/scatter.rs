@@ -81,12 +81,7 @@ pub async fn write_jobs(
     if !unreachable.is_empty() {
         return Err(Problem::missing_shards(&unreachable));
     }
-    if let Some(boards) = &api.boards_stream {
-        boards.wait_until_following().await;
-        let named = jobs.iter().zip(&homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));
-        let due = boards.decisions_before(named);
-        boards.wait_for_decisions(due).await?;
-    }
+    wait_for_boards(api, &jobs, &homes).await?;
     if let [home] = *homes
         && (wait == Wait::UntilStored || api.node.owned(home).is_some())
     {
@@ -171,6 +166,15 @@ pub async fn write_jobs(
     let results: Vec<JobResult> =
         results.into_iter().map(|result| result.unwrap_or_else(without_outcome)).collect();
     Ok(Written { token: AsOf(token), results: fill_metadata_of_changes(api, results).await? })
+}
+
+/// Waits until the decisions on the jobs' boards that were made before are known here.
+async fn wait_for_boards(api: &Api, jobs: &[Job], homes: &[ShardId]) -> Result<(), Problem> {
+    let Some(boards) = &api.boards_stream else { return Ok(()) };
+    boards.wait_until_following().await;
+    let named = jobs.iter().zip(homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));
+    let due = boards.decisions_before(named);
+    Ok(boards.wait_for_decisions(due).await?)
 }
 
 fn without_outcome() -> JobResult {
