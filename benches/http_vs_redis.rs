@@ -11,9 +11,9 @@
 //! - `http_ranks_of_vs_zcount`: POST of `ranks:of` with 100 scores, in ranks, against ZCOUNT pipelined by 100
 //! - `durable_put_vs_zadd`: PUT of a score, answered once synced, against ZADD with `appendfsync always`
 //! - `durable_batch_vs_zadd`: POST of 100 jobs, in jobs, against ZADD pipelined by 100, `appendfsync always`
-//! - `durable_put_p50_of_10_vs_zadd`, `durable_put_p99_of_10_vs_zadd` and so on: how long these PUTs and ZADDs
-//!   take with 1, 10, 50 and 500 connections; theirs / ours. With `--before ANOTHER_RANKTREE` also against
-//!   that one's PUTs (`…_vs_before`)
+//! - `durable_put_p50_of_10_vs_zadd`, `durable_put_p99_of_10_vs_zadd` and so on: how long these PUTs and
+//!   ZADDs take with 1, 10, 50 and 500 connections; theirs / ours. With `--before ANOTHER_RANKTREE` also
+//!   against that one's PUTs (`…_vs_before`)
 //! - `durable_nats_put_vs_zadd`: the same PUT with NATS behind it, answered once stored by a nats-server with
 //!   `sync_interval: always`, against the same ZADD
 //! - `nats_put_vs_zadd`: the same with nats-server's default, a sync in two minutes
@@ -38,7 +38,6 @@ mod support;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
 use support::nats::Nats;
 use support::redis::{Redis, ratio_name};
@@ -189,8 +188,8 @@ fn report_latencies(connections: u64, servers: &[Redis], rounds: &[Latencies]) {
         all.extend(servers.iter().zip(theirs).map(|(server, of)| told(server.name, of)));
         println!("durable PUT, {connections} connections, p50: {}", all.join("; "));
     }
-    let percentiles: [(&str, fn(&Measured) -> Duration); 2] = [("p50", |of| of.p50), ("p99", |of| of.p99)];
-    for (name, percentile) in percentiles {
+    for name in ["p50", "p99"] {
+        let percentile = |of: &Measured| if name == "p50" { of.p50 } else { of.p99 };
         let ratio = |against: &str, their: &dyn Fn(&Latencies) -> Option<Measured>| {
             let of_round = |round: &Latencies| {
                 Some(micros(percentile(&their(round)?)) / micros(percentile(&round.ours)))
