@@ -11,7 +11,9 @@
 //! - `http_ranks_of_vs_zcount`: POST of `ranks:of` with 100 scores, in ranks, against ZCOUNT pipelined by 100
 //! - `durable_put_vs_zadd`: PUT of a score, answered once synced, against ZADD with `appendfsync always`
 //! - `durable_batch_vs_zadd`: POST of 100 jobs, in jobs, against ZADD pipelined by 100, `appendfsync always`
-//!
+//! - `durable_put_p50_of_10_vs_zadd`, `durable_put_p99_of_10_vs_zadd` and so on: how long these PUTs and
+//!   ZADDs take with 1, 10, 50 and 500 connections; theirs / ours. With `--before ANOTHER_RANKTREE` also
+//!   against that one's PUTs (`…_vs_before`)
 //! - `durable_nats_put_vs_zadd`: the same PUT with NATS behind it, answered once stored by a nats-server with
 //!   `sync_interval: always`, against the same ZADD
 //! - `nats_put_vs_zadd`: the same with nats-server's default, a sync in two minutes
@@ -22,8 +24,8 @@
 //!
 //! `cargo bench --bench http_vs_redis -- --members 1000000 --seconds 10 [--binary ANOTHER_RANKTREE]`
 //!
-//! `--cases lookup,ranks-of` runs these alone; the others are `rank`, `score-rank`, `put`, `batch` and
-//! `nats`.
+//! `--cases lookup,ranks-of` runs these alone; the others are `rank`, `score-rank`, `put`, `batch`, `latency`
+//! and `nats`.
 
 #![allow(
     clippy::as_conversions,
@@ -39,7 +41,8 @@ use std::process::{Child, Command, Stdio};
 
 use support::nats::Nats;
 use support::redis::{Redis, ratio_name};
-use support::{argument, list, number, scratch};
+use support::wrk::Measured;
+use support::{argument, list, micros, number, scratch, wrk};
 
 const CONNECTIONS: u64 = 50;
 const RUNS: usize = 3;
@@ -55,11 +58,12 @@ fn main() {
     }
     let members = number("members", 1_000_000);
     let seconds = number("seconds", 10);
-    let cases = list("cases", "rank,score-rank,lookup,ranks-of,put,batch,nats");
+    let cases = list("cases", "rank,score-rank,lookup,ranks-of,put,batch,latency,nats");
     let asked = |case: &str| cases.iter().any(|asked| asked == case);
     let folder = scratch();
     let servers = Redis::start_all(folder.path(), CONNECTIONS);
-    let ranktree = Ranktree::start(&folder.path().join("ranktree"), &[]);
+    let binary = argument("binary").unwrap_or_else(|| env!("CARGO_BIN_EXE_ranktree").to_owned());
+    let ranktree = Ranktree::start(&binary, &folder.path().join("ranktree"), &[]);
     eprintln!("  loading {members} members into all");
     ranktree.load(members);
     for server in &servers {
@@ -75,7 +79,7 @@ fn main() {
     };
     let one = |server: &Redis, command| server.run(members, seconds * 50_000, 1, command);
     let many = |server: &Redis, command| server.run(members, seconds * 300_000, BATCH, command);
-    let run = |requests: &str| ranktree.run(seconds, members, requests);
+    let run = |requests: &str| ranktree.run(CONNECTIONS, seconds, members, requests).per_second;
     if asked("rank") {
         let ours = || run(READ);
         compare("http_rank_vs_zrevrank", "reads/s", &ours, &|server| one(server, &zrevrank));
@@ -93,7 +97,7 @@ fn main() {
         compare("http_ranks_of_vs_zcount", "ranks/s", &ours, &|server| many(server, &zcount));
     }
 
-    if ["put", "batch", "nats"].into_iter().any(asked) {
+    if ["put", "batch", "latency", "nats"].into_iter().any(asked) {
         servers.iter().for_each(Redis::make_durable);
     }
     let durable = |server: &Redis| server.run(members, seconds * 5_000, 1, &zadd);
@@ -105,6 +109,27 @@ fn main() {
         let theirs = |server: &Redis| server.run(members, seconds * 100_000, BATCH, &zadd);
         compare("durable_batch_vs_zadd", "writes/s", &ours, &theirs);
     }
+    if asked("latency") {
+        let before = argument("before").map(|binary| {
+            let before = Ranktree::start(&binary, &folder.path().join("before"), &[]);
+            before.load(members);
+            before
+        });
+        let put = |service: &Ranktree, connections| service.run(connections, seconds, members, PUT);
+        for connections in [1, 10, 50, 500] {
+            let commands = seconds * 1_000 * u64::clamp(connections, 2, 20);
+            let rounds: Vec<Latencies> = (0..RUNS)
+                .map(|_| {
+                    let theirs =
+                        servers.iter().map(|server| server.measure(connections, members, commands, &zadd));
+                    let theirs: Vec<Measured> = theirs.collect();
+                    let before = before.as_ref().map(|service| put(service, connections));
+                    Latencies { ours: put(&ranktree, connections), before, theirs }
+                })
+                .collect();
+            report_latencies(connections, &servers, &rounds);
+        }
+    }
     drop(ranktree);
 
     for (name, sync) in [("durable_nats_put_vs_zadd", "always"), ("nats_put_vs_zadd", "2m")] {
@@ -113,9 +138,10 @@ fn main() {
         }
         let nats = Nats::start_syncing(&folder.path().join(name), sync).expect("nats-server is installed");
         let data = folder.path().join(format!("{name}-ranktree"));
-        let ranktree = Ranktree::start(&data, &["--nats", &nats.url(), "--nats-stream-mib", "16384"]);
+        let ranktree =
+            Ranktree::start(&binary, &data, &["--nats", &nats.url(), "--nats-stream-mib", "16384"]);
         ranktree.load(members);
-        compare(name, "writes/s", &|| ranktree.run(seconds, members, PUT), &durable);
+        compare(name, "writes/s", &|| ranktree.run(CONNECTIONS, seconds, members, PUT).per_second, &durable);
     }
 }
 
@@ -137,6 +163,48 @@ fn report(name: &str, unit: &str, servers: &[Redis], rounds: &[(f64, Vec<f64>)])
         if let Some(median) = ratios.get(ratios.len() / 2) {
             println!("RATIO {} {median:.2}", ratio_name(name, server.name));
         }
+    }
+}
+
+/// How long PUTs took in one round.
+struct Latencies {
+    ours: Measured,
+    before: Option<Measured>,
+    theirs: Vec<Measured>,
+}
+
+fn report_latencies(connections: u64, servers: &[Redis], rounds: &[Latencies]) {
+    let told = |name: &str, of: &Measured| {
+        format!(
+            "{name} {:.0} µs, p99 {:.0} µs, {:.0} a second",
+            micros(of.p50),
+            micros(of.p99),
+            of.per_second
+        )
+    };
+    for Latencies { ours, before, theirs } in rounds {
+        let mut all = vec![told("ranktree", ours)];
+        all.extend(before.as_ref().map(|before| told("before", before)));
+        all.extend(servers.iter().zip(theirs).map(|(server, of)| told(server.name, of)));
+        println!("durable PUT, {connections} connections, p50: {}", all.join("; "));
+    }
+    for name in ["p50", "p99"] {
+        let percentile = |of: &Measured| if name == "p50" { of.p50 } else { of.p99 };
+        let ratio = |against: &str, their: &dyn Fn(&Latencies) -> Option<Measured>| {
+            let of_round = |round: &Latencies| {
+                Some(micros(percentile(&their(round)?)) / micros(percentile(&round.ours)))
+            };
+            let mut ratios: Vec<f64> = rounds.iter().filter_map(of_round).collect();
+            ratios.sort_by(f64::total_cmp);
+            if let Some(median) = ratios.get(ratios.len() / 2) {
+                println!("RATIO {against} {median:.2}");
+            }
+        };
+        for (nth, server) in servers.iter().enumerate() {
+            let theirs = |round: &Latencies| round.theirs.get(nth).copied();
+            ratio(&ratio_name(&format!("durable_put_{name}_of_{connections}_vs_zadd"), server.name), &theirs);
+        }
+        ratio(&format!("durable_put_{name}_of_{connections}_vs_before"), &|round| round.before);
     }
 }
 
@@ -207,12 +275,10 @@ request = function() return requests[math.random(#requests)] end
 struct Ranktree {
     process: Child,
     url: String,
-    scripts: tempfile::TempDir,
 }
 
 impl Ranktree {
-    fn start(data: &Path, extra: &[&str]) -> Self {
-        let binary = argument("binary").unwrap_or_else(|| env!("CARGO_BIN_EXE_ranktree").to_owned());
+    fn start(binary: &str, data: &Path, extra: &[&str]) -> Self {
         let mut process = Command::new(binary)
             .args(["serve", "--listen", "127.0.0.1:0", "--data-dir"])
             .arg(data)
@@ -225,7 +291,7 @@ impl Ranktree {
         let output = process.stdout.take().expect("piped");
         BufReader::new(output).read_line(&mut line).expect("it says where it listens");
         let url = line.split_whitespace().last().expect("an address").to_owned();
-        Self { process, url, scripts: tempfile::tempdir().expect("a scratch folder") }
+        Self { process, url }
     }
 
     fn load(&self, members: u64) {
@@ -245,25 +311,12 @@ impl Ranktree {
         }
     }
 
-    /// Requests per second that were answered with success.
-    ///
     /// # Arguments
     /// `requests`: Lua whose `request` makes one of them.
-    fn run(&self, seconds: u64, members: u64, requests: &str) -> f64 {
-        let path = self.scripts.path().join("script.lua");
+    fn run(&self, connections: u64, seconds: u64, members: u64, requests: &str) -> Measured {
         let host = self.url.trim_start_matches("http://");
         let facts = format!("local host, members, batch = '{host}', {members}, {BATCH}\n");
-        std::fs::write(&path, [&facts, LUA, requests].concat()).expect("the script is written");
-        let output = Command::new("wrk")
-            .args(["-t1", "-c", &CONNECTIONS.to_string(), "-d", &seconds.to_string(), "-s"])
-            .arg(&path)
-            .arg(&self.url)
-            .output()
-            .expect("wrk runs");
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(!text.contains("Non-2xx"), "some requests failed:\n{text}");
-        let line = text.lines().find_map(|line| line.strip_prefix("Requests/sec:")).expect("wrk says so");
-        line.trim().parse().expect("a number")
+        wrk::run(&self.url, connections, seconds, &[&facts, LUA, requests].concat())
     }
 }
 

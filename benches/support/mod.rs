@@ -22,6 +22,7 @@ pub mod redis;
 pub mod resp;
 pub mod service;
 pub mod workload;
+pub mod wrk;
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -3,9 +3,11 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use super::arguments::argument;
 use super::resp::Resp;
+use super::wrk::Measured;
 
 /// Members that are sent at a time.
 const PIPELINED: u64 = 1_000;
@@ -139,6 +141,26 @@ impl Redis {
         let line = line.unwrap_or_else(|| panic!("redis-benchmark says how fast it was: {text}"));
         let (before, _) = line.split_once(" requests per second").expect("found above");
         before.rsplit(' ').next().and_then(|number| number.parse().ok()).expect("a number")
+    }
+
+    /// The same with so many connections, and how long the answers took.
+    pub fn measure(&self, connections: u64, members: u64, commands: u64, command: &[&str]) -> Measured {
+        let output = Command::new("redis-benchmark")
+            .args(["-p", &self.port.to_string(), "--csv", "-c", &connections.to_string()])
+            .args(["-n", &commands.to_string(), "-r", &members.to_string()])
+            .args(command)
+            .output()
+            .expect("redis-benchmark runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        // The command's name, commands per second, then milliseconds: mean, least, p50, p95, p99, most.
+        let line = text.lines().last().unwrap_or_default();
+        let figures: Vec<f64> =
+            line.split(',').skip(1).filter_map(|figure| figure.trim_matches('"').parse().ok()).collect();
+        let [per_second, _, _, p50, _, p99, _] = *figures else {
+            panic!("redis-benchmark says how fast it was: {text}")
+        };
+        let time = |milliseconds: f64| Duration::from_secs_f64(milliseconds / 1e3);
+        Measured { per_second, p50: time(p50), p99: time(p99) }
     }
 }
 

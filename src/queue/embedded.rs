@@ -1,19 +1,24 @@
 //! The embedded queue: requests of this process, in memory, until the writer has committed them.
 //!
 //! Knows: how requests become messages with sequences. Must not know: what a job does. Requests that arrive
-//! while the writer commits wait in the channel and share the next batch: group commit.
+//! while the writer commits wait here and share the next batch: group commit.
 
 mod clock;
 mod delivery;
+mod gathering;
+mod waiting;
 
-use std::time::Duration;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
+use tokio::sync::oneshot;
 
 use crate::job::{Job, Targets};
 use crate::queue::embedded::clock::MessageClock;
 use crate::queue::embedded::delivery::Delivery;
+use crate::queue::embedded::gathering::Gathering;
+use crate::queue::embedded::waiting::{NotTaken, Waiting};
 use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::state::Applied;
@@ -26,17 +31,6 @@ use crate::writer::{
 
 /// Requests that may wait for one shard's writer; beyond that, publishing is refused as overload.
 const WAITING_REQUESTS: usize = 8_192;
-
-/// What the channel carries.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a queue is closed once, and a box would cost each write an allocation"
-)]
-enum QueueItem {
-    Write(QueuedWrite),
-    /// Ends the queue: writes before it are drained, and writes after it are refused.
-    Close,
-}
 
 /// A write that becomes one message.
 struct QueuedWrite {
@@ -86,36 +80,50 @@ impl QueuedWrite {
     }
 }
 
-/// The publishing end; clone it freely.
+/// The publishing end; clone it freely. The queue ends with the last one.
 #[derive(Clone)]
 pub struct EmbeddedPublisher {
-    requests: mpsc::Sender<QueueItem>,
+    requests: Arc<PublishingEnds>,
+}
+
+/// All publishing ends of a queue.
+struct PublishingEnds(Arc<Waiting<QueuedWrite>>);
+
+impl Drop for PublishingEnds {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 /// The reading end, for the shard's writer.
 pub struct EmbeddedSource {
-    requests: mpsc::Receiver<QueueItem>,
-    /// Taken from the channel, but beyond the limits of the batch.
-    held_back: Option<QueuedWrite>,
-    closed: bool,
+    requests: Arc<Waiting<QueuedWrite>>,
+    /// What was taken from there and not handed out yet: more than this only while batches are full.
+    taken: VecDeque<QueuedWrite>,
+    gathering: Gathering,
     last: Sequence,
     clock: MessageClock,
-    runtime: tokio::runtime::Handle,
+}
+
+impl Drop for EmbeddedSource {
+    /// Nobody is left waiting once the writer has gone.
+    fn drop(&mut self) {
+        self.requests.close_and_drop();
+    }
 }
 
 /// A queue for one shard.
 #[must_use]
-pub fn channel(runtime: tokio::runtime::Handle) -> (EmbeddedPublisher, EmbeddedSource) {
-    let (sender, receiver) = mpsc::channel(WAITING_REQUESTS);
+pub fn channel() -> (EmbeddedPublisher, EmbeddedSource) {
+    let requests = Arc::new(Waiting::new(WAITING_REQUESTS));
     let source = EmbeddedSource {
-        requests: receiver,
-        held_back: None,
-        closed: false,
+        requests: Arc::clone(&requests),
+        taken: VecDeque::new(),
+        gathering: Gathering::default(),
         last: Sequence(0),
         clock: MessageClock::new(),
-        runtime,
     };
-    (EmbeddedPublisher { requests: sender }, source)
+    (EmbeddedPublisher { requests: Arc::new(PublishingEnds(requests)) }, source)
 }
 
 impl EmbeddedPublisher {
@@ -163,13 +171,10 @@ impl EmbeddedPublisher {
         let (answer, answered) = oneshot::channel();
         let traced = current().and_then(|caller| Arrived::of(vec![caller]));
         let delivery = Delivery::here();
-        let request =
-            QueueItem::Write(QueuedWrite { payload, bytes, answer, delivery, order, detail, traced });
-        self.requests.try_send(request).map_err(|error| match error {
-            mpsc::error::TrySendError::Full(_) => NotPublished::Overloaded,
-            mpsc::error::TrySendError::Closed(_) => {
-                NotPublished::Unavailable("the node is shutting down".to_owned())
-            }
+        let request = QueuedWrite { payload, bytes, answer, delivery, order, detail, traced };
+        self.requests.0.push(request).map_err(|error| match error {
+            NotTaken::Full => NotPublished::Overloaded,
+            NotTaken::Closed => NotPublished::Unavailable("the node is shutting down".to_owned()),
         })?;
         let closed = || {
             NotPublished::Unavailable(
@@ -182,9 +187,8 @@ impl EmbeddedPublisher {
 
 impl EmbeddedPublisher {
     /// Ends the queue: the writer drains what was sent before, and finishes.
-    pub async fn close(&self) {
-        // A queue that is closed already needs no closing.
-        let _ = self.requests.send(QueueItem::Close).await;
+    pub fn close(&self) {
+        self.requests.0.close();
     }
 }
 
@@ -200,16 +204,25 @@ fn job_bytes(job: &Job) -> usize {
 }
 
 impl EmbeddedSource {
-    /// The write, if it is to be handed on.
-    fn open(&mut self, item: QueueItem) -> Option<QueuedWrite> {
-        match item {
-            QueueItem::Write(request) => request.unless_failed(),
-            QueueItem::Close => {
-                self.requests.close();
-                self.closed = true;
-                None
-            }
+    /// Waits up to `wait` for requests, and a moment for those who were just answered, who mostly come back
+    /// at once. Takes what is there then, and returns whether the queue has ended.
+    fn gather(&mut self, wait: Duration) -> bool {
+        let now = Instant::now();
+        if !self.taken.is_empty() {
+            self.requests.take(&mut self.taken);
+            return false;
         }
+        let (wanted, until) = self.gathering.begin(now);
+        let mut arrived = self.requests.wait_for(wanted, until.min(now + wait));
+        let found = arrived.items;
+        if arrived.items == 0 && !arrived.is_closed {
+            arrived = self.requests.wait_for(1, now + wait);
+        }
+        self.requests.take(&mut self.taken);
+        if !self.taken.is_empty() {
+            self.gathering.end(wanted, found, self.taken.len(), Instant::now());
+        }
+        arrived.is_closed && self.taken.is_empty()
     }
 
     fn message(&mut self, request: QueuedWrite) -> Message {
@@ -240,46 +253,22 @@ impl JobSource for EmbeddedSource {
     }
 
     fn fetch(&mut self, limits: BatchLimits, wait: Duration) -> Fetched {
-        if self.closed {
+        if self.gather(wait) {
             return Fetched::Ended;
         }
-        let first = match self.held_back.take() {
-            Some(request) => request.unless_failed(),
-            None => match self.requests.try_recv() {
-                Ok(item) => self.open(item),
-                Err(mpsc::error::TryRecvError::Disconnected) => return Fetched::Ended,
-                Err(mpsc::error::TryRecvError::Empty) => {
-                    let requests = &mut self.requests;
-                    match self.runtime.block_on(async { timeout(wait, requests.recv()).await }) {
-                        Ok(Some(item)) => self.open(item),
-                        Ok(None) => return Fetched::Ended,
-                        Err(_) => None,
-                    }
-                }
-            },
-        };
-        if self.closed {
-            return Fetched::Ended;
-        }
-        let Some(first) = first else { return Fetched::Nothing };
-        let (mut jobs, mut bytes) = (first.payload.cost(), first.bytes);
-        let mut batch = vec![self.message(first)];
-        while let Ok(item) = self.requests.try_recv() {
-            let Some(request) = self.open(item) else {
-                if self.closed {
-                    break;
-                }
-                continue;
-            };
+        let (mut jobs, mut bytes) = (0, 0);
+        let mut batch = Vec::with_capacity(self.taken.len());
+        while let Some(request) = self.taken.pop_front() {
+            let Some(request) = request.unless_failed() else { continue };
             jobs += request.payload.cost();
             bytes += request.bytes;
-            if jobs > limits.jobs || bytes > limits.bytes {
-                self.held_back = Some(request);
+            if !batch.is_empty() && (jobs > limits.jobs || bytes > limits.bytes) {
+                self.taken.push_front(request);
                 break;
             }
             batch.push(self.message(request));
         }
-        Fetched::Batch(batch)
+        if batch.is_empty() { Fetched::Nothing } else { Fetched::Batch(batch) }
     }
 
     /// All waiting clients share one sync, so a batch takes all waiting writes, up to 16 MiB and 10,000 jobs.

@@ -100,9 +100,9 @@ impl Publisher {
     }
 
     /// Ends the queue for this node. Its writer finishes the batch that it has begun, and ends.
-    pub async fn close(&self) {
+    pub fn close(&self) {
         match self {
-            Self::Embedded(publisher) => publisher.close().await,
+            Self::Embedded(publisher) => publisher.close(),
             Self::Stream(publisher) => publisher.close(),
         }
     }

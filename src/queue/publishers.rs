@@ -20,9 +20,9 @@ impl Publishers {
     }
 
     /// Ends the queues of all shards for this node; see [`Publisher::close`].
-    pub async fn close(&self) {
+    pub fn close(&self) {
         for publisher in &self.0 {
-            publisher.close().await;
+            publisher.close();
         }
     }
 }

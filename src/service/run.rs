@@ -151,7 +151,7 @@ pub async fn run(
         write_service.stop().await;
     }
     snapshots.clear();
-    publishers.close().await;
+    publishers.close();
     join_writers(threads).await?;
     if let Some(traces) = traces {
         // It waits for the collector. The runtime ends soon, whether or not it was woken.
@@ -186,7 +186,7 @@ fn start_writers(
             let parking = Parking::new(config.auto_create, Arc::clone(&streams.wanted));
             writers::start(shard, source, Some(parking), common)?
         } else {
-            let (publisher, source) = embedded::channel(tokio::runtime::Handle::current());
+            let (publisher, source) = embedded::channel();
             publishers.insert(shard.id, Publisher::Embedded(publisher));
             writers::start(shard, source, None, common)?
         };

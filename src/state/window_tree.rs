@@ -12,7 +12,7 @@ use crate::state::extras::{Extras, UnlistedPlace};
 use crate::state::members::Members;
 use crate::state::page_set::PageSet;
 use crate::state::retired::Retired;
-use crate::tree::{Edit, Handle, Tree, Words};
+use crate::tree::{Edit, Handle, Standing, Tree, Words};
 use crate::types::{BoardName, Sequence, Timestamp, count};
 
 /// Handles per member page and page of extras on disk.
@@ -299,6 +299,13 @@ impl WindowTree {
             (None, Some(extras)) => extras.unlisted(handle),
             (None, None) => None,
         }
+    }
+
+    /// A member's listed entry, and where it stands.
+    #[must_use]
+    pub fn standing(&self, handle: Handle) -> Option<(Standing, Entry)> {
+        let standing = self.tree.standing(handle, self.definition.keys.len())?;
+        Some((standing, self.listed(handle, standing.words, self.extras())))
     }
 
     fn listed(&self, handle: Handle, words: Words, extras: Option<&Extras>) -> Entry {

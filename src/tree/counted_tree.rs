@@ -9,6 +9,7 @@ use super::large::LargeTree;
 use super::page_image::CapturedPage;
 use super::search_group::Sought;
 use super::small::SmallTree;
+use super::standing::Standing;
 use super::violation::Violation;
 use super::words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};
 
@@ -345,6 +346,24 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         match &self.form {
             Form::Small(small) => small.find(handle).map(|at| at as u64),
             Form::Large(large) => large.index_of(handle),
+        }
+    }
+
+    /// What [`Tree::get`], [`Tree::index_of`] and [`Tree::count_range`] of its score find of an entry.
+    ///
+    /// # Panics
+    /// When an entry has fewer words than a score.
+    #[must_use]
+    #[inline]
+    pub fn standing(&self, handle: Handle, score_words: usize) -> Option<Standing> {
+        match &self.form {
+            Form::Small(small) => {
+                let (at, entries) = (small.find(handle)?, small.entries());
+                let words = entries.words(at);
+                let (better, through) = entries.equal_range(&words.as_slice()[..score_words]);
+                Some(Standing { words, index: at as u64, better: better as u64, through: through as u64 })
+            }
+            Form::Large(large) => large.standing(handle, score_words),
         }
     }
 

@@ -46,6 +46,7 @@ mod pre_images;
 mod rebalance;
 mod search;
 mod search_group;
+mod standing;
 
 mod counted_tree;
 
@@ -62,5 +63,6 @@ pub use load::{PageError, PageLoader, PageSlots};
 pub use page_image::{CapturedPage, PageCopy};
 pub use prefetch::line_of as prefetch;
 pub use search_group::Sought;
+pub use standing::Standing;
 pub use violation::Violation;
 pub use words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};

@@ -78,20 +78,6 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         counted + before(self.leaves.columns(node)) as u64
     }
 
-    pub(super) fn index_of(&self, handle: Handle) -> Option<u64> {
-        let (leaf, at) = self.locate(handle)?;
-        let meta = self.leaves.meta(leaf);
-        let mut index = at as u64;
-        let (mut child, mut parent, mut hint) = (leaf, meta.parent, meta.slot);
-        while parent != NONE {
-            let slot = self.inners.slot_of(parent, child, hint);
-            index += self.inners.counts(parent)[..slot].iter().sum::<u64>();
-            let meta = self.inners.meta(parent);
-            (child, parent, hint) = (parent, meta.parent, meta.slot);
-        }
-        Some(index)
-    }
-
     pub(super) fn select(&self, index: u64) -> Option<(Handle, Words)> {
         if index >= self.len {
             return None;

@@ -190,6 +190,16 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
             assert_eq!(tree.contains(Handle(handle)), index.is_some());
             let words = tree.get(Handle(handle)).map(|words| words.as_slice().to_vec());
             assert_eq!(words, index.map(|at| model.0[at].0.clone()));
+            for score_words in 1..=tree.columns() {
+                let expected = index.map(|at| {
+                    let score = &model.0[at].0[..score_words];
+                    let counts = [at, model.count_below(score), model.count_through(score)];
+                    (model.0[at].0.clone(), counts.map(|count| count as u64))
+                });
+                let found = tree.standing(Handle(handle), score_words);
+                let found = found.map(|at| (at.words.as_slice().to_vec(), [at.index, at.better, at.through]));
+                assert_eq!(found, expected, "{handle} by {score_words}");
+            }
         }
         for (index, (words, _, handle)) in model.0.iter().enumerate() {
             let expected = Some((Handle(*handle), Words::from_slice(words)));

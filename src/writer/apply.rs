@@ -215,17 +215,14 @@ fn apply_job(shard: &mut Shard, step: &Step, boards: Vec<PlannedBoard>) -> Vec<B
 /// A member's rank counts within its shard; `None` if it is not listed.
 fn ranking(shard: &Shard, tree: TreeId, handle: Handle) -> Option<ShardRanking> {
     let tree = shard.tree(tree)?;
-    let entry = tree.entry(handle)?;
-    let words = entry.listed()?;
-    let score = words.as_slice().get(..tree.definition.keys.len())?;
-    let (better, through) = tree.tree.count_range(score);
+    let (standing, entry) = tree.standing(handle)?;
     Some(ShardRanking {
-        words,
+        words: standing.words,
         updated_at: entry.updated_at,
         has_metadata: entry.has_metadata,
-        better,
-        tied: through - better,
-        ahead: tree.tree.index_of(handle)?,
+        better: standing.better,
+        tied: standing.through - standing.better,
+        ahead: standing.index,
         total: tree.total(),
     })
 }

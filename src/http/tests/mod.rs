@@ -17,7 +17,6 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Value, json};
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
@@ -90,7 +89,7 @@ fn start_guarded(shards: u16, limits: Limits, access: Option<Arc<ActiveTokens>>)
 }
 
 fn start_shard(id: ShardId, registry: Arc<Registry>) -> (ShardHandle, Publisher) {
-    let (publisher, mut source) = embedded::channel(Handle::current());
+    let (publisher, mut source) = embedded::channel();
     let state = Arc::new(StateLock::new(Shard::new(id)));
     let (applied_sender, applied) = watch::channel(Sequence(0));
     let health = Arc::new(Health::default());

@@ -103,6 +103,16 @@ pub async fn publish_all<T>(
     Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(no_outcome)).collect())
 }
 
+/// Publishes a single message. Returns its outcome.
+///
+/// # Errors
+/// When it was not answered in time.
+pub async fn publish_one<T>(
+    publishing: impl Future<Output = Result<T, NotPublished>>,
+) -> Result<Result<T, NotPublished>, Problem> {
+    tokio::time::timeout(PUBLISH_TIMEOUT, publishing).await.map_err(|_| Problem::unanswered())
+}
+
 /// Publishes a command to each of the shards, and waits for all of them. Returns where each has it.
 ///
 /// # Errors

@@ -107,14 +107,15 @@ impl ReportedJob {
             unranked: unranked.map(<[ShardId]>::to_vec),
         };
         // A board and its instances count once.
-        let changed_boards: BTreeSet<_> =
-            boards.iter().filter(|board| board.changed).map(|board| board.board.board()).collect();
+        let changed_boards = || -> BTreeSet<_> {
+            boards.iter().filter(|board| board.changed).map(|board| board.board.board()).collect()
+        };
         match self.kind {
             ReportKind::Entries { by_board } => unranked.map(|shards| changed(by_board, Some(shards))),
             ReportKind::Changed { by_board } => Some(changed(by_board, None)),
             ReportKind::Everywhere => Some(JobResult::Everywhere {
                 boards: boards.iter().map(|board| board.board.board()).collect::<BTreeSet<_>>().len(),
-                changed: changed_boards.len(),
+                changed: changed_boards().len(),
                 profile,
             }),
             ReportKind::Profile => Some(JobResult::Profile { changed: profile }),

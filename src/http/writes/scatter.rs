@@ -11,7 +11,7 @@ use crate::http::render::problem::Problem;
 use crate::http::request::ask::fill_metadata_of_changes;
 use crate::http::request::call::Call;
 use crate::http::writes::options::{Wait, WriteOptions};
-use crate::http::writes::publish::{Publishing, check_live, publish_all};
+use crate::http::writes::publish::{Publishing, check_live, publish_all, publish_one};
 use crate::http::writes::remote::{unreachable, write_remotely};
 use crate::http::writes::results::{JobResult, ReportedJob, message_results};
 use crate::http::writes::results_json::answer_bytes_max;
@@ -81,11 +81,11 @@ pub async fn write_jobs(
     if !unreachable.is_empty() {
         return Err(Problem::missing_shards(&unreachable));
     }
-    if let Some(boards) = &api.boards_stream {
-        boards.wait_until_following().await;
-        let named = jobs.iter().zip(&homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));
-        let due = boards.decisions_before(named);
-        boards.wait_for_decisions(due).await?;
+    wait_for_boards(api, &jobs, &homes).await?;
+    if let [home] = *homes
+        && (wait == Wait::UntilStored || api.node.owned(home).is_some())
+    {
+        return write_single(api, home, jobs, &reported, options).await;
     }
     let mut by_shard: Vec<Vec<(usize, Job)>> = api.node.all_shards().map(|_| Vec::new()).collect();
     for ((index, job), home) in jobs.into_iter().enumerate().zip(&homes) {
@@ -163,10 +163,52 @@ pub async fn write_jobs(
         }
     }
     token.sort_by_key(|(shard, _)| *shard);
-    let unanswered = || NotPublished::Unavailable("the shard returned no outcome for the job".to_owned());
     let results: Vec<JobResult> =
-        results.into_iter().map(|result| result.unwrap_or_else(|| JobResult::Failed(unanswered()))).collect();
+        results.into_iter().map(|result| result.unwrap_or_else(without_outcome)).collect();
     Ok(Written { token: AsOf(token), results: fill_metadata_of_changes(api, results).await? })
+}
+
+/// Waits until the decisions on the jobs' boards that were made before are known here.
+async fn wait_for_boards(api: &Api, jobs: &[Job], homes: &[ShardId]) -> Result<(), Problem> {
+    let Some(boards) = &api.boards_stream else { return Ok(()) };
+    boards.wait_until_following().await;
+    let named = jobs.iter().zip(homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));
+    let due = boards.decisions_before(named);
+    Ok(boards.wait_for_decisions(due).await?)
+}
+
+fn without_outcome() -> JobResult {
+    JobResult::Failed(NotPublished::Unavailable("the shard returned no outcome for the job".to_owned()))
+}
+
+/// A single job, which most requests have: there is nothing to scatter, and nothing to gather.
+async fn write_single(
+    api: &Arc<Api>,
+    home: ShardId,
+    jobs: Vec<Job>,
+    reported: &[ReportedJob],
+    options: WriteOptions,
+) -> Result<Written, Problem> {
+    let (publisher, order) = (api.publishers.of(home), MessageOrder::default());
+    let publishing = async {
+        match options.wait {
+            Wait::UntilApplied => publisher.publish_jobs(jobs, order, options.detail.of_outcomes()).await,
+            Wait::UntilStored => store(publisher, jobs, order).await,
+        }
+    };
+    let outcome = match publish_one(publishing).await? {
+        Ok(outcome) => settle(outcome, tokio::time::Instant::now() + BOARD_TIMEOUT).await,
+        Err(why) => return Ok(Written { token: AsOf(Vec::new()), results: vec![JobResult::Failed(why)] }),
+    };
+    let token = AsOf(vec![(home, outcome.sequence)]);
+    let mut results = match api.node.owned(home).filter(|_| options.wait == Wait::UntilApplied) {
+        Some(shard) => message_results(api, shard, &[0], reported, outcome).await,
+        None => vec![JobResult::Stored],
+    };
+    if results.is_empty() {
+        results.push(without_outcome());
+    }
+    Ok(Written { token, results: fill_metadata_of_changes(api, results).await? })
 }
 
 /// Which of a shard's earlier messages each message waits for.

@@ -18,7 +18,7 @@ use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
 use crate::query::summary::{SummaryReply, SummarySizes, summarize};
 use crate::state::{MemberHash, Shard, TreeId, WindowTree};
-use crate::tree::Handle;
+use crate::tree::{Handle, Standing};
 use crate::types::{BoardName, Sequence};
 use crate::window::{Instance, MovementPart};
 
@@ -281,13 +281,13 @@ pub fn found_member(shard_board: &ShardBoard<'_>, member: &[u8]) -> Option<Found
 
 fn found_at(shard_board: &ShardBoard<'_>, handle: Handle) -> Option<FoundMember> {
     let (tree, window) = shard_board.window?;
-    let words = window.tree.get(handle)?;
+    let Standing { words, index, better, through } =
+        window.tree.standing(handle, window.definition.keys.len())?;
     let member = shard_board.shard.members.id(handle);
-    let (before, through) = window.tree.count_range(score_words(&window.definition, &words));
     Some(FoundMember {
         entry: shard_entry(tree, window, handle, words, member),
-        at_score: Counted { before, through },
-        index: window.tree.index_of(handle)?,
+        at_score: Counted { before: better, through },
+        index,
         total: window.total(),
     })
 }

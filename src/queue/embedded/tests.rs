@@ -61,7 +61,7 @@ fn members(messages: &[Message]) -> Vec<String> {
 #[test]
 fn requests_that_wait_share_a_batch_and_each_has_its_own_answer() {
     let runtime = runtime();
-    let (publisher, mut source) = channel(runtime.handle().clone());
+    let (publisher, mut source) = channel();
     source.resume(Applied { sequence: Sequence(41), ..Applied::default() }, "").expect("it always can");
     let mut publishing: Vec<_> =
         ["a", "b", "c"].iter().map(|id| Box::pin(publisher.publish_jobs(vec![job(id)]))).collect();
@@ -87,8 +87,7 @@ fn requests_that_wait_share_a_batch_and_each_has_its_own_answer() {
 
 #[test]
 fn a_batch_keeps_to_its_limits_and_what_is_over_them_comes_first_in_the_next() {
-    let runtime = runtime();
-    let (publisher, mut source) = channel(runtime.handle().clone());
+    let (publisher, mut source) = channel();
     let large = || Job { meta: Some(Metadata("x".repeat(1_000).into())), ..job("large") };
     let mut first = pin!(publisher.publish_jobs(vec![job("a"), job("a")]));
     let mut second = pin!(publisher.publish_jobs(vec![job("b"), job("b"), job("b")]));
@@ -115,8 +114,7 @@ fn a_batch_keeps_to_its_limits_and_what_is_over_them_comes_first_in_the_next() {
 
 #[test]
 fn a_full_queue_refuses_and_takes_requests_again_once_it_is_drained() {
-    let runtime = runtime();
-    let (publisher, mut source) = channel(runtime.handle().clone());
+    let (publisher, mut source) = channel();
     let mut waiting: Vec<_> =
         (0..WAITING_REQUESTS).map(|_| Box::pin(publisher.publish_jobs(vec![job("m")]))).collect();
     assert!(waiting.iter_mut().all(|one| poll_once(one.as_mut()).is_pending()));
@@ -129,12 +127,10 @@ fn a_full_queue_refuses_and_takes_requests_again_once_it_is_drained() {
 #[test]
 fn closing_drains_what_was_sent_and_refuses_what_comes_after() {
     let runtime = runtime();
-    let (publisher, mut source) = channel(runtime.handle().clone());
+    let (publisher, mut source) = channel();
     let mut before = pin!(publisher.publish_jobs(vec![job("before")]));
     assert!(poll_once(before.as_mut()).is_pending());
-    runtime.block_on(publisher.close());
-    let mut behind = pin!(publisher.publish_jobs(vec![job("behind")]));
-    assert!(poll_once(behind.as_mut()).is_pending());
+    publisher.close();
     let mut messages = batch(&mut source);
     assert_eq!(members(&messages), ["before"]);
     assert!(matches!(source.fetch(source.limits(), AT_ONCE), Fetched::Ended));
@@ -144,16 +140,79 @@ fn closing_drains_what_was_sent_and_refuses_what_comes_after() {
     let applied = outcome(&message);
     message.answer.expect("somebody waits").send(Ok(applied.clone())).expect("they wait still");
     assert_eq!(runtime.block_on(before), Ok(applied));
-    // Nobody is left waiting once the writer has gone.
-    drop(source);
-    assert!(matches!(runtime.block_on(behind), Err(NotPublished::Unavailable(_))));
-    runtime.block_on(publisher.close());
+    publisher.close();
+}
+
+#[test]
+fn nobody_is_left_waiting_once_the_writer_has_gone_and_no_writer_once_nobody_publishes() {
+    let runtime = runtime();
+    let (publisher, mut source) = channel();
+    let (mut handed_out, mut waiting) =
+        (pin!(publisher.publish_jobs(vec![job("a")])), pin!(publisher.publish_jobs(vec![job("b")])));
+    assert!(poll_once(handed_out.as_mut()).is_pending());
+    let messages = batch(&mut source);
+    assert!(poll_once(waiting.as_mut()).is_pending());
+    drop((messages, source));
+    for one in [handed_out, waiting] {
+        assert!(matches!(runtime.block_on(one), Err(NotPublished::Unavailable(_))));
+    }
+    let refused = poll_once(pin!(publisher.publish_jobs(vec![job("late")])));
+    assert!(matches!(refused, Poll::Ready(Err(NotPublished::Unavailable(_)))), "{refused:?}");
+    let (publisher, mut source) = channel();
+    let other = publisher.clone();
+    drop(publisher);
+    assert!(matches!(source.fetch(source.limits(), AT_ONCE), Fetched::Nothing));
+    drop(other);
+    assert!(matches!(source.fetch(source.limits(), Duration::from_secs(600)), Fetched::Ended));
+}
+
+/// Those who were just answered come back at once, and share a batch again. Nobody waits for whoever stays
+/// away for longer than a moment.
+#[test]
+fn writes_of_those_who_were_just_answered_share_a_batch_and_a_writer_never_waits_long_for_them() {
+    const PUBLISHERS: usize = 8;
+    let (publisher, mut source) = channel();
+    let rounds = 200;
+    let publishing: Vec<_> = (0..PUBLISHERS)
+        .map(|number| {
+            let publisher = publisher.clone();
+            std::thread::spawn(move || {
+                let runtime = runtime();
+                for _ in 0..rounds {
+                    let sent = publisher.publish_jobs(vec![job(&format!("m{number}"))]);
+                    runtime.block_on(sent).expect("it is answered");
+                }
+            })
+        })
+        .collect();
+    drop(publisher);
+    let mut sequences = Vec::new();
+    let limits = source.limits();
+    loop {
+        match source.fetch(limits, Duration::from_secs(600)) {
+            Fetched::Batch(messages) => {
+                assert!(messages.len() <= PUBLISHERS);
+                for message in messages {
+                    sequences.push(message.sequence.0);
+                    let applied = outcome(&message);
+                    message.answer.expect("somebody waits").send(Ok(applied)).expect("they wait still");
+                }
+            }
+            Fetched::Ended => break,
+            Fetched::OriginChanged(_) | Fetched::Nothing => panic!("somebody publishes"),
+        }
+    }
+    for one in publishing {
+        one.join().expect("it was answered");
+    }
+    let all: Vec<u64> = (1..).take(PUBLISHERS * rounds).collect();
+    assert_eq!(sequences, all);
 }
 
 #[test]
 fn a_failed_commit_and_a_clock_set_back_are_told_and_borne() {
     let runtime = runtime();
-    let (publisher, mut source) = channel(runtime.handle().clone());
+    let (publisher, mut source) = channel();
     let ahead = Timestamp::MAX;
     source.resume(Applied { sequence: Sequence(7), timestamp: ahead, hash: 0 }, "").expect("it always can");
     let mut publishing = pin!(publisher.publish_jobs(vec![job("m")]));
@@ -175,7 +234,7 @@ fn a_failed_commit_and_a_clock_set_back_are_told_and_borne() {
 #[test]
 fn what_follows_a_failed_message_of_its_request_is_not_handed_on() {
     let runtime = runtime();
-    let (publisher, mut source) = channel(runtime.handle().clone());
+    let (publisher, mut source) = channel();
     let ids = ["a", "b", "c", "d"].map(|id| crate::types::MemberId::new(id).expect("a good id"));
     let orders = MessageOrder::of(ids.iter().map(|id| [id]));
     let publish = |(id, order): (&crate::types::MemberId, MessageOrder)| {
