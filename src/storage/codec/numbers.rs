@@ -11,16 +11,16 @@ pub(super) fn put_unsigned(bytes: &mut Vec<u8>, number: u64) {
     match (u8::try_from(number), u16::try_from(number), u32::try_from(number)) {
         (Ok(small), ..) if number <= IN_ONE_BYTE => bytes.push(small),
         (_, Ok(number), _) => {
-            let [a, b] = number.to_le_bytes();
-            bytes.extend_from_slice(&[TWO_BYTES, a, b]);
+            bytes.push(TWO_BYTES);
+            bytes.extend_from_slice(&number.to_le_bytes());
         }
         (.., Ok(number)) => {
-            let [a, b, c, d] = number.to_le_bytes();
-            bytes.extend_from_slice(&[FOUR_BYTES, a, b, c, d]);
+            bytes.push(FOUR_BYTES);
+            bytes.extend_from_slice(&number.to_le_bytes());
         }
         (.., Err(_)) => {
-            let [a, b, c, d, e, f, g, h] = number.to_le_bytes();
-            bytes.extend_from_slice(&[EIGHT_BYTES, a, b, c, d, e, f, g, h]);
+            bytes.push(EIGHT_BYTES);
+            bytes.extend_from_slice(&number.to_le_bytes());
         }
     }
 }

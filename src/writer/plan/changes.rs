@@ -35,22 +35,19 @@ impl Batch<'_> {
         if let Some(changed) = &mut self.changed_by_member {
             changed.insert((handle, tree));
         }
-        match self.net_changes.get_mut(index) {
-            Some(net_change) => {
-                net_change.after = self.packed.push(after.as_ref());
-                if net_change.step == step {
-                    // Several jobs of a step for one entry become one change.
-                    if let Some(earlier) = self.step.changes.get_mut(net_change.at) {
-                        *earlier = change;
-                    }
-                    return;
+        if let Some(net_change) = self.net_changes.get_mut(index) {
+            net_change.after = self.packed.push(after.as_ref());
+            if net_change.step == step {
+                // Several jobs of a step for one entry become one change.
+                if let Some(earlier) = self.step.changes.get_mut(net_change.at) {
+                    *earlier = change;
                 }
-                (net_change.step, net_change.at) = (step, at);
+                return;
             }
-            None => {
-                let (before, after) = (self.packed.push(before), self.packed.push(after.as_ref()));
-                self.net_changes.push(NetChange { tree, handle, before, after, step, at });
-            }
+            (net_change.step, net_change.at) = (step, at);
+        } else {
+            let (before, after) = (self.packed.push(before), self.packed.push(after.as_ref()));
+            self.net_changes.push(NetChange { tree, handle, before, after, step, at });
         }
         self.step.changes.push(change);
     }

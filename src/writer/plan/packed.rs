@@ -51,7 +51,9 @@ impl PackedEntries {
         self.words.reserve(HEAD + MAX_WORDS);
         let updated_at = updated_at.as_micros().cast_unsigned();
         self.words.extend_from_slice(&[what, updated_at, version.unwrap_or_default()]);
-        words.iter().for_each(|word| self.words.push(*word));
+        for word in words {
+            self.words.push(*word);
+        }
         PackedAt(at)
     }
 
