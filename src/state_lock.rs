@@ -9,6 +9,7 @@
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use metrics::{Histogram, histogram};
@@ -24,6 +25,10 @@ const READS_PER_TIMED: u32 = 17;
 /// After this time a long reading yields the lock. In tests it yields at every opportunity, as they count the
 /// holds.
 const READ_HOLD_MAX: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_micros(100) };
+
+/// After so many questions for readers without one in between, nobody reads: 256 steps of 64 jobs are at least
+/// some 20 ms.
+const QUESTIONS_UNREAD: u32 = if cfg!(test) { 3 } else { 256 };
 
 /// What the state is locked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +117,10 @@ impl Purpose {
 pub struct StateLock {
     state: RwLock<Shard>,
     timings: [Timings; Purpose::ALL.len()],
+    /// Whether it was read for an answer since it was last asked for that.
+    was_read: AtomicBool,
+    /// How often it was asked since then.
+    asked_since: AtomicU32,
 }
 
 /// A purpose's metrics, looked up once. They are per process and not per shard: a reader locks all shards, so
@@ -142,7 +151,8 @@ impl StateLock {
             waited: histogram!(STATE_LOCK_WAIT_SECONDS, "purpose" => purpose.name()),
             observer: None,
         });
-        Self { state: RwLock::new(shard), timings }
+        let (was_read, asked_since) = (AtomicBool::new(true), AtomicU32::new(0));
+        Self { state: RwLock::new(shard), timings, was_read, asked_since }
     }
 
     /// A lock whose holds are reported to a bench or a test.
@@ -155,10 +165,27 @@ impl StateLock {
 
     /// Locks for reading, shared with other readers.
     pub fn read(&self, purpose: Purpose) -> ReadGuard<'_> {
+        // Looked at before it is set: readers on several cores then share the line that holds it.
+        if purpose == Purpose::Read && !self.was_read.load(Ordering::Relaxed) {
+            self.was_read.store(true, Ordering::Relaxed);
+        }
         let timings = self.timings.get(purpose.index());
         let shard = self.state.try_read().unwrap_or_else(|| measure_wait(timings, || self.state.read()));
         let is_timed = purpose != Purpose::Read || is_due();
         ReadGuard { shard, held: HoldTimer::since_now(timings.filter(|_| is_timed)) }
+    }
+
+    /// Whether somebody has read for an answer lately, so that it is worth some work to hold the lock for less
+    /// time. For the shard's writer, which asks once for each step that it applies.
+    pub fn is_read(&self) -> bool {
+        // A reader that comes just now is noticed here or the next time. Only the writer sets the count.
+        let asked = if self.was_read.swap(false, Ordering::Relaxed) {
+            0
+        } else {
+            self.asked_since.load(Ordering::Relaxed).saturating_add(1)
+        };
+        self.asked_since.store(asked, Ordering::Relaxed);
+        asked < QUESTIONS_UNREAD
     }
 
     /// Locks for changes.
@@ -337,6 +364,20 @@ mod tests {
             let of_that_name = Purpose::ALL.iter().filter(|other| other.name() == purpose.name());
             assert_eq!(of_that_name.count(), 1, "{purpose:?}");
         }
+    }
+
+    #[test]
+    fn it_is_read_until_nobody_has_read_it_for_a_while() {
+        let lock = StateLock::new(Shard::new(ShardId(0)));
+        let asked = || [(); 5].map(|()| lock.is_read());
+        let few = [true, true, true, false, false];
+        assert_eq!(asked(), few, "nobody has read it yet, and somebody may come");
+        Purpose::ALL.into_iter().filter(|purpose| *purpose != Purpose::Read).for_each(|purpose| {
+            drop(lock.read(purpose));
+        });
+        assert!(!lock.is_read(), "only answers count");
+        drop(lock.read(Purpose::Read));
+        assert_eq!(asked(), few);
     }
 
     #[test]

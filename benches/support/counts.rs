@@ -9,6 +9,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use ranktree::state_lock::Purpose;
+
 use super::engine::Engine;
 use super::raw_scores::RawScores;
 use super::workload::{Access, Scores, Workload};
@@ -25,6 +27,8 @@ const CACHES: [&str; 3] = ["--I1=32768,8,64", "--D1=32768,8,64", "--LL=1048576,1
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Engine,
+    /// The engine, which is read for an answer before each batch.
+    ReadEngine,
     Raw,
 }
 
@@ -42,7 +46,7 @@ pub struct Counts {
 pub fn counted(side: Side, access: Access, scores: Scores, folder: &Path, applied: bool) {
     let mut workload = Workload::new(MEMBERS, access, scores);
     match side {
-        Side::Engine => {
+        Side::Engine | Side::ReadEngine => {
             let mut engine = Engine::open(folder);
             engine.load(MEMBERS, &mut workload);
             let batches: Vec<_> = (0..JOBS / BATCH)
@@ -52,6 +56,9 @@ pub fn counted(side: Side, access: Access, scores: Scores, folder: &Path, applie
                 })
                 .collect();
             for messages in batches.into_iter().filter(|_| applied) {
+                if side == Side::ReadEngine {
+                    drop(engine.shard.read(Purpose::Read));
+                }
                 engine.turn_without_checkpoint(messages);
             }
             engine.close();

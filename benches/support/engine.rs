@@ -111,7 +111,7 @@ impl Engine {
 
     /// The shard for reads, which see what is applied.
     pub fn node(&self) -> Node {
-        let (_, applied) = watch::channel(self.shard.read(Purpose::Read).applied.sequence);
+        let (_, applied) = watch::channel(self.shard.read(Purpose::Gauges).applied.sequence);
         let (_, started) = watch::channel(true);
         let store = Arc::new(StoreSlot::default());
         store.put(Arc::clone(&self.store));
@@ -157,7 +157,8 @@ impl Engine {
         if self.checkpointer.poll(&self.shard).is_some() {
             self.checkpoints += 1;
         }
-        let members = self.shard.read(Purpose::Read).members.len() as u64;
+        // No reader: whether there are any, the shard notices.
+        let members = self.shard.read(Purpose::Gauges).members.len() as u64;
         if self.checkpointer.is_due(members) {
             self.checkpointer.start_if_admitted(Arc::clone(&self.store), &self.shard);
         }

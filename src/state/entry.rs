@@ -52,6 +52,55 @@ impl Entry {
     }
 }
 
+impl EntryState {
+    #[must_use]
+    pub fn parts(&self) -> EntryStateParts<'_> {
+        match self {
+            Self::Listed(words) => EntryStateParts::Listed(words.as_slice()),
+            Self::Hidden(words) => EntryStateParts::Hidden(words.as_slice()),
+            Self::Removed => EntryStateParts::Removed,
+        }
+    }
+}
+
+impl Entry {
+    #[must_use]
+    pub fn parts(&self) -> EntryParts<'_> {
+        let Self { ref state, updated_at, version, has_metadata } = *self;
+        EntryParts { state: state.parts(), updated_at, version, has_metadata }
+    }
+}
+
+/// An [`EntryState`] whose words are somewhere else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryStateParts<'a> {
+    Listed(&'a [u64]),
+    Hidden(&'a [u64]),
+    Removed,
+}
+
+/// An [`Entry`] whose words are somewhere else: an entry has room for more words than most have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryParts<'a> {
+    pub state: EntryStateParts<'a>,
+    pub updated_at: Timestamp,
+    pub version: Option<u64>,
+    pub has_metadata: bool,
+}
+
+impl EntryParts<'_> {
+    #[must_use]
+    pub fn to_entry(self) -> Entry {
+        let Self { state, updated_at, version, has_metadata } = self;
+        let state = match state {
+            EntryStateParts::Listed(words) => EntryState::Listed(Words::from_slice(words)),
+            EntryStateParts::Hidden(words) => EntryState::Hidden(Words::from_slice(words)),
+            EntryStateParts::Removed => EntryState::Removed,
+        };
+        Entry { state, updated_at, version, has_metadata }
+    }
+}
+
 /// The parts of an entry that the tree cannot hold. Most entries have none: they are listed, have no version
 /// and no metadata, and were updated at the time that their tie-break holds.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -29,7 +29,7 @@ mod changed_tests;
 pub use boards::Board;
 pub use definitions::Definitions;
 pub use dropped::{Dropped, DroppedName, REMEMBERED_MAX, RecordNumber};
-pub use entry::{Entry, EntryState, Extra, TreeId, Unlisted};
+pub use entry::{Entry, EntryParts, EntryState, EntryStateParts, Extra, TreeId, Unlisted};
 pub use expiry::{Expiring, Expiry};
 pub use incarnation::Incarnation;
 pub use joining::Joined;

@@ -14,6 +14,9 @@ use crate::storage::keys;
 use crate::storage::store::{HashCommit, Store};
 use crate::types::{Sequence, Timestamp};
 
+/// Bytes of a write batch beside its delta, if the batch brings nothing but changes.
+const ROOM_BESIDE_DELTA: usize = 512;
+
 /// Everything that a batch writes to disk.
 #[derive(Debug, Default)]
 pub struct Commit {
@@ -51,7 +54,8 @@ impl Store {
     /// until the store is reopened.
     pub fn commit(&self, commit: &Commit, sync: bool) -> Result<(), StorageError> {
         let log = self.log();
-        let mut batch = WriteBatch::default();
+        // Room for the delta, its key and the meta record: growing would copy all of it.
+        let mut batch = WriteBatch::with_capacity_bytes(commit.delta.len() + ROOM_BESIDE_DELTA);
         batch.put_cf(log, keys::delta(commit.applied.sequence), &commit.delta);
         for reject in &commit.rejects {
             batch.put_cf(log, keys::reject(reject.sequence, reject.index), codec::encode_reject(reject));

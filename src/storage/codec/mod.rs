@@ -12,6 +12,7 @@
 
 mod bytes;
 mod definition;
+mod numbers;
 mod parts;
 
 mod checkpoint;

@@ -2,11 +2,13 @@
 
 use bincode::de::Decoder;
 use bincode::enc::Encoder;
+use bincode::enc::write::Writer;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
-use crate::state::{Applied, EntryState};
+use crate::state::{Applied, EntryState, EntryStateParts};
 use crate::storage::codec::bytes::{Undecodable, undecodable};
+use crate::storage::codec::numbers::{put_signed, put_unsigned};
 use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
@@ -47,21 +49,24 @@ const HIDDEN: u8 = 2;
 
 impl Encode for EntryStateWire {
     fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
-        encode_entry_state(&self.0, encoder)
+        let mut bytes = Vec::new();
+        put_entry_state(&mut bytes, &self.0.parts());
+        encoder.writer().write(&bytes)
     }
 }
 
-/// As [`EntryStateWire`] encodes it, without a copy of it.
-pub(super) fn encode_entry_state<E: Encoder>(state: &EntryState, encoder: &mut E) -> Result<(), EncodeError> {
+/// Puts down a state as [`EntryStateWire`] decodes it.
+pub(super) fn put_entry_state(bytes: &mut Vec<u8>, state: &EntryStateParts<'_>) {
     let (kind, words) = match state {
-        EntryState::Removed => return REMOVED.encode(encoder),
-        EntryState::Listed(words) => (LISTED, words),
-        EntryState::Hidden(words) => (HIDDEN, words),
+        EntryStateParts::Removed => return bytes.push(REMOVED),
+        EntryStateParts::Listed(words) => (LISTED, *words),
+        EntryStateParts::Hidden(words) => (HIDDEN, *words),
     };
-    kind.encode(encoder)?;
-    let words = words.as_slice();
-    u8::try_from(words.len()).unwrap_or(u8::MAX).encode(encoder)?;
-    words.iter().try_for_each(|word| (word ^ (1 << 63)).cast_signed().encode(encoder))
+    bytes.push(kind);
+    put_unsigned(bytes, u64::try_from(words.len()).unwrap_or(u64::MAX));
+    for word in words {
+        put_signed(bytes, (word ^ (1 << 63)).cast_signed());
+    }
 }
 
 impl<C> Decode<C> for EntryStateWire {

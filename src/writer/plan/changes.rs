@@ -1,20 +1,21 @@
 //! Members and entries as the batch sees them: the shard's, overlaid with the batch's own changes.
 
 use crate::job::Metadata;
-use crate::state::{Change, Entry, TreeId};
+use crate::state::{Change, Entry, EntryParts, TreeId};
 use crate::storage::codec::MetadataRecord;
 use crate::tree::Handle;
 use crate::types::{MemberId, Sequence};
 use crate::writer::decide::Decision;
 use crate::writer::plan::Batch;
+use crate::writer::plan::packed::PackedAt;
 
 /// An entry before and after the batch.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NetChange {
     pub(super) tree: TreeId,
     pub(super) handle: Handle,
-    pub(super) before: Option<Entry>,
-    pub(super) after: Option<Entry>,
+    pub(super) before: PackedAt,
+    pub(super) after: PackedAt,
     /// The last step that changed it, and the index in that step's changes.
     step: usize,
     at: usize,
@@ -25,7 +26,7 @@ impl Batch<'_> {
         &mut self,
         tree: TreeId,
         handle: Handle,
-        before: Option<Entry>,
+        before: Option<&Entry>,
         after: Option<Entry>,
     ) {
         let (step, at) = (self.step_number, self.step.changes.len());
@@ -34,19 +35,19 @@ impl Batch<'_> {
         if let Some(changed) = &mut self.changed_by_member {
             changed.insert((handle, tree));
         }
-        match self.net_changes.get_mut(index) {
-            Some(net_change) => {
-                net_change.after = after;
-                if net_change.step == step {
-                    // Several jobs of a step for one entry become one change.
-                    if let Some(earlier) = self.step.changes.get_mut(net_change.at) {
-                        *earlier = change;
-                    }
-                    return;
+        if let Some(net_change) = self.net_changes.get_mut(index) {
+            net_change.after = self.packed.push(after.as_ref());
+            if net_change.step == step {
+                // Several jobs of a step for one entry become one change.
+                if let Some(earlier) = self.step.changes.get_mut(net_change.at) {
+                    *earlier = change;
                 }
-                (net_change.step, net_change.at) = (step, at);
+                return;
             }
-            None => self.net_changes.push(NetChange { tree, handle, before, after, step, at }),
+            (net_change.step, net_change.at) = (step, at);
+        } else {
+            let (before, after) = (self.packed.push(before), self.packed.push(after.as_ref()));
+            self.net_changes.push(NetChange { tree, handle, before, after, step, at });
         }
         self.step.changes.push(change);
     }
@@ -75,7 +76,7 @@ impl Batch<'_> {
     pub(super) fn entry(&self, tree: TreeId, handle: Handle) -> Option<Entry> {
         // The batch's own changes hide the shard's entries.
         match self.net_change_index.get(&(tree, handle)).and_then(|index| self.net_changes.get(*index)) {
-            Some(net_change) => net_change.after,
+            Some(net_change) => self.packed.get(net_change.after).map(EntryParts::to_entry),
             None => self.shard.entry(tree, handle),
         }
     }

@@ -136,7 +136,7 @@ impl Batch<'_> {
             Request { op: Op::Remove, score: None, version: None, at: self.time, member, metadata: None };
         let Ok(decision) = decide(&definition, before.as_ref(), &request) else { return };
         self.hash_entry((name, incarnation), member, (before.as_ref(), decision.after.as_ref()));
-        self.change(*tree, *handle, before, decision.after);
+        self.change(*tree, *handle, before.as_ref(), decision.after);
         let (found, left) = (before.as_ref(), decision.after.as_ref());
         self.note_movement((name, incarnation, &definition), (member, *handle), (found, left));
         self.expired += 1;

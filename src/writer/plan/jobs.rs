@@ -323,7 +323,7 @@ impl Batch<'_> {
             known => known,
         };
         if let Some(handle) = handle.filter(|_| changes) {
-            self.change(tree, handle, before, decision.after);
+            self.change(tree, handle, before.as_ref(), decision.after);
             if is_counted {
                 self.note_counted(tree, (&job.member, handle), (before.as_ref(), decision.after.as_ref()));
             }

@@ -63,8 +63,9 @@ impl Batch<'_> {
                 if board != Some(name) {
                     (board, trees) = (Some(name), self.trees_entered(name));
                 }
-                let fits = TREES_PREFETCHED - wanted.len();
-                wanted.extend(trees.iter().take(fits).map(|tree| (*tree, handle)));
+                for tree in trees.iter().take(TREES_PREFETCHED - wanted.len()) {
+                    wanted.push((*tree, handle));
+                }
             }
         }
         wanted.iter().for_each(|(tree, handle)| tree.tree.prefetch_locator(*handle));

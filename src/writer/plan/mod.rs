@@ -34,6 +34,7 @@
 //! - [`top_k`]: which member a new one replaces where memory is fixed
 //! - [`profiles`]: what becomes of a member's profile
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
+//! - [`packed`]: how the batch keeps the entries
 //! - [`hashed`]: what of all that is mixed into the hash of the log
 
 mod planned;
@@ -54,6 +55,7 @@ mod windows;
 
 mod boards;
 mod changes;
+mod packed;
 
 mod hashed;
 
@@ -79,6 +81,7 @@ use crate::writer::plan::expiry::DueEntries;
 use crate::writer::plan::hashed::BatchHash;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
 use crate::writer::plan::movement::KeptMovement;
+use crate::writer::plan::packed::PackedEntries;
 use crate::writer::plan::plain::PlainBoard;
 use crate::writer::plan::profiles::BatchProfile;
 use crate::writer::plan::top_k::CountedTrees;
@@ -123,6 +126,8 @@ struct Batch<'a> {
     /// The state before the batch.
     shard: YieldingReadGuard<'a>,
     net_changes: Vec<NetChange>,
+    /// The entries of `net_changes`.
+    packed: PackedEntries,
     net_change_index: HashMap<(TreeId, Handle), usize, FixedState>,
     /// The keys of `net_change_index`, by member. Built by the first job that needs to know a member's
     /// boards.
@@ -213,6 +218,7 @@ impl Planner<'_> {
             planner: self,
             shard,
             net_changes,
+            packed: PackedEntries::with_capacity(2 * jobs),
             net_change_index,
             changed_by_member: None,
             new_members,
@@ -277,7 +283,7 @@ impl Planner<'_> {
 
 impl Batch<'_> {
     fn finish(mut self, first: Sequence, applied: Applied) -> Plan {
-        let (new_members, net_changes) = (&self.new_members, &self.net_changes);
+        let (new_members, net_changes, packed) = (&self.new_members, &self.net_changes, &self.packed);
         let names = self.shard.unlocked(|| {
             let names = new_members.iter().map(|(id, handle)| (*handle, &**id));
             names.collect::<HashMap<Handle, &[u8], FixedState>>()
@@ -294,7 +300,7 @@ impl Batch<'_> {
             for change in changes {
                 let known = names.get(&change.handle).copied();
                 let id = known.unwrap_or_else(|| self.shard.members.id(change.handle));
-                encoder.push(change.tree, id, change.before.as_ref(), change.after.as_ref());
+                encoder.push(change.tree, id, packed.get(change.before), packed.get(change.after));
             }
         }
         // Release the lock: nothing more is read from the shard.

@@ -88,7 +88,7 @@ impl Batch<'_> {
         let define = |batch: &mut Self| batch.define(&part.name, incarnation, None, Arc::clone(definition));
         let tree = part.tree.unwrap_or_else(|| define(self));
         self.hash_entry((&part.name, incarnation), member, (before.as_ref(), after.as_ref()));
-        self.change(tree, handle, before, after);
+        self.change(tree, handle, before.as_ref(), after);
     }
 
     /// What is kept since the instance of a window began that is current at the message. `None`: there is no

@@ -72,7 +72,7 @@ impl Batch<'_> {
         self.hash_entry((name, *incarnation), &job.member, (before.as_ref(), decision.after.as_ref()));
         if before != decision.after {
             let handle = handle.unwrap_or_else(|| self.add_member(&job.member));
-            self.change(*tree, handle, before, decision.after);
+            self.change(*tree, handle, before.as_ref(), decision.after);
         }
         Some(Ok(JobPlan::Plain { changed: decision.changed }))
     }

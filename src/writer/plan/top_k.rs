@@ -194,7 +194,7 @@ impl Batch<'_> {
     ) {
         let OtherChange { member, handle, before, after } = other;
         self.hash_entry(board, &member, (Some(&before), after.as_ref()));
-        self.change(tree, handle, Some(before), after);
+        self.change(tree, handle, Some(&before), after);
         let decision = Decision { after, changed: true, takes_metadata: false };
         self.plan_metadata((&member, None), tree, handle, Some(&before), &decision, sequence);
         self.note_counted(tree, (&member, handle), (Some(&before), after.as_ref()));

@@ -62,7 +62,7 @@ impl Batch<'_> {
             }
             let (found, left) = (before.as_ref(), decision.after.as_ref());
             self.hash_entry((name, incarnation), member, (found, left));
-            self.change(tree, handle, before, decision.after);
+            self.change(tree, handle, before.as_ref(), decision.after);
             self.note_movement((name, incarnation, &definition), (member, handle), (found, left));
             self.plan_metadata((member, None), tree, handle, before.as_ref(), &decision, applied.sequence);
             removed += 1;
