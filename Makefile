@@ -139,10 +139,12 @@ RELEASE_TARGET := $(CARGO_TARGET_DIR)-release
 RELEASE_BIN := $(RELEASE_TARGET)/release/ranktree
 HOME_OF_CARGO := $(or $(CARGO_HOME),$(HOME)/.cargo)
 RELEASE_PATHS := $(RELEASE_TARGET)=/target $(CURDIR)=/ranktree $(HOME_OF_CARGO)=/cargo
+# What C sources take for the time at which they are compiled (mimalloc's does).
+RELEASE_EPOCH = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct))
 
 .PHONY: build-release
 build-release: libclang ## Builds the program of a release, without paths of this machine: 10 to 20 minutes
-	CARGO_TARGET_DIR=$(RELEASE_TARGET) RUSTFLAGS="$(addprefix --remap-path-prefix=,$(RELEASE_PATHS))" \
+	SOURCE_DATE_EPOCH=$(RELEASE_EPOCH) CARGO_TARGET_DIR=$(RELEASE_TARGET) RUSTFLAGS="$(addprefix --remap-path-prefix=,$(RELEASE_PATHS))" \
 		CFLAGS="$(addprefix -ffile-prefix-map=,$(RELEASE_PATHS))" CXXFLAGS="$(addprefix -ffile-prefix-map=,$(RELEASE_PATHS))" \
 		cargo build $(CARGO_FLAGS) --bin ranktree
 	@mkdir -p bin; strip --strip-all -o bin/ranktree-release $(RELEASE_BIN); \
@@ -151,6 +153,10 @@ build-release: libclang ## Builds the program of a release, without paths of thi
 		if grep -qaF "$$path/" bin/ranktree-release; then echo "bin/ranktree-release has the path $$path in it" >&2; exit 1; fi; \
 	done
 	@echo "bin/ranktree-release, for make dist RANKTREE_BIN=bin/ranktree-release"
+
+.PHONY: test-release
+test-release: ## Builds the program of a release twice, in two folders with a CARGO_HOME each, and compares the bytes: 30 minutes
+	packaging/build_twice.sh $(ARGS)
 
 PACKAGING_TOOLS := packaging/.tools
 # A fork of actionlint, because its package brings the program, which actionlint's own downloads. One in PATH comes first.

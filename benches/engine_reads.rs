@@ -8,8 +8,9 @@
 //!
 //! The write load is 80 % of what the engine can do: it works for four fifths of the time and sleeps for one.
 //!
-//! `--reader sleeps` has the reader sleep between reads, and `--writer-niceness 5` lowers the writer's
-//! priority.
+//! The reader sleeps between reads and has short time slices, as a thread of connections does. `--reader
+//! spins` has it wait without sleeping, `--slice long` leaves it the system's slices, and `--writer-niceness 5`
+//! lowers the writer's priority.
 //!
 //! `cargo bench --bench engine_reads -- --members 10000000 --seconds 20`
 
@@ -31,6 +32,7 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
+use ranktree::short_slice;
 use ranktree::state_lock::{Purpose, StateLock};
 
 use support::engine::Engine;
@@ -137,7 +139,7 @@ fn read_for(shard: &StateLock, members: u64, time: Duration, stop: Option<&Atomi
 /// wants one, as a thread that waits for requests does. One that `spins` has used up its share by then.
 fn wait_until(started: Instant, due: Duration) {
     const WAKE_UP_BEFORE: Duration = Duration::from_micros(80);
-    if argument("reader").is_some_and(|how| how == "sleeps")
+    if argument("reader").is_none_or(|how| how != "spins")
         && let Some(rest) = due.checked_sub(started.elapsed() + WAKE_UP_BEFORE)
     {
         std::thread::sleep(rest);
@@ -145,6 +147,11 @@ fn wait_until(started: Instant, due: Duration) {
     while started.elapsed() < due {
         std::hint::spin_loop();
     }
+}
+
+/// Whether the reader has short time slices, as threads of connections have.
+fn slices_are_short() -> bool {
+    argument("slice").is_none_or(|slice| slice != "long")
 }
 
 /// How often this thread gave its core up (the reader only does for the lock), or had it taken away.
@@ -177,7 +184,12 @@ fn read_under_load(
         let stop = AtomicBool::new(false);
         let started = Instant::now();
         let samples = std::thread::scope(|scope| {
-            let reader = scope.spawn(|| read_for(&shard, members, Duration::MAX, Some(&stop)));
+            let reader = scope.spawn(|| {
+                if slices_are_short() {
+                    short_slice::for_this_thread();
+                }
+                read_for(&shard, members, Duration::MAX, Some(&stop))
+            });
             for messages in batches {
                 let worked = engine.turn(messages).total();
                 std::thread::sleep(worked / 4);

@@ -42,6 +42,7 @@ pub mod metrics;
 pub mod tls_roots;
 
 pub mod regular_file;
+pub mod short_slice;
 
 pub mod traces;
 

@@ -12,6 +12,8 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
+use crate::short_slice;
+
 /// The threads. Dropping this ends them, and the connections that are left on them.
 pub struct Threads {
     threads: Vec<Thread>,
@@ -40,7 +42,11 @@ impl Threads {
             let mut is_open = is_open.clone();
             let thread = std::thread::Builder::new().name(format!("http-{number}"));
             // It returns with an error when the sender is dropped.
-            thread.spawn(move || runtime.block_on(is_open.changed()))?;
+            thread.spawn(move || {
+                // A writer has a core all the time. Who is answered in microseconds must not wait for it.
+                short_slice::for_this_thread();
+                runtime.block_on(is_open.changed())
+            })?;
             Ok(Thread { runtime: handle, connections: Arc::default() })
         };
         Ok(Self { threads: (0..count).map(start).collect::<io::Result<_>>()?, _open: open })
