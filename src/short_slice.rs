@@ -3,7 +3,7 @@
 //! Linux gives a thread a core for a slice of 1 to 3 ms at a time. One that wakes up waits for the end of
 //! somebody else's slice, unless its own is shorter: then it gets the core at once (kernel 6.12 and later,
 //! `PREEMPT_SHORT` of the EEVDF scheduler). It gets no larger share of the cores by that, so it needs no
-//! privilege. Source: sched_setattr(2), and Linux's commit 857b158dc5e8.
+//! privilege. Source: `sched_setattr(2)`, and Linux's commit 857b158dc5e8.
 
 /// The shortest slice that Linux gives.
 #[cfg(target_os = "linux")]
