@@ -26,8 +26,8 @@ const READS_PER_TIMED: u32 = 17;
 /// holds.
 const READ_HOLD_MAX: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_micros(100) };
 
-/// After so many questions for readers without one in between, nobody reads: 256 steps of 64 jobs are at least
-/// some 20 ms.
+/// After so many questions for readers without one in between, nobody reads: 256 steps of 64 jobs are at
+/// least some 20 ms.
 const QUESTIONS_UNREAD: u32 = if cfg!(test) { 3 } else { 256 };
 
 /// What the state is locked for.
@@ -175,8 +175,8 @@ impl StateLock {
         ReadGuard { shard, held: HoldTimer::since_now(timings.filter(|_| is_timed)) }
     }
 
-    /// Whether somebody has read for an answer lately, so that it is worth some work to hold the lock for less
-    /// time. For the shard's writer, which asks once for each step that it applies.
+    /// Whether somebody has read for an answer lately, so that it is worth some work to hold the lock for
+    /// less time. For the shard's writer, which asks once for each step that it applies.
     pub fn is_read(&self) -> bool {
         // A reader that comes just now is noticed here or the next time. Only the writer sets the count.
         let asked = if self.was_read.swap(false, Ordering::Relaxed) {
