@@ -93,8 +93,11 @@ fn score(random: u64) -> Score {
     Score::new(&[(random >> 24) as i64]).expect("a score")
 }
 
+/// The name of a kind of id, how such an id is made, and what a member takes with it.
+type Held = (&'static str, fn(u32) -> String, f64);
+
 /// What sorted sets of as many members take.
-fn compare(ours: &[(&str, fn(u32) -> String, f64)], members: u32) {
+fn compare(ours: &[Held], members: u32) {
     if !is_here() {
         println!("redis-server and redis-cli are not here: nothing to compare with");
         return;

@@ -79,11 +79,21 @@ macro_rules! with_width {
     };
 }
 
+#[inline]
+fn cell<const WIDTH: usize>(cell: [u8; WIDTH]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes[..WIDTH].copy_from_slice(&cell);
+    u64::from_le_bytes(bytes)
+}
+
+#[inline]
+fn cells_below<const WIDTH: usize>(cells: &[u8], low: usize, high: usize, below: u64) -> usize {
+    low + cells.as_chunks::<WIDTH>().0[low..high].partition_point(|&held| cell(held) < below)
+}
+
 fn read_cells<const WIDTH: usize>(cells: &[u8], upper: u64, words: &mut [u64]) {
-    for (word, cell) in words.iter_mut().zip(cells.as_chunks::<WIDTH>().0) {
-        let mut bytes = [0; 8];
-        bytes[..WIDTH].copy_from_slice(cell);
-        *word = u64::from_le_bytes(bytes) | upper;
+    for (word, held) in words.iter_mut().zip(cells.as_chunks::<WIDTH>().0) {
+        *word = cell(*held) | upper;
     }
 }
 
@@ -126,12 +136,10 @@ impl Sorted for Cells<'_> {
         self.at(at)
     }
 
-    /// Without a jump that depends on what is compared: the processor would guess wrong half of the time.
     #[inline]
-    fn partition(&self, mut low: usize, high: usize, word: u64, through: bool) -> usize {
-        let mut size = high - low;
+    fn partition(&self, low: usize, high: usize, word: u64, through: bool) -> usize {
         let upper = word & !self.held;
-        if upper != self.upper || size == 0 {
+        if upper != self.upper || low == high {
             return if upper < self.upper { low } else { high };
         }
         // Cells before this one are before what is sought: those below a word, or through it.
@@ -139,13 +147,7 @@ impl Sorted for Cells<'_> {
         if through && below == 0 {
             return high;
         }
-        let is_before = |at: usize| load(self.bytes, at * self.width) & self.held < below;
-        while size > 1 {
-            let half = size / 2;
-            low = std::hint::select_unpredictable(is_before(low + half), low + half, low);
-            size -= half;
-        }
-        low + usize::from(is_before(low))
+        with_width!(self.width, cells_below(self.bytes, low, high, below))
     }
 }
 
@@ -225,17 +227,15 @@ impl<'a> Narrow<'a> {
     pub(super) fn find(&self, len: usize, sought: u32) -> Option<usize> {
         // In all slots, which are a round number, and what is in those behind does not matter.
         let (lower, upper) = self.handle_parts();
-        let mut from = 0;
-        loop {
-            let at = find_half(lower, from, sought as u16)?;
-            if at >= len {
-                return None;
-            }
-            if handle_of(lower[at], upper, self.handle, at) == sought {
-                return Some(at);
-            }
-            from = at + 1;
-        }
+        let is_it = |&at: &usize| at < len && handle_of(lower[at], upper, self.handle, at) == sought;
+        let at = find_half(lower, sought as u16)?;
+        if is_it(&at) { Some(at) } else { self.find_behind(at + 1, len, sought) }
+    }
+
+    /// Seldom: a handle with the same lower half is before the one that is sought.
+    #[cold]
+    fn find_behind(&self, from: usize, len: usize, sought: u32) -> Option<usize> {
+        (from..len).find(|at| self.handle(*at) == sought)
     }
 
     #[inline]
@@ -270,31 +270,28 @@ impl<'a> Narrow<'a> {
     }
 }
 
-/// Where the first of these halves is, from `from` on.
+/// Where the first of these halves is.
 ///
 /// Four at a time in one word: a lane of zeros is what is sought, and borrows from the lanes above it alone,
-/// so that the lowest one found is right (Warren, Hacker's Delight, 6-1). The compiler does not do that by
-/// itself.
+/// so that the lowest one found is right (Warren, Hacker's Delight, 6-1).
 #[inline]
-fn find_half(halves: &[[u8; HALF]], from: usize, sought: u16) -> Option<usize> {
-    const LANES: usize = 4;
+fn find_half(halves: &[[u8; HALF]], sought: u16) -> Option<usize> {
     const ONES: u64 = 0x0001_0001_0001_0001;
     let pattern = ONES * u64::from(sought);
-    let mut skipped = from % LANES;
-    for (group, lanes) in halves.as_flattened().as_chunks().0.iter().enumerate().skip(from / LANES) {
+    let zeros = |lanes: &[u8; 8]| {
         let differing = u64::from_le_bytes(*lanes) ^ pattern;
-        let behind_skipped = u64::MAX << (16 * skipped);
-        // Lanes before `from` are made to differ.
-        let differing = differing | !behind_skipped;
-        skipped = 0;
-        let zero = differing.wrapping_sub(ONES) & !differing & (ONES << 15);
-        if zero != 0 {
-            return Some(group * LANES + zero.trailing_zeros() as usize / 16);
+        differing.wrapping_sub(ONES) & !differing & (ONES << 15)
+    };
+    let (groups, rest) = halves.as_flattened().as_chunks::<32>();
+    for (group, lanes) in groups.iter().enumerate() {
+        let zeros = lanes.as_chunks().0.iter().map(zeros);
+        if zeros.clone().fold(0, |any, zeros| any | zeros) != 0 {
+            let (four, zeros) = zeros.enumerate().find(|(_, zeros)| *zeros != 0)?;
+            return Some(group * 16 + four * 4 + zeros.trailing_zeros() as usize / 16);
         }
     }
-    let whole = halves.len() / LANES * LANES;
-    let rest = whole.max(from)..halves.len();
-    rest.into_iter().find(|at| u16::from_le_bytes(halves[*at]) == sought)
+    let mut rest = rest.as_chunks().0.iter();
+    rest.position(|half| u16::from_le_bytes(*half) == sought).map(|at| groups.len() * 16 + at)
 }
 
 #[inline]
