@@ -39,9 +39,9 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use support::measured::Measured;
 use support::nats::Nats;
 use support::redis::{Redis, ratio_name};
-use support::wrk::Measured;
 use support::{argument, list, micros, number, scratch, wrk};
 
 const CONNECTIONS: u64 = 50;

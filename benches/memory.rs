@@ -22,6 +22,7 @@ mod allocated;
 #[allow(dead_code, reason = "this bench uses a part of it")]
 mod support {
     pub mod arguments;
+    pub mod measured;
     pub mod redis;
     pub mod resp;
 }

@@ -14,6 +14,7 @@ pub mod counts;
 pub mod engine;
 pub mod http;
 pub mod machine;
+pub mod measured;
 pub mod nats;
 pub mod postgres;
 pub mod raw_nats;

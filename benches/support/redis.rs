@@ -6,8 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use super::arguments::argument;
+use super::measured::Measured;
 use super::resp::Resp;
-use super::wrk::Measured;
 
 /// Members that are sent at a time.
 const PIPELINED: u64 = 1_000;

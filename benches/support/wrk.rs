@@ -3,13 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-/// What a load generator says of a run.
-#[derive(Clone, Copy)]
-pub struct Measured {
-    pub per_second: f64,
-    pub p50: Duration,
-    pub p99: Duration,
-}
+use super::measured::Measured;
 
 /// # Arguments
 /// `script`: Lua whose `request` makes one of them.
