@@ -98,8 +98,10 @@ impl Drop for PublishingEnds {
 /// The reading end, for the shard's writer.
 pub struct EmbeddedSource {
     requests: Arc<Waiting<QueuedWrite>>,
-    /// What was taken from there and not handed out yet: more than this only while batches are full.
+    /// What was taken from there and not handed out yet, because a batch was full.
     taken: VecDeque<QueuedWrite>,
+    /// Its length when `requests` was last told of it.
+    kept: usize,
     gathering: Gathering,
     last: Sequence,
     clock: MessageClock,
@@ -119,6 +121,7 @@ pub fn channel() -> (EmbeddedPublisher, EmbeddedSource) {
     let source = EmbeddedSource {
         requests: Arc::clone(&requests),
         taken: VecDeque::new(),
+        kept: 0,
         gathering: Gathering::default(),
         last: Sequence(0),
         clock: MessageClock::new(),
@@ -267,6 +270,10 @@ impl JobSource for EmbeddedSource {
                 break;
             }
             batch.push(self.message(request));
+        }
+        if self.kept != self.taken.len() {
+            self.kept = self.taken.len();
+            self.requests.keep(self.kept);
         }
         if batch.is_empty() { Fetched::Nothing } else { Fetched::Batch(batch) }
     }

@@ -7,6 +7,7 @@
 //! the few ids that are longer take the least memory together. A slot shorter than its id says in which cell
 //! the id is.
 
+use super::in_groups::InGroups;
 use crate::tree::{Blocks, Handle};
 
 /// Slots per chunk.
@@ -128,7 +129,7 @@ impl Chunk {
 /// Handle → id bytes. Every look-up is one cache line for most ids of up to 60 bytes, or two.
 #[derive(Default)]
 pub struct Ids {
-    chunks: Vec<Chunk>,
+    chunks: InGroups<Chunk>,
     /// Heap memory of chunks, in bytes.
     chunk_bytes: usize,
     /// Long ids by size: the nth has cells of n steps.
@@ -156,9 +157,7 @@ impl Ids {
     /// Puts an id of at most 255 bytes into a slot; an empty one vacates it.
     pub fn set(&mut self, handle: Handle, id: &[u8]) {
         let (number, at) = place(handle);
-        if self.chunks.len() <= number {
-            self.chunks.resize_with(number + 1, Chunk::default);
-        }
+        self.chunks.reach(number);
         let Some(chunk) = self.chunks.get_mut(number) else { return };
         if chunk.bytes.is_empty() {
             *chunk = Chunk::new(id.len().max(SHORTEST_SLOT));
@@ -251,10 +250,7 @@ impl Ids {
     #[must_use]
     pub fn bytes(&self) -> usize {
         let long: usize = self.cells.iter().map(|cells| cells.blocks.bytes()).sum();
-        self.chunk_bytes
-            + self.chunks.capacity() * size_of::<Chunk>()
-            + long
-            + self.cells.capacity() * size_of::<Cells>()
+        self.chunk_bytes + self.chunks.bytes() + long + self.cells.capacity() * size_of::<Cells>()
     }
 
     #[inline]
@@ -342,7 +338,7 @@ mod tests {
             }
             let chunks: usize = ids.chunks.iter().map(|chunk| chunk.bytes.len()).sum();
             prop_assert_eq!(ids.chunk_bytes, chunks);
-            for chunk in &ids.chunks {
+            for chunk in ids.chunks.iter() {
                 let long = (0..CHUNK).filter(|at| CellRef::of(chunk.slot(*at)).is_some()).count();
                 prop_assert_eq!(usize::from(chunk.long), long);
             }

@@ -22,6 +22,9 @@ const EMPTY: u8 = 0;
 
 /// Handles below this take three bytes.
 const SHORT_HANDLES: u32 = 1 << 24;
+/// Once a handle of four bytes is in use, new members soon have put one into every segment. So segments are
+/// widened before, one for this many new handles, and no step of the writer widens more than a few.
+const HANDLES_PER_WIDENED: u32 = 64;
 /// A handle is read as four bytes, of which the last may be behind the segment's last handle.
 const READ_BEHIND: usize = 1;
 
@@ -110,6 +113,11 @@ impl Index {
         fetch: impl Fn(Handle),
     ) {
         self.len += 1;
+        if let Some(segment) = widened_at(handle).and_then(|number| self.segments.get_mut(number))
+            && !segment.wide
+        {
+            segment.widen();
+        }
         if let Some(segment) = self.segments.get_mut(segment_of(hash)) {
             if segment.len + segment.len / 4 >= segment.capacity {
                 segment.grow(hash_of, fetch);
@@ -303,6 +311,16 @@ impl Segment {
     }
 }
 
+/// The segment that is widened when this handle comes. New handles come in order, so each one's turn comes
+/// before a handle of four bytes.
+fn widened_at(handle: Handle) -> Option<usize> {
+    const FIRST: u32 = SHORT_HANDLES - (HANDLES_PER_WIDENED << SEGMENT_BITS);
+    let handles = handle.0.checked_sub(FIRST).filter(|_| handle.0 < SHORT_HANDLES)?;
+    usize::try_from(handles / HANDLES_PER_WIDENED)
+        .ok()
+        .filter(|_| handles.is_multiple_of(HANDLES_PER_WIDENED))
+}
+
 fn segment_of(hash: u64) -> usize {
     usize::try_from(hash >> (64 - SEGMENT_BITS)).unwrap_or(0)
 }
@@ -371,6 +389,25 @@ mod tests {
                 assert_eq!(index.find(hash_of(*handle), |found| found == *handle), None);
             }
             assert_eq!(index.len(), 0);
+        }
+    }
+
+    #[test]
+    fn segments_are_widened_one_by_one_before_a_handle_needs_it() {
+        let hash_of = |handle: Handle| u64::from(handle.0).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut index = Index::new();
+        let wide = |index: &Index| index.segments.iter().filter(|segment| segment.wide).count();
+        let first = SHORT_HANDLES - (HANDLES_PER_WIDENED << SEGMENT_BITS);
+        index.insert(hash_of(Handle(first - 1)), Handle(first - 1), hash_of, |_| ());
+        assert_eq!(wide(&index), 0);
+        for number in first..SHORT_HANDLES {
+            let before = wide(&index);
+            index.insert(hash_of(Handle(number)), Handle(number), hash_of, |_| ());
+            assert!(wide(&index) <= before + usize::from(number % HANDLES_PER_WIDENED == 0));
+        }
+        assert_eq!(wide(&index), 1 << SEGMENT_BITS);
+        for number in (first..SHORT_HANDLES).step_by(977) {
+            assert_eq!(index.find(hash_of(Handle(number)), |found| found.0 == number), Some(Handle(number)));
         }
     }
 

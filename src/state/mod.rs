@@ -9,6 +9,7 @@ mod extras;
 mod handle_map;
 mod handle_stack;
 mod ids;
+mod in_groups;
 mod incarnation;
 mod index;
 mod joining;

@@ -124,6 +124,23 @@ fn a_full_queue_refuses_and_takes_requests_again_once_it_is_drained() {
     assert!(poll_once(pin!(publisher.publish_jobs(vec![job("later")]))).is_pending());
 }
 
+/// Batches are full before everything is handed out: what is left over counts among what may wait.
+#[test]
+fn a_queue_with_full_batches_takes_no_more_than_may_wait() {
+    let (publisher, mut source) = channel();
+    let limits = BatchLimits { jobs: 10, ..source.limits() };
+    let publish = || Box::pin(publisher.publish_jobs(vec![job("m")]));
+    let mut waiting: Vec<_> = (0..WAITING_REQUESTS).map(|_| publish()).collect();
+    assert!(waiting.iter_mut().all(|one| poll_once(one.as_mut()).is_pending()));
+    for _ in 0..3 {
+        let Fetched::Batch(batch) = source.fetch(limits, AT_ONCE) else { panic!("there is a batch") };
+        let mut more: Vec<_> = (0..=batch.len()).map(|_| publish()).collect();
+        let refused: usize = more.iter_mut().map(|one| usize::from(poll_once(one.as_mut()).is_ready())).sum();
+        assert_eq!((batch.len(), refused), (10, 1));
+        waiting.append(&mut more);
+    }
+}
+
 #[test]
 fn closing_drains_what_was_sent_and_refuses_what_comes_after() {
     let runtime = runtime();

@@ -17,6 +17,8 @@ pub struct Waiting<T> {
 
 struct Inner<T> {
     items: VecDeque<T>,
+    /// How many the writer has taken and not handed out. They still wait.
+    kept: usize,
     is_closed: bool,
     /// With so many the writer is woken. Nobody wakes a writer that does not wait.
     wakes_at: usize,
@@ -40,7 +42,7 @@ impl<T> Waiting<T> {
     /// # Arguments
     /// `most`: how many may wait.
     pub fn new(most: usize) -> Self {
-        let inner = Inner { items: VecDeque::new(), is_closed: false, wakes_at: usize::MAX };
+        let inner = Inner { items: VecDeque::new(), kept: 0, is_closed: false, wakes_at: usize::MAX };
         Self { inner: Mutex::new(inner), enough: Condvar::new(), most }
     }
 
@@ -51,7 +53,7 @@ impl<T> Waiting<T> {
         if inner.is_closed {
             return Err(NotTaken::Closed);
         }
-        if inner.items.len() >= self.most {
+        if inner.items.len() + inner.kept >= self.most {
             return Err(NotTaken::Full);
         }
         inner.items.push_back(item);
@@ -91,6 +93,11 @@ impl<T> Waiting<T> {
         }
         inner.wakes_at = usize::MAX;
         Arrived { items: inner.items.len(), is_closed: inner.is_closed }
+    }
+
+    /// So many of those that were taken are not handed out yet, and count among those that may wait.
+    pub fn keep(&self, kept: usize) {
+        self.inner.lock().kept = kept;
     }
 
     /// Appends all that wait to `taken`.
@@ -151,6 +158,24 @@ mod tests {
         assert_eq!(writer.join().expect("no panic"), Arrived { items: 1, is_closed: true });
         assert_eq!(waiting.push(2), Err(NotTaken::Closed));
         assert_eq!(taken(&waiting), [1], "what was taken before is handed out");
+    }
+
+    #[test]
+    fn what_was_taken_and_not_handed_out_still_waits() {
+        let waiting = Waiting::new(3);
+        let mut taken = VecDeque::new();
+        for item in 1..=3 {
+            waiting.push(item).expect("there is room");
+        }
+        waiting.take(&mut taken);
+        waiting.keep(2);
+        assert_eq!(waiting.push(4), Ok(()));
+        assert_eq!(waiting.push(5), Err(NotTaken::Full));
+        waiting.take(&mut taken);
+        waiting.keep(3);
+        assert_eq!(waiting.push(5), Err(NotTaken::Full));
+        waiting.keep(0);
+        assert_eq!(waiting.push(5), Ok(()));
     }
 
     #[test]
