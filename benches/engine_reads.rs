@@ -9,8 +9,8 @@
 //! The write load is 80 % of what the engine can do: it works for four fifths of the time and sleeps for one.
 //!
 //! The reader sleeps between reads and has short time slices, as a thread of connections does. `--reader
-//! spins` has it wait without sleeping, `--slice long` leaves it the system's slices, and `--writer-niceness 5`
-//! lowers the writer's priority.
+//! spins` has it wait without sleeping, `--slice long` leaves it the system's slices, and `--writer-niceness
+//! 5` lowers the writer's priority.
 //!
 //! `cargo bench --bench engine_reads -- --members 10000000 --seconds 20`
 

@@ -11,6 +11,7 @@
 //! - [`metrics`]: the name of every metric
 //! - [`tls_roots`]: which certificates a client of a service accepts
 //! - [`regular_file`]: reads small files that an operator names
+//! - [`short_slice`]: time slices of threads that answer readers
 //! - [`traces`]: spans of what is sampled, and their way to a collector
 //! - [`tree`]: the counted B+ tree
 //! - [`access`]: tokens, and what each allows

@@ -40,7 +40,7 @@ fn set_slice() -> std::io::Result<()> {
         sched_period: 0,
     };
     let (this_thread, no_flags): (libc::pid_t, libc::c_uint) = (0, 0);
-    // SAFETY: the kernel reads `size` bytes behind the pointer, which are the attributes, and keeps no pointer.
+    // SAFETY: the kernel reads `size` bytes behind the pointer, the attributes, and keeps no pointer.
     let result = unsafe {
         libc::syscall(libc::SYS_sched_setattr, this_thread, std::ptr::from_ref(&attributes), no_flags)
     };
@@ -90,6 +90,7 @@ mod tests {
         let system = rustix::system::uname();
         let release = system.release().to_string_lossy();
         let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|part| part.parse::<u32>().ok());
-        matches!((numbers.next(), numbers.next()), (Some(Some(major)), Some(Some(minor))) if (major, minor) >= (6, 12))
+        let mut next = || numbers.next().flatten();
+        next().zip(next()).is_some_and(|version| version >= (6, 12))
     }
 }
