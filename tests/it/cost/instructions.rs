@@ -10,7 +10,8 @@ const CASE: &str = "RANKTREE_COUNTED_CASE";
 const APPLIED: &str = "RANKTREE_COUNTED_APPLIED";
 
 /// Instructions of a job on a shard that is read, and misses of a simulated cache of 1 MiB, some 20 and 40 %
-/// above those measured. Who makes a job cheaper lowers them; who has to raise them says why in the changelog.
+/// above those measured. Who makes a job cheaper lowers them; who has to raise them says why in the
+/// changelog.
 const LIMITS: [(&str, f64, f64); 2] = [("uniform_distinct", 12_300.0, 49.0), ("zipf_tied", 10_900.0, 36.0)];
 
 #[test]
