@@ -21,14 +21,10 @@ mod support;
 use std::time::{Duration, Instant};
 
 use ranktree::state::LogHash;
-use support::engine::{Engine, Verbs};
+use support::engine::{Engine, MADE_UP, Updates};
 use support::raw_scores::RawScores;
 use support::workload::{Access, Scores, Workload};
 use support::{list, micros, number, scratch, short};
-
-/// Batches made up at a time, so that making them up does not push the engine's memory out of the cache each
-/// time.
-const MADE_UP: usize = 32;
 
 fn main() {
     let seconds = Duration::from_secs(number("seconds", 20));
@@ -64,56 +60,26 @@ fn compare(members: u64, access: Access, scores: Scores, batches: &[u64], time: 
     let mut workload = Workload::new(members, access, scores);
     engine.load(members, &mut workload);
     for (batch, raw) in batches.iter().zip(raw) {
-        let (per_job, verbs, checkpoints) = run(&mut engine, *batch, &mut workload, time);
+        let Updates { jobs, verbs, checkpoints } = engine.update(&mut workload, *batch, time);
+        let each = |verb: Duration| micros(verb) / jobs as f64;
+        let per_job = each(verbs.total());
         println!(
             "engine_apply {} raw {raw:.3} us, engine {per_job:.3} us = plan {:.3} + commit {:.3} + apply {:.3}; {checkpoints} checkpoints",
             name(*batch),
-            verbs.0,
-            verbs.1,
-            verbs.2,
+            each(verbs.plan),
+            each(verbs.commit),
+            each(verbs.apply),
         );
         println!("RATIO engine_apply_{} {:.3}", name(*batch), raw / per_job);
         // As with streams, whose replicas are compared by the hash of the log.
         engine.hash = Some(LogHash::default());
-        let (hashed, ..) = run(&mut engine, *batch, &mut workload, time);
+        let hashed = engine.update(&mut workload, *batch, time);
+        let hashed = micros(hashed.verbs.total()) / hashed.jobs as f64;
         engine.hash = None;
         println!("engine_apply {} {hashed:.3} us with the hash of the log", name(*batch));
         println!("RATIO log_hash_{} {:.3}", name(*batch), per_job / hashed);
     }
     engine.close();
-}
-
-fn run(
-    engine: &mut Engine,
-    batch: u64,
-    workload: &mut Workload,
-    time: Duration,
-) -> (f64, (f64, f64, f64), u64) {
-    let before = engine.checkpoints;
-    let mut verbs = Verbs::default();
-    let mut jobs = 0;
-    let started = Instant::now();
-    while started.elapsed() < time {
-        let made_up: Vec<_> = (0..MADE_UP)
-            .map(|_| {
-                let jobs = (0..batch).map(|_| workload.job()).collect();
-                engine.messages(jobs)
-            })
-            .collect();
-        for messages in made_up {
-            let turn = engine.turn(messages);
-            verbs.plan += turn.plan;
-            verbs.commit += turn.commit;
-            verbs.apply += turn.apply;
-            jobs += batch;
-        }
-    }
-    let each = |verb: Duration| micros(verb) / jobs as f64;
-    (
-        each(verbs.total()),
-        (each(verbs.plan), each(verbs.commit), each(verbs.apply)),
-        engine.checkpoints - before,
-    )
 }
 
 /// The baseline's time of a job.

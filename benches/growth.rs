@@ -27,14 +27,11 @@ use rand::{Rng as _, SeedableRng as _};
 use ranktree::state_lock::Purpose;
 use ranktree::writer::CheckpointPolicy;
 
-use support::engine::{Engine, Verbs};
+use support::engine::{Engine, Updates};
 use support::workload::{Access, Scores, Workload, id};
 use support::{argument, list, micros, number, resident_bytes, scratch, short};
 
-const BATCH: usize = 1_000;
-/// Batches made up at a time, so that making them up does not push the engine's memory out of the cache each
-/// time.
-const MADE_UP: usize = 32;
+const BATCH: u64 = 1_000;
 const READS: u64 = 200_000;
 /// What is compared with the first size.
 const COSTS: [&str; 5] = ["update_us", "rank_us", "position_us", "page_us", "update_written_bytes"];
@@ -97,40 +94,22 @@ fn grow(folder: &Path, members: u64) {
 /// often as the policy has it.
 fn update(engine: &mut Engine, workload: &mut Workload, members: u64) {
     let time = Duration::from_secs(number("seconds", 20));
-    let checkpoints = engine.checkpoints;
-    let mut verbs = Verbs::default();
-    let mut jobs = 0_u64;
-    let (started, written) = (Instant::now(), written_bytes());
-    while started.elapsed() < time {
-        let made_up: Vec<_> = (0..MADE_UP)
-            .map(|_| {
-                let jobs = (0..BATCH).map(|_| workload.job()).collect();
-                engine.messages(jobs)
-            })
-            .collect();
-        for messages in made_up {
-            let turn = engine.turn(messages);
-            verbs.plan += turn.plan;
-            verbs.commit += turn.commit;
-            verbs.apply += turn.apply;
-            jobs += BATCH as u64;
-        }
-    }
+    let written = written_bytes();
+    let Updates { jobs, verbs, checkpoints } = engine.update(workload, BATCH, time);
     println!("update_us {:.3}", micros(verbs.total()) / jobs as f64);
     for (name, verb) in [("plan_us", verbs.plan), ("commit_us", verbs.commit), ("apply_us", verbs.apply)] {
         println!("{name} {:.3}", micros(verb) / jobs as f64);
     }
     println!("updates {jobs}");
-    let within = engine.checkpoints - checkpoints;
     let by_updates = written_bytes() - written;
-    println!("checkpoints {within}");
+    println!("checkpoints {checkpoints}");
     let (started, written) = (Instant::now(), written_bytes());
     engine.checkpoint();
     let by_checkpoint = written_bytes() - written;
     println!("checkpoint_s {:.3}", started.elapsed().as_secs_f64());
     println!("checkpoint_mb {:.3}", by_checkpoint as f64 / 1e6);
     let each = |bytes: u64, jobs: u64| bytes as f64 / jobs as f64;
-    let written = if within == 0 {
+    let written = if checkpoints == 0 {
         each(by_updates, jobs) + each(by_checkpoint, CheckpointPolicy::default().changes_max(members))
     } else {
         each(by_updates + by_checkpoint, jobs)

@@ -1,5 +1,6 @@
 //! A shard with its store and its checkpoints, driven verb by verb.
 
+use std::ops::AddAssign;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,6 +22,9 @@ use super::workload::Workload;
 
 /// Jobs per message: the fast path of publishers that batch.
 pub const JOBS_PER_MESSAGE: usize = 100;
+/// Batches made up at a time, so that making them up does not push the engine's memory out of the cache each
+/// time.
+pub const MADE_UP: usize = 32;
 const DEFINED_AT_ONCE: usize = 1_000;
 
 pub struct Engine {
@@ -47,6 +51,23 @@ impl Verbs {
     pub fn total(&self) -> Duration {
         self.plan + self.commit + self.apply
     }
+}
+
+impl AddAssign for Verbs {
+    fn add_assign(&mut self, turn: Self) {
+        self.plan += turn.plan;
+        self.commit += turn.commit;
+        self.apply += turn.apply;
+    }
+}
+
+/// What was updated in a time, and the time of it that the engine took.
+#[derive(Default)]
+pub struct Updates {
+    pub jobs: u64,
+    pub verbs: Verbs,
+    /// Checkpoints that ended meanwhile.
+    pub checkpoints: u64,
 }
 
 impl Engine {
@@ -149,6 +170,26 @@ impl Engine {
             messages.push(self.message(Payload::Jobs(jobs)));
         }
         messages
+    }
+
+    /// Jobs of the workload in batches of the given number, for the given time.
+    pub fn update(&mut self, workload: &mut Workload, batch: u64, time: Duration) -> Updates {
+        let before = self.checkpoints;
+        let mut updates = Updates::default();
+        let started = Instant::now();
+        while started.elapsed() < time {
+            let made_up: Vec<_> = (0..MADE_UP)
+                .map(|_| {
+                    let jobs = (0..batch).map(|_| workload.job()).collect();
+                    self.messages(jobs)
+                })
+                .collect();
+            for messages in made_up {
+                updates.verbs += self.turn(messages);
+                updates.jobs += batch;
+            }
+        }
+        Updates { checkpoints: self.checkpoints - before, ..updates }
     }
 
     /// Plan, commit and apply one batch, and start a checkpoint when one is due.
