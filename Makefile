@@ -141,12 +141,15 @@ HOME_OF_CARGO := $(or $(CARGO_HOME),$(HOME)/.cargo)
 RELEASE_PATHS := $(RELEASE_TARGET)=/target $(CURDIR)=/ranktree $(HOME_OF_CARGO)=/cargo
 # What C sources take for the time at which they are compiled (mimalloc's does).
 RELEASE_EPOCH = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct))
+# By which a debugger finds the file of symbols. The linker's own is a hash of the symbols too, and a few of the compiler's names for
+# them differ from one folder to another.
+RELEASE_BUILD_ID = $(shell (git rev-parse HEAD; rustc -vV) | sha1sum | cut -c 1-40)
 
 .PHONY: build-release
 build-release: libclang ## Builds the program of a release, without paths of this machine: 10 to 20 minutes
 	SOURCE_DATE_EPOCH=$(RELEASE_EPOCH) CARGO_TARGET_DIR=$(RELEASE_TARGET) RUSTFLAGS="$(addprefix --remap-path-prefix=,$(RELEASE_PATHS))" \
 		CFLAGS="$(addprefix -ffile-prefix-map=,$(RELEASE_PATHS))" CXXFLAGS="$(addprefix -ffile-prefix-map=,$(RELEASE_PATHS))" \
-		cargo build $(CARGO_FLAGS) --bin ranktree
+		cargo rustc $(CARGO_FLAGS) --bin ranktree -- -Clink-arg=-Wl,--build-id=0x$(RELEASE_BUILD_ID)
 	@mkdir -p bin; strip --strip-all -o bin/ranktree-release $(RELEASE_BIN); \
 	objcopy --only-keep-debug --compress-debug-sections $(RELEASE_BIN) bin/ranktree-release.debug; \
 	for path in $(RELEASE_TARGET) $(CURDIR) $(HOME_OF_CARGO); do \

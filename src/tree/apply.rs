@@ -6,7 +6,8 @@
 //!
 //! Must not know how an entry is inserted or removed; that is `edit`.
 
-use super::large::LargeTree;
+use super::columns::Columns;
+use super::large::{LOCATED, LargeTree};
 use super::leaf::NONE;
 use super::words::{Edit, Handle, MemberOrder, Words};
 
@@ -18,11 +19,11 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     pub(super) fn apply(&mut self, edits: &[Edit], order: &impl MemberOrder) {
         if let [edit] = edits {
             // There is nothing to overlap, and setting up a group would cost more than the edits.
-            if !self.remove_or_move(edit)
+            if !self.remove_or_move(edit, usize::MAX)
                 && let Some(new) = &edit.new
             {
                 let leaf = self.leaf_for(new.as_slice(), edit.handle, order);
-                self.insert_at(leaf, new.as_slice(), edit.handle, order);
+                self.insert_near((leaf, usize::MAX), new.as_slice(), edit.handle, order);
             }
             return;
         }
@@ -55,14 +56,12 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             }
             let arriving = group_before(edits, step, 1).iter().filter_map(key);
             for (&leaf, (words, _)) in found[(step + 1) % 2].iter().zip(arriving) {
-                let at = self.leaves.columns(leaf).equal_range(words).0;
-                self.prefetch_tails(leaf, at);
+                self.prefetch_insertion(leaf, words);
             }
             for edit in group_before(edits, step, 2) {
                 let leaf = self.locator.get(edit.handle);
                 if leaf != NONE {
-                    let at = self.leaves.columns(leaf).find(edit.handle).unwrap_or(0);
-                    self.prefetch_tails(leaf, at);
+                    self.prefetch_removal(leaf, edit.handle);
                 }
             }
         }
@@ -71,6 +70,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// Collects the edits whose new entries must be inserted, as (first word, index of the edit).
     fn remove_old_entries(&mut self, edits: &[Edit], arriving: &mut Vec<(u64, u32)>) {
         let groups = edits.len().div_ceil(GROUP);
+        // Where the entries of two groups are in their leaves. Removals before theirs may move them.
+        let mut places = [[0; GROUP]; 2];
         // Each step prefetches what the next one reads, one group ahead.
         for step in 0..groups + 3 {
             for edit in group_of(edits, step) {
@@ -82,15 +83,15 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                     self.prefetch_old_leaf(leaf);
                 }
             }
-            for edit in group_before(edits, step, 2) {
+            for (edit, place) in group_before(edits, step, 2).iter().zip(&mut places[step % 2]) {
                 let leaf = self.locator.get(edit.handle);
                 if leaf != NONE {
-                    let at = self.leaves.columns(leaf).find(edit.handle).unwrap_or(0);
-                    self.prefetch_tails(leaf, at);
+                    *place = self.prefetch_removal(leaf, edit.handle);
                 }
             }
-            for (offset, edit) in group_before(edits, step, 3).iter().enumerate() {
-                if !self.remove_or_move(edit)
+            let places = &places[(step + 1) % 2];
+            for (offset, (edit, place)) in group_before(edits, step, 3).iter().zip(places).enumerate() {
+                if !self.remove_or_move(edit, *place)
                     && let Some(new) = &edit.new
                 {
                     let index = (step - 3) * GROUP + offset;
@@ -101,45 +102,29 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     /// Removes the old entry, or moves it if its new place is in the same leaf. Returns whether it moved.
+    /// `guess` mostly is the place of the old entry.
     #[inline]
-    fn remove_or_move(&mut self, edit: &Edit) -> bool {
-        let Some((leaf, at)) = self.locate(edit.handle) else { return false };
-        if let Some(new) = &edit.new {
-            if self.move_within(leaf, at, edit.handle, new) {
-                return true;
-            }
-            // The locator goes on naming the old leaf until the new one replaces it.
-            self.remove_at(leaf, at);
-        } else {
+    fn remove_or_move(&mut self, edit: &Edit, guess: usize) -> bool {
+        let leaf = self.locator.get(edit.handle);
+        if leaf == NONE {
+            return false;
+        }
+        let entries = self.leaves.columns(leaf);
+        let at = entries.find_near(guess, edit.handle).expect(LOCATED);
+        let Some(new) = &edit.new else {
             self.remove_at(leaf, at);
             self.locator.remove(edit.handle);
-        }
-        false
-    }
-
-    /// Moves an entry whose new words lie between a leaf's first and last ones.
-    ///
-    /// Returns false if another entry has the same words: ids can be compared only after all old entries are
-    /// removed.
-    #[inline]
-    fn move_within(&mut self, leaf: u32, at: usize, handle: Handle, new: &Words) -> bool {
-        let entries = self.leaves.columns(leaf);
-        let last = entries.len() - 1;
-        let word = new.as_slice()[0];
-        if at == 0 || word < entries.word(0, 0) || word > entries.word(0, last) {
             return false;
-        }
-        let (low, high) = entries.equal_range(new.as_slice());
-        // `low` and `high` still count the old entry. Strictly inside, no separator changes, and no other
-        // leaf has these words.
-        if low == 0 || high > last || (high > low && (high - low > 1 || low != at)) {
-            return false;
-        }
+        };
         assert!(new.as_slice().len() == self.columns, "an entry has one word per column");
-        let to = if low > at { low - 1 } else { low };
-        self.touch(leaf);
-        self.leaves.shift(leaf, (at, to), new.as_slice(), handle);
-        true
+        if let Some(to) = place_within(&entries, at, new) {
+            self.touch(leaf);
+            self.leaves.shift(leaf, (at, to), new.as_slice(), edit.handle);
+            return true;
+        }
+        // The locator goes on naming the old leaf until the new one replaces it.
+        self.remove_at(leaf, at);
+        false
     }
 
     /// Inserts the new entries of `arriving`, which is ordered by first words.
@@ -148,8 +133,9 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             let edit = &edits[index as usize];
             (edit.new.as_ref().expect("only edits with new words arrive").as_slice(), edit.handle)
         };
-        // The leaves found for three groups, and when they were found.
+        // The leaves found for three groups, and when they were found; the places in leaves of two groups.
         let mut found = [([NONE; GROUP], self.structure); 3];
+        let mut places = [[0; GROUP]; 2];
         let groups = arriving.len().div_ceil(GROUP);
         for step in 0..groups + 2 {
             let group = group_of(arriving, step);
@@ -158,22 +144,23 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             self.find_leaves(leaves, &group.iter().map(key), order);
 
             let group = group_before(arriving, step, 1);
-            for (&leaf, item) in found[(step + 2) % 3].0.iter().zip(group) {
+            let leaves = found[(step + 2) % 3].0;
+            for ((&leaf, item), place) in leaves.iter().zip(group).zip(&mut places[step % 2]) {
                 let (words, handle) = key(item);
                 self.locator.prefetch(handle);
-                let at = self.leaves.columns(leaf).equal_range(words).0;
-                self.prefetch_tails(leaf, at);
+                *place = self.prefetch_insertion(leaf, words);
             }
 
             // While no node splits or shares, the leaves found stay valid: nothing is removed here, and an
-            // insertion changes a separator only by lowering the first leaf's.
+            // insertion changes a separator only by lowering the first leaf's. After that, those stay valid
+            // whose entries are on both sides of the new one.
             let group = group_before(arriving, step, 2);
             let (leaves, structure) = found[(step + 1) % 3];
-            for (&leaf, item) in leaves.iter().zip(group) {
+            for ((&leaf, item), &place) in leaves.iter().zip(group).zip(&places[(step + 1) % 2]) {
                 let (words, handle) = key(item);
-                let leaf =
-                    if self.structure == structure { leaf } else { self.leaf_for(words, handle, order) };
-                self.insert_at(leaf, words, handle, order);
+                let is_it = self.structure == structure || self.leaves.columns(leaf).encloses(words[0]);
+                let leaf = if is_it { leaf } else { self.leaf_for(words, handle, order) };
+                self.insert_near((leaf, place), words, handle, order);
             }
         }
     }
@@ -218,19 +205,53 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
     }
 
-    /// Prefetches what inserting or removing an entry at `at` changes: everything after it, and the count in
-    /// the parent.
+    /// Prefetches what removing a handle's entry changes. Returns its place in the leaf.
     #[inline]
-    fn prefetch_tails(&self, leaf: u32, at: usize) {
+    fn prefetch_removal(&self, leaf: u32, handle: Handle) -> usize {
+        self.prefetch_tails(leaf, |entries| entries.find(handle).unwrap_or(0))
+    }
+
+    /// Prefetches what inserting an entry changes. Returns its place in the leaf, or the first of those that
+    /// have the same words.
+    #[inline]
+    fn prefetch_insertion(&self, leaf: u32, words: &[u64]) -> usize {
+        self.prefetch_tails(leaf, |entries| entries.equal_range(words).0)
+    }
+
+    /// Prefetches what a change at a place in a leaf touches: everything after it, and the count in the
+    /// parent. Returns the place.
+    #[inline]
+    fn prefetch_tails(&self, leaf: u32, find: impl FnOnce(&Columns<'_>) -> usize) -> usize {
         let entries = self.leaves.columns(leaf);
+        let at = find(&entries).min(entries.len());
         if let Some(block) = entries.block() {
-            block.prefetch_tails(at.min(entries.len()), entries.len());
+            block.prefetch_tails(at, entries.len());
         }
         let meta = self.leaves.meta(leaf);
         if meta.parent != NONE {
             self.inners.prefetch_slot(meta.parent, usize::from(meta.slot));
         }
+        at
     }
+}
+
+/// Where an entry belongs in its leaf with new words, if they lie between the leaf's first and last ones.
+///
+/// `None` if another entry has the same words: ids can be compared only after all old entries are removed.
+#[inline]
+fn place_within(entries: &Columns<'_>, at: usize, new: &Words) -> Option<usize> {
+    let last = entries.len() - 1;
+    let word = new.as_slice()[0];
+    if at == 0 || word < entries.word(0, 0) || word > entries.word(0, last) {
+        return None;
+    }
+    let (low, high) = entries.equal_range(new.as_slice());
+    // `low` and `high` still count the old entry. Strictly inside, no separator changes, and no other leaf
+    // has these words.
+    if low == 0 || high > last || (high > low && (high - low > 1 || low != at)) {
+        return None;
+    }
+    Some(if low > at { low - 1 } else { low })
 }
 
 /// The `step`th group; empty after the last.

@@ -219,6 +219,32 @@ impl<'a> Columns<'a> {
         (low, high)
     }
 
+    /// Whether there are entries before and behind all that have this first word.
+    #[inline]
+    pub(super) fn encloses(&self, word: u64) -> bool {
+        self.len > 0 && self.word(0, 0) < word && word < self.word(0, self.len - 1)
+    }
+
+    /// As [`Columns::find`], which `guess` mostly is the answer to.
+    #[inline]
+    pub(super) fn find_near(&self, guess: usize, handle: Handle) -> Option<usize> {
+        if guess < self.len && self.handle(guess) == handle { Some(guess) } else { self.find(handle) }
+    }
+
+    /// As [`Columns::entries_before`], which `guess` mostly is the answer to.
+    #[inline]
+    pub(super) fn entries_before_near(
+        &self,
+        guess: usize,
+        words: &[u64],
+        compare: impl FnMut(Handle) -> Ordering,
+    ) -> usize {
+        let is_between = guess <= self.len
+            && (guess == 0 || self.word(0, guess - 1) < words[0])
+            && (guess == self.len || words[0] < self.word(0, guess));
+        if is_between { guess } else { self.entries_before(words, compare) }
+    }
+
     /// How many entries are before `words`; among those with the same words, those that `compare` calls less.
     #[inline]
     pub(super) fn entries_before(&self, words: &[u64], compare: impl FnMut(Handle) -> Ordering) -> usize {
@@ -337,5 +363,26 @@ mod tests {
             assert_eq!(columns.equal_range(prefix), range, "{prefix:?}");
         }
         assert_eq!(columns.entries_before(&[1, 5], |h| h.cmp(&Handle(12))), 2);
+    }
+
+    #[test]
+    fn a_guess_changes_no_answer() {
+        let words = [10, 20, 20, 30];
+        let columns = Columns::new(&words, &[7, 5, 9, 6], 4);
+        for guess in [0, 1, 2, 3, 4, 5, usize::MAX] {
+            for handle in 4..11 {
+                assert_eq!(columns.find_near(guess, Handle(handle)), columns.find(Handle(handle)), "{guess}");
+            }
+            for word in 9..32 {
+                let compare = |other: Handle| other.cmp(&Handle(8));
+                let near = columns.entries_before_near(guess, &[word], compare);
+                assert_eq!(near, columns.entries_before(&[word], compare), "{guess} {word}");
+            }
+        }
+        assert_eq!(
+            [9, 10, 11, 29, 30, 31].map(|word| columns.encloses(word)),
+            [false, false, true, true, false, false]
+        );
+        assert!(!Columns::new(&[], &[], 4).encloses(0));
     }
 }

@@ -13,7 +13,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     pub(super) fn insert(&mut self, words: &[u64], handle: Handle, order: &impl MemberOrder) {
         assert!(!self.contains(handle), "a handle has one entry in a tree");
         let leaf = self.leaf_for(words, handle, order);
-        self.insert_at(leaf, words, handle, order);
+        self.insert_near((leaf, usize::MAX), words, handle, order);
     }
 
     pub(super) fn remove(&mut self, handle: Handle) -> Option<Words> {
@@ -25,11 +25,11 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     /// Adds an entry to its leaf. If that is full, makes room, and adds the entry to the leaf that it then
-    /// belongs to.
+    /// belongs to. `guess` mostly is the place in the leaf.
     #[inline]
-    pub(super) fn insert_at(
+    pub(super) fn insert_near(
         &mut self,
-        mut leaf: u32,
+        (mut leaf, guess): (u32, usize),
         words: &[u64],
         handle: Handle,
         order: &impl MemberOrder,
@@ -40,7 +40,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             leaf = self.leaf_for(words, handle, order);
         }
         self.touch(leaf);
-        let at = self.leaves.columns(leaf).entries_before(words, |other| order.compare(other, handle));
+        let entries = self.leaves.columns(leaf);
+        let at = entries.entries_before_near(guess, words, |other| order.compare(other, handle));
         self.leaves.insert(leaf, at, words, handle);
         self.locator.set(handle, leaf);
 
@@ -90,16 +91,22 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// The leaf's slot in its parent. Stores it as a hint for the next call.
     #[inline]
     pub(super) fn leaf_slot(&mut self, leaf: u32, parent: u32) -> usize {
-        let slot = self.inners.slot_of(parent, leaf, self.leaves.meta(leaf).slot);
-        self.leaves.meta_mut(leaf).slot = slot as u8;
+        let hint = self.leaves.meta(leaf).slot;
+        let slot = self.inners.slot_of(parent, leaf, hint);
+        if slot != usize::from(hint) {
+            self.leaves.meta_mut(leaf).slot = slot as u8;
+        }
         slot
     }
 
     /// The inner node's slot in its parent. Stores it as a hint for the next call.
     #[inline]
     pub(super) fn inner_slot(&mut self, node: u32, parent: u32) -> usize {
-        let slot = self.inners.slot_of(parent, node, self.inners.meta(node).slot);
-        self.inners.meta_mut(node).slot = slot as u8;
+        let hint = self.inners.meta(node).slot;
+        let slot = self.inners.slot_of(parent, node, hint);
+        if slot != usize::from(hint) {
+            self.inners.meta_mut(node).slot = slot as u8;
+        }
         slot
     }
 

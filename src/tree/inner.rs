@@ -99,11 +99,11 @@ impl<const N: usize> InnerNodes<N> {
     /// Where `child` is among the children of `node`, trying `hint` first.
     #[inline]
     pub(super) fn slot_of(&self, node: u32, child: u32, hint: u8) -> usize {
-        let children = self.children(node);
-        if children.get(usize::from(hint)) == Some(&child) {
-            return usize::from(hint);
+        let hint = usize::from(hint);
+        if hint < self.len(node) && self.child(node, hint) == child {
+            return hint;
         }
-        find(children, child).expect("a node is among its parent's children")
+        find(self.children(node), child).expect("a node is among its parent's children")
     }
 
     /// Prefetches a child's id and count.

@@ -9,6 +9,9 @@ use super::locator::Locator;
 use super::small::SmallTree;
 use super::words::{Handle, MAX_WORDS, Words};
 
+/// What is wrong if it is not so.
+pub(super) const LOCATED: &str = "the locator names the entry's leaf";
+
 /// Leaves, inner nodes above them and a locator. Its methods are described at [`Tree`](super::Tree).
 pub(super) struct LargeTree<const LEAF: usize, const INNER: usize> {
     pub(super) columns: usize,
@@ -94,19 +97,19 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
 
     #[inline]
     pub(super) fn get(&self, handle: Handle) -> Option<Words> {
-        let (leaf, at) = self.locate(handle)?;
-        Some(self.leaves.columns(leaf).words(at))
+        let leaf = self.locator.get(handle);
+        if leaf == NONE {
+            return None;
+        }
+        let entries = self.leaves.columns(leaf);
+        Some(entries.words(entries.find(handle).expect(LOCATED)))
     }
 
     /// The leaf and the place in it of a handle's entry.
     #[inline]
     pub(super) fn locate(&self, handle: Handle) -> Option<(u32, usize)> {
         let leaf = self.locator.get(handle);
-        if leaf == NONE {
-            return None;
-        }
-        let at = self.leaves.columns(leaf).find(handle).expect("the locator names the entry's leaf");
-        Some((leaf, at))
+        (leaf != NONE).then(|| (leaf, self.leaves.columns(leaf).find(handle).expect(LOCATED)))
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -240,7 +240,7 @@ impl<'a> Narrow<'a> {
 
     #[inline]
     pub(super) fn prefetch_handles(&self) {
-        prefetch::lines_of(&self.bytes[self.bytes.len() - self.slots * self.handle..]);
+        prefetch::lines_between(self.bytes, self.bytes.len() - self.slots * self.handle, self.bytes.len());
     }
 
     /// Asks for the heads of columns, and the first cells.
@@ -254,19 +254,22 @@ impl<'a> Narrow<'a> {
     pub(super) fn prefetch_first_column(&self) {
         let (heads, handles) = (self.columns * HEAD, self.slots * self.handle);
         let most = (self.bytes.len() - heads - handles) - (self.columns - 1) * self.slots;
-        prefetch::lines_of(&self.bytes[..heads + most.min(self.slots * USUAL_WIDTH)]);
+        prefetch::lines_between(self.bytes, 0, heads + most.min(self.slots * USUAL_WIDTH));
     }
 
     /// Asks for the cells from `from` to `len`, in each column.
     #[inline]
     pub(super) fn prefetch_tails(&self, from: usize, len: usize) {
-        for cells in self.columns() {
-            prefetch::lines_of(&cells.bytes[from * cells.width..len * cells.width]);
+        let mut start = self.columns * HEAD;
+        let mut cells_of = |width: usize| {
+            prefetch::lines_between(self.bytes, start + from * width, start + len * width);
+            start += self.slots * width;
+        };
+        for head in self.bytes[..self.columns * HEAD].as_chunks::<HEAD>().0 {
+            cells_of(usize::from(head[0]));
         }
-        let (lower, upper) = self.handle_parts();
-        prefetch::lines_of(&lower[from..len]);
-        let width = self.handle - HALF;
-        prefetch::lines_of(&upper[from * width..len * width]);
+        cells_of(HALF);
+        cells_of(self.handle - HALF);
     }
 }
 

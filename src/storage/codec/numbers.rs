@@ -1,28 +1,28 @@
 //! Numbers put down by hand, byte for byte as bincode's standard configuration encodes them.
 
 /// One byte up to 250; above that a mark, and 2, 4 or 8 bytes.
-const IN_ONE_BYTE: u64 = 250;
+const IN_ONE_BYTE: u8 = 250;
 const TWO_BYTES: u8 = 251;
 const FOUR_BYTES: u8 = 252;
 const EIGHT_BYTES: u8 = 253;
 
 #[inline]
 pub(super) fn put_unsigned(bytes: &mut Vec<u8>, number: u64) {
-    match (u8::try_from(number), u16::try_from(number), u32::try_from(number)) {
-        (Ok(small), ..) if number <= IN_ONE_BYTE => bytes.push(small),
-        (_, Ok(number), _) => {
-            bytes.push(TWO_BYTES);
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        (.., Ok(number)) => {
-            bytes.push(FOUR_BYTES);
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
-        (.., Err(_)) => {
-            bytes.push(EIGHT_BYTES);
-            bytes.extend_from_slice(&number.to_le_bytes());
-        }
+    if let Ok(small @ 0..=IN_ONE_BYTE) = u8::try_from(number) {
+        bytes.push(small);
+        return;
     }
+    let (mark, length) = match number {
+        0..=0xffff => (TWO_BYTES, 2),
+        0x1_0000..=0xffff_ffff => (FOUR_BYTES, 4),
+        _ => (EIGHT_BYTES, 8),
+    };
+    let mut marked = [mark; 9];
+    marked[1..].copy_from_slice(&number.to_le_bytes());
+    // All nine, and then those that are too many away: a copy of a fixed length takes two instructions.
+    let end = bytes.len() + 1 + length;
+    bytes.extend_from_slice(&marked);
+    bytes.truncate(end);
 }
 
 /// By its distance from 0, the sign in the lowest bit.
