@@ -9,7 +9,7 @@ use super::locator::Locator;
 use super::small::SmallTree;
 use super::words::{Handle, MAX_WORDS, Words};
 
-/// What is wrong if it is not so.
+/// Says that an entry is missing from the leaf that the locator names for it.
 pub(super) const LOCATED: &str = "the locator names the entry's leaf";
 
 /// Leaves, inner nodes above them and a locator. Its methods are described at [`Tree`](super::Tree).
