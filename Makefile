@@ -231,14 +231,17 @@ $(TOOLS)/.prometheus: Makefile
 	@touch $@
 
 # Counts instructions and cache misses for the test of what a job costs. From Debian's package, unpacked and not installed, where
-# there is none. What cannot be had is left out, and said.
+# there is none. One that is there is called by its own path: Debian's looks for its parts beside the path it is called by. What
+# cannot be had is left out, and said.
 .PHONY: valgrind
 valgrind: $(TOOLS)/.valgrind ## Unpacks Valgrind into .tools, unless there is one
 
 $(TOOLS)/.valgrind: Makefile
 	@mkdir -p $(TOOLS)/bin; \
+	rm -f $(TOOLS)/bin/valgrind; \
 	if command -v valgrind >/dev/null; then \
-		ln -sf "$$(command -v valgrind)" $(TOOLS)/bin/valgrind; \
+		printf '#!/bin/sh\nexec %s "$$@"\n' "$$(command -v valgrind)" > $(TOOLS)/bin/valgrind; \
+		chmod +x $(TOOLS)/bin/valgrind; \
 	elif ! { command -v apt-get && command -v dpkg-deb; } >/dev/null 2>&1; then \
 		echo "Valgrind is not here, and this is no Debian to have its package from: instructions will NOT be counted" >&2; exit 0; \
 	else \

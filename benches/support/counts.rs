@@ -6,8 +6,9 @@
 //! A program that counts runs itself twice under Valgrind: once all jobs are made up and applied, once they
 //! are made up only. The difference is what the jobs took.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 
 use ranktree::state_lock::Purpose;
 
@@ -78,9 +79,14 @@ pub fn counted(side: Side, access: Access, scores: Scores, folder: &Path, applie
 /// Runs this program under Valgrind, with and without applying, and returns what a job took. `prepare` has
 /// it call [`counted`]. `None` if there is no Valgrind.
 pub fn count(valgrind: &Path, prepare: impl Fn(&mut Command, bool)) -> Option<Counts> {
-    let found = Command::new(valgrind).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    if !found.is_ok_and(|status| status.success()) {
-        return None;
+    match Command::new(valgrind).arg("--version").stdout(Stdio::null()).status() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return None,
+        // One that is there and does not work must not pass for none.
+        found => assert!(
+            found.as_ref().is_ok_and(ExitStatus::success),
+            "{} --version does not work: {found:?}; `make valgrind` sets it up",
+            valgrind.display()
+        ),
     }
     let [with, without] = [true, false].map(|applied| {
         let mut command = Command::new(valgrind);
