@@ -79,7 +79,7 @@ pub fn entry(object: &mut Object<'_>, board: &str, window: &impl Display, entry:
     object.count("position", listed.position);
     counts(object, &entry.standing);
     json::float(object.name("percentile"), entry.standing.percentile());
-    object.plain("updated_at", &listed.updated_at);
+    object.time("updated_at", listed.updated_at);
     metadata(object.name("meta"), &listed.metadata);
     profile(object, &listed.profile);
     movement(object, listed.movement);
@@ -95,7 +95,7 @@ pub fn listed(object: &mut Object<'_>, listed: &Listed) -> Range<usize> {
     object.count("position", listed.position);
     let out = object.name("updated_at");
     let begin = out.len();
-    json::plain(out, &listed.updated_at);
+    json::time(out, listed.updated_at);
     let updated_at = begin..out.len();
     metadata(object.name("meta"), &listed.metadata);
     profile(object, &listed.profile);
@@ -129,7 +129,7 @@ pub fn entries_with_reached(object: &mut Object<'_>, entries: &[Listed]) {
             Some(reached_at) if *reached_at == entry.updated_at => {
                 object.name("reached_at").extend_from_within(updated_at);
             }
-            Some(reached_at) => object.plain("reached_at", reached_at),
+            Some(reached_at) => object.time("reached_at", *reached_at),
             None => {}
         }
         object.end();

@@ -4,6 +4,8 @@
 
 use std::fmt::{self, Display, Write as _};
 
+use crate::types::Timestamp;
+
 /// The greatest integer that every JSON reader takes exactly, 2^53 - 1.
 const EXACT: u64 = (1 << 53) - 1;
 
@@ -26,10 +28,14 @@ impl<'a> Object<'a> {
             name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\'),
             "{name}"
         );
-        self.out.extend_from_slice(if self.empty { b"\"" } else { b",\"" });
+        if let Some(piece) = Piece::of(name) {
+            self.out.extend_from_slice(if self.empty { piece.first() } else { piece.later() });
+        } else {
+            self.out.extend_from_slice(if self.empty { b"\"" } else { b",\"" });
+            self.out.extend_from_slice(name.as_bytes());
+            self.out.extend_from_slice(b"\":");
+        }
         self.empty = false;
-        self.out.extend_from_slice(name.as_bytes());
-        self.out.extend_from_slice(b"\":");
         self.out
     }
 
@@ -46,7 +52,11 @@ impl<'a> Object<'a> {
         bool(self.name(name), value);
     }
 
-    /// Something that prints without a character that JSON escapes: times, tokens.
+    pub fn time(&mut self, name: &str, value: Timestamp) {
+        time(self.name(name), value);
+    }
+
+    /// Something that prints without a character that JSON escapes, such as a token.
     pub fn plain(&mut self, name: &str, value: &impl Display) {
         plain(self.name(name), value);
     }
@@ -85,6 +95,42 @@ impl<'a> Object<'a> {
     }
 }
 
+/// A name with its punctuation. Names are mostly known when this is compiled, and so is then the whole piece:
+/// it is appended at once.
+struct Piece {
+    bytes: [u8; Self::ROOM],
+    length: usize,
+}
+
+impl Piece {
+    const ROOM: usize = 24;
+
+    /// `None` if the name is too long.
+    #[inline]
+    fn of(name: &str) -> Option<Self> {
+        let mut bytes = [0; Self::ROOM];
+        let length = name.len() + 4;
+        let (start, rest) = bytes.get_mut(..length)?.split_at_mut(2);
+        let (middle, end) = rest.split_at_mut(name.len());
+        start.copy_from_slice(b",\"");
+        middle.copy_from_slice(name.as_bytes());
+        end.copy_from_slice(b"\":");
+        Some(Self { bytes, length })
+    }
+
+    /// Before an object's first value.
+    #[inline]
+    fn first(&self) -> &[u8] {
+        self.later().get(1..).unwrap_or_default()
+    }
+
+    /// Before any other value.
+    #[inline]
+    fn later(&self) -> &[u8] {
+        self.bytes.get(..self.length).unwrap_or_default()
+    }
+}
+
 pub fn array<T>(
     out: &mut Vec<u8>,
     items: impl IntoIterator<Item = T>,
@@ -109,6 +155,12 @@ pub fn text(out: &mut Vec<u8>, value: &str) {
         return;
     }
     serde_json::to_writer(out, value).expect("writing to memory does not fail, and every string can be JSON");
+}
+
+pub fn time(out: &mut Vec<u8>, value: Timestamp) {
+    out.push(b'"');
+    value.append_to(out);
+    out.push(b'"');
 }
 
 pub fn plain(out: &mut Vec<u8>, value: &impl Display) {
