@@ -167,6 +167,7 @@ impl Checkpoint {
             let files = files.map_err(|error| StorageError::Io { path: store.staging(), error })?;
             // If the receiver of the copies is gone, the file writer's error is the cause.
             let copied = self.copy(&contents.due(), state, &mut |copied| {
+                state.give_way();
                 sender.send(copied).map_err(|_| StorageError::Closed)
             });
             drop(sender);
@@ -299,6 +300,7 @@ impl Checkpoint {
             let mut shard = state.write(Purpose::CheckpointBegin);
             let (joined, more) = shard.join_some(BOARDS_PER_SLICE);
             shard.unlock_fair();
+            state.give_way();
             let bytes: usize = joined.iter().map(Joined::bytes).sum();
             self.contents_bytes.fetch_add(bytes, Ordering::Relaxed);
             contents.boards.extend(joined);

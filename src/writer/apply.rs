@@ -33,6 +33,7 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             guard.apply(&step);
             // Unlock fairly: otherwise the next step would always take the lock before the waiting readers.
             guard.unlock_fair();
+            shard.give_way();
             (step.applied.sequence, Answers::of_told(told))
         }
         PlannedStep::Unparked { jobs, applied, time, told } => {
@@ -83,6 +84,7 @@ pub fn apply_next(
     }
     let sequence = guard.applied.sequence;
     guard.unlock_fair();
+    shard.give_way();
     Some((sequence, answers))
 }
 
@@ -108,6 +110,7 @@ fn apply_jobs(
     let mut guard = shard.write(Purpose::Apply);
     let applied = apply_message(&mut guard, due, jobs, unparked, (applied, time));
     guard.unlock_fair();
+    shard.give_way();
     applied
 }
 
