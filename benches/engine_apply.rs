@@ -9,6 +9,8 @@
 //!
 //! `cargo bench --bench engine_apply -- --members 1000000,10000000 --batches 100,1000,10000 --access
 //! uniform,zipf --scores distinct,tied --seconds 60`
+//!
+//! `--hash false` leaves out the engine's second run, with the hash of the log.
 
 #![allow(
     clippy::as_conversions,
@@ -24,7 +26,7 @@ use ranktree::state::LogHash;
 use support::engine::{Engine, MADE_UP, Updates};
 use support::raw_scores::RawScores;
 use support::workload::{Access, Scores, Workload};
-use support::{list, micros, number, scratch, short};
+use support::{argument, list, micros, number, scratch, short};
 
 fn main() {
     let seconds = Duration::from_secs(number("seconds", 20));
@@ -71,6 +73,9 @@ fn compare(members: u64, access: Access, scores: Scores, batches: &[u64], time: 
             each(verbs.apply),
         );
         println!("RATIO engine_apply_{} {:.3}", name(*batch), raw / per_job);
+        if argument("hash").is_some_and(|hash| hash == "false") {
+            continue;
+        }
         // As with streams, whose replicas are compared by the hash of the log.
         engine.hash = Some(LogHash::default());
         let hashed = engine.update(&mut workload, *batch, time);

@@ -14,7 +14,7 @@ use std::time::Duration;
 use ranktree::state_lock::{HoldObserver, Purpose};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::thread_figures::ThreadFigures;
+use crate::support::thread_figures::ThreadFigures;
 
 /// What a hold was spent with.
 #[derive(Debug, Clone, Copy, Default)]

@@ -38,7 +38,6 @@ mod reader;
 mod shard;
 #[path = "../support/mod.rs"]
 mod support;
-mod thread_figures;
 
 use std::fmt::{Display, Write as _};
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use ranktree::query::Node;
 
-use crate::thread_figures::ThreadFigures;
+use crate::support::thread_figures::ThreadFigures;
 
 /// Between two reads: any wait of a millisecond is met by one of them, and the reader takes little of a core.
 const PAUSE: Duration = Duration::from_micros(50);

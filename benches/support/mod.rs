@@ -22,6 +22,7 @@ pub mod raw_scores;
 pub mod redis;
 pub mod resp;
 pub mod service;
+pub mod thread_figures;
 pub mod workload;
 pub mod wrk;
 

@@ -8,9 +8,13 @@
 //!
 //! The write load is 80 % of what the engine can do: it works for four fifths of the time and sleeps for one.
 //!
-//! The reader sleeps between reads and has short time slices, as a thread of connections does. `--reader
-//! spins` has it wait without sleeping, `--slice long` leaves it the system's slices, and `--writer-niceness
-//! 5` lowers the writer's priority.
+//! The reader sleeps between reads until 80 µs before the next is due, as waking up takes a virtual machine's
+//! core some 40, and has short time slices, as a thread of connections does. `--early 0` has it sleep until
+//! the time, so that waking up counts; `--reader spins` has it not sleep at all, `--slice long` leaves it the
+//! system's slices, and `--writer-niceness 5` lowers the writer's priority.
+//!
+//! What reads of over 200 µs waited for is printed as well: an earlier read, the end of their thread's sleep,
+//! or the lock, and what part of that the thread was ready to go on, but others had the cores.
 //!
 //! `cargo bench --bench engine_reads -- --members 10000000 --seconds 20`
 
@@ -22,19 +26,19 @@
     reason = "figures are for people; numbers stay far below 2^53"
 )]
 
+mod reader;
+#[path = "../support/mod.rs"]
 mod support;
 
-use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
 use ranktree::short_slice;
-use ranktree::state_lock::{Purpose, StateLock};
+use ranktree::state_lock::Purpose;
 
+use reader::{KINDS, Reads, read_for};
 use support::engine::Engine;
 use support::redis::{Redis, is_here, ratio_name};
 use support::workload::{Access, Scores, Workload, id};
@@ -45,8 +49,6 @@ const REDIS_BYTES_PER_MEMBER: f64 = 110.0;
 /// Members of the sorted set that is measured.
 const SORTED_SET_MEMBERS: u64 = 1_000_000;
 const BATCH: usize = 1_000;
-/// 4,000 reads a second: rare enough that one that waits does not make the next one wait in line behind it.
-const READ_EVERY: Duration = Duration::from_micros(250);
 /// Batches made up at a time under load.
 const WINDOW_BATCHES: usize = 400;
 
@@ -60,12 +62,12 @@ fn main() {
     let mut engine = Engine::open(folder.path());
     engine.load(members, &mut workload);
     report_memory("loaded", members, &engine, before, &sorted_sets);
-    let idle = read_for(&engine.shard, members, time, None);
+    let idle = read_for(&engine.shard, members, time, &AtomicBool::new(false));
     print_reads("idle", members, &idle);
     let (loaded, jobs) = read_under_load(&mut engine, &mut workload, members, time);
     print_reads("loaded", members, &loaded);
     println!("write load {jobs:.0} jobs/s");
-    for ((name, idle), (_, loaded)) in idle.iter().zip(&loaded) {
+    for (name, (idle, loaded)) in KINDS.iter().zip(idle.took.iter().zip(&loaded.took)) {
         let ratio = micros(percentile(loaded, 0.99)) / micros(percentile(idle, 0.99));
         println!("RATIO {name}_p99_under_load_vs_idle_{} {ratio:.2}", short(members));
     }
@@ -82,83 +84,9 @@ fn main() {
     }
 }
 
-type Samples = Vec<(&'static str, Vec<Duration>)>;
-
-/// Reads of three kinds in turn, at a fixed rate, each timed from the moment it was meant to begin: a reader
-/// who is kept waiting does not make the next one late for free.
-fn read_for(shard: &StateLock, members: u64, time: Duration, stop: Option<&AtomicBool>) -> Samples {
-    let mut random = SmallRng::seed_from_u64(7);
-    let mut samples: Samples =
-        vec![("rank", Vec::new()), ("position", Vec::new()), ("page_of_100", Vec::new())];
-    let (waited, preempted) = (switches("voluntary"), switches("nonvoluntary"));
-    let started = Instant::now();
-    for read in 0.. {
-        let due = READ_EVERY * read;
-        if due >= time || stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-            break;
-        }
-        wait_until(started, due);
-        let kind = read % 3;
-        match kind {
-            0 => {
-                let score = !(random.random_range(0..1_u64 << 40) ^ (1 << 63));
-                let shard = shard.read(Purpose::Read);
-                let tree = &shard.board_tree("arena").expect("the board is there").tree;
-                black_box((tree.count_below(&[score]), tree.count_through(&[score])));
-            }
-            1 => {
-                let member = id(random.random_range(0..members));
-                let shard = shard.read(Purpose::Read);
-                let handle = shard.members.get(member.as_bytes()).expect("the member is there");
-                black_box(shard.board_tree("arena").expect("the board is there").tree.index_of(handle));
-            }
-            _ => {
-                let position = random.random_range(0..members);
-                let shard = shard.read(Purpose::Read);
-                let page = shard.board_tree("arena").expect("the board is there").tree.cursor_at(position);
-                black_box(page.take(100).map(|(_, words)| words.as_slice()[0]).fold(0, |a, b| a ^ b));
-            }
-        }
-        if let Some((_, samples)) = samples.get_mut(kind as usize) {
-            samples.push(started.elapsed().saturating_sub(due));
-        }
-    }
-    let (waits, preemptions) = (switches("voluntary"), switches("nonvoluntary"));
-    println!(
-        "  the reader waited for the lock {} times and lost its core {} times",
-        waits - waited,
-        preemptions - preempted
-    );
-    for (_, samples) in &mut samples {
-        samples.sort_unstable();
-    }
-    samples
-}
-
-/// Waits as `--reader` says. A reader that `sleeps` until shortly before the time gets a core as soon as it
-/// wants one, as a thread that waits for requests does. One that `spins` has used up its share by then.
-fn wait_until(started: Instant, due: Duration) {
-    const WAKE_UP_BEFORE: Duration = Duration::from_micros(80);
-    if argument("reader").is_none_or(|how| how != "spins")
-        && let Some(rest) = due.checked_sub(started.elapsed() + WAKE_UP_BEFORE)
-    {
-        std::thread::sleep(rest);
-    }
-    while started.elapsed() < due {
-        std::hint::spin_loop();
-    }
-}
-
 /// Whether the reader has short time slices, as threads of connections have.
 fn slices_are_short() -> bool {
     argument("slice").is_none_or(|slice| slice != "long")
-}
-
-/// How often this thread gave its core up (the reader only does for the lock), or had it taken away.
-fn switches(kind: &str) -> u64 {
-    let status = std::fs::read_to_string("/proc/thread-self/status").expect("Linux tells it");
-    let line = status.lines().find_map(|line| line.strip_prefix(&format!("{kind}_ctxt_switches:")));
-    line.and_then(|number| number.trim().parse().ok()).expect("Linux tells it")
 }
 
 /// Reads while the writer works four fifths of the time. Jobs are made up between windows of about a second,
@@ -168,8 +96,8 @@ fn read_under_load(
     workload: &mut Workload,
     members: u64,
     time: Duration,
-) -> (Samples, f64) {
-    let mut all: Samples = Vec::new();
+) -> (Reads, f64) {
+    let mut all = Reads::default();
     let (mut jobs, mut loaded) = (0_u64, Duration::ZERO);
     let niceness = i32::try_from(number("writer-niceness", 0)).expect("0 to 19");
     rustix::process::setpriority_process(Some(rustix::thread::gettid()), niceness).expect("it may be nicer");
@@ -183,12 +111,12 @@ fn read_under_load(
         let shard = Arc::clone(&engine.shard);
         let stop = AtomicBool::new(false);
         let started = Instant::now();
-        let samples = std::thread::scope(|scope| {
+        let reads = std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
                 if slices_are_short() {
                     short_slice::for_this_thread();
                 }
-                read_for(&shard, members, Duration::MAX, Some(&stop))
+                read_for(&shard, members, Duration::MAX, &stop)
             });
             for messages in batches {
                 let worked = engine.turn(messages).total();
@@ -199,20 +127,14 @@ fn read_under_load(
         });
         loaded += started.elapsed();
         jobs += (WINDOW_BATCHES * BATCH) as u64;
-        if all.is_empty() {
-            all = samples;
-        } else {
-            all.iter_mut().zip(samples).for_each(|((_, all), (_, more))| all.extend(more));
-        }
+        all.extend(reads);
     }
-    for (_, samples) in &mut all {
-        samples.sort_unstable();
-    }
+    all.sort();
     (all, jobs as f64 / loaded.as_secs_f64())
 }
 
-fn print_reads(when: &str, members: u64, samples: &Samples) {
-    for (name, samples) in samples {
+fn print_reads(when: &str, members: u64, reads: &Reads) {
+    for (name, samples) in KINDS.iter().zip(&reads.took) {
         println!(
             "{name} {} {when}: p50 {:.2} us, p99 {:.2} us, p99.9 {:.2} us, {} reads",
             short(members),
@@ -220,6 +142,21 @@ fn print_reads(when: &str, members: u64, samples: &Samples) {
             micros(percentile(samples, 0.99)),
             micros(percentile(samples, 0.999)),
             samples.len()
+        );
+    }
+    let slow = reads.slow;
+    if slow.reads > 0 {
+        let each = |time: Duration| micros(time) / slow.reads as f64;
+        println!(
+            "  {} reads took over 200 us, {:.0} each: {:.0} behind an earlier one, {:.0} asleep (of that {:.0} ready, \
+             without a core), {:.0} for the lock ({:.0})",
+            slow.reads,
+            each(slow.all),
+            each(slow.behind),
+            each(slow.asleep.all),
+            each(slow.asleep.ready),
+            each(slow.lock.all),
+            each(slow.lock.ready),
         );
     }
 }
