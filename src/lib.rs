@@ -12,6 +12,7 @@
 //! - [`tls_roots`]: which certificates a client of a service accepts
 //! - [`regular_file`]: reads small files that an operator names
 //! - [`short_slice`]: time slices of threads that answer readers
+//! - [`allocator`]: how long free memory is kept
 //! - [`traces`]: spans of what is sampled, and their way to a collector
 //! - [`tree`]: the counted B+ tree
 //! - [`access`]: tokens, and what each allows
@@ -44,6 +45,8 @@ pub mod tls_roots;
 
 pub mod regular_file;
 pub mod short_slice;
+
+pub mod allocator;
 
 pub mod traces;
 

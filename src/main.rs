@@ -4,6 +4,7 @@
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
+use ranktree::allocator::keep_huge_pages;
 use ranktree::cli::run;
 use ranktree::config::log_levels;
 use tracing_subscriber::EnvFilter;
@@ -14,6 +15,7 @@ use tracing_subscriber::EnvFilter;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    keep_huge_pages();
     let filter = match log_levels()
         .and_then(|levels| EnvFilter::try_new(levels).map_err(|why| format!("RANKTREE_LOG: {why}")))
     {

@@ -189,9 +189,10 @@ impl StateLock {
         asked < QUESTIONS_UNREAD
     }
 
-    /// Lets others have the core that the caller is on, if somebody has read for an answer lately. For who has
-    /// much to do, and holds no lock: a thread that became ready on the same core would else wait for the next
-    /// tick of the clock, which is 4 ms away on many systems, however short its own slices are.
+    /// Lets others have the core that the caller is on, if somebody has read for an answer lately.
+    /// For who has much to do, and holds no lock: a thread that became ready on the same core would
+    /// else wait for the next tick of the clock, which is 4 ms away on many systems, however short
+    /// its own slices are.
     pub fn give_way(&self) {
         let asked_since = self.asked_since.load(Ordering::Relaxed);
         if self.was_read.load(Ordering::Relaxed) || asked_since < QUESTIONS_UNREAD {

@@ -287,16 +287,14 @@ impl Timestamp {
         Self(self.0.saturating_add(micros).min(Self::MAX.0))
     }
 
-    /// Appends what [`fmt::Display`] writes, without a formatter in between: the times of a list's entries take
-    /// longer to write than all else of them.
+    /// Appends what [`fmt::Display`] writes, without a formatter in between: the times of a list's
+    /// entries take longer to write than all else of them.
     pub fn append_to(self, out: &mut Vec<u8>) {
-        use std::io::Write as _;
-
         const PRINTER: DateTimePrinter = DateTimePrinter::new();
         let written = jiff::Timestamp::from_microsecond(self.0)
             .and_then(|instant| PRINTER.print_timestamp(&instant, &mut *out));
         if written.is_err() {
-            write!(out, "{self}").expect("writing to memory does not fail");
+            out.extend_from_slice(self.to_string().as_bytes());
         }
     }
 }

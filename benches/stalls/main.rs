@@ -47,6 +47,7 @@ use std::time::{Duration, Instant};
 use cases::{CASES, Case, Sizes};
 use holds::{Hold, HoldTimes, Longest, longest_page_fault};
 use longest::WaitTimes;
+use ranktree::allocator::keep_huge_pages;
 use reader::{Met, Reader};
 use rustix::thread::disable_transparent_huge_pages;
 use shard::Running;
@@ -74,6 +75,7 @@ fn main() {
     if argument("huge-pages").is_some_and(|wanted| wanted == "false") {
         disable_transparent_huge_pages(true).expect("Linux allows it");
     }
+    keep_huge_pages();
     touch_memory(number("touch", 0));
     let sizes = Sizes {
         members: number("members", 10_000_000),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ranktree::allocator::keep_huge_pages;
 use ranktree::board::Definition;
 use ranktree::job::Job;
 use ranktree::query::{Node, ShardHandle};
@@ -72,6 +73,7 @@ pub struct Updates {
 
 impl Engine {
     pub fn open(folder: &Path) -> Self {
+        keep_huge_pages();
         let resources = StorageResources::new(64 << 20, 1);
         let store =
             Store::open(&folder.join("shard-000"), ShardId(0), 1, &resources).expect("the store opens");

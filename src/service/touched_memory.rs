@@ -5,13 +5,9 @@
 
 use std::{fs, hint};
 
-use libmimalloc_sys::{mi_option_set, mi_option_t};
-
+use crate::allocator;
 use crate::service::ServiceError;
 
-/// `mi_option_purge_delay` of mimalloc 3: milliseconds until freed memory goes back to the system, -1 for
-/// never. The crate has no name for it.
-const PURGE_DELAY: mi_option_t = 15;
 /// The pieces that are taken: small enough that the allocator gives them to others in parts later.
 const PIECE_BYTES: usize = 1 << 20;
 /// What is left to everybody else on the machine.
@@ -32,14 +28,7 @@ pub fn touch(mebibytes: usize) -> Result<(), ServiceError> {
         return Err(ServiceError::TouchMemory { asked: mebibytes, available });
     }
     tracing::info!(mebibytes, "takes memory from the system");
-    #[allow(
-        unsafe_code,
-        reason = "mimalloc's options have no safe interface; this one may change at any time"
-    )]
-    // SAFETY: the function stores a number in a table of options, whose size it checks.
-    unsafe {
-        mi_option_set(PURGE_DELAY, -1);
-    }
+    allocator::keep_all();
     let touched: Vec<Vec<u8>> = (0..mebibytes).map(|_| vec![1; PIECE_BYTES]).collect();
     hint::black_box(touched);
     Ok(())

@@ -113,6 +113,17 @@ impl<const N: usize> InnerNodes<N> {
         prefetch::line_of(&self.ids.get(node)[N + slot.min(N - 1)]);
     }
 
+    /// Prefetches all that a search by the first word, or by counts, may touch. The node's length is not
+    /// needed for it.
+    #[inline]
+    pub(super) fn prefetch(&self, node: u32) {
+        prefetch::line_of(self.meta(node));
+        let words = self.words.get(node);
+        prefetch::lines_of(&words[..N]);
+        prefetch::lines_of(&words[self.columns * N..]);
+        prefetch::lines_of(&self.ids.get(node)[N..]);
+    }
+
     pub(super) fn allocate(&mut self, level: u8) -> u32 {
         let node = self.free.pop().unwrap_or_else(|| {
             self.allocated += 1;

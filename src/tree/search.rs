@@ -11,6 +11,9 @@ use super::leaf::NONE;
 use super::prefetch;
 use super::words::{Handle, MemberOrder, Words};
 
+/// Levels of inner nodes from which on the lowest ones are prefetched: there are thousands of them.
+const COLD_HEIGHT: u8 = 3;
+
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     pub(super) fn count_below(&self, prefix: &[u64]) -> u64 {
         self.count(|node| node.equal_range(prefix).0)
@@ -33,6 +36,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             }
             counted += self.inners.counts(node)[..below - 1].iter().sum::<u64>();
             node = self.inners.child(node, below - 1);
+            self.prefetch_if_cold(node, height);
         }
         self.prefetch_first_column(node);
         let (below, through) = self.leaves.columns(node).equal_range(prefix);
@@ -66,12 +70,13 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     #[inline]
     fn count_from(&self, mut node: u32, height: u8, mut before: impl FnMut(Columns<'_>) -> usize) -> u64 {
         let mut counted = 0;
-        for _ in 0..height {
+        for height in (0..height).rev() {
             // All of the child whose first entry is not before the place comes after it, and so do later
             // ones.
             let Some(slot) = before(self.inners.separators(node)).checked_sub(1) else { return counted };
             counted += self.inners.counts(node)[..slot].iter().sum::<u64>();
             node = self.inners.child(node, slot);
+            self.prefetch_if_cold(node, height);
         }
         // A search in a cold leaf would wait for one line after the other.
         self.prefetch_first_column(node);
@@ -96,7 +101,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     fn leaf_at(&self, index: u64) -> (u32, usize) {
         let mut node = self.root;
         let mut rest = index;
-        for _ in 0..self.height {
+        for height in (0..self.height).rev() {
             let counts = self.inners.counts(node);
             let mut slot = 0;
             while slot + 1 < counts.len() && rest >= counts[slot] {
@@ -104,6 +109,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 slot += 1;
             }
             node = self.inners.child(node, slot);
+            self.prefetch_if_cold(node, height);
         }
         (node, rest as usize)
     }
@@ -172,6 +178,16 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     pub(super) fn prefetch_leaf(&self, leaf: u32) {
         if let Some(block) = self.leaves.columns(leaf).block() {
             prefetch::lines_of(block.bytes);
+        }
+    }
+
+    /// Asks for all that a count touches in an inner node of the level above the leaves, of a tree so large
+    /// that the cache seldom has these: a search would wait for one line after the other. Of the levels
+    /// above there are few nodes, of which all are used often.
+    #[inline]
+    fn prefetch_if_cold(&self, node: u32, height: u8) {
+        if height == 1 && self.height >= COLD_HEIGHT {
+            self.inners.prefetch(node);
         }
     }
 

@@ -47,6 +47,7 @@ const OF_OTHERS: &[(&str, &str)] = &[
     ("check", "sha256sum"),
     ("config", "prometheus"),
     ("dupe-window", "nats"),
+    ("early", "benches/engine_reads"),
     ("ignore-missing", "sha256sum"),
     ("lib", "cargo"),
     ("max-bytes", "nats"),
