@@ -20,7 +20,7 @@ pub async fn member(board: &BoardView<'_>, member: &MemberId) -> Result<Option<M
     let home = std::slice::from_ref(&home);
     let others = match board.shard_count() {
         1 => Vec::new(),
-        _ => runs_of_others(board, home, &found, 0, 0).await?,
+        _ => Box::pin(runs_of_others(board, home, &found, 0, 0)).await?,
     };
     Ok(entry(&board.definition, &found, home.iter().chain(&others)))
 }

@@ -88,7 +88,20 @@ impl<R: BoardRead<Answer: VisitEntries>> BoardRead for WithMovement<R> {
     }
 
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
-        let Some(asked) = &self.movement else { return self.read.read(board).await };
+        match &self.movement {
+            None => self.read.read(board).await,
+            // Boxed: the future of each read would have room for it.
+            Some(asked) => Box::pin(self.read_with(asked, board)).await,
+        }
+    }
+}
+
+impl<R: BoardRead<Answer: VisitEntries>> WithMovement<R> {
+    async fn read_with<'r>(
+        &'r self,
+        asked: &'r MovementAsked,
+        board: &'r BoardView<'r>,
+    ) -> Result<R::Answer, ReadError> {
         let mut now = asked.now.max(board.time());
         let mut has_begun = false;
         for attempt in 0..ATTEMPTS {

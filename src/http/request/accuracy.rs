@@ -76,10 +76,17 @@ impl Call {
         accuracy: Accuracy,
         asked: R,
     ) -> Result<(Answer<R::Answer>, RankErrors<'_>), Problem> {
+        match self.exact_errors(accuracy) {
+            Some(errors) => Ok((self.ask(asked).await?, errors)),
+            None => Box::pin(self.ask_approximately(asked)).await,
+        }
+    }
+
+    /// What an exact answer says of its errors; `None` if the answer is to be approximate.
+    fn exact_errors(&self, accuracy: Accuracy) -> Option<RankErrors<'_>> {
         match accuracy {
-            Accuracy::Exact => Ok((self.ask(asked).await?, RankErrors::Exact)),
-            Accuracy::Approximate if self.has_capacity() => Ok((self.ask(asked).await?, RankErrors::None)),
-            Accuracy::Approximate => Box::pin(self.ask_approximately(asked)).await,
+            Accuracy::Exact => Some(RankErrors::Exact),
+            Accuracy::Approximate => self.has_capacity().then_some(RankErrors::None),
         }
     }
 
@@ -101,12 +108,9 @@ impl Call {
     where
         R: BoardRead<Answer: VisitEntries> + 'static,
     {
-        match accuracy {
-            Accuracy::Exact => Ok((self.ask_entries(asked).await?, RankErrors::Exact)),
-            Accuracy::Approximate if self.has_capacity() => {
-                Ok((self.ask_entries(asked).await?, RankErrors::None))
-            }
-            Accuracy::Approximate => Box::pin(self.ask_approximately(asked)).await,
+        match self.exact_errors(accuracy) {
+            Some(errors) => Ok((self.ask_entries(asked).await?, errors)),
+            None => Box::pin(self.ask_approximately(asked)).await,
         }
     }
 
@@ -115,7 +119,7 @@ impl Call {
         asked: R,
     ) -> Result<(Answer<R::Answer>, RankErrors<'_>), Problem> {
         let started = Instant::now();
-        let asked = self.of_board(self.window(), asked).await?;
+        let asked = self.of_board(self.wait_for_board_of_path().await?, self.window(), asked);
         // Shards in memory are not held, so that the read does not see their times.
         let asked = OfBoard { instance: asked.instance.not_before(self.api.node.time()), ..asked };
         let approximate = ApproximateShards::new(&self.api.summaries);

@@ -297,7 +297,8 @@ impl Call {
     /// When there is no such board, or some shard does not reply.
     pub async fn ask<R: BoardRead>(&self, asked: R) -> Result<Answer<R::Answer>, Problem> {
         let started = Instant::now();
-        let answer = self.ask_shards(&self.of_board(self.window(), asked).await?).await?;
+        let board = self.wait_for_board_of_path().await?;
+        let answer = self.ask_shards(&self.of_board(board, self.window(), asked)).await?;
         self.record_read(started);
         answer.map_err(|why| self.api.no_board(why))
     }
@@ -349,15 +350,15 @@ impl Call {
     where
         R: BoardRead<Answer: VisitEntries> + 'static,
     {
-        let answer = self.ask_with_metadata(self.of_board(window, asked).await?).await?;
+        let board = self.wait_for_board_of_path().await?;
+        let answer = self.ask_with_metadata(self.of_board(board, window, asked)).await?;
         answer.map_err(|why| self.api.no_board(why))
     }
 
     /// A read of the board of the path.
-    pub(super) async fn of_board<R>(&self, choice: WindowChoice, asked: R) -> Result<OfBoard<R>, Problem> {
-        let board = self.wait_for_board_of_path().await?;
+    pub(super) fn of_board<R>(&self, board: BoardName, choice: WindowChoice, asked: R) -> OfBoard<R> {
         let instance = InstanceAsked { choice, ..self.instance_asked() };
-        Ok(OfBoard { board, instance, read: asked })
+        OfBoard { board, instance, read: asked }
     }
 
     /// Waits until the board of the path is known, if the read asks for what may have created it.

@@ -49,7 +49,8 @@ pub(super) struct SeenShards {
 }
 
 impl Call {
-    /// Reads the body of a request.
+    /// Reads the body of a request. In a box, because a call goes from future to future: each would have room
+    /// for it, and be copied with it.
     ///
     /// # Errors
     /// When the path, decoded, is not UTF-8; when the body is too long or too slow, or breaks off.
@@ -59,13 +60,13 @@ impl Call {
         grant: Option<Arc<Grant>>,
         body: RequestBody,
         metrics: Arc<RouteMetrics>,
-    ) -> Result<Self, Problem> {
+    ) -> Result<Box<Self>, Problem> {
         let (body, body_bytes) = body::read(&api, &head, body).await?;
         if !head.is_utf8() {
             return Err(Problem::path_not_utf8());
         }
         let in_progress = Arc::new(InProgress::new(&api.admission));
-        Ok(Self {
+        Ok(Box::new(Self {
             api,
             head,
             grant,
@@ -76,7 +77,7 @@ impl Call {
             read_options: OnceLock::new(),
             window: OnceLock::new(),
             seen: Mutex::default(),
-        })
+        }))
     }
 
     /// The request's permit, for work that goes on by itself.

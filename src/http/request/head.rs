@@ -30,13 +30,16 @@ enum Source {
     /// The router. The segments of the path that the route names are `None` if they are not UTF-8 once
     /// decoded.
     Router(Box<Parts>, Option<RawPathParams>),
-    /// The connection, of a request of the plain form. Nothing in its path has to be decoded.
-    Connection {
-        plain: PlainHead,
-        client: ClientAddress,
-        segments: Segments,
-        headers: OnceLock<Box<HeaderMap>>,
-    },
+    /// The connection.
+    Connection(Box<OfPlain>),
+}
+
+/// The head of a request of the plain form. Nothing in its path has to be decoded.
+struct OfPlain {
+    plain: PlainHead,
+    client: ClientAddress,
+    segments: Segments,
+    headers: OnceLock<HeaderMap>,
 }
 
 impl Head {
@@ -49,7 +52,8 @@ impl Head {
 
     /// The head of a request of the plain form.
     pub fn of_plain(plain: PlainHead, client: ClientAddress, segments: Segments) -> Self {
-        Self { source: Source::Connection { plain, client, segments, headers: OnceLock::new() }, verb: None }
+        let of_plain = OfPlain { plain, client, segments, headers: OnceLock::new() };
+        Self { source: Source::Connection(Box::new(of_plain)), verb: None }
     }
 
     pub fn is_utf8(&self) -> bool {
@@ -59,35 +63,35 @@ impl Head {
     pub fn method(&self) -> &Method {
         match &self.source {
             Source::Router(parts, _) => &parts.method,
-            Source::Connection { plain, .. } => &plain.method,
+            Source::Connection(head) => &head.plain.method,
         }
     }
 
     pub fn path(&self) -> &str {
         match &self.source {
             Source::Router(parts, _) => parts.uri.path(),
-            Source::Connection { plain, .. } => plain.path(),
+            Source::Connection(head) => head.plain.path(),
         }
     }
 
     pub fn query(&self) -> Option<&str> {
         match &self.source {
             Source::Router(parts, _) => parts.uri.query(),
-            Source::Connection { plain, .. } => plain.query(),
+            Source::Connection(head) => head.plain.query(),
         }
     }
 
     pub fn headers(&self) -> &HeaderMap {
         match &self.source {
             Source::Router(parts, _) => &parts.headers,
-            Source::Connection { plain, headers, .. } => headers.get_or_init(|| Box::new(plain.headers())),
+            Source::Connection(head) => head.headers.get_or_init(|| head.plain.headers()),
         }
     }
 
     pub fn client(&self) -> Option<ClientAddress> {
         match &self.source {
             Source::Router(parts, _) => parts.extensions.get().copied(),
-            Source::Connection { client, .. } => Some(*client),
+            Source::Connection(head) => Some(head.client),
         }
     }
 
@@ -97,9 +101,9 @@ impl Head {
             Source::Router(_, path) => {
                 path.iter().flatten().find(|(known, _)| *known == name).map(|(_, value)| value)
             }
-            Source::Connection { plain, segments, .. } => {
-                let (_, place) = segments.iter().find(|(known, _)| *known == name)?;
-                plain.path().get(place.clone())
+            Source::Connection(head) => {
+                let (_, place) = head.segments.iter().find(|(known, _)| *known == name)?;
+                head.plain.path().get(place.clone())
             }
         }
     }

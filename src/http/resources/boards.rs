@@ -46,7 +46,7 @@ fn write_board(object: &mut Object<'_>, name: &str, definition: &Definition, tot
     totals.end();
 }
 
-pub async fn get(call: Call) -> Result<Reply, Problem> {
+pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["limit", "cursor"]).await?;
     let limit = params.bounded("limit", INSTANCES, 1, INSTANCES_MAX)?;
     // The cursor is the name of the last instance before.
@@ -106,7 +106,7 @@ fn write_instances(object: &mut Object<'_>, windows: &[InstancesOfWindow]) {
     cursors.end();
 }
 
-pub async fn list(call: Call) -> Result<Reply, Problem> {
+pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["limit", "cursor"]).await?;
     let most = u64::try_from(BATCH_MAX).unwrap_or(u64::MAX);
     let limit = usize::try_from(params.bounded("limit", most, 1, most)?).unwrap_or(BATCH_MAX);
@@ -133,7 +133,7 @@ pub async fn list(call: Call) -> Result<Reply, Problem> {
     }))
 }
 
-pub async fn put(call: Call) -> Result<Reply, Problem> {
+pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let name = call.board_name()?;
     let definition = definition::parse(&call.body, &name)?;
@@ -212,7 +212,7 @@ async fn define_within_limit(
     Ok(DefinedBoard { created, token, definition, total, as_of, missing })
 }
 
-pub async fn delete(call: Call) -> Result<Reply, Problem> {
+pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let name = call.board().to_owned();
     let token =

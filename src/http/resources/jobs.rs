@@ -12,7 +12,7 @@ use crate::http::writes::scatter::write;
 use crate::job::{Job, Targets};
 use crate::types::BoardName;
 
-pub async fn post(call: Call) -> Result<Reply, Problem> {
+pub async fn post(call: Box<Call>) -> Result<Reply, Problem> {
     let options = WriteOptions::read(&call.api, &Params::parse(call.query(), &WriteOptions::PARAMS)?)?;
     let jobs = decode(&call.body, |_| Ok(()))?;
     if let Some(grant) = call.confined_to() {

@@ -14,7 +14,7 @@ pub const PAGE_MAX: u64 = 1_000;
 /// Entries of a page when the request does not say.
 pub const PAGE: u64 = 10;
 
-pub async fn top(call: Call) -> Result<Reply, Problem> {
+pub async fn top(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["limit", "cursor", "from", "reached_at", "movement"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let from = match params.get("from") {
@@ -40,7 +40,7 @@ pub async fn top(call: Call) -> Result<Reply, Problem> {
     Ok(page(&call, &answer, with_reached))
 }
 
-pub async fn range(call: Call) -> Result<Reply, Problem> {
+pub async fn range(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["min", "max", "limit", "cursor"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let (min, max) = (params.signed("min")?.unwrap_or(i64::MIN), params.signed("max")?.unwrap_or(i64::MAX));
@@ -71,7 +71,7 @@ fn read_cursor(call: &Call, text: &str) -> Result<(PageCursor, Instance), Proble
     read.ok_or_else(Problem::bad_cursor)
 }
 
-pub async fn positions(call: Call) -> Result<Reply, Problem> {
+pub async fn positions(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["limit"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let position: Option<u64> = number(call.segment("position")).filter(|position| *position > 0);

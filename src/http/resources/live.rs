@@ -58,7 +58,7 @@ const PARAMETERS: [&str; 6] = ["window", "after", "timeout_ms", "top", "members"
 #[derive(Debug, Clone, Copy)]
 pub struct GoesOn;
 
-pub async fn live(call: Call) -> Result<Response, Problem> {
+pub async fn live(call: Box<Call>) -> Result<Response, Problem> {
     let params = Params::parse(call.query(), &PARAMETERS)?;
     let (after, within) = params.after()?.unwrap_or((AsOf::default(), Duration::from_millis(TIMEOUT_MS)));
     let top = params.bounded("top", LIVE_TOP, 0, LIVE_TOP_MAX)?;

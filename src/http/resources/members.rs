@@ -31,7 +31,7 @@ pub const NEIGHBOURS_MAX: u64 = 500;
 /// Neighbours on a side when the request does not say.
 pub const NEIGHBOURS: u64 = 4;
 
-pub async fn get(call: Call) -> Result<Reply, Problem> {
+pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
     let (params, accuracy) = call.read_params_with_accuracy(&["movement"]).await?;
     let member = call.member()?;
     let asked = call.with_movement(&params, MemberOf { member: member.clone() }, 1)?;
@@ -48,7 +48,7 @@ pub async fn get(call: Call) -> Result<Reply, Problem> {
     }))
 }
 
-pub async fn around(call: Call) -> Result<Reply, Problem> {
+pub async fn around(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["above", "below", "fill", "movement"]).await?;
     let asked = Around {
         above: params.bounded("above", NEIGHBOURS, 0, NEIGHBOURS_MAX)?,
@@ -75,7 +75,7 @@ fn member_id(json: &str) -> Result<MemberId, Problem> {
     id.ok_or_else(|| Problem::malformed_text(&Malformed::Member, text_of(json).as_deref().unwrap_or(json)))
 }
 
-pub async fn lookup(call: Call) -> Result<Reply, Problem> {
+pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["movement"]).await?;
     let members: Arc<[MemberId]> = match wire::plain_members(&call.body, "members", BATCH_MAX) {
         Some(members) => members.into(),
@@ -103,7 +103,7 @@ pub async fn lookup(call: Call) -> Result<Reply, Problem> {
     }))
 }
 
-pub async fn put(call: Call) -> Result<Reply, Problem> {
+pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
     let options = WriteOptions::read(&call.api, &Params::parse(call.query(), &WriteOptions::PARAMS)?)?;
     let (board, member) = (call.board_name()?, call.member()?);
     let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
@@ -111,7 +111,7 @@ pub async fn put(call: Call) -> Result<Reply, Problem> {
 }
 
 /// Removes one entry.
-pub async fn delete(call: Call) -> Result<Reply, Problem> {
+pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     let (version, options) = removal_options(&call)?;
     let (board, member) = (call.board_name()?, call.member()?);
     // With `UntilStored` the board may be unknown only because the job that creates it is still in the queue.
@@ -124,7 +124,7 @@ pub async fn delete(call: Call) -> Result<Reply, Problem> {
 }
 
 /// Removes all of a member's entries.
-pub async fn delete_everywhere(call: Call) -> Result<Reply, Problem> {
+pub async fn delete_everywhere(call: Box<Call>) -> Result<Reply, Problem> {
     let (version, options) = removal_options(&call)?;
     let (member, targets) = (call.member()?, Targets::EveryBoard);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
@@ -156,7 +156,7 @@ async fn write_one(call: &Call, job: Job, options: WriteOptions) -> Result<Reply
 }
 
 /// The member on several boards.
-pub async fn entries_of_member(call: Call) -> Result<Reply, Problem> {
+pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["boards", "cursor"]).await?;
     let member = call.member()?;
     let boards =

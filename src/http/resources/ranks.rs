@@ -18,7 +18,7 @@ const SHARD_OF_RANK_BYTES: usize = 60;
 /// Buckets of a histogram when the request does not say.
 pub const BUCKETS: u64 = 20;
 
-pub async fn of_score(call: Call) -> Result<Reply, Problem> {
+pub async fn of_score(call: Box<Call>) -> Result<Reply, Problem> {
     let (params, accuracy) = call.read_params_with_accuracy(&["score"]).await?;
     let text = params
         .get("score")
@@ -46,7 +46,7 @@ pub async fn of_score(call: Call) -> Result<Reply, Problem> {
     }))
 }
 
-pub async fn of_scores(call: Call) -> Result<Reply, Problem> {
+pub async fn of_scores(call: Box<Call>) -> Result<Reply, Problem> {
     let (_, accuracy) = call.read_params_with_accuracy(&[]).await?;
     let plain = wire::plain_scores(&call.body, "scores", BATCH_MAX);
     let scores = plain.map_or_else(|| parse_scores(&call.body), Ok)?;
@@ -75,7 +75,7 @@ fn parse_scores(body: &[u8]) -> Result<Vec<Score>, Problem> {
     asked.into_iter().enumerate().map(score).collect()
 }
 
-pub async fn score_at(call: Call) -> Result<Reply, Problem> {
+pub async fn score_at(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["rank", "position", "percentile"]).await?;
     let (rank, position) = (params.number::<u64>("rank")?, params.number::<u64>("position")?);
     let percentile = params.get("percentile").map(parse_percentile).transpose()?;
@@ -117,7 +117,7 @@ fn parse_percentile(text: &str) -> Result<f64, Problem> {
         .ok_or_else(|| invalid_value("a percentile must be a number from 0 to 100", text))
 }
 
-pub async fn percentiles(call: Call) -> Result<Reply, Problem> {
+pub async fn percentiles(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["p"]).await?;
     let text =
         params.get("p").ok_or_else(|| Problem::bad_parameter("p is missing, for example 10,50,90,99"))?;
@@ -152,7 +152,7 @@ fn write_bound(object: &mut Object<'_>, name: &str, bound: Option<i64>) {
     }
 }
 
-pub async fn count(call: Call) -> Result<Reply, Problem> {
+pub async fn count(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["min", "max"]).await?;
     let (min, max) = (params.signed("min")?, params.signed("max")?);
     let (least, most) = (min.unwrap_or(i64::MIN), max.unwrap_or(i64::MAX));
@@ -169,7 +169,7 @@ pub async fn count(call: Call) -> Result<Reply, Problem> {
     }))
 }
 
-pub async fn histogram(call: Call) -> Result<Reply, Problem> {
+pub async fn histogram(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["buckets", "edges"]).await?;
     let edges = params.get("edges").map(parse_edges).transpose()?;
     if edges.is_some() && params.get("buckets").is_some() {

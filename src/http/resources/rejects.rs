@@ -38,7 +38,7 @@ struct Page {
     next: Option<RejectsBefore>,
 }
 
-pub async fn list(call: Call) -> Result<Reply, Problem> {
+pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["shard", "reason", "limit", "cursor"]).await?;
     let count = call.api.node.shard_count();
     let filters = RejectFilters { shard: shard_of(&params, count)?, reason: reason_of(&params)? };

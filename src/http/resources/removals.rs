@@ -43,7 +43,7 @@ fn reply(call: &Call, board: &BoardName, instance: Option<Instance>, removed: &R
     })
 }
 
-pub async fn clear(call: Call) -> Result<Reply, Problem> {
+pub async fn clear(call: Box<Call>) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let name = call.board_name()?;
     if !matches!(call.body.trim_ascii(), b"" | b"{}") {
@@ -108,7 +108,7 @@ fn too_many_keys((given, keys): (usize, usize)) -> Problem {
     ))
 }
 
-pub async fn trim(call: Call) -> Result<Reply, Problem> {
+pub async fn trim(call: Box<Call>) -> Result<Reply, Problem> {
     let params = Params::parse(call.query(), &["wait", "window"])?;
     read_wait(&call.api, &params)?;
     call.read_window(&params)?;

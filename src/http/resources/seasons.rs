@@ -45,7 +45,7 @@ fn parse_begin(body: &[u8]) -> Result<Option<Timestamp>, Problem> {
     at.map(read).transpose()
 }
 
-pub async fn open(call: Call) -> Result<Reply, Problem> {
+pub async fn open(call: Box<Call>) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let (name, at) = (call.board_name()?, parse_begin(&call.body)?);
     // In a task of its own: a client that leaves must not leave the season opened on some shards only.

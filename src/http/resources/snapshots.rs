@@ -25,7 +25,7 @@ fn snapshots(call: &Call) -> Result<Arc<Snapshots>, Problem> {
     call.api.snapshots.clone().ok_or_else(Problem::no_snapshots)
 }
 
-pub async fn begin(call: Call) -> Result<Reply, Problem> {
+pub async fn begin(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &[])?;
     if !matches!(call.body.trim_ascii(), b"" | b"{}") {
         return Err(Problem::bad_parameter("a snapshot has all shards, and its request takes no body"));
@@ -68,7 +68,7 @@ fn write(object: &mut Object<'_>, shard_count: u16, taken: &TakenSnapshot) {
     });
 }
 
-pub async fn file(call: Call) -> Result<Reply, Problem> {
+pub async fn file(call: Box<Call>) -> Result<Reply, Problem> {
     let params = Params::parse(call.query(), &["offset", "length"])?;
     let offset = params.number("offset")?.unwrap_or(0);
     let length = params.bounded("length", PIECE_BYTES_MAX, 1, PIECE_BYTES_MAX)?;
@@ -83,7 +83,7 @@ pub async fn file(call: Call) -> Result<Reply, Problem> {
     Ok(Reply::piece(piece, checksum))
 }
 
-pub async fn delete(call: Call) -> Result<Reply, Problem> {
+pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &[])?;
     let (snapshots, snapshot) = (snapshots(&call)?, call.segment("snapshot").to_owned());
     let release = move || snapshots.release(&snapshot).map(|()| snapshot);

@@ -16,7 +16,7 @@ use crate::state_lock::Purpose;
 use crate::types::ShardId;
 use crate::writer::{QueueLevel, QueueRoom};
 
-pub async fn get(call: Call) -> Result<Reply, Problem> {
+pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &[])?;
     Ok(Reply::object(|object| {
         object.text("version", env!("CARGO_PKG_VERSION"));

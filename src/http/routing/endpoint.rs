@@ -35,22 +35,22 @@ const LOOKUPS_INLINE: usize = 256;
 /// A response that is being made.
 pub type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// What answers the requests of a route: a function such as `async fn get(call: Call) -> Result<Reply,
-/// Problem>`.
+/// What answers the requests of a route: a function such as `async fn get(call: Box<Call>) ->
+/// Result<Reply, Problem>`.
 pub trait Handler: Clone + Send + Sync + 'static {
     type Answer: Future<Output = Result<Reply, Problem>> + Send + 'static;
 
-    fn handle(self, call: Call) -> Self::Answer;
+    fn handle(self, call: Box<Call>) -> Self::Answer;
 }
 
 impl<H, F> Handler for H
 where
-    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+    H: Fn(Box<Call>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Reply, Problem>> + Send + 'static,
 {
     type Answer = F;
 
-    fn handle(self, call: Call) -> F {
+    fn handle(self, call: Box<Call>) -> F {
         self(call)
     }
 }
@@ -296,7 +296,7 @@ impl<H> Streamed<H> {
 
 impl<H, F> Endpoint for Streamed<H>
 where
-    H: Fn(Call) -> F + Clone + Send + Sync + 'static,
+    H: Fn(Box<Call>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response, Problem>> + Send + 'static,
 {
     type Answer = Response;

@@ -1,7 +1,7 @@
 //! Requests that a connection answers by itself, compared byte by byte with what hyper's answers are.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +10,8 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 
 use crate::access::{ActiveTokens, Scope, Secret, Tokens};
+use crate::http::guard::refusal_log::ClientAddress;
+use crate::http::request::head::Head;
 use crate::http::request::plain::PlainRequest;
 use crate::http::routing::direct::DirectRoutes;
 use crate::http::routing::routes::{operations, router_and_direct};
@@ -136,6 +138,28 @@ fn check_same(access: Option<&Arc<ActiveTokens>>, requests: &[(bool, String)]) {
     drop(streams);
     direct.stop(&runtime);
     by_hyper.stop(&runtime);
+}
+
+/// The future of a request is copied when it is made, and in parts while it is polled, so that each request
+/// pays for its size. What requests seldom wait for has boxes of its own.
+#[test]
+fn futures_of_frequent_requests_are_small() {
+    let runtime = runtime();
+    let served = Served::start(&runtime, None, false);
+    let api = &served.fixture.api;
+    let (_, routes) = router_and_direct(Arc::clone(api));
+    for (request, bytes_max) in [
+        (request("GET", "/v1/boards/arena/members/p1", "", ""), 2_048),
+        (request("GET", "/v1/boards/arena/rank?score=6", "", ""), 1_536),
+        (request("PUT", "/v1/boards/arena/members/p1", "", r#"{"score":5}"#), 2_304),
+    ] {
+        let plain = PlainRequest::parse(request.as_bytes()).expect("it is plain");
+        let (route, segments) = routes.find(&plain, &mut 0).expect("its route is direct");
+        let head = Head::of_plain(plain.to_head(), ClientAddress(IpAddr::from([127, 0, 0, 1])), segments);
+        let bytes = size_of_val(&*route.answer(head, plain.body.to_vec(), api));
+        assert!(bytes <= bytes_max, "{bytes} bytes: {request}");
+    }
+    served.stop(&runtime);
 }
 
 #[test]

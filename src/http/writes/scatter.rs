@@ -19,6 +19,7 @@ use crate::http::writes::settle::settle;
 use crate::job::Job;
 use crate::queue::MessageOrder;
 use crate::queue::NotPublished;
+use crate::queue::nats::BoardsStream;
 use crate::queue::publisher::Publisher;
 use crate::types::{AsOf, Sequence, ShardId};
 use crate::writer::MessageOutcome;
@@ -81,7 +82,9 @@ pub async fn write_jobs(
     if !unreachable.is_empty() {
         return Err(Problem::missing_shards(&unreachable));
     }
-    wait_for_boards(api, &jobs, &homes).await?;
+    if let Some(boards) = &api.boards_stream {
+        Box::pin(wait_for_boards(boards, &jobs, &homes)).await?;
+    }
     if let [home] = *homes
         && (wait == Wait::UntilStored || api.node.owned(home).is_some())
     {
@@ -168,9 +171,9 @@ pub async fn write_jobs(
     Ok(Written { token: AsOf(token), results: fill_metadata_of_changes(api, results).await? })
 }
 
-/// Waits until the decisions on the jobs' boards that were made before are known here.
-async fn wait_for_boards(api: &Api, jobs: &[Job], homes: &[ShardId]) -> Result<(), Problem> {
-    let Some(boards) = &api.boards_stream else { return Ok(()) };
+/// Waits until the decisions on the jobs' boards that were made before are known here. Its caller boxes it,
+/// like whatever a write seldom waits for: the future of each request would have room for it.
+async fn wait_for_boards(boards: &BoardsStream, jobs: &[Job], homes: &[ShardId]) -> Result<(), Problem> {
     boards.wait_until_following().await;
     let named = jobs.iter().zip(homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));
     let due = boards.decisions_before(named);
@@ -190,11 +193,9 @@ async fn write_single(
     options: WriteOptions,
 ) -> Result<Written, Problem> {
     let (publisher, order) = (api.publishers.of(home), MessageOrder::default());
-    let publishing = async {
-        match options.wait {
-            Wait::UntilApplied => publisher.publish_jobs(jobs, order, options.detail.of_outcomes()).await,
-            Wait::UntilStored => store(publisher, jobs, order).await,
-        }
+    let publishing: Publishing<'_, MessageOutcome> = match options.wait {
+        Wait::UntilApplied => Box::pin(publisher.publish_jobs(jobs, order, options.detail.of_outcomes())),
+        Wait::UntilStored => Box::pin(store(publisher, jobs, order)),
     };
     let outcome = match publish_one(publishing).await? {
         Ok(outcome) => settle(outcome, tokio::time::Instant::now() + BOARD_TIMEOUT).await,
