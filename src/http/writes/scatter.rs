@@ -151,19 +151,11 @@ pub async fn write_jobs(
                 None => continue,
             },
         };
-        for (index, result) in indexes.iter().zip(of_message) {
-            if let Some(slot) = results.get_mut(*index) {
-                *slot = Some(result);
-            }
-        }
+        put_in_place(&mut results, &indexes, of_message);
     }
     for (shard, indexes, outcome) in remote {
         token.extend(outcome.sequence.map(|sequence| (shard, sequence)));
-        for (index, result) in indexes.into_iter().zip(outcome.results) {
-            if let Some(slot) = results.get_mut(index) {
-                *slot = Some(result);
-            }
-        }
+        put_in_place(&mut results, &indexes, outcome.results);
     }
     token.sort_by_key(|(shard, _)| *shard);
     let results: Vec<JobResult> =
@@ -178,6 +170,15 @@ async fn wait_for_boards(boards: &BoardsStream, jobs: &[Job], homes: &[ShardId])
     let named = jobs.iter().zip(homes).flat_map(|(job, home)| job.boards().map(|board| (*home, board)));
     let due = boards.decisions_before(named);
     Ok(boards.wait_for_decisions(due).await?)
+}
+
+/// Puts the results of a part of the jobs where these jobs are in the request.
+fn put_in_place(results: &mut [Option<JobResult>], indexes: &[usize], of_part: Vec<JobResult>) {
+    for (index, result) in indexes.iter().zip(of_part) {
+        if let Some(slot) = results.get_mut(*index) {
+            *slot = Some(result);
+        }
+    }
 }
 
 fn without_outcome() -> JobResult {
