@@ -22,8 +22,7 @@ use crate::state::handle_stack::HandleStack;
 use crate::state::ids::Ids;
 use crate::state::index::Index;
 use crate::state::memberships::Memberships;
-use crate::state::page_set::PageSet;
-use crate::tree::{Handle, MemberOrder};
+use crate::tree::{Handle, MemberOrder, PageSet};
 
 pub use dictionary::{Dictionary, DictionaryIndex};
 

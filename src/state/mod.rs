@@ -17,7 +17,6 @@ mod log_hash;
 mod members;
 mod membership_slots;
 mod memberships;
-mod page_set;
 mod retired;
 mod shard;
 mod tree_sets;
@@ -38,7 +37,6 @@ pub use log_hash::{
     HASH_VERSION, HashPoint, LogHash, LogHashes, POINT_MESSAGES, SEGMENT_MESSAGES, is_in_same_segment,
 };
 pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, MemberHash, Members};
-pub use page_set::PageSet;
 pub use retired::Retired;
 pub use shard::{Applied, BoardEvent, IdBytes, Shard, Step};
 pub use trim_point::TrimPoint;

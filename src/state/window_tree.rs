@@ -10,9 +10,8 @@ use crate::board::Definition;
 use crate::state::entry::{Entry, EntryState, Extra, TreeId, Unlisted};
 use crate::state::extras::{Extras, UnlistedPlace};
 use crate::state::members::Members;
-use crate::state::page_set::PageSet;
 use crate::state::retired::Retired;
-use crate::tree::{Edit, Handle, Standing, Tree, Words};
+use crate::tree::{Edit, Handle, PageSet, Standing, Tree, Words};
 use crate::types::{BoardName, Sequence, Timestamp, count};
 
 /// Handles per member page and page of extras on disk.

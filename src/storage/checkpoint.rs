@@ -33,9 +33,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use rocksdb::WriteBatch;
 
-use crate::state::{
-    Applied, DirtyEntries, Dropped, DroppedName, Joined, PageSet, RecordNumber, Shard, TreeId,
-};
+use crate::state::{Applied, DirtyEntries, Dropped, DroppedName, Joined, RecordNumber, Shard, TreeId};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::{self, Manifest, ManifestBoard};
 use crate::storage::copies::AllCopied;
@@ -44,6 +42,7 @@ use crate::storage::keys;
 use crate::storage::options::staging_options;
 use crate::storage::staged::{CheckpointFigures, Staged};
 use crate::storage::store::Store;
+use crate::tree::PageSet;
 use crate::types::Sequence;
 
 /// Slices that may be copied ahead of the file writer: enough that neither thread waits for every slice, with

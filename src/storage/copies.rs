@@ -117,7 +117,7 @@ impl Checkpoint {
         let mut columns: Vec<Vec<u64>> = Vec::new();
         let shard = state.read(Purpose::CheckpointCopy);
         let tree = &shard.tree(tree)?.tree;
-        columns.resize(tree.columns(), Vec::with_capacity(256));
+        columns.resize_with(tree.columns(), || Vec::with_capacity(256));
         // Each look-up misses the cache twice. Prefetching for all of them first lets these waits overlap.
         self.handles_of(page).for_each(|handle| tree.prefetch_locator(handle));
         self.handles_of(page).for_each(|handle| tree.prefetch_entry(handle));
@@ -134,14 +134,6 @@ impl Checkpoint {
 
 /// Copies a tree's leaves. `false`: the board was dropped meanwhile, and the copy may be partial.
 fn copy_leaves(state: &StateLock, id: TreeId, sink: Sink<'_>) -> Result<bool, StorageError> {
-    // Files need their keys in order. Sort without holding the lock.
-    let order = state.read(Purpose::CheckpointCopy).tree(id).map(|tree| tree.tree.pending_order());
-    let Some(mut order) = order else { return Ok(false) };
-    order.sort_unstable();
-    let set = state.write(Purpose::CheckpointCopy).with_tree(id, |tree| tree.tree.set_pending_order(order));
-    if set.is_none() {
-        return Ok(false);
-    }
     loop {
         let mut copied = Vec::with_capacity(PAGES_PER_SLICE);
         let mut shard = state.write(Purpose::CheckpointCopy);

@@ -46,7 +46,6 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             // A removal has no new words. Any words will do, as its leaf is found by the locator.
             let key = |edit: &'e Edit| edit.new.as_ref().map(|new| (new.as_slice(), edit.handle));
             let leaves = &mut found[step % 2];
-            leaves.fill(NONE);
             self.find_leaves(leaves, &group.iter().filter_map(key), order);
             for edit in group_before(edits, step, 1) {
                 let leaf = self.locator.get(edit.handle);

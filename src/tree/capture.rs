@@ -12,6 +12,7 @@ use std::mem;
 use super::columns::Columns;
 use super::large::LargeTree;
 use super::page_image::{CapturedPage, PageCopy};
+use super::page_set::PageSet;
 use super::pre_images::PreImages;
 use super::small::CaptureState;
 
@@ -19,12 +20,14 @@ pub(super) struct Capture {
     /// The bit that means dirty, 1 or 2; the other one means pending.
     dirty_mark: u8,
     /// Leaves that carry the dirty mark.
-    dirty: Vec<u32>,
+    dirty: PageSet,
     /// Leaves that were dirty at `begin_capture`. Each either carries the pending mark, is set aside, or has
     /// been handed out.
-    pending: Vec<u32>,
-    /// How many of `pending` have been handed out.
-    handed_out: usize,
+    pending: PageSet,
+    /// Those of `pending` below this one have been handed out.
+    next: u32,
+    /// How many of `pending` have not.
+    awaiting: usize,
     pre_images: PreImages,
 }
 
@@ -32,15 +35,16 @@ impl Capture {
     pub(super) fn new() -> Self {
         Self {
             dirty_mark: 1,
-            dirty: Vec::new(),
-            pending: Vec::new(),
-            handed_out: 0,
+            dirty: PageSet::default(),
+            pending: PageSet::default(),
+            next: 0,
+            awaiting: 0,
             pre_images: PreImages::default(),
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        (self.dirty.capacity() + self.pending.capacity()) * size_of::<u32>() + self.pre_images.bytes()
+        self.dirty.bytes() + self.pending.bytes() + self.pre_images.bytes()
     }
 
     fn pending_mark(&self) -> u8 {
@@ -56,12 +60,16 @@ impl Capture {
         pre_image: Option<Box<PageCopy>>,
     ) -> u8 {
         if dirty {
-            self.dirty.push(page);
+            self.dirty.insert(page);
         }
         if capture_state != CaptureState::Clean {
-            self.pending.push(page);
+            self.pending.insert(page);
         }
-        self.handed_out = usize::from(capture_state == CaptureState::HandedOut);
+        if capture_state == CaptureState::HandedOut {
+            self.next = page + 1;
+        } else {
+            self.awaiting = self.pending.len();
+        }
         if let Some(pre_image) = pre_image {
             self.pre_images.insert(page, pre_image);
         }
@@ -75,12 +83,12 @@ impl Capture {
         page: u32,
         marks: u8,
     ) -> Option<(bool, CaptureState, Option<Box<PageCopy>>)> {
-        let only = |pages: &[u32]| pages.is_empty() || *pages == [page];
+        let only = |pages: &PageSet| pages.iter().all(|other| other == page);
         if !only(&self.dirty) || !only(&self.pending) {
             return None;
         }
         let capture_state =
-            match (self.pending.is_empty(), self.handed_out > 0, marks & self.pending_mark() != 0) {
+            match (self.pending.is_empty(), self.awaiting == 0, marks & self.pending_mark() != 0) {
                 (true, _, _) => CaptureState::Clean,
                 (false, true, _) => CaptureState::HandedOut,
                 (false, false, true) => CaptureState::Pending,
@@ -109,38 +117,30 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             self.capture.pre_images.insert(leaf, Box::new(pre_image.unwrap_or_default()));
         }
         if marks & self.capture.dirty_mark == 0 {
-            self.capture.dirty.push(leaf);
+            self.capture.dirty.insert(leaf);
         }
         self.leaves.meta_mut(leaf).marks = self.capture.dirty_mark;
     }
 
     pub(super) fn begin_capture(&mut self) {
-        if self.capture.handed_out < self.capture.pending.len() {
+        if self.capture.awaiting > 0 {
             self.abandon_capture(usize::MAX);
         }
         self.capture.pending.clear();
-        self.capture.handed_out = 0;
         mem::swap(&mut self.capture.dirty, &mut self.capture.pending);
+        self.capture.next = 0;
+        self.capture.awaiting = self.capture.pending.len();
         self.capture.dirty_mark = self.capture.pending_mark();
     }
 
-    pub(super) fn pending_order(&self) -> Vec<u32> {
-        self.capture.pending.clone()
-    }
-
-    pub(super) fn set_pending_order(&mut self, order: Vec<u32>) {
-        assert_eq!(self.capture.handed_out, 0, "the order is set before the first page is handed out");
-        assert_eq!(self.capture.pending.len(), order.len(), "the order holds every pending page");
-        self.capture.pending = order;
-    }
-
     pub(super) fn capture_next(&mut self, max_pages: usize, sink: &mut dyn FnMut(CapturedPage<'_>)) -> bool {
-        for _ in 0..max_pages {
-            let Some(&page) = self.capture.pending.get(self.capture.handed_out) else { break };
-            self.capture.handed_out += 1;
+        for _ in 0..max_pages.min(self.capture.awaiting) {
+            let Some(page) = self.capture.pending.first_from(self.capture.next) else { break };
+            self.capture.next = page + 1;
+            self.capture.awaiting -= 1;
             self.hand_out(page, sink);
         }
-        self.capture.handed_out < self.capture.pending.len()
+        self.capture.awaiting > 0
     }
 
     fn hand_out(&mut self, page: u32, sink: &mut dyn FnMut(CapturedPage<'_>)) {
@@ -157,14 +157,14 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
 
     pub(super) fn abandon_capture(&mut self, max_pages: usize) -> bool {
         for _ in 0..max_pages {
-            let Some(leaf) = self.capture.pending.pop() else { break };
+            let Some(leaf) = self.capture.pending.pop_last() else { break };
+            self.capture.awaiting -= usize::from(leaf >= self.capture.next);
             if self.leaves.meta(leaf).marks & self.capture.dirty_mark == 0 {
-                self.capture.dirty.push(leaf);
+                self.capture.dirty.insert(leaf);
             }
             self.leaves.meta_mut(leaf).marks = self.capture.dirty_mark;
             self.capture.pre_images.remove(leaf);
         }
-        self.capture.handed_out = self.capture.handed_out.min(self.capture.pending.len());
         !self.capture.pending.is_empty()
     }
 
@@ -179,7 +179,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     pub(super) fn pending_pages(&self) -> usize {
-        self.capture.pending.len() - self.capture.handed_out
+        self.capture.awaiting
     }
 
     fn page_entries(&self, page: u32) -> Option<Columns<'_>> {
@@ -193,15 +193,17 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let marked = |mark: u8| {
             (0..self.leaves.allocated).filter(|&leaf| self.leaves.meta(leaf).marks & mark != 0).count()
         };
-        let awaiting_capture = &capture.pending[capture.handed_out..];
+        let awaiting_capture: Vec<u32> =
+            capture.pending.iter().filter(|leaf| *leaf >= capture.next).collect();
         let dirty_marked =
-            capture.dirty.iter().all(|&leaf| self.leaves.meta(leaf).marks & capture.dirty_mark != 0);
+            capture.dirty.iter().all(|leaf| self.leaves.meta(leaf).marks & capture.dirty_mark != 0);
         let marks_fit = awaiting_capture.iter().all(|leaf| {
             (self.leaves.meta(*leaf).marks & capture.pending_mark() != 0)
                 != capture.pre_images.contains(*leaf)
         });
         dirty_marked
             && marks_fit
+            && capture.awaiting == awaiting_capture.len()
             && marked(capture.dirty_mark) == capture.dirty.len()
             && marked(capture.pending_mark()) + capture.pre_images.len() == awaiting_capture.len()
     }

@@ -418,28 +418,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// The pending pages, in the order in which they will be handed out.
-    #[must_use]
-    pub fn pending_order(&self) -> Vec<u32> {
-        match &self.form {
-            Form::Small(small) => small.is_capture_pending().then_some(small.page).into_iter().collect(),
-            Form::Large(large) => large.pending_order(),
-        }
-    }
-
-    /// Hands pending pages out in this order: what [`Tree::pending_order`] gave, rearranged by the caller.
-    /// The caller sorts it without holding the lock.
-    ///
-    /// # Panics
-    /// When pages were handed out already, or when there are more or fewer of them.
-    pub fn set_pending_order(&mut self, order: Vec<u32>) {
-        match &mut self.form {
-            Form::Small(_) => assert_eq!(order, self.pending_order(), "the order holds every pending page"),
-            Form::Large(large) => large.set_pending_order(order),
-        }
-    }
-
-    /// Hands out up to `max_pages` pending pages, and says whether there are more.
+    /// Hands out up to `max_pages` pending pages, the lowest first, and says whether there are more.
     ///
     /// Between two calls the tree may change. A leaf that changes while pending is copied aside first, 20
     /// bytes an entry on a board with one key, and the copy is freed when it is handed out.
