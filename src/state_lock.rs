@@ -27,9 +27,9 @@ const READS_PER_TIMED: u32 = 17;
 /// holds.
 const READ_HOLD_MAX: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_micros(100) };
 
-/// After so many questions for readers without one in between, nobody reads: 256 steps of 64 jobs are at
-/// least some 20 ms.
-const QUESTIONS_UNREAD: u32 = if cfg!(test) { 3 } else { 256 };
+/// After so many steps without a reader in between, nobody reads: 256 steps of 64 jobs are at least some
+/// 20 ms.
+const STEPS_UNREAD: u32 = if cfg!(test) { 3 } else { 256 };
 
 /// What the state is locked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,10 +118,10 @@ impl Purpose {
 pub struct StateLock {
     state: RwLock<Shard>,
     timings: [Timings; Purpose::ALL.len()],
-    /// Whether it was read for an answer since it was last asked for that.
+    /// Whether it was read for an answer since the last step.
     was_read: AtomicBool,
-    /// How often it was asked since then.
-    asked_since: AtomicU32,
+    /// How many steps were applied since then.
+    steps_unread: AtomicU32,
 }
 
 /// A purpose's metrics, looked up once. They are per process and not per shard: a reader locks all shards, so
@@ -152,8 +152,8 @@ impl StateLock {
             waited: histogram!(STATE_LOCK_WAIT_SECONDS, "purpose" => purpose.name()),
             observer: None,
         });
-        let (was_read, asked_since) = (AtomicBool::new(true), AtomicU32::new(0));
-        Self { state: RwLock::new(shard), timings, was_read, asked_since }
+        let (was_read, steps_unread) = (AtomicBool::new(true), AtomicU32::new(0));
+        Self { state: RwLock::new(shard), timings, was_read, steps_unread }
     }
 
     /// A lock whose holds are reported to a bench or a test.
@@ -176,26 +176,30 @@ impl StateLock {
         ReadGuard { shard, held: HoldTimer::since_now(timings.filter(|_| is_timed)) }
     }
 
-    /// Whether somebody has read for an answer lately, so that it is worth some work to hold the lock for
-    /// less time. For the shard's writer, which asks once for each step that it applies.
-    pub fn is_read(&self) -> bool {
+    /// Counts a step since somebody read for an answer. For the shard's writer, before each step that it
+    /// applies.
+    pub fn count_step(&self) {
         // A reader that comes just now is noticed here or the next time. Only the writer sets the count.
-        let asked = if self.was_read.swap(false, Ordering::Relaxed) {
+        let unread = if self.was_read.swap(false, Ordering::Relaxed) {
             0
         } else {
-            self.asked_since.load(Ordering::Relaxed).saturating_add(1)
+            self.steps_unread.load(Ordering::Relaxed).saturating_add(1)
         };
-        self.asked_since.store(asked, Ordering::Relaxed);
-        asked < QUESTIONS_UNREAD
+        self.steps_unread.store(unread, Ordering::Relaxed);
+    }
+
+    /// Whether somebody has read for an answer during the last steps, so that it is worth some work to hold
+    /// the lock for less time.
+    pub fn is_read(&self) -> bool {
+        self.was_read.load(Ordering::Relaxed) || self.steps_unread.load(Ordering::Relaxed) < STEPS_UNREAD
     }
 
     /// Lets others have the core that the caller is on, if somebody has read for an answer lately.
-    /// For who has much to do, and holds no lock: a thread that became ready on the same core would
-    /// else wait for the next tick of the clock, which is 4 ms away on many systems, however short
-    /// its own slices are.
+    /// For who has much to do, holds no lock, and has no answers to send: a thread that became ready on
+    /// the same core would else wait for the next tick of the clock, which is 4 ms away on many systems,
+    /// however short its own slices are.
     pub fn give_way(&self) {
-        let asked_since = self.asked_since.load(Ordering::Relaxed);
-        if self.was_read.load(Ordering::Relaxed) || asked_since < QUESTIONS_UNREAD {
+        if self.is_read() {
             yield_now();
         }
     }
@@ -383,15 +387,21 @@ mod tests {
     #[test]
     fn it_is_read_until_nobody_has_read_it_for_a_while() {
         let lock = StateLock::new(Shard::new(ShardId(0)));
-        let asked = || [(); 5].map(|()| lock.is_read());
+        let steps = || {
+            [(); 5].map(|()| {
+                lock.count_step();
+                lock.is_read()
+            })
+        };
         let few = [true, true, true, false, false];
-        assert_eq!(asked(), few, "nobody has read it yet, and somebody may come");
+        assert_eq!(steps(), few, "nobody has read it yet, and somebody may come");
         Purpose::ALL.into_iter().filter(|purpose| *purpose != Purpose::Read).for_each(|purpose| {
             drop(lock.read(purpose));
         });
         assert!(!lock.is_read(), "only answers count");
         drop(lock.read(Purpose::Read));
-        assert_eq!(asked(), few);
+        assert!(lock.is_read(), "at once, whenever the next step is");
+        assert_eq!(steps(), few);
     }
 
     #[test]

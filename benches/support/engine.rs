@@ -231,7 +231,8 @@ impl Engine {
         self.store.commit(&commit, false).expect("the disk takes it");
         let committed = Instant::now();
         for step in plan.steps {
-            apply(&self.shard, step);
+            apply(&self.shard, step).1.send();
+            self.shard.give_way();
         }
         let applied = Instant::now();
         self.checkpointer.add_changes(plan.changes as u64);

@@ -21,6 +21,7 @@ const CHANGES_WARMED_PER_YIELD: usize = 64;
 /// Applies a step, and returns the answers to the clients that wait for it. The caller sends them after it
 /// has published the sequence, so that a client with an answer can read what it wrote.
 pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
+    shard.count_step();
     match step {
         PlannedStep::Bulk { mut step, told } => {
             step.group_by_tree();
@@ -33,7 +34,6 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             guard.apply(&step);
             // Unlock fairly: otherwise the next step would always take the lock before the waiting readers.
             guard.unlock_fair();
-            shard.give_way();
             (step.applied.sequence, Answers::of_told(told))
         }
         PlannedStep::Unparked { jobs, applied, time, told } => {
@@ -70,6 +70,7 @@ pub fn apply_next(
     while let Some(next) = steps.next_if(&mut is_together) {
         messages.push(next);
     }
+    shard.count_step();
     warm(shard, &changes_of(messages.iter().flat_map(PlannedStep::jobs)));
     let mut answers = Answers::default();
     let mut guard = shard.write(Purpose::Apply);
@@ -84,7 +85,6 @@ pub fn apply_next(
     }
     let sequence = guard.applied.sequence;
     guard.unlock_fair();
-    shard.give_way();
     Some((sequence, answers))
 }
 
@@ -110,7 +110,6 @@ fn apply_jobs(
     let mut guard = shard.write(Purpose::Apply);
     let applied = apply_message(&mut guard, due, jobs, unparked, (applied, time));
     guard.unlock_fair();
-    shard.give_way();
     applied
 }
 

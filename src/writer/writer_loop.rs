@@ -306,6 +306,8 @@ impl<S: JobSource> Writer<S> {
                 traced.shown(sequence);
             }
             answers.send();
+            // After the answers: who waits for them would wait for all that has the core meanwhile.
+            self.shard.give_way();
         }
         self.health.parked_places.end(&parked);
         if let Some((running, kept)) = hash {
