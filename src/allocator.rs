@@ -13,14 +13,16 @@ use libmimalloc_sys::{mi_option_set, mi_option_set_default, mi_option_t};
 /// `mi_option_purge_delay` of mimalloc 3: milliseconds until freed memory goes back to the system, -1 for
 /// never. The crate has no names for this one and the next.
 const PURGE_DELAY: mi_option_t = 15;
-/// `mi_option_minimal_purge_size`: KiB that are given back at a time, at least.
+/// `mi_option_minimal_purge_size`: KiB that are given back at a time if all of them are free.
 const MINIMAL_PURGE_SIZE: mi_option_t = 44;
 
 /// Most of what becomes free is needed again within a minute.
 const KEPT_MS: c_long = 60_000;
 const HUGE_PAGE_KIB: c_long = 2_048;
 
-/// Leaves huge pages whole: free memory goes back to the system after a minute, and by 2 MiB. What the
+/// Leaves huge pages whole: free memory goes back to the system after a minute, a whole page at a time where
+/// all of it is free, and in pieces of 64 KiB elsewhere. The thread that next frees memory gives it back.
+/// What the
 /// variables `MIMALLOC_PURGE_DELAY` and `MIMALLOC_MINIMAL_PURGE_SIZE` say goes before. For the start of a
 /// program.
 #[allow(unsafe_code, reason = "measured: a rank among 10 million took two thirds of the time")]

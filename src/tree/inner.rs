@@ -113,14 +113,19 @@ impl<const N: usize> InnerNodes<N> {
         prefetch::line_of(&self.ids.get(node)[N + slot.min(N - 1)]);
     }
 
-    /// Prefetches all that a search by the first word, or by counts, may touch. The node's length is not
-    /// needed for it.
+    /// Prefetches all that a search by the first word, and the counts before what it finds, may touch. The
+    /// node's length is not needed for it.
     #[inline]
     pub(super) fn prefetch(&self, node: u32) {
+        prefetch::lines_of(&self.words.get(node)[..N]);
+        self.prefetch_counts(node);
+    }
+
+    /// Prefetches all that a search by counts may touch.
+    #[inline]
+    pub(super) fn prefetch_counts(&self, node: u32) {
         prefetch::line_of(self.meta(node));
-        let words = self.words.get(node);
-        prefetch::lines_of(&words[..N]);
-        prefetch::lines_of(&words[self.columns * N..]);
+        prefetch::lines_of(&self.words.get(node)[self.columns * N..]);
         prefetch::lines_of(&self.ids.get(node)[N..]);
     }
 

@@ -11,7 +11,8 @@ use super::leaf::NONE;
 use super::prefetch;
 use super::words::{Handle, MemberOrder, Words};
 
-/// Levels of inner nodes from which on the lowest ones are prefetched: there are thousands of them.
+/// Levels of inner nodes from which on the lowest ones are prefetched: there are tens of them, of a few KB
+/// each, and thousands in a tree of ten million entries.
 const COLD_HEIGHT: u8 = 3;
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
@@ -109,7 +110,9 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 slot += 1;
             }
             node = self.inners.child(node, slot);
-            self.prefetch_if_cold(node, height);
+            if self.is_cold(height) {
+                self.inners.prefetch_counts(node);
+            }
         }
         (node, rest as usize)
     }
@@ -181,14 +184,19 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
     }
 
-    /// Asks for all that a count touches in an inner node of the level above the leaves, of a tree so large
-    /// that the cache seldom has these: a search would wait for one line after the other. Of the levels
-    /// above there are few nodes, of which all are used often.
+    /// Asks for all that a count touches in an inner node: a search would wait for one line after the other.
     #[inline]
     fn prefetch_if_cold(&self, node: u32, height: u8) {
-        if height == 1 && self.height >= COLD_HEIGHT {
+        if self.is_cold(height) {
             self.inners.prefetch(node);
         }
+    }
+
+    /// Whether the cache seldom has the nodes of a level: those of the level above the leaves, in a large
+    /// tree. Of the levels above there are few nodes, of which all are used often.
+    #[inline]
+    fn is_cold(&self, height: u8) -> bool {
+        height == 1 && self.height >= COLD_HEIGHT
     }
 
     /// Asks for what a search in this node touches first.

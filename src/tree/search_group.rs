@@ -125,7 +125,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         pair.counted = (pair.counted.0 + passed, pair.counted.1 + passed);
         pair.node = self.inners.child(pair.node, slot);
         if height > 0 {
-            self.prefetch_inner(pair.node);
+            self.inners.prefetch(pair.node);
         } else {
             self.prefetch_first_column(pair.node);
         }
