@@ -5,7 +5,6 @@
 
 mod clock;
 mod delivery;
-mod gathering;
 mod waiting;
 
 use std::collections::VecDeque;
@@ -17,9 +16,9 @@ use tokio::sync::oneshot;
 use crate::job::{Job, Targets};
 use crate::queue::embedded::clock::MessageClock;
 use crate::queue::embedded::delivery::Delivery;
-use crate::queue::embedded::gathering::Gathering;
 use crate::queue::embedded::waiting::{NotTaken, Waiting};
 use crate::queue::error::NotPublished;
+use crate::queue::gathering::Gathering;
 use crate::queue::message_order::MessageOrder;
 use crate::state::Applied;
 use crate::traces::{Arrived, current};

@@ -1,6 +1,7 @@
 //! Queues that feed writers: where jobs come from, and where they are published.
 
 mod error;
+mod gathering;
 mod message_order;
 mod reject_text;
 mod this_node;

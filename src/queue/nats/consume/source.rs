@@ -3,12 +3,12 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
-use tokio::time::timeout;
 
+use crate::queue::nats::consume::blocking::wait_until;
 use crate::queue::nats::consume::chunk::{BATCH_LIMITS, Chunk};
 use crate::queue::nats::consume::fetcher::run::Fetcher;
 use crate::queue::nats::consume::shard_stream::ShardStream;
@@ -69,29 +69,22 @@ impl StreamSource {
     fn wait_for_chunk(&mut self, wait: Duration) -> bool {
         let mut end = self.closing.clone();
         let (chunks, closing) = (&mut self.chunks, &mut self.closing);
-        // The timer must be made on the runtime that drives it, so it is made inside the block.
-        let next = self.runtime.block_on(async {
-            let next = async {
-                tokio::select! {
-                    chunk = chunks.recv() => {
-                        if chunk.is_none() {
-                            // The fetcher has halted: only the end of the service is left to wait for.
-                            let _ = end.wait_for(|closing| *closing).await;
-                        }
-                        chunk
+        let next = wait_until(Instant::now() + wait, async {
+            tokio::select! {
+                chunk = chunks.recv() => {
+                    if chunk.is_none() {
+                        // The fetcher has halted: only the end of the service is left to wait for.
+                        let _ = end.wait_for(|closing| *closing).await;
                     }
-                    _ = closing.wait_for(|closing| *closing) => None,
+                    chunk
                 }
-            };
-            timeout(wait, next).await
-        });
-        match next {
-            Ok(Some(chunk)) => {
-                self.accept(chunk);
-                true
+                _ = closing.wait_for(|closing| *closing) => None,
             }
-            Ok(None) | Err(_) => false,
-        }
+        });
+        let chunk = next.flatten();
+        let has_come = chunk.is_some();
+        chunk.into_iter().for_each(|chunk| self.accept(chunk));
+        has_come
     }
 }
 

@@ -1,18 +1,22 @@
 //! The publish batcher: writes of the same moment, over HTTP and by the write service, share a message.
 //!
 //! Knows: while messages of a shard are in flight, the next writes wait, and then go as one message. A server
-//! that syncs each message then syncs once for all of them: group commit, as the embedded queue has it.
-//! Writes that fill a message need not wait. Messages are sent one after the other, in the order in which
+//! that syncs each message then syncs once for all of them: group commit, as the embedded queue has it. Once
+//! no message is in flight any more, those who were just answered are waited for a moment. Writes that fill a
+//! message need not wait. Messages are sent one after the other, in the order in which
 //! their requests came. Must not know: how a message is sent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
+use tokio::task::yield_now;
 
 use crate::job::Job;
 use crate::queue::error::NotPublished;
+use crate::queue::gathering::Gathering;
 use crate::queue::message_order::MessageOrder;
 use crate::traces::{self, CALLERS_MAX, Kind, Span, TraceContext};
 use crate::types::{Sequence, count};
@@ -27,6 +31,10 @@ const IN_FLIGHT_MAX: usize = 1;
 const IN_FLIGHT_REPLICATED_MAX: usize = 2;
 /// Messages of a shard that may be in flight if the next one is full.
 const FULL_IN_FLIGHT_MAX: usize = 64;
+/// Turns of the event loop in a row by which no request came, after which no more are waited for. A turn that
+/// brings nothing takes a microsecond or two, and clients that share the cores take some ten each to come
+/// back.
+const EMPTY_TURNS_MAX: usize = 128;
 /// Jobs in a shared message: as many as a message of one request may have, for the same reason.
 const JOBS_MAX: usize = 64;
 /// Bytes in a shared message, if the server takes twice as many. A larger request has a message of its own.
@@ -192,6 +200,9 @@ struct Queue {
     in_flight: usize,
     /// A send lease is out. There is one at a time, or messages would overtake one another.
     is_leased: bool,
+    gathering: Gathering,
+    /// How many requests are waited for while no message is in flight, and until when. `None`: for none.
+    gathers: Option<(usize, Instant)>,
 }
 
 impl Queue {
@@ -199,9 +210,36 @@ impl Queue {
     /// - `in_flight_max`: how many messages may be in flight if the next one is not full
     /// - `bytes_max`: how many bytes fill a message
     fn may_send(&self, in_flight_max: usize, bytes_max: usize) -> bool {
-        let is_full = self.jobs >= JOBS_MAX || self.bytes >= bytes_max;
-        let most = if is_full { FULL_IN_FLIGHT_MAX } else { in_flight_max };
+        let most = if self.is_full(bytes_max) { FULL_IN_FLIGHT_MAX } else { in_flight_max };
         !self.requests.is_empty() && self.in_flight < most
+    }
+
+    /// Whether the next message is full.
+    fn is_full(&self, bytes_max: usize) -> bool {
+        self.jobs >= JOBS_MAX || self.bytes >= bytes_max
+    }
+
+    /// Whether as many are there as are waited for, or the time for that is over.
+    fn has_gathered(&self, now: Instant) -> bool {
+        self.gathers.is_none_or(|(wanted, until)| self.requests.len() >= wanted || now >= until)
+    }
+
+    /// A message is sent.
+    ///
+    /// # Arguments
+    /// `requests`: how many share it.
+    fn note_sent(&mut self, requests: usize, now: Instant) {
+        if self.in_flight == 0 {
+            let (wanted, _) = self.gathers.take().unwrap_or((1, now));
+            self.gathering.end(wanted, requests, requests, now);
+        }
+        self.in_flight += 1;
+    }
+
+    /// A message is in flight no longer.
+    fn note_stored(&mut self, now: Instant) {
+        self.in_flight -= 1;
+        self.gathers = (self.in_flight == 0).then(|| self.gathering.begin(now));
     }
 
     fn push(&mut self, request: PublishRequest) {
@@ -259,6 +297,24 @@ pub struct SendLease {
 }
 
 impl SendLease {
+    /// Waits a moment for those who were just answered, if that was just now. The event loop that the caller is
+    /// on goes on meanwhile, as it is what brings their requests.
+    pub async fn gather(&self) {
+        let (mut came, mut empty_turns) = (0, 0);
+        while empty_turns < EMPTY_TURNS_MAX {
+            let before = came;
+            {
+                let queue = self.batcher.queue.lock();
+                if queue.is_full(self.bytes_max) || queue.has_gathered(Instant::now()) {
+                    return;
+                }
+                came = queue.requests.len();
+            }
+            empty_turns = if came > before { 0 } else { empty_turns + 1 };
+            yield_now().await;
+        }
+    }
+
     /// The requests that share the next message. `None`: nothing may be sent now, and the lease has ended.
     pub fn next(&mut self) -> Option<(Vec<PublishRequest>, InFlight)> {
         let mut queue = self.batcher.queue.lock();
@@ -278,7 +334,7 @@ impl SendLease {
                 }
             }
             if !group.is_empty() {
-                queue.in_flight += 1;
+                queue.note_sent(group.len(), Instant::now());
                 return Some((group, InFlight(Arc::clone(&self.batcher))));
             }
         }
@@ -306,12 +362,16 @@ pub struct InFlight(Arc<PublishBatcher>);
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.queue.lock().in_flight -= 1;
+        self.0.queue.lock().note_stored(Instant::now());
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Waker};
+    use std::time::Duration;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -435,6 +495,57 @@ mod tests {
             in_flight.extend(queue.send(PAYLOAD_MAX));
         }
         assert_eq!(in_flight.len(), FULL_IN_FLIGHT_MAX);
+    }
+
+    #[test]
+    fn clients_that_were_just_answered_are_waited_for() {
+        let (mut queue, now) = (Queue::default(), Instant::now());
+        let takes = Duration::from_millis(1);
+        let push = |queue: &mut Queue, count: usize| {
+            (0..count).for_each(|_| queue.push(stored(&jobs("a", 1, 0)).0));
+        };
+        let send = |queue: &mut Queue, now| {
+            let requests = std::iter::from_fn(|| queue.pop_if(|_| true)).count();
+            queue.note_sent(requests, now);
+        };
+        assert!(queue.has_gathered(now), "nobody was answered yet");
+        push(&mut queue, 1);
+        send(&mut queue, now);
+        push(&mut queue, 49);
+        queue.note_stored(now + takes);
+        assert!(queue.has_gathered(now + takes), "more are there than the last message had");
+        send(&mut queue, now + takes);
+        push(&mut queue, 1);
+        queue.note_stored(now + 2 * takes);
+        assert!(!queue.has_gathered(now + 2 * takes), "the last two messages had 50");
+        assert!(queue.has_gathered(now + 3 * takes), "they do not come back");
+        push(&mut queue, 24);
+        assert!(queue.has_gathered(now + 2 * takes), "half of them are back");
+        send(&mut queue, now + 2 * takes);
+        assert!(queue.has_gathered(now + 2 * takes), "while one is in flight, nobody was just answered");
+    }
+
+    #[tokio::test]
+    async fn a_wait_for_clients_ends_when_nobody_comes_and_when_a_message_is_full() {
+        for (there, more) in [(1, 0), (1, 63)] {
+            let mut queue = Clients::of(1);
+            queue.push("a", 1);
+            drop(queue.send(PAYLOAD_MAX));
+            // As far as the clock goes, they are waited for without end.
+            let never = Instant::now() + Duration::from_secs(3_600);
+            queue.batcher.queue.lock().gathers = Some((JOBS_MAX + 1, never));
+            queue.push("b", there);
+            let mut lease = queue.batcher.lease(PAYLOAD_MAX).expect("none is in flight");
+            if more > 0 {
+                queue.push("c", more);
+                let (mut gathered, mut context) = (pin!(lease.gather()), Context::from_waker(Waker::noop()));
+                assert!(gathered.as_mut().poll(&mut context).is_ready(), "64 jobs fill a message");
+            } else {
+                lease.gather().await;
+            }
+            let (group, _in_flight) = lease.next().expect("it is sent all the same");
+            assert_eq!(group.iter().map(|request| request.count).sum::<usize>(), there + more);
+        }
     }
 
     #[test]

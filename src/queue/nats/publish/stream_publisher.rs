@@ -109,6 +109,7 @@ impl StreamPublisher {
         if let Some(mut lease) = self.inner.batcher.lease(payload_max) {
             let publisher = self.clone();
             tokio::spawn(async move {
+                lease.gather().await;
                 while let Some((group, in_flight)) = lease.next() {
                     publisher.send_batch(group, in_flight).await;
                 }

@@ -1,12 +1,12 @@
-//! For how many requests a writer waits before it commits.
+//! For how many requests those who sync wait: a writer before it commits, the publish batcher before it sends
+//! a message.
 //!
-//! Clients that were just answered mostly come back at once. The first of them used to wake the writer, which
-//! then synced for it alone, while the others waited for the sync after that: batches were small and large in
-//! turn. So after a batch the writer waits for about half as many as its last two batches had: the other half
-//! comes while it commits these.
+//! Clients that were just answered mostly come back at once. If the first of them were served alone, the
+//! others would wait for the sync after that: batches would be small and large in turn. So after a batch
+//! about half as many are waited for as the last two batches had: the other half comes while these are synced.
 //!
-//! Knows: nobody waits for long. The writer waits for less than half as long as a batch takes, and for a
-//! client that is alone it does not wait. Must not know: what is waited for.
+//! Knows: nobody waits for long. The wait is less than half as long as a batch takes, and for a client that is
+//! alone there is none. Must not know: what is waited for, and how.
 
 use std::time::{Duration, Instant};
 
@@ -24,16 +24,16 @@ pub struct Gathering {
     /// Whether fewer came than were waited for.
     fell_short: bool,
     handed_out: Option<Instant>,
-    /// What a batch takes, from its hand-out until the writer is back.
+    /// What a batch takes, from its hand-out until it is synced.
     takes: Duration,
 }
 
 impl Gathering {
-    /// The writer is back. How many messages it should wait for now, and until when.
+    /// A batch is synced. How many messages should be waited for now, and until when.
     pub fn begin(&mut self, now: Instant) -> (usize, Instant) {
         if let Some(at) = self.handed_out.take() {
             let took = now.saturating_duration_since(at);
-            // Whatever else the writer did meanwhile is no reason to wait longer.
+            // Whatever else was done meanwhile is no reason to wait longer.
             self.takes = match self.takes {
                 Duration::ZERO => took,
                 mean => (mean * (WEIGHT - 1) + took.min(mean * 2)) / WEIGHT,
@@ -43,11 +43,11 @@ impl Gathering {
         (wanted.max(1), now + (self.takes / 2).min(WAIT_MAX))
     }
 
-    /// The writer was given a batch.
+    /// A batch is handed out.
     ///
     /// # Arguments
-    /// `wanted`: how many messages it had waited for. `found`: how many were there then. `messages`: how many
-    /// it was given.
+    /// `wanted`: how many messages were waited for. `found`: how many were there then. `messages`: how many
+    /// the batch has.
     pub fn end(&mut self, wanted: usize, found: usize, messages: usize, now: Instant) {
         self.fell_short = found < wanted;
         self.before = std::mem::replace(&mut self.last, messages);
