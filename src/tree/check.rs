@@ -82,7 +82,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         for slot in 0..len {
             let child = self.inners.child(node, slot);
             let count = self.check_node(walk, level - 1, child, node)?;
-            let said = self.inners.counts(node)[slot];
+            let said = u64::from(self.inners.counts(node)[slot]);
             ensure!(
                 count == said,
                 "node {node} slot {slot}: its child has {count} entries, but its count is {said}"

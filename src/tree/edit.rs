@@ -70,7 +70,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
 
     /// Changes the count of the leaf, and of every node above it, in its parent.
     #[inline]
-    fn count_up(&mut self, leaf: u32, change: impl Fn(u64) -> u64) {
+    fn count_up(&mut self, leaf: u32, change: impl Fn(u32) -> u32) {
         let mut parent = self.leaves.meta(leaf).parent;
         if parent == NONE {
             return;

@@ -218,11 +218,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 let parent = self.inners.allocate(level);
                 for (slot, &node) in nodes[range].iter().enumerate() {
                     let (words, handle) = first_entry(self, level, node);
-                    let count = if level == 1 {
-                        self.leaves.len(node) as u64
-                    } else {
-                        self.inners.counts(node).iter().sum()
-                    };
+                    let count = if level == 1 { self.leaves.len(node) as u32 } else { self.inners.sum(node) };
                     self.insert_child(parent, slot, node, count, &words, handle);
                     self.set_parent(level, node, parent);
                     if level == 1 {

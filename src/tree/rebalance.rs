@@ -71,7 +71,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             (separators.words(0), separators.handle(0))
         };
         let above = self.inners.allocate(level);
-        self.insert_child(above, 0, root, self.len, &words, handle);
+        let count = u32::try_from(self.len).expect("an entry is a handle's only one");
+        self.insert_child(above, 0, root, count, &words, handle);
         self.set_parent(level, root, above);
         self.root = above;
         self.height = level;
@@ -188,8 +189,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.touch(right);
         let (left_len, right_len) = (self.leaves.len(left), self.leaves.len(right));
         self.leaves.redistribute(left, right, target);
-        *self.inners.count_mut(parent, slot) = target as u64;
-        *self.inners.count_mut(parent, slot + 1) = (left_len + right_len - target) as u64;
+        *self.inners.count_mut(parent, slot) = target as u32;
+        *self.inners.count_mut(parent, slot + 1) = (left_len + right_len - target) as u32;
 
         let (to, at, moved) = if target < left_len {
             (right, 0, left_len - target)
@@ -224,7 +225,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             self.set_parent(level, self.inners.child(left, at), left);
         }
         for (slot, node) in [(slot, left), (slot + 1, right)] {
-            *self.inners.count_mut(parent, slot) = self.inners.counts(node).iter().sum();
+            *self.inners.count_mut(parent, slot) = self.inners.sum(node);
         }
         if self.inners.len(right) > 0 {
             let separators = self.inners.separators(right);
@@ -249,7 +250,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         node: u32,
         slot: usize,
         child: u32,
-        count: u64,
+        count: u32,
         words: &Words,
         handle: Handle,
     ) {

@@ -35,7 +35,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 let through = self.count_within(node, through, height, |node| node.equal_range(prefix).1);
                 return (counted + below, counted + through);
             }
-            counted += self.inners.counts(node)[..below - 1].iter().sum::<u64>();
+            counted += self.inners.sum_before(node, below - 1);
             node = self.inners.child(node, below - 1);
             self.prefetch_if_cold(node, height);
         }
@@ -63,7 +63,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         before: impl FnMut(Columns<'_>) -> usize,
     ) -> u64 {
         let Some(slot) = end.checked_sub(1) else { return 0 };
-        let passed = self.inners.counts(node)[..slot].iter().sum::<u64>();
+        let passed = self.inners.sum_before(node, slot);
         passed + self.count_from(self.inners.child(node, slot), height, before)
     }
 
@@ -75,7 +75,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             // All of the child whose first entry is not before the place comes after it, and so do later
             // ones.
             let Some(slot) = before(self.inners.separators(node)).checked_sub(1) else { return counted };
-            counted += self.inners.counts(node)[..slot].iter().sum::<u64>();
+            counted += self.inners.sum_before(node, slot);
             node = self.inners.child(node, slot);
             self.prefetch_if_cold(node, height);
         }
@@ -105,8 +105,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         for height in (0..self.height).rev() {
             let counts = self.inners.counts(node);
             let mut slot = 0;
-            while slot + 1 < counts.len() && rest >= counts[slot] {
-                rest -= counts[slot];
+            while slot + 1 < counts.len() && rest >= u64::from(counts[slot]) {
+                rest -= u64::from(counts[slot]);
                 slot += 1;
             }
             node = self.inners.child(node, slot);

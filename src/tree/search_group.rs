@@ -121,7 +121,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     #[inline]
     fn enter(&self, pair: &mut Pair, end: usize, height: u8) -> bool {
         let Some(slot) = end.checked_sub(1) else { return false };
-        let passed = self.inners.counts(pair.node)[..slot].iter().sum::<u64>();
+        let passed = self.inners.sum_before(pair.node, slot);
         pair.counted = (pair.counted.0 + passed, pair.counted.1 + passed);
         pair.node = self.inners.child(pair.node, slot);
         if height > 0 {

@@ -48,7 +48,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let (mut child, mut parent, mut hint) = (leaf, meta.parent, meta.slot);
         while parent != NONE {
             let slot = self.inners.slot_of(parent, child, hint);
-            index += self.inners.counts(parent)[..slot].iter().sum::<u64>();
+            index += self.inners.sum_before(parent, slot);
             let meta = self.inners.meta(parent);
             (child, parent, hint) = (parent, meta.parent, meta.slot);
         }
