@@ -4,6 +4,7 @@
 
 use super::large::LargeTree;
 use super::leaf::NONE;
+use super::narrow::Narrow;
 use super::words::{Handle, MemberOrder, Words};
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
@@ -17,7 +18,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     pub(super) fn remove(&mut self, handle: Handle) -> Option<Words> {
-        let (leaf, at) = self.locate(handle)?;
+        let (leaf, at) = self.locate(handle, Narrow::prefetch)?;
         let words = self.leaves.columns(leaf).words(at);
         self.remove_at(leaf, at);
         self.locator.remove(handle);

@@ -125,6 +125,15 @@ impl<const N: usize> InnerNodes<N> {
         prefetch::line_of(&self.ids.get(node)[2 * N + slot]);
     }
 
+    /// Prefetches what the entries before a child are counted by.
+    #[inline]
+    pub(super) fn prefetch_sum(&self, node: u32, slot: usize) {
+        let (ids, slot) = (self.ids.get(node), slot.min(N - 1));
+        prefetch::line_of(&ids[N + slot]);
+        prefetch::lines_between(ids, 2 * N, 2 * N + slot);
+        prefetch::line_of(self.meta(node));
+    }
+
     /// Prefetches all that a search by the first word, and the counts before what it finds, may touch. The
     /// node's length is not needed for it.
     #[inline]

@@ -180,7 +180,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     #[inline]
     pub(super) fn prefetch_leaf(&self, leaf: u32) {
         if let Some(block) = self.leaves.columns(leaf).block() {
-            prefetch::lines_of(block.bytes);
+            block.prefetch();
         }
     }
 

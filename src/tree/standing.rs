@@ -5,6 +5,7 @@
 
 use super::large::LargeTree;
 use super::leaf::NONE;
+use super::narrow::Narrow;
 use super::words::{Handle, Words};
 
 /// An entry, and how many others are where.
@@ -22,7 +23,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// # Arguments
     /// `score_words`: how many of an entry's words are its score.
     pub(super) fn standing(&self, handle: Handle, score_words: usize) -> Option<Standing> {
-        let (leaf, at) = self.locate(handle)?;
+        let (leaf, at) = self.locate(handle, Narrow::prefetch)?;
         let index = self.index_from(leaf, at);
         let entries = self.leaves.columns(leaf);
         let words = entries.words(at);
@@ -36,7 +37,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     pub(super) fn index_of(&self, handle: Handle) -> Option<u64> {
-        let (leaf, at) = self.locate(handle)?;
+        let (leaf, at) = self.locate(handle, Narrow::prefetch_handles)?;
         Some(self.index_from(leaf, at))
     }
 
