@@ -44,6 +44,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let entries = self.leaves.columns(leaf);
         let at = entries.entries_before_near(guess, words, |other| order.compare(other, handle));
         self.leaves.insert(leaf, at, words, handle);
+        self.note_addresses();
         self.locator.set(handle, leaf);
 
         self.len += 1;
@@ -109,6 +110,27 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             self.inners.meta_mut(node).slot = slot as u8;
         }
         slot
+    }
+
+    /// Tells the parents of leaves whose blocks have moved where they are now. For whoever may have given a
+    /// leaf another block, or taken one from it, as soon as each leaf is among its parent's children.
+    #[inline]
+    pub(super) fn note_addresses(&mut self) {
+        if !self.leaves.moved.is_empty() {
+            self.note_all_addresses();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_all_addresses(&mut self) {
+        while let Some(leaf) = self.leaves.moved.pop() {
+            let (address, parent) = (self.leaves.address(leaf), self.leaves.meta(leaf).parent);
+            if parent != NONE {
+                let slot = self.leaf_slot(leaf, parent);
+                self.inners.set_address(parent, slot, address);
+            }
+        }
     }
 
     /// Updates the separators above a leaf, which must not be empty, to its first entry.

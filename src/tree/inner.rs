@@ -4,8 +4,11 @@
 //!
 //! ```text
 //! words  | column 0 of separators: n | column 1 ... |
-//! ids    | handles of separators: n | children: n | counts: n |
+//! ids    | handles of separators: n | children: n | counts: n | addresses: n |
 //! ```
+//!
+//! Addresses are those of children that are leaves. With its count, a child's address is all that a search
+//! needs to go on in a leaf: it does not wait for the leaf's metadata, which is somewhere else in memory.
 //!
 //! A count takes 32 bits: an entry is a handle's only one, and there are fewer than 2^32 handles.
 //!
@@ -15,6 +18,7 @@
 use super::arena::Blocks;
 use super::columns::{Columns, find};
 use super::leaf::NONE;
+use super::leaf_address::LeafAddress;
 use super::prefetch;
 
 #[derive(Clone, Copy, Default)]
@@ -41,7 +45,7 @@ impl<const N: usize> InnerNodes<N> {
         const { assert!(N >= 4 && N <= 256, "a slot fits a byte, and halves of a split node have two children") };
         Self {
             words: Blocks::new(columns * N),
-            ids: Blocks::new(3 * N),
+            ids: Blocks::new(4 * N),
             meta: Blocks::new(1),
             free: Vec::new(),
             allocated: 0,
@@ -89,12 +93,23 @@ impl<const N: usize> InnerNodes<N> {
 
     /// The counts of a node, and those of slots that it does not use. It is known without its length.
     pub(super) fn all_counts(&self, node: u32) -> &[u32] {
-        &self.ids.get(node)[2 * N..]
+        &self.ids.get(node)[2 * N..3 * N]
     }
 
     #[inline]
     pub(super) fn count_mut(&mut self, node: u32, slot: usize) -> &mut u32 {
         &mut self.ids.get_mut(node)[2 * N + slot]
+    }
+
+    /// Where the entries of a child are that is a leaf.
+    #[inline]
+    pub(super) fn address(&self, node: u32, slot: usize) -> LeafAddress {
+        LeafAddress(self.ids.get(node)[3 * N + slot])
+    }
+
+    #[inline]
+    pub(super) fn set_address(&mut self, node: u32, slot: usize, address: LeafAddress) {
+        self.ids.get_mut(node)[3 * N + slot] = address.0;
     }
 
     #[inline]
@@ -136,17 +151,23 @@ impl<const N: usize> InnerNodes<N> {
 
     /// Prefetches all that a search by the first word, and the counts before what it finds, may touch. The
     /// node's length is not needed for it.
+    ///
+    /// # Arguments
+    /// `height`: of the node above the leaves.
     #[inline]
-    pub(super) fn prefetch(&self, node: u32) {
+    pub(super) fn prefetch(&self, node: u32, height: u8) {
+        prefetch::line_of(self.meta(node));
         prefetch::lines_of(&self.words.get(node)[..N]);
-        self.prefetch_counts(node);
+        // Counts, with addresses or children beside them.
+        let from = if height == 1 { 2 * N } else { N };
+        prefetch::lines_of(&self.ids.get(node)[from..from + 2 * N]);
     }
 
     /// Prefetches all that a search by counts may touch.
     #[inline]
     pub(super) fn prefetch_counts(&self, node: u32) {
         prefetch::line_of(self.meta(node));
-        prefetch::lines_of(&self.ids.get(node)[N..]);
+        prefetch::lines_of(&self.ids.get(node)[N..3 * N]);
     }
 
     pub(super) fn allocate(&mut self, level: u8) -> u32 {

@@ -76,6 +76,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let marks = tree.capture.of_small(page, small.dirty, small.capture_state, small.pre_image);
         let meta = tree.leaves.meta_mut(page);
         (meta.parent, meta.marks) = (NONE, marks);
+        tree.leaves.moved.clear();
         tree
     }
 

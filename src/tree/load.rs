@@ -209,6 +209,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         };
         let mut nodes = leaves.to_vec();
         let mut level = 1;
+        self.leaves.moved = Vec::new();
         while nodes.len() > 1 {
             let parents = nodes.len().div_ceil(Self::INNER_BULK);
             let mut above = Vec::with_capacity(parents);

@@ -129,6 +129,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             let right_leaf = self.inners.child(parent, left + 1);
             self.leaves.release(right_leaf);
             self.remove_child(parent, left + 1);
+            self.note_addresses();
             self.refresh_separator(left_leaf);
             self.refill_inner(parent);
         } else {
@@ -147,6 +148,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.redistribute_leaves(parent, slot, 0);
         self.leaves.release(leaf);
         self.remove_child(parent, slot);
+        self.note_addresses();
         self.refresh_separator(left);
         self.refill_inner(parent);
     }
@@ -197,6 +199,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         } else {
             (left, left_len, target - left_len)
         };
+        self.note_addresses();
         let mut handles = [0; LEAF];
         self.leaves.columns(to).read_handles(at, &mut handles[..moved]);
         for &handle in &handles[..moved] {
@@ -259,6 +262,9 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let ids = self.inners.ids.get_mut(node);
         open(ids, INNER, len, slot);
         ids[INNER + slot] = child;
+        if self.inners.meta(node).level == 1 {
+            self.inners.set_address(node, slot, self.leaves.address(child));
+        }
         *self.inners.count_mut(node, slot) = count;
         self.set_separator(node, slot, words, handle);
         self.inners.meta_mut(node).len += 1;
