@@ -4,13 +4,20 @@
 //! of 12 bytes and distinct scores, and are updated at random, in batches of 1,000. Prints a line for each
 //! figure, and `RATIO growth_…` of the costs at each size divided by those at the first one.
 //!
+//! One of the figures is no cost of ranktree: `memory_ns` is what a load takes that waits for the one before
+//! it, at random over as much memory as the trees and the index of members have at that size. More members
+//! lie in farther caches and behind more pages, so that each line that a read waits for costs more. What the
+//! structures themselves add is what a cost grows beyond that.
+//!
 //! `cargo bench --bench growth -- --members 1000000,10000000,100000000 --seconds 60`
 //!
 //! 100 million members take 8 GB of memory, 15 GB of disk (`--dir` says where) and ten minutes.
 
 #![allow(
     clippy::as_conversions,
+    clippy::cast_possible_truncation,
     clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
     reason = "figures are for people; numbers stay far below 2^53"
 )]
 
@@ -24,6 +31,7 @@ use std::time::{Duration, Instant};
 
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
+use ranktree::allocator::keep_huge_pages;
 use ranktree::state_lock::Purpose;
 use ranktree::writer::CheckpointPolicy;
 
@@ -34,7 +42,10 @@ use support::{argument, list, micros, number, resident_bytes, scratch, short};
 const BATCH: u64 = 1_000;
 const READS: u64 = 200_000;
 /// What is compared with the first size.
-const COSTS: [&str; 5] = ["update_us", "rank_us", "position_us", "page_us", "update_written_bytes"];
+const COSTS: [&str; 6] =
+    ["update_us", "rank_us", "position_us", "page_us", "update_written_bytes", "memory_ns"];
+/// Loads that wait for one another: some tenths of a second.
+const LOADS: u64 = 2_000_000;
 
 fn main() {
     if let Some(folder) = argument("grow") {
@@ -43,12 +54,17 @@ fn main() {
     if let Some(folder) = argument("open") {
         return open(Path::new(&folder));
     }
+    if argument("load").is_some() {
+        return load_at_random(number("size", 1_000_000));
+    }
     let mut first: Option<BTreeMap<String, f64>> = None;
     for members in list("members", "1000000,10000000") {
         let members: u64 = members.parse().expect("a number");
         let folder = scratch();
         let mut figures = child(folder.path(), "grow", members);
         figures.extend(child(folder.path(), "open", members));
+        let bytes = figures.get("memory_bytes").copied().expect("it says how much memory it takes");
+        figures.extend(child(folder.path(), "load", bytes as u64));
         for (name, figure) in &figures {
             println!("growth_{} {name} {figure:.3}", short(members));
         }
@@ -64,10 +80,13 @@ fn main() {
 }
 
 /// Runs a part in a process of its own, and reads the figures that it prints: a name and a number a line.
-fn child(folder: &Path, part: &str, members: u64) -> BTreeMap<String, f64> {
+///
+/// # Arguments
+/// `size`: members, or bytes of memory.
+fn child(folder: &Path, part: &str, size: u64) -> BTreeMap<String, f64> {
     let mut command = Command::new(std::env::current_exe().expect("it was started from a file"));
     command.args([&format!("--{part}"), folder.to_str().expect("a temporary folder has a plain name")]);
-    command.args(["--size", &members.to_string(), "--seconds", &number("seconds", 20).to_string()]);
+    command.args(["--size", &size.to_string(), "--seconds", &number("seconds", 20).to_string()]);
     let output = command.stderr(Stdio::inherit()).output().expect("it can be run again");
     assert!(output.status.success(), "the part {part} failed");
     let text = String::from_utf8(output.stdout).expect("it says words");
@@ -120,7 +139,9 @@ fn update(engine: &mut Engine, workload: &mut Workload, members: u64) {
 fn memory(engine: &Engine, members: u64, before: u64) {
     let shard = engine.shard.read(Purpose::Read);
     let own = shard.tree_bytes() + shard.members.bytes();
+    println!("memory_bytes {own}");
     println!("memory_bytes_per_member {:.3}", own as f64 / members as f64);
+    println!("levels {}", shard.board_tree("arena").expect("the board is there").tree.levels());
     println!("resident_mb {:.3}", resident_bytes().saturating_sub(before) as f64 / 1e6);
 }
 
@@ -153,6 +174,26 @@ fn read(engine: &Engine, members: u64) {
         );
     }
     println!("page_us {:.3}", micros(started.elapsed()) / READS as f64);
+}
+
+/// Mean of loads of which each waits for the one before, at random over memory that this process has to
+/// itself: from the service's allocator, in large pages where the system gives them.
+fn load_at_random(bytes: u64) {
+    keep_huge_pages();
+    // Ones, so that each page is written: the system gives the same page of zeros for all that are only read.
+    let memory =
+        vec![1_u64; usize::try_from(bytes).expect("it fitted into memory before") / size_of::<u64>()];
+    let mut random = SmallRng::seed_from_u64(7);
+    let (mut at, mut loaded) = (0, 0);
+    let started = Instant::now();
+    for _ in 0..LOADS {
+        loaded = memory.get(at).copied().unwrap_or_default();
+        // The next place is known only once the word is there.
+        let place = u128::from(random.random::<u64>().wrapping_add(loaded)) * memory.len() as u128;
+        at = usize::try_from(place >> 64).expect("less than the length");
+    }
+    black_box(loaded);
+    println!("memory_ns {:.3}", started.elapsed().as_secs_f64() * 1e9 / LOADS as f64);
 }
 
 fn open(folder: &Path) {

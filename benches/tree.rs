@@ -131,6 +131,10 @@ fn run<const LEAF: usize, const INNER: usize>(entries: u64, spread: Spread, upda
         black_box(tree.index_of(Handle(random.below(entries) as u32)));
     });
     line("tree_position", index * 1e3, "ns");
+    let standing = time_us(calls, |_| {
+        black_box(tree.standing(Handle(random.below(entries) as u32), 1));
+    });
+    line("tree_standing", standing * 1e3, "ns");
     let get = time_us(calls, |_| {
         black_box(tree.get(Handle(random.below(entries) as u32)));
     });

@@ -168,7 +168,10 @@ impl Members {
 
     #[must_use]
     pub fn get(&self, id: &[u8]) -> Option<Handle> {
-        self.find(self.hash(id), id)
+        let hash = self.hash(id);
+        // A look-up reads a tag, then a handle, each in a line of its own: asked for here, both come at once.
+        self.prefetch_index(hash);
+        self.find(hash, id)
     }
 
     /// The id behind a handle; empty for one never given out.

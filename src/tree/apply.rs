@@ -119,6 +119,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         if let Some(to) = place_within(&entries, at, new) {
             self.touch(leaf);
             self.leaves.shift(leaf, (at, to), new.as_slice(), edit.handle);
+            self.note_addresses();
             return true;
         }
         // The locator goes on naming the old leaf until the new one replaces it.
@@ -175,12 +176,15 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         nodes.fill(self.root);
         for level in (1..=self.height).rev() {
             for (node, (words, handle)) in nodes.iter_mut().zip(keys.clone()) {
-                *node = self.child_for(*node, words, handle, order);
+                let slot = self.slot_for(*node, words, handle, order);
+                let child = self.inners.child(*node, slot);
                 if level > 1 {
-                    self.prefetch_inner(*node);
+                    self.prefetch_inner(child);
                 } else {
-                    self.prefetch_first_column(*node);
+                    self.entries_of_child(*node, slot);
+                    self.leaves.prefetch_meta(child);
                 }
+                *node = child;
             }
         }
     }
@@ -193,14 +197,6 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         if let Some(block) = self.leaves.columns(leaf).block() {
             block.prefetch_handles();
             block.prefetch_heads();
-        }
-    }
-
-    /// Prefetches what a search for words reads.
-    #[inline]
-    pub(super) fn prefetch_first_column(&self, leaf: u32) {
-        if let Some(block) = self.leaves.columns(leaf).block() {
-            block.prefetch_first_column();
         }
     }
 

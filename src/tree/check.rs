@@ -54,6 +54,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         if let Some(leaf) = self.leaves.misplaced() {
             return Err(Violation::new(format!("leaf {leaf} is not where its entries are")));
         }
+        ensure!(self.leaves.moved.is_empty(), "leaves {:?} have moved unnoticed", self.leaves.moved);
         ensure!(self.capture_is_sane(), "the dirty marks and the sets of dirty leaves differ");
         Ok(())
     }
@@ -82,10 +83,14 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         for slot in 0..len {
             let child = self.inners.child(node, slot);
             let count = self.check_node(walk, level - 1, child, node)?;
-            let said = self.inners.counts(node)[slot];
+            let said = u64::from(self.inners.counts(node)[slot]);
             ensure!(
                 count == said,
                 "node {node} slot {slot}: its child has {count} entries, but its count is {said}"
+            );
+            ensure!(
+                level > 1 || self.inners.address(node, slot) == self.leaves.address(child),
+                "node {node} slot {slot}: the entries of leaf {child} are not at its address"
             );
             let first = self.first_of(level - 1, child);
             let separators = self.inners.separators(node);

@@ -139,6 +139,15 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
+    /// Levels of inner nodes above the leaves.
+    #[must_use]
+    pub fn levels(&self) -> u8 {
+        match &self.form {
+            Form::Small(_) => 0,
+            Form::Large(large) => large.height,
+        }
+    }
+
     /// First of two hints for a coming [`Tree::get`] or edit: asks for what says where the entry is.
     ///
     /// Give it for a group of 8 to 32 handles, then [`Tree::prefetch_entry`] for the group, then look them

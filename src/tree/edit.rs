@@ -4,6 +4,7 @@
 
 use super::large::LargeTree;
 use super::leaf::NONE;
+use super::narrow::Narrow;
 use super::words::{Handle, MemberOrder, Words};
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
@@ -17,7 +18,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     pub(super) fn remove(&mut self, handle: Handle) -> Option<Words> {
-        let (leaf, at) = self.locate(handle)?;
+        let (leaf, at) = self.locate(handle, Narrow::prefetch)?;
         let words = self.leaves.columns(leaf).words(at);
         self.remove_at(leaf, at);
         self.locator.remove(handle);
@@ -43,6 +44,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let entries = self.leaves.columns(leaf);
         let at = entries.entries_before_near(guess, words, |other| order.compare(other, handle));
         self.leaves.insert(leaf, at, words, handle);
+        self.note_addresses();
         self.locator.set(handle, leaf);
 
         self.len += 1;
@@ -70,7 +72,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
 
     /// Changes the count of the leaf, and of every node above it, in its parent.
     #[inline]
-    fn count_up(&mut self, leaf: u32, change: impl Fn(u64) -> u64) {
+    fn count_up(&mut self, leaf: u32, change: impl Fn(u32) -> u32) {
         let mut parent = self.leaves.meta(leaf).parent;
         if parent == NONE {
             return;
@@ -108,6 +110,27 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             self.inners.meta_mut(node).slot = slot as u8;
         }
         slot
+    }
+
+    /// Tells the parents of leaves whose blocks have moved where they are now. For whoever may have given a
+    /// leaf another block, or taken one from it, as soon as each leaf is among its parent's children.
+    #[inline]
+    pub(super) fn note_addresses(&mut self) {
+        if !self.leaves.moved.is_empty() {
+            self.note_all_addresses();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn note_all_addresses(&mut self) {
+        while let Some(leaf) = self.leaves.moved.pop() {
+            let (address, parent) = (self.leaves.address(leaf), self.leaves.meta(leaf).parent);
+            if parent != NONE {
+                let slot = self.leaf_slot(leaf, parent);
+                self.inners.set_address(parent, slot, address);
+            }
+        }
     }
 
     /// Updates the separators above a leaf, which must not be empty, to its first entry.

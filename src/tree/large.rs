@@ -6,6 +6,7 @@ use super::capture::Capture;
 use super::inner::InnerNodes;
 use super::leaf::{Leaves, NONE};
 use super::locator::Locator;
+use super::narrow::Narrow;
 use super::small::SmallTree;
 use super::words::{Handle, MAX_WORDS, Words};
 
@@ -75,6 +76,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let marks = tree.capture.of_small(page, small.dirty, small.capture_state, small.pre_image);
         let meta = tree.leaves.meta_mut(page);
         (meta.parent, meta.marks) = (NONE, marks);
+        tree.leaves.moved.clear();
         tree
     }
 
@@ -106,10 +108,31 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     /// The leaf and the place in it of a handle's entry.
+    ///
+    /// The leaf's parent, which the entry's index takes, is prefetched before the leaf is searched, so that
+    /// both are waited for at once.
+    ///
+    /// # Arguments
+    /// `prefetch`: prefetches what the caller reads of the leaf, with the handles.
     #[inline]
-    pub(super) fn locate(&self, handle: Handle) -> Option<(u32, usize)> {
+    pub(super) fn locate<'t>(
+        &'t self,
+        handle: Handle,
+        prefetch: impl FnOnce(&Narrow<'t>),
+    ) -> Option<(u32, usize)> {
         let leaf = self.locator.get(handle);
-        (leaf != NONE).then(|| (leaf, self.leaves.columns(leaf).find(handle).expect(LOCATED)))
+        if leaf == NONE {
+            return None;
+        }
+        let meta = self.leaves.meta(leaf);
+        if meta.parent != NONE {
+            self.inners.prefetch_sum(meta.parent, usize::from(meta.slot));
+        }
+        let entries = self.leaves.columns(leaf);
+        if let Some(block) = entries.block() {
+            prefetch(&block);
+        }
+        Some((leaf, entries.find(handle).expect(LOCATED)))
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -9,8 +9,10 @@
 
 use super::arena::Blocks;
 use super::columns::Columns;
+use super::leaf_address::LeafAddress;
 use super::leaf_blocks::LeafBlocks;
 use super::narrow::{Narrow, NarrowMut, Widths};
+use super::prefetch;
 use super::run::Run;
 use super::words::{Handle, MAX_WORDS};
 
@@ -60,6 +62,8 @@ pub(super) struct Leaves<const N: usize> {
     pub(super) free: Vec<u32>,
     /// One past the highest id ever used.
     pub(super) allocated: u32,
+    /// Leaves whose block is elsewhere than their parents hold.
+    pub(super) moved: Vec<u32>,
 }
 
 impl<const N: usize> Leaves<N> {
@@ -67,12 +71,25 @@ impl<const N: usize> Leaves<N> {
         const { assert!(N >= 4 && N < 256, "leaves split into two that can lend an entry; a byte counts") };
         // The words of an entry take one to eight bytes each, and a handle three or four.
         const { assert!(2 * (7 * MAX_WORDS + 1) < NO_BLOCK as usize, "a byte names a kind") };
-        Self { columns, meta: Blocks::new(1), kinds: Vec::new(), free: Vec::new(), allocated: 0 }
+        Self {
+            columns,
+            meta: Blocks::new(1),
+            kinds: Vec::new(),
+            free: Vec::new(),
+            allocated: 0,
+            moved: Vec::new(),
+        }
     }
 
     #[inline]
     pub(super) fn meta(&self, leaf: u32) -> &LeafMeta {
         &self.meta.get(leaf)[0]
+    }
+
+    /// Asks for a leaf's metadata.
+    #[inline]
+    pub(super) fn prefetch_meta(&self, leaf: u32) {
+        prefetch::line_of(self.meta(leaf));
     }
 
     #[inline]
@@ -89,6 +106,21 @@ impl<const N: usize> Leaves<N> {
     pub(super) fn columns(&self, leaf: u32) -> Columns<'_> {
         let block = self.block(leaf);
         Columns::narrow(block, self.len(leaf))
+    }
+
+    #[inline]
+    pub(super) fn address(&self, leaf: u32) -> LeafAddress {
+        let meta = self.meta(leaf);
+        LeafAddress::of(meta.kind, meta.place)
+    }
+
+    /// The entries at an address, which are so many. The leaf's metadata is not read.
+    #[inline]
+    pub(super) fn columns_at(&self, address: LeafAddress, len: usize) -> Option<Columns<'_>> {
+        let (kind, place) = address.parts()?;
+        let kind = self.kinds.get(kind)?;
+        let (bytes, handle) = (kind.blocks.get(place), usize::from(kind.handle));
+        Some(Columns::narrow(Narrow { bytes, slots: N, columns: self.columns, handle }, len))
     }
 
     /// What a leaf's entries are in; empty for a leaf without any.
@@ -182,6 +214,7 @@ impl<const N: usize> Leaves<N> {
             let place = self.kinds[usize::from(kind)].blocks.take(leaf);
             let meta = self.meta_mut(leaf);
             (meta.kind, meta.place) = (kind, place);
+            self.moved.push(leaf);
         }
         self.block_mut(leaf).expect("it has one now").fill(&widths, &entries, len);
     }
@@ -201,6 +234,7 @@ impl<const N: usize> Leaves<N> {
         let Some(kind) = self.kinds.get_mut(usize::from(kind)) else { return };
         if let Some(moved) = kind.blocks.give_back(place) {
             self.meta_mut(moved).place = place;
+            self.moved.push(moved);
         }
         self.meta_mut(leaf).kind = NO_BLOCK;
     }
@@ -240,7 +274,7 @@ impl<const N: usize> Leaves<N> {
         blocks
             + self.kinds.capacity() * size_of::<Kind>()
             + self.meta.bytes()
-            + self.free.capacity() * size_of::<u32>()
+            + (self.free.capacity() + self.moved.capacity()) * size_of::<u32>()
     }
 
     /// A leaf whose block is not its own, if there is one, or `NONE` if there are blocks that no leaf has.

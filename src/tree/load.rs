@@ -209,6 +209,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         };
         let mut nodes = leaves.to_vec();
         let mut level = 1;
+        self.leaves.moved = Vec::new();
         while nodes.len() > 1 {
             let parents = nodes.len().div_ceil(Self::INNER_BULK);
             let mut above = Vec::with_capacity(parents);
@@ -218,11 +219,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 let parent = self.inners.allocate(level);
                 for (slot, &node) in nodes[range].iter().enumerate() {
                     let (words, handle) = first_entry(self, level, node);
-                    let count = if level == 1 {
-                        self.leaves.len(node) as u64
-                    } else {
-                        self.inners.counts(node).iter().sum()
-                    };
+                    let count = if level == 1 { self.leaves.len(node) as u32 } else { self.inners.sum(node) };
                     self.insert_child(parent, slot, node, count, &words, handle);
                     self.set_parent(level, node, parent);
                     if level == 1 {

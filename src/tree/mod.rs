@@ -23,6 +23,7 @@ mod arena;
 mod columns;
 mod inner;
 mod leaf;
+mod leaf_address;
 mod leaf_blocks;
 mod locator;
 mod narrow;

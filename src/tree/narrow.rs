@@ -238,6 +238,12 @@ impl<'a> Narrow<'a> {
         (from..len).find(|at| self.handle(*at) == sought)
     }
 
+    /// Asks for all of it.
+    #[inline]
+    pub(super) fn prefetch(&self) {
+        prefetch::lines_of(self.bytes);
+    }
+
     #[inline]
     pub(super) fn prefetch_handles(&self) {
         prefetch::lines_between(self.bytes, self.bytes.len() - self.slots * self.handle, self.bytes.len());

@@ -37,8 +37,11 @@ impl<const LEAF: usize, const INNER: usize> Outline<'_, LEAF, INNER> {
         let (counts, separators) = (tree.inners.counts(node), tree.inners.separators(node));
         let mut begin = start;
         for (slot, &count) in counts.iter().enumerate() {
+            let count = u64::from(count);
             if count > self.depth {
-                if height > 1 && counts.get(slot + LOOK_AHEAD).is_some_and(|ahead| *ahead > self.depth) {
+                if height > 1
+                    && counts.get(slot + LOOK_AHEAD).is_some_and(|ahead| u64::from(*ahead) > self.depth)
+                {
                     tree.prefetch_counts(tree.inners.child(node, slot + LOOK_AHEAD));
                 }
                 self.walk(tree.inners.child(node, slot), height - 1, begin, visit);

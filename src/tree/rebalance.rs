@@ -71,7 +71,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             (separators.words(0), separators.handle(0))
         };
         let above = self.inners.allocate(level);
-        self.insert_child(above, 0, root, self.len, &words, handle);
+        let count = u32::try_from(self.len).expect("an entry is a handle's only one");
+        self.insert_child(above, 0, root, count, &words, handle);
         self.set_parent(level, root, above);
         self.root = above;
         self.height = level;
@@ -128,6 +129,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             let right_leaf = self.inners.child(parent, left + 1);
             self.leaves.release(right_leaf);
             self.remove_child(parent, left + 1);
+            self.note_addresses();
             self.refresh_separator(left_leaf);
             self.refill_inner(parent);
         } else {
@@ -146,6 +148,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.redistribute_leaves(parent, slot, 0);
         self.leaves.release(leaf);
         self.remove_child(parent, slot);
+        self.note_addresses();
         self.refresh_separator(left);
         self.refill_inner(parent);
     }
@@ -188,14 +191,15 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.touch(right);
         let (left_len, right_len) = (self.leaves.len(left), self.leaves.len(right));
         self.leaves.redistribute(left, right, target);
-        *self.inners.count_mut(parent, slot) = target as u64;
-        *self.inners.count_mut(parent, slot + 1) = (left_len + right_len - target) as u64;
+        *self.inners.count_mut(parent, slot) = target as u32;
+        *self.inners.count_mut(parent, slot + 1) = (left_len + right_len - target) as u32;
 
         let (to, at, moved) = if target < left_len {
             (right, 0, left_len - target)
         } else {
             (left, left_len, target - left_len)
         };
+        self.note_addresses();
         let mut handles = [0; LEAF];
         self.leaves.columns(to).read_handles(at, &mut handles[..moved]);
         for &handle in &handles[..moved] {
@@ -224,7 +228,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             self.set_parent(level, self.inners.child(left, at), left);
         }
         for (slot, node) in [(slot, left), (slot + 1, right)] {
-            *self.inners.count_mut(parent, slot) = self.inners.counts(node).iter().sum();
+            *self.inners.count_mut(parent, slot) = self.inners.sum(node);
         }
         if self.inners.len(right) > 0 {
             let separators = self.inners.separators(right);
@@ -249,7 +253,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         node: u32,
         slot: usize,
         child: u32,
-        count: u64,
+        count: u32,
         words: &Words,
         handle: Handle,
     ) {
@@ -258,6 +262,9 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let ids = self.inners.ids.get_mut(node);
         open(ids, INNER, len, slot);
         ids[INNER + slot] = child;
+        if self.inners.meta(node).level == 1 {
+            self.inners.set_address(node, slot, self.leaves.address(child));
+        }
         *self.inners.count_mut(node, slot) = count;
         self.set_separator(node, slot, words, handle);
         self.inners.meta_mut(node).len += 1;

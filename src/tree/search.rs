@@ -35,13 +35,17 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 let through = self.count_within(node, through, height, |node| node.equal_range(prefix).1);
                 return (counted + below, counted + through);
             }
-            counted += self.inners.counts(node)[..below - 1].iter().sum::<u64>();
+            counted += self.inners.sum_before(node, below - 1);
+            if height == 0 {
+                let (below, through) = self.entries_of_child(node, below - 1).equal_range(prefix);
+                return (counted + below as u64, counted + through as u64);
+            }
             node = self.inners.child(node, below - 1);
             self.prefetch_if_cold(node, height);
         }
-        self.prefetch_first_column(node);
+        // The only leaf.
         let (below, through) = self.leaves.columns(node).equal_range(prefix);
-        (counted + below as u64, counted + through as u64)
+        (below as u64, through as u64)
     }
 
     pub(super) fn count_before(&self, words: &[u64], compare: &mut dyn FnMut(Handle) -> Ordering) -> u64 {
@@ -60,10 +64,13 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         node: u32,
         end: usize,
         height: u8,
-        before: impl FnMut(Columns<'_>) -> usize,
+        mut before: impl FnMut(Columns<'_>) -> usize,
     ) -> u64 {
         let Some(slot) = end.checked_sub(1) else { return 0 };
-        let passed = self.inners.counts(node)[..slot].iter().sum::<u64>();
+        let passed = self.inners.sum_before(node, slot);
+        if height == 0 {
+            return passed + before(self.entries_of_child(node, slot)) as u64;
+        }
         passed + self.count_from(self.inners.child(node, slot), height, before)
     }
 
@@ -75,13 +82,28 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             // All of the child whose first entry is not before the place comes after it, and so do later
             // ones.
             let Some(slot) = before(self.inners.separators(node)).checked_sub(1) else { return counted };
-            counted += self.inners.counts(node)[..slot].iter().sum::<u64>();
+            counted += self.inners.sum_before(node, slot);
+            if height == 0 {
+                return counted + before(self.entries_of_child(node, slot)) as u64;
+            }
             node = self.inners.child(node, slot);
             self.prefetch_if_cold(node, height);
         }
-        // A search in a cold leaf would wait for one line after the other.
-        self.prefetch_first_column(node);
-        counted + before(self.leaves.columns(node)) as u64
+        // The only leaf.
+        before(self.leaves.columns(node)) as u64
+    }
+
+    /// The entries of a leaf, of which its parent says where they are and how many. Asks for its first
+    /// column: a search in a cold leaf would wait for one line after the other.
+    #[inline]
+    pub(super) fn entries_of_child(&self, node: u32, slot: usize) -> Columns<'_> {
+        let len = self.inners.counts(node)[slot] as usize;
+        let known = self.leaves.columns_at(self.inners.address(node, slot), len);
+        let entries = known.unwrap_or_else(|| self.leaves.columns(self.inners.child(node, slot)));
+        if let Some(block) = entries.block() {
+            block.prefetch_first_column();
+        }
+        entries
     }
 
     pub(super) fn select(&self, index: u64) -> Option<(Handle, Words)> {
@@ -105,8 +127,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         for height in (0..self.height).rev() {
             let counts = self.inners.counts(node);
             let mut slot = 0;
-            while slot + 1 < counts.len() && rest >= counts[slot] {
-                rest -= counts[slot];
+            while slot + 1 < counts.len() && rest >= u64::from(counts[slot]) {
+                rest -= u64::from(counts[slot]);
                 slot += 1;
             }
             node = self.inners.child(node, slot);
@@ -122,22 +144,22 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     pub(super) fn leaf_for(&self, words: &[u64], handle: Handle, order: &impl MemberOrder) -> u32 {
         let mut node = self.root;
         for _ in 0..self.height {
-            node = self.child_for(node, words, handle, order);
+            node = self.inners.child(node, self.slot_for(node, words, handle, order));
         }
         node
     }
 
-    /// The child that the entry belongs in: the last one whose first entry is not after it.
+    /// The slot of the child that the entry belongs in: the last one whose first entry is not after it.
     #[inline]
-    pub(super) fn child_for(
+    pub(super) fn slot_for(
         &self,
         node: u32,
         words: &[u64],
         handle: Handle,
         order: &impl MemberOrder,
-    ) -> u32 {
+    ) -> usize {
         let before = self.inners.separators(node).entries_before(words, |other| order.compare(other, handle));
-        self.inners.child(node, before.saturating_sub(1))
+        before.saturating_sub(1)
     }
 
     /// The leaf after this one, or [`NONE`].
@@ -180,7 +202,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     #[inline]
     pub(super) fn prefetch_leaf(&self, leaf: u32) {
         if let Some(block) = self.leaves.columns(leaf).block() {
-            prefetch::lines_of(block.bytes);
+            block.prefetch();
         }
     }
 
@@ -188,7 +210,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     #[inline]
     fn prefetch_if_cold(&self, node: u32, height: u8) {
         if self.is_cold(height) {
-            self.inners.prefetch(node);
+            self.inners.prefetch(node, height);
         }
     }
 

@@ -31,8 +31,11 @@ impl<'a> Sought<'a> {
 /// Two counts that are searched for together as long as both are below the same node.
 #[derive(Clone, Copy)]
 struct Pair {
-    /// The node that both are below, unless `parted`.
+    /// The lowest node found that both are below, unless `parted`: the leaf's parent at last, or the only
+    /// leaf.
     node: u32,
+    /// The leaf's slot in its parent.
+    slot: usize,
     /// Entries before that node; once `parted`, the first count and the second one.
     counted: (u64, u64),
     parted: bool,
@@ -42,7 +45,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// As `count_range` for each prefix, in their order.
     pub(super) fn count_ranges(&self, prefixes: &[&[u64]], mut found: impl FnMut((u64, u64))) {
         for group in prefixes.chunks(GROUP) {
-            let mut pairs = self.begin(group.len());
+            let mut pairs = self.begin();
             let pairs = &mut pairs[..group.len()];
             for height in (0..self.height).rev() {
                 for (pair, prefix) in pairs.iter_mut().zip(group).filter(|(pair, _)| !pair.parted) {
@@ -60,7 +63,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 }
             }
             for (pair, prefix) in pairs.iter().zip(group) {
-                let in_leaf = || self.leaves.columns(pair.node).equal_range(prefix);
+                let in_leaf = || self.leaf_of(pair).equal_range(prefix);
                 found(pair.total(in_leaf));
             }
         }
@@ -78,7 +81,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     ) {
         for (nth, group) in places.chunks(GROUP).enumerate() {
             let first = nth * GROUP;
-            let mut pairs = self.begin(group.len());
+            let mut pairs = self.begin();
             let pairs = &mut pairs[..group.len()];
             for height in (0..self.height).rev() {
                 let going_on = pairs.iter_mut().zip(group).zip(first..).filter(|((pair, _), _)| !pair.parted);
@@ -101,7 +104,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             }
             for ((pair, place), nth) in pairs.iter().zip(group).zip(first..) {
                 let in_leaf = || {
-                    let entries = self.leaves.columns(pair.node);
+                    let entries = self.leaf_of(pair);
                     let better = entries.equal_range(place.score()).0;
                     (better, entries.entries_before(place.words, |handle| compare(nth, handle)))
                 };
@@ -110,24 +113,32 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
     }
 
-    fn begin(&self, searches: usize) -> [Pair; GROUP] {
-        if searches > 0 && self.height == 0 {
-            self.prefetch_first_column(self.root);
+    fn begin(&self) -> [Pair; GROUP] {
+        [Pair { node: self.root, slot: 0, counted: (0, 0), parted: false }; GROUP]
+    }
+
+    /// The entries of the leaf that both counts end in.
+    #[inline]
+    fn leaf_of(&self, pair: &Pair) -> Columns<'_> {
+        if self.height == 0 {
+            self.leaves.columns(pair.node)
+        } else {
+            self.entries_of_child(pair.node, pair.slot)
         }
-        [Pair { node: self.root, counted: (0, 0), parted: false }; GROUP]
     }
 
     /// Goes on below the child that holds the place before which `end` children begin. False: there is none.
     #[inline]
     fn enter(&self, pair: &mut Pair, end: usize, height: u8) -> bool {
         let Some(slot) = end.checked_sub(1) else { return false };
-        let passed = self.inners.counts(pair.node)[..slot].iter().sum::<u64>();
+        let passed = self.inners.sum_before(pair.node, slot);
         pair.counted = (pair.counted.0 + passed, pair.counted.1 + passed);
-        pair.node = self.inners.child(pair.node, slot);
         if height > 0 {
-            self.inners.prefetch(pair.node);
+            pair.node = self.inners.child(pair.node, slot);
+            self.inners.prefetch(pair.node, height);
         } else {
-            self.prefetch_first_column(pair.node);
+            pair.slot = slot;
+            self.entries_of_child(pair.node, slot);
         }
         true
     }

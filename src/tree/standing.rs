@@ -5,6 +5,7 @@
 
 use super::large::LargeTree;
 use super::leaf::NONE;
+use super::narrow::Narrow;
 use super::words::{Handle, Words};
 
 /// An entry, and how many others are where.
@@ -22,7 +23,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// # Arguments
     /// `score_words`: how many of an entry's words are its score.
     pub(super) fn standing(&self, handle: Handle, score_words: usize) -> Option<Standing> {
-        let (leaf, at) = self.locate(handle)?;
+        let (leaf, at) = self.locate(handle, Narrow::prefetch)?;
         let index = self.index_from(leaf, at);
         let entries = self.leaves.columns(leaf);
         let words = entries.words(at);
@@ -36,7 +37,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     pub(super) fn index_of(&self, handle: Handle) -> Option<u64> {
-        let (leaf, at) = self.locate(handle)?;
+        let (leaf, at) = self.locate(handle, Narrow::prefetch_handles)?;
         Some(self.index_from(leaf, at))
     }
 
@@ -48,7 +49,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let (mut child, mut parent, mut hint) = (leaf, meta.parent, meta.slot);
         while parent != NONE {
             let slot = self.inners.slot_of(parent, child, hint);
-            index += self.inners.counts(parent)[..slot].iter().sum::<u64>();
+            index += self.inners.sum_before(parent, slot);
             let meta = self.inners.meta(parent);
             (child, parent, hint) = (parent, meta.parent, meta.slot);
         }

@@ -482,3 +482,10 @@ fn pages_that_are_no_tree_are_refused() {
     let add = |loader: &mut PageLoader<4, 4>| loader.add_page(7, 1, |_| Ok::<_, PageError>(()));
     assert_eq!((add(&mut loader), add(&mut loader)), (Ok(()), Err(PageError::RepeatedPage { page: 7 })));
 }
+
+#[test]
+fn levels_are_those_of_inner_nodes() {
+    let entries = |count: u32| (0..count).map(|n| (Words::from_slice(&[u64::from(n)]), Handle(n)));
+    let levels = [0, 4, 5, 16, 17, 100].map(|count| Tree::<4, 4>::from_sorted(1, entries(count)).levels());
+    assert_eq!(levels, [0, 0, 1, 1, 2, 3]);
+}
