@@ -9,7 +9,8 @@ mod placement;
 mod shard_set;
 
 use std::borrow::Borrow;
-use std::fmt::{self, Write as _};
+use std::convert::Infallible;
+use std::fmt;
 use std::num::NonZero;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -359,20 +360,32 @@ impl AsOf {
         };
         text.split(',').map(part).collect::<Option<Vec<_>>>().map(Self).ok_or(Malformed::Token)
     }
+
+    /// Appends what [`fmt::Display`] writes, without a formatter in between.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        let Ok(()) = self.write_to(|text| {
+            out.extend_from_slice(text.as_bytes());
+            Ok::<(), Infallible>(())
+        });
+    }
+
+    fn write_to<E>(&self, mut write: impl FnMut(&str) -> Result<(), E>) -> Result<(), E> {
+        let mut digits = itoa::Buffer::new();
+        for (index, (ShardId(shard), Sequence(sequence))) in self.0.iter().enumerate() {
+            if index > 0 {
+                write(",")?;
+            }
+            write(digits.format(*shard))?;
+            write(":")?;
+            write(digits.format(*sequence))?;
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Display for AsOf {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut digits = itoa::Buffer::new();
-        for (index, (ShardId(shard), Sequence(sequence))) in self.0.iter().enumerate() {
-            if index > 0 {
-                f.write_char(',')?;
-            }
-            f.write_str(digits.format(*shard))?;
-            f.write_char(':')?;
-            f.write_str(digits.format(*sequence))?;
-        }
-        Ok(())
+        self.write_to(|text| f.write_str(text))
     }
 }
 
@@ -463,7 +476,10 @@ mod tests {
     #[test]
     fn tokens_read_back_as_they_print() {
         for good in ["0:1842,1:1777", "0:0", "10:1,2:3,10:4", "65535:18446744073709551615"] {
-            assert_eq!(AsOf::parse(good).map(|token| token.to_string()), Ok(good.to_owned()));
+            let token = AsOf::parse(good).expect("a token");
+            let mut appended = Vec::new();
+            token.append_to(&mut appended);
+            assert_eq!((token.to_string().as_str(), appended.as_slice()), (good, good.as_bytes()));
         }
         for bad in [
             "",

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use crate::board::Definition;
+use crate::query::few::Few;
 use crate::query::node::View;
 use crate::query::question::{
     self, BoardCounts, BoardLife, KeyCounts, Mark, MovementReply, Question, Reply, RunQuestion, RunStart,
@@ -43,7 +44,7 @@ pub struct BoardView<'v> {
 }
 
 enum BoardShards<'v> {
-    InMemory(Vec<ShardBoard<'v>>),
+    InMemory(Few<ShardBoard<'v>>),
     Remote { shards: &'v RemoteShards<'v>, life: BoardLife },
 }
 

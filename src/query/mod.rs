@@ -5,6 +5,7 @@
 //! which are asked questions ([`question`]). Over shards in memory nothing waits, and the disk is read
 //! (metadata) only after their locks were released.
 
+mod few;
 mod instance;
 mod instances_of_board;
 mod local_shards;
@@ -69,6 +70,7 @@ pub use count::{
 pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};
 pub use entries_of_member::{BoardSelection, EntriesOfMember, MemberOnBoards, entries_of_member};
+pub use few::Few;
 pub use instance::{InstanceAsked, NoMovement, UnknownWindow, WindowChoice};
 pub use instances_of_board::{InstancesOfBoard, InstancesOfWindow, ListInstances, ListedInstance};
 pub use local_shards::LocalShards;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::query::few::Few;
 use crate::query::local_shards::LocalShards;
 use crate::query::remote_shards::ShardClient;
 use crate::query::shard_handle::ShardHandle;
@@ -25,7 +26,7 @@ pub struct Node {
 
 /// All shards, each locked at its applied sequence, so that one answer is exact at one `as_of`.
 pub struct View<'a> {
-    pub shards: Vec<ReadGuard<'a>>,
+    pub shards: Few<ReadGuard<'a>>,
 }
 
 impl Node {

@@ -5,7 +5,7 @@
 
 use crate::query::question::{Counted, Mark, RunQuestion, RunReply, RunStart, ShardEntry, SortKey};
 use crate::query::shard_board::ShardBoard;
-use crate::tree::{Handle, Words};
+use crate::tree::{Handle, Standing, Words};
 use crate::types::ShardId;
 
 /// A run of one shard.
@@ -22,8 +22,9 @@ pub(super) enum RunEntries<'v> {
         end: u64,
         /// The score of the start.
         score: Option<Words>,
-        /// The entry at the start, where that is a member's.
+        /// The entry at the start, where that is a member's, and the counts at its score.
         first: Option<(Handle, Words)>,
+        at_start: Option<Counted>,
     },
     Replied {
         reply: RunReply,
@@ -36,7 +37,7 @@ impl<'v> ShardRun<'v> {
     /// A run of a shard in memory; `None` if it should begin at a member that is not listed.
     #[must_use]
     pub fn in_memory(shard_board: ShardBoard<'v>, question: &RunQuestion<'_>) -> Option<Self> {
-        let (mut score, mut first) = (None, None);
+        let (mut score, mut first, mut at_start) = (None, None, None);
         let mut score_of = |words: &Words| {
             let keys = shard_board.window.map_or(usize::MAX, |(_, window)| window.definition.keys.len());
             score = Some(Words::from_slice(head(words.as_slice(), keys)));
@@ -64,10 +65,12 @@ impl<'v> ShardRun<'v> {
             RunStart::Member(member) => {
                 let (_, window) = shard_board.window?;
                 let handle = shard_board.shard.members.get(member.as_bytes())?;
-                let words = window.tree.get(handle)?;
+                let Standing { words, index, better, through } =
+                    window.tree.standing(handle, window.definition.keys.len())?;
                 score_of(&words);
                 first = Some((handle, words));
-                window.tree.index_of(handle)?
+                at_start = Some(Counted { before: better, through });
+                index
             }
         };
         let end = match (question.worst, shard_board.window) {
@@ -76,7 +79,7 @@ impl<'v> ShardRun<'v> {
         };
         Some(Self {
             shard: shard_board.shard.id,
-            entries: RunEntries::InMemory { shard_board, start, end, score, first },
+            entries: RunEntries::InMemory { shard_board, start, end, score, first, at_start },
         })
     }
 
@@ -162,6 +165,7 @@ impl<'v> ShardRun<'v> {
     #[must_use]
     pub fn at_start(&self) -> Counted {
         match &self.entries {
+            RunEntries::InMemory { at_start: Some(at_start), .. } => *at_start,
             RunEntries::InMemory { shard_board, score: Some(score), .. } => {
                 shard_board.at_score(score.as_slice())
             }

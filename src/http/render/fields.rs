@@ -2,7 +2,7 @@
 //!
 //! Knows: the names and shapes of the public API. Must not know: where the numbers come from.
 
-use std::fmt::Display;
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::board::{Definition, Key, offset};
@@ -56,6 +56,24 @@ fn movement(object: &mut Object<'_>, movement: ListedMovement) {
     }
 }
 
+/// What an answer was exact at.
+pub fn as_of(object: &mut Object<'_>, as_of: &AsOf) {
+    let out = object.name("as_of");
+    out.push(b'"');
+    as_of.append_to(out);
+    out.push(b'"');
+}
+
+/// The name of the instance that was read.
+pub fn window(object: &mut Object<'_>, instance: Instance) {
+    object.text("window", &instance_name(instance));
+}
+
+/// Most boards have no other instance than `all`, whose name takes no formatter.
+pub fn instance_name(instance: Instance) -> Cow<'static, str> {
+    if instance == Instance::ALL { Window::All.name().into() } else { instance.to_string().into() }
+}
+
 /// better, tied, worse, total.
 pub fn counts(object: &mut Object<'_>, standing: &Standing) {
     object.count("better", standing.better);
@@ -68,10 +86,10 @@ pub fn counts(object: &mut Object<'_>, standing: &Standing) {
 ///
 /// # Arguments
 /// `window`: the name of the instance.
-pub fn entry(object: &mut Object<'_>, board: &str, window: &impl Display, entry: &MemberEntry, as_of: &AsOf) {
+pub fn entry(object: &mut Object<'_>, board: &str, window: &str, entry: &MemberEntry, as_of: &AsOf) {
     let listed = &entry.listed;
     object.text("board", board);
-    object.plain("window", window);
+    object.text("window", window);
     object.text("member", &listed.member);
     score(object.name("score"), &listed.score);
     error(object, listed.error);
@@ -83,7 +101,7 @@ pub fn entry(object: &mut Object<'_>, board: &str, window: &impl Display, entry:
     metadata(object.name("meta"), &listed.metadata);
     profile(object, &listed.profile);
     movement(object, listed.movement);
-    object.plain("as_of", as_of);
+    self::as_of(object, as_of);
 }
 
 /// An entry within a list. Returns where the time of its last update is written.
@@ -106,7 +124,7 @@ pub fn listed(object: &mut Object<'_>, listed: &Listed) -> Range<usize> {
 /// The beginning of answers about a board, unless they have the total among other counts.
 pub fn write_answer_start<A>(object: &mut Object<'_>, board: &str, answer: &Answer<A>) {
     object.text("board", board);
-    object.plain("window", &answer.instance);
+    window(object, answer.instance);
     object.count("total", answer.total);
 }
 
@@ -166,7 +184,7 @@ pub fn change(object: &mut Object<'_>, change: &EntryChange) {
         Some(found) => {
             let mut inner = object.object("entry");
             let (board, instance) = change.board.split();
-            entry(&mut inner, board, &instance.unwrap_or(Window::All.name()), found, &change.as_of);
+            entry(&mut inner, board, instance.unwrap_or(Window::All.name()), found, &change.as_of);
             inner.end();
         }
         None => object.null("entry"),

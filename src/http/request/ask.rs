@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::http::api::Api;
+use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::request::accuracy::Accuracy;
@@ -27,7 +28,7 @@ use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
 
 /// Entries whose metadata is read at once. It is mostly cached in memory, and handing over to another thread
 /// costs more.
-const INLINE_DISK_READS: usize = 4;
+pub const INLINE_DISK_READS: usize = 4;
 /// How long a node waits until it hears of boards that a read of a member names, and that it does not know.
 const BOARD_HEARD_OF: Duration = Duration::from_secs(1);
 /// How often it is looked whether a board is known that a token may be about.
@@ -268,7 +269,7 @@ impl Call {
 
     /// Writes what the answer was exact at, and what it lacks.
     pub fn write_answer_end(&self, object: &mut Object<'_>, as_of: &AsOf) {
-        object.plain("as_of", as_of);
+        fields::as_of(object, as_of);
         self.write_freshness(object);
     }
 

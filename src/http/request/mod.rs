@@ -2,12 +2,14 @@
 //!
 //! - `call`: a request, all of it read: from `head` and `body`; `plain`: one that needs no hyper to be read
 //! - `params`: parameters of the query; `json_body`, `definition`: bodies that are no jobs
-//! - `ask`: how a handler asks a board; `accuracy`: how it asks for approximate ranks
+//! - `ask`: how a handler asks a board; `accuracy`: how it asks for approximate ranks; `at_once`: how it asks
+//!   where nothing has to be waited for
 //! - `held_token`: the token of a request that is answered for long
 //! - `metrics`: the metrics of requests; `percent`: how paths are encoded
 
 pub mod accuracy;
 pub mod ask;
+pub mod at_once;
 pub mod body;
 pub mod call;
 pub mod definition;

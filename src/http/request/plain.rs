@@ -22,14 +22,16 @@ const LENGTH_DIGITS_MAX: usize = 5;
 pub struct PlainRequest<'b> {
     pub method: Method,
     /// From the request line to the empty line.
-    head: &'b str,
-    /// Where the path is in the head; the query, if there is one, without the question mark.
-    path: Range<usize>,
-    query: Option<Range<usize>>,
+    head: &'b [u8],
+    /// The path, and the query, if there is one, without the question mark.
+    path: &'b str,
+    query: Option<&'b str>,
     /// The value of `Host`, which there is once.
     pub host: &'b [u8],
     /// The value of `Origin`, which there is at most once.
     pub origin: Option<&'b [u8]>,
+    /// The value of `Authorization`, if there is one and no other.
+    pub authorization: Option<&'b [u8]>,
     pub body: &'b [u8],
 }
 
@@ -58,22 +60,26 @@ impl<'b> PlainRequest<'b> {
         if parsed.version != Some(1) || !target.starts_with('/') {
             return None;
         }
-        let mut question = None;
-        for (at, byte) in target.bytes().enumerate() {
-            // What is escaped in a query is read by the handler.
-            let may_be_there = is_plain(byte) || (byte == b'%' && question.is_some());
-            if !may_be_there {
-                return None;
-            }
-            if byte == b'?' && question.is_none() {
-                question = Some(at);
-            }
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query)),
+            None => (target, None),
+        };
+        // What is escaped in a query is read by the handler.
+        let is_in_query = |byte| is_plain(byte) || byte == b'%';
+        if !path.bytes().all(is_plain) || !query.is_none_or(|query| query.bytes().all(is_in_query)) {
+            return None;
         }
-        let (mut host, mut origin, mut length) = (None, None, None);
+        let (mut host, mut origin, mut length, mut authorization) = (None, None, None, None);
+        let mut authorizations = 0;
         for field in &*parsed.headers {
             let is_plain = match OfConnection::named(field.name) {
                 None => true,
                 Some(OfConnection::Host) => host.replace(field.value).is_none(),
+                Some(OfConnection::Authorization) => {
+                    authorizations += 1;
+                    authorization = Some(field.value);
+                    true
+                }
                 Some(OfConnection::Origin) => origin.replace(field.value).is_none(),
                 Some(OfConnection::Length) => length.replace(length_of(field.value)?).is_none(),
                 Some(OfConnection::Connection) => field.value.eq_ignore_ascii_case(b"keep-alive"),
@@ -87,32 +93,31 @@ impl<'b> PlainRequest<'b> {
         if body.len() != length.unwrap_or(0) {
             return None;
         }
-        let head = std::str::from_utf8(head).ok()?;
-        // Where the target is, unless empty lines came before the method.
-        let begin = method.as_str().len() + 1;
-        let end = begin + target.len();
-        if head.get(begin..end) != Some(target) {
+        // Empty lines came before the method.
+        if !head.starts_with(method.as_str().as_bytes()) {
             return None;
         }
-        let (path, query) = match question.map(|length| begin + length) {
-            Some(question) => (begin..question, Some(question + 1..end)),
-            None => (begin..end, None),
-        };
-        Some(Self { method, head, path, query, host: host?, origin, body })
+        let authorization = authorization.filter(|_| authorizations == 1);
+        Some(Self { method, head, path, query, host: host?, origin, authorization, body })
     }
 
     pub fn path(&self) -> &'b str {
-        self.head.get(self.path.clone()).unwrap_or_default()
+        self.path
     }
 
-    /// Its head, to keep.
-    pub fn to_head(&self) -> PlainHead {
-        PlainHead {
-            method: self.method.clone(),
-            head: self.head.into(),
-            path: self.path.clone(),
-            query: self.query.clone(),
-        }
+    pub fn query(&self) -> Option<&'b str> {
+        self.query
+    }
+
+    /// Its head, to keep; `None` if a header is not UTF-8.
+    pub fn to_head(&self) -> Option<PlainHead> {
+        let head = std::str::from_utf8(self.head).ok()?;
+        // The target comes behind the method and a space.
+        let begin = self.method.as_str().len() + 1;
+        let path = begin..begin + self.path.len();
+        let query = self.query.map(|query| path.end + 1..path.end + 1 + query.len());
+        debug_assert_eq!(head.get(path.clone()), Some(self.path), "one space is behind the method");
+        Some(PlainHead { method: self.method.clone(), head: head.into(), path, query })
     }
 }
 
@@ -122,6 +127,7 @@ enum OfConnection {
     Origin,
     Length,
     Connection,
+    Authorization,
     /// How a body ends, or when it is sent, or what follows the request.
     Other,
 }
@@ -134,6 +140,7 @@ impl OfConnection {
             4 if is("host") => Some(Self::Host),
             6 if is("origin") => Some(Self::Origin),
             14 if is("content-length") => Some(Self::Length),
+            13 if is("authorization") => Some(Self::Authorization),
             10 if is("connection") => Some(Self::Connection),
             2 if is("te") => Some(Self::Other),
             6 if is("expect") => Some(Self::Other),
@@ -157,7 +164,21 @@ fn length_of(value: &[u8]) -> Option<usize> {
 /// Whether a byte may be in the target of a plain request: what RFC 3986 lets a path and a query consist of,
 /// but for escapes.
 fn is_plain(byte: u8) -> bool {
-    matches!(byte, b'a'..=b'z' | b'A'..=b'Z' | b'&'..=b';' | b'_' | b'~' | b'!' | b'$' | b'=' | b'?' | b'@')
+    // A bit for each, in place of as many comparisons.
+    const PLAIN: u128 = {
+        let (mut plain, mut byte) = (0, 0_u8);
+        while byte < 128 {
+            if matches!(
+                byte,
+                b'a'..=b'z' | b'A'..=b'Z' | b'&'..=b';' | b'_' | b'~' | b'!' | b'$' | b'=' | b'?' | b'@'
+            ) {
+                plain |= 1 << byte;
+            }
+            byte += 1;
+        }
+        plain
+    };
+    byte < 128 && (PLAIN >> byte) & 1 == 1
 }
 
 /// The head of a request of the plain form, kept while it is answered.

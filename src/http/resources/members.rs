@@ -8,6 +8,7 @@ use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
+use crate::http::request::at_once::AtOnce;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::{Params, board_name, invalid_value, number};
@@ -42,10 +43,23 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
     call.check_home_replied(&member)?;
     let entry = answer.body.ok_or_else(|| Problem::unknown_member_of(&answer.definition))?;
     Ok(Reply::object(|object| {
-        fields::entry(object, call.board(), &answer.instance, &entry, &answer.as_of);
+        let window = fields::instance_name(answer.instance);
+        fields::entry(object, call.board(), &window, &entry, &answer.as_of);
         errors.write(object, 0);
         call.write_freshness(object);
     }))
+}
+
+/// As [`get`].
+pub fn get_at_once(asked: &AtOnce<'_>, out: &mut Vec<u8>) -> Option<()> {
+    let params = asked.params(&["movement"])?;
+    let answer = asked.ask_entries(&params, MemberOf { member: asked.member()? })?;
+    let (board, entry) = (asked.board()?, answer.body.as_ref()?);
+    let mut object = Object::begin(out);
+    fields::entry(&mut object, board, &fields::instance_name(answer.instance), entry, &answer.as_of);
+    asked.write_freshness(&mut object);
+    object.end();
+    Some(())
 }
 
 pub async fn around(call: Box<Call>) -> Result<Reply, Problem> {
@@ -211,7 +225,7 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
         object.array("entries", &answer.entries, |out, (board, entry)| {
             let mut object = Object::begin(out);
             let (board, instance) = board.split();
-            fields::entry(&mut object, board, &instance.unwrap_or(Window::All.name()), entry, &answer.as_of);
+            fields::entry(&mut object, board, instance.unwrap_or(Window::All.name()), entry, &answer.as_of);
             object.end();
         });
         object.array("not_found", &answer.not_found, |out, board| json::text(out, board.as_str()));

@@ -6,6 +6,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::http::api::Api;
 use crate::http::openapi::operation::Method;
@@ -16,9 +17,6 @@ use crate::http::routing::endpoint::{Guarded, Handler, Measured, MeasuredAnswer}
 
 /// The answer to a request, being made.
 pub type Answering = Pin<Box<dyn Future<Output = MeasuredAnswer> + Send>>;
-
-/// The most segments that a path of these routes has.
-const SEGMENTS_MAX: usize = 8;
 
 /// The routes that a connection may answer by itself.
 #[derive(Default)]
@@ -41,10 +39,29 @@ enum Segment {
 
 /// What answers the requests of such a route.
 pub trait DirectEndpoint: Send + Sync {
+    /// As [`Guarded::answer_at_once`].
+    fn answer_at_once(
+        &self,
+        request: &PlainRequest<'_>,
+        segments: &Segments,
+        api: &Api,
+        body: &mut Vec<u8>,
+    ) -> Option<Instant>;
+
     fn answer(self: Arc<Self>, head: Head, body: Vec<u8>, api: Arc<Api>) -> Answering;
 }
 
 impl<H: Handler> DirectEndpoint for Guarded<Measured<H>> {
+    fn answer_at_once(
+        &self,
+        request: &PlainRequest<'_>,
+        segments: &Segments,
+        api: &Api,
+        body: &mut Vec<u8>,
+    ) -> Option<Instant> {
+        Self::answer_at_once(self, request, segments, api, body)
+    }
+
     fn answer(self: Arc<Self>, head: Head, body: Vec<u8>, api: Arc<Api>) -> Answering {
         Box::pin(async move { Guarded::answer(&*self, head, RequestBody::Whole(body), api).await })
     }
@@ -67,36 +84,51 @@ impl DirectRoutes {
     /// # Arguments
     /// `last`: the place of the route that the client asked last, which it mostly asks again.
     pub fn find(&self, request: &PlainRequest<'_>, last: &mut usize) -> Option<(&DirectRoute, Segments)> {
-        let mut parts: [&[u8]; SEGMENTS_MAX] = [&[]; SEGMENTS_MAX];
-        let mut count = 0;
-        for part in request.path().as_bytes().split(|byte| *byte == b'/').skip(1) {
-            *parts.get_mut(count)? = part;
-            count += 1;
+        let of = |route: &DirectRoute| {
+            if route.method == request.method { route.segments_of(request.path()) } else { None }
+        };
+        if let Some((route, segments)) = self.0.get(*last).and_then(|route| Some((route, of(route)?))) {
+            return Some((route, segments));
         }
-        let parts = parts.get(..count)?;
-        let is_it = |route: &DirectRoute| route.takes(parts) && route.method == request.method;
-        if !self.0.get(*last).is_some_and(is_it) {
-            *last = self.0.iter().position(is_it)?;
-        }
-        let route = self.0.get(*last)?;
-        let (mut segments, mut begin) = (Segments::new(), 1);
-        for (segment, part) in route.segments.iter().zip(parts) {
-            if let Segment::Named(name) = segment {
-                segments.push((name, begin..begin + part.len()));
-            }
-            begin += part.len() + 1;
-        }
+        let mut found = self.0.iter().enumerate().filter_map(|(at, route)| Some((at, route, of(route)?)));
+        let (at, route, segments) = found.next()?;
+        *last = at;
         Some((route, segments))
     }
 }
 
 impl DirectRoute {
-    fn takes(&self, parts: &[&[u8]]) -> bool {
-        self.segments.len() == parts.len()
-            && self.segments.iter().zip(parts).all(|(segment, part)| match segment {
-                Segment::Text(text) => text.as_bytes() == *part,
-                Segment::Named(_) => !part.is_empty(),
-            })
+    /// The segments of a path that the route names, if it is one of the route's.
+    fn segments_of(&self, path: &str) -> Option<Segments> {
+        let (mut segments, mut rest) = (Segments::new(), path);
+        for segment in &self.segments {
+            rest = rest.strip_prefix('/')?;
+            match segment {
+                Segment::Text(text) => rest = rest.strip_prefix(text)?,
+                Segment::Named(name) => {
+                    let length = rest.bytes().position(|byte| byte == b'/').unwrap_or(rest.len());
+                    if length == 0 {
+                        return None;
+                    }
+                    let begin = path.len() - rest.len();
+                    segments.push((name, begin..begin + length));
+                    rest = rest.get(length..)?;
+                }
+            }
+        }
+        // A text that only begins like the route's leaves something over, here or before a slash.
+        rest.is_empty().then_some(segments)
+    }
+
+    /// As [`Guarded::answer_at_once`].
+    pub fn answer_at_once(
+        &self,
+        request: &PlainRequest<'_>,
+        segments: &Segments,
+        api: &Api,
+        body: &mut Vec<u8>,
+    ) -> Option<Instant> {
+        self.endpoint.answer_at_once(request, segments, api, body)
     }
 
     /// Begins to answer a request of the route.

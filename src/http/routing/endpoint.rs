@@ -12,15 +12,17 @@ use axum::response::{IntoResponse, Response};
 use crate::access::Grant;
 use crate::http::api::Api;
 use crate::http::guard::admission::count_shed;
-use crate::http::guard::authorize::Needs;
+use crate::http::guard::authorize::{Needs, is_allowed};
 use crate::http::guard::in_progress::InProgress;
 use crate::http::render::finished::Finished;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
+use crate::http::request::at_once::{AtOnce, ReadAtOnce};
 use crate::http::request::body::{RequestBody, refuse};
 use crate::http::request::call::Call;
-use crate::http::request::head::Head;
+use crate::http::request::head::{Head, Segments};
 use crate::http::request::metrics::{NO_ROUTE, Responses, RouteMetrics};
+use crate::http::request::plain::PlainRequest;
 use crate::http::routing::request_span::{self, TracedRoute};
 use crate::traces;
 
@@ -59,6 +61,8 @@ where
 pub enum Work<H> {
     /// On the connection's thread. A long body is offloaded all the same.
     Inline(H),
+    /// The same. A request that needs not wait is answered by the first one, as the second one would.
+    AtOnce(ReadAtOnce, H),
     /// On the connection's thread if the body is a short list; apart from it if it is a long one, whose items
     /// may take milliseconds.
     InlineIfFew(H),
@@ -140,6 +144,37 @@ pub struct Guarded<E> {
     traced: TracedRoute,
 }
 
+impl<H: Handler> Guarded<Measured<H>> {
+    /// Answers a request of the route at once, if that can be: appends the body, a JSON object, 200. Returns
+    /// when that was done. `None`: [`Self::answer`] answers it, and refuses what is to be refused.
+    pub fn answer_at_once(
+        &self,
+        request: &PlainRequest<'_>,
+        segments: &Segments,
+        api: &Api,
+        body: &mut Vec<u8>,
+    ) -> Option<Instant> {
+        let read = self.endpoint.at_once?;
+        let (began, metrics) = (Instant::now(), &self.endpoint.metrics);
+        let asked = AtOnce { api, request, segments, metrics, began };
+        let may_ask =
+            || is_allowed(api.access.as_deref(), self.needs, request.authorization, || asked.board());
+        if traces::is_on() || !request.body.is_empty() || !may_ask() {
+            return None;
+        }
+        let before = body.len();
+        read(&asked, body)?;
+        // It takes a permit and is counted only if it cannot be written at once.
+        if !api.admission.has_room(body.len() - before) {
+            return None;
+        }
+        let now = Instant::now();
+        metrics.request_seconds.record(now - began);
+        metrics.responses.note(StatusCode::OK);
+        Some(now)
+    }
+}
+
 impl<E: Endpoint> Guarded<E> {
     pub fn new(endpoint: E, needs: Needs, verb: Option<&'static str>, traced: TracedRoute) -> Self {
         Self { endpoint, needs, verb, refused: Responses::new(NO_ROUTE), traced }
@@ -202,6 +237,7 @@ enum Place {
 /// A handler whose requests are shed when there are too many, and measured.
 pub struct Measured<H> {
     handler: H,
+    at_once: Option<ReadAtOnce>,
     place: Place,
     /// Its requests change nothing, so that a finished answer may still be refused.
     only_reads: bool,
@@ -210,13 +246,14 @@ pub struct Measured<H> {
 
 impl<H: Handler> Measured<H> {
     pub fn new(work: Work<H>, needs: Needs, name: &'static str) -> Self {
-        let (handler, place) = match work {
-            Work::Inline(handler) => (handler, Place::Inline),
-            Work::InlineIfFew(handler) => (handler, Place::InlineIfFew),
-            Work::Offloaded(handler) => (handler, Place::Offloaded),
+        let (handler, place, at_once) = match work {
+            Work::Inline(handler) => (handler, Place::Inline, None),
+            Work::AtOnce(at_once, handler) => (handler, Place::Inline, Some(at_once)),
+            Work::InlineIfFew(handler) => (handler, Place::InlineIfFew, None),
+            Work::Offloaded(handler) => (handler, Place::Offloaded, None),
         };
         let (only_reads, metrics) = (needs.only_reads(), Arc::new(RouteMetrics::new(name)));
-        Self { handler, place, only_reads, metrics }
+        Self { handler, at_once, place, only_reads, metrics }
     }
 
     fn is_offloaded(&self, call: &Call) -> bool {

@@ -65,7 +65,7 @@ impl RouterBuilder {
     /// `needs`: what a request needs of its token.
     /// `work`: the handler, and where it works.
     pub fn add(&mut self, route: Route, needs: Needs, work: Work<impl Handler>, doc: Doc) -> &mut Self {
-        let is_inline = matches!(work, Work::Inline(_) | Work::InlineIfFew(_));
+        let is_inline = !matches!(work, Work::Offloaded(_));
         let guarded = self.put(route, needs, Measured::new(work, needs, route.name), doc);
         if is_inline && verbs::verb_of(route.path).is_none() {
             self.direct.add(route.method, route.path, guarded);

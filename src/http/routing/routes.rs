@@ -15,7 +15,7 @@ use crate::http::resources::{
     boards, jobs, lists, live, members, probes, ranks, rejects, removals, seasons, snapshots, status,
 };
 use crate::http::routing::direct::DirectRoutes;
-use crate::http::routing::endpoint::Work::{Inline, InlineIfFew, Offloaded};
+use crate::http::routing::endpoint::Work::{AtOnce, Inline, InlineIfFew, Offloaded};
 use crate::http::routing::router_builder::{RouterBuilder, delete, get, post, put};
 use crate::http::routing::verbs::BOARD;
 
@@ -85,7 +85,10 @@ fn routes() -> RouterBuilder {
         )
         .add(post("/v1/jobs", "jobs"), Token(Write, ByHandler), Inline(jobs::post), docs::jobs());
     routes
-        .add(get(ENTRY, "member"), Token(Read, InPath), Inline(members::get), docs::member())
+        .add(
+            get(ENTRY, "member"),
+            Token(Read, InPath), AtOnce(members::get_at_once, members::get), docs::member(),
+        )
         .add(
             get("/v1/boards/{board}/members/{member}/around", "around"),
             Token(Read, InPath), Inline(members::around), docs::around(),
@@ -112,7 +115,7 @@ fn routes() -> RouterBuilder {
     routes
         .add(
             get("/v1/boards/{board}/rank", "rank"),
-            Token(Read, InPath), Inline(ranks::of_score), docs::rank(),
+            Token(Read, InPath), AtOnce(ranks::of_score_at_once, ranks::of_score), docs::rank(),
         )
         .add(
             post("/v1/boards/{board}/ranks:of", "ranks_of"),

@@ -53,6 +53,8 @@ pub struct Activity {
     began: Instant,
     doing: AtomicU8,
     since: AtomicU64,
+    /// When [`Activity::overdue`] said to call it again.
+    check_at: AtomicU64,
     /// Locked by one task only, the connection's.
     pipeline: Mutex<Pipeline>,
     hyper: AtomicU8,
@@ -76,6 +78,7 @@ impl Activity {
             began: Instant::now(),
             doing: AtomicU8::new(HEADER),
             since: AtomicU64::new(0),
+            check_at: AtomicU64::new(0),
             pipeline: Mutex::default(),
             hyper: AtomicU8::new(FREE),
             is_direct: AtomicBool::new(false),
@@ -88,7 +91,11 @@ impl Activity {
     }
 
     fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
+        self.micros_until(Instant::now())
+    }
+
+    fn micros_until(&self, time: Instant) -> u64 {
+        u64::try_from(time.saturating_duration_since(self.began).as_micros()).unwrap_or(u64::MAX)
     }
 
     fn is_doing(&self, doing: u8, since: u64) {
@@ -138,6 +145,19 @@ impl Activity {
     /// Notes that such a request has its answer, which is written from now on.
     pub fn direct_is_answered(&self) {
         self.is_doing(IDLE, self.now());
+    }
+
+    /// Notes that such a request is answered and the answer is written, both at once.
+    ///
+    /// # Arguments
+    /// `now`: the time, which the caller knows.
+    pub fn direct_is_done(&self, now: Instant) {
+        self.is_doing(IDLE, self.micros_until(now));
+    }
+
+    /// Notes that the answer to such a request waits to be written.
+    pub fn direct_waits_to_be_written(&self) {
+        self.is_direct.store(true, Ordering::Relaxed);
     }
 
     /// Notes that the answer is written.
@@ -214,11 +234,23 @@ impl Activity {
         }
     }
 
+    /// Whether what was noted last came before the connection is to be looked at again. A timer that was set
+    /// for that time has not fired then.
+    pub fn is_before_check(&self) -> bool {
+        self.since.load(Ordering::Relaxed) < self.check_at.load(Ordering::Relaxed)
+    }
+
     /// When to ask again whether the connection is overdue.
     ///
     /// # Errors
     /// When the connection is overdue, and why.
     pub fn overdue(&self, timeouts: &ClientTimeouts) -> Result<Instant, Overdue> {
+        let again = self.check(timeouts)?;
+        self.check_at.store(self.micros_until(again), Ordering::Relaxed);
+        Ok(again)
+    }
+
+    fn check(&self, timeouts: &ClientTimeouts) -> Result<Instant, Overdue> {
         let since = Duration::from_micros(self.since.load(Ordering::Relaxed));
         let (began, allowed, why) = if self.is_stalled.load(Ordering::Relaxed) {
             let began = Duration::from_micros(self.stalled_since.load(Ordering::Relaxed));

@@ -16,6 +16,8 @@ pub const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// The same as [`add_common`] adds, where it is written at once.
 const COMMON: &[u8] = b"x-content-type-options: nosniff\r\ncache-control: no-store\r\n";
+/// How the head of a JSON object begins.
+const JSON: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ";
 /// More bytes than most heads have.
 const HEAD_BYTES: usize = 256;
 
@@ -46,14 +48,38 @@ pub fn write(finished: &Finished, closes: bool, room: usize) -> Vec<u8> {
         field(&mut out, name, value.as_bytes());
     }
     field(&mut out, &header::CONTENT_LENGTH, itoa::Buffer::new().format(finished.body().len()).as_bytes());
+    write_end(&mut out, closes);
+    out
+}
+
+/// Works with the head of a JSON object, 200, that has no headers of its own: the same bytes as those of
+/// [`write`].
+///
+/// # Arguments
+/// `body_bytes`: how many bytes its body has.
+pub fn with_head_of_json<T>(body_bytes: usize, closes: bool, work: impl FnOnce(&[u8]) -> T) -> T {
+    thread_local! {
+        static HEAD: RefCell<Vec<u8>> = RefCell::new(Vec::with_capacity(HEAD_BYTES));
+    }
+    HEAD.with_borrow_mut(|head| {
+        head.clear();
+        head.extend_from_slice(JSON);
+        head.extend_from_slice(itoa::Buffer::new().format(body_bytes).as_bytes());
+        head.extend_from_slice(b"\r\n");
+        write_end(head, closes);
+        work(head)
+    })
+}
+
+/// What comes behind the body's length.
+fn write_end(out: &mut Vec<u8>, closes: bool) {
     out.extend_from_slice(COMMON);
     if closes {
-        field(&mut out, &header::CONNECTION, CLOSE.as_bytes());
+        field(out, &header::CONNECTION, CLOSE.as_bytes());
     }
     out.extend_from_slice(b"date: ");
-    write_date(&mut out, Timestamp::now());
+    write_date(out, Timestamp::now());
     out.extend_from_slice(b"\r\n\r\n");
-    out
 }
 
 fn field(out: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {

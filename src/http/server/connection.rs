@@ -21,7 +21,7 @@ use crate::http::server::connection_limit::ConnectionPermit;
 use crate::http::server::context::ServerContext;
 use crate::http::server::direct::Direct;
 use crate::http::server::ended::count_ended;
-use crate::http::server::observed_stream::ObservedStream;
+use crate::http::server::observed_stream::{ObservedStream, Remaining, SharedStream};
 use crate::http::server::requests::ConnectionRequests;
 use crate::http::server::socket::{Disconnect, split};
 use crate::http::server::timeouts::ClientTimeouts;
@@ -124,7 +124,40 @@ enum ConnectionEnd {
     ClientLeft,
 }
 
-async fn speak<S>(stream: S, requests: ConnectionRequests, conditions: CloseConditions)
+/// Answers requests until the connection ends. What the connection answers by itself comes first at each
+/// wake-up. Mostly that is all there is to do: then neither hyper nor what may end the connection is looked
+/// at.
+async fn speak<S>(stream: ObservedStream<S>, requests: ConnectionRequests, conditions: CloseConditions)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let (activity, stage) = (Arc::clone(&conditions.activity), conditions.stage.clone());
+    let stream = SharedStream::new(stream);
+    let mut by_hyper = pin!(speak_by_hyper(stream.clone(), requests, conditions));
+    poll_fn(|context| {
+        loop {
+            let remaining = stream.answer_direct(context);
+            // Neither the timer nor the stage can have woken this task up without being seen here: the one
+            // does not fire before its time, and the other has changed then.
+            let is_due = !activity.is_before_check() || stage.has_changed().unwrap_or(true);
+            if remaining == Remaining::Nothing && !is_due {
+                return Poll::Pending;
+            }
+            if by_hyper.as_mut().poll(context).is_ready() {
+                return Poll::Ready(());
+            }
+            // hyper is done with its request. What comes next is read here again.
+            let is_read_directly = remaining == Remaining::OfHyper && stream.is_read_directly();
+            if !is_read_directly || activity.is_draining() {
+                return Poll::Pending;
+            }
+        }
+    })
+    .await;
+}
+
+/// Lets hyper answer what is left to it, until the connection ends.
+async fn speak_by_hyper<S>(stream: SharedStream<S>, requests: ConnectionRequests, conditions: CloseConditions)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

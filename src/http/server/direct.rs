@@ -11,7 +11,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use tokio::io::AsyncWrite;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Instant;
 
 use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::loopback::{is_local_host, is_local_origin};
@@ -21,6 +22,7 @@ use crate::http::request::plain::PlainRequest;
 use crate::http::routing::direct::Answering;
 use crate::http::routing::endpoint::MeasuredAnswer;
 use crate::http::server::activity::Activity;
+use crate::http::server::answer_buffer::{AnswerBuffer, Buffers};
 use crate::http::server::answer_head;
 use crate::http::server::context::ServerContext;
 
@@ -39,11 +41,26 @@ pub struct Direct {
     work: Work,
 }
 
+/// What has come.
+pub enum Came {
+    /// A request, which is answered or worked on.
+    Request,
+    /// Bytes that are not to be answered here; none at the stream's end.
+    Other(Vec<u8>),
+}
+
 /// What is being done.
 enum Work {
     None,
     Answering(Answering),
     Writing(Unwritten),
+}
+
+/// What is to be done with bytes that were read.
+enum Begun {
+    /// The answer is in the thread's buffer.
+    Answered,
+    Answering(Answering),
 }
 
 /// An answer that is not written yet.
@@ -52,7 +69,7 @@ struct Unwritten {
     body: Vec<u8>,
     /// Bytes of both that are written.
     written: usize,
-    _in_progress: Option<Arc<InProgress>>,
+    in_progress: Option<Arc<InProgress>>,
 }
 
 impl Direct {
@@ -60,23 +77,42 @@ impl Direct {
         Self { context, activity, client, local_host: None, last_route: 0, work: Work::None }
     }
 
-    /// Takes the bytes that the client has sent, if they are a request to be answered here. Otherwise they
-    /// are hyper's. [`Self::poll`] works on it.
-    pub fn takes(&mut self, bytes: &[u8]) -> bool {
-        let Some(answering) = self.begin(bytes) else { return false };
-        self.activity.direct_begins();
-        self.work = Work::Answering(answering);
-        true
+    /// Reads what has come, and begins to answer it if it is a request to be answered here.
+    pub fn poll_request<S: AsyncRead + AsyncWrite + Unpin>(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: &mut S,
+    ) -> Poll<io::Result<Came>> {
+        Buffers::of_thread(|Buffers { read, answer }| {
+            let mut read = ReadBuf::new(read);
+            ready!(Pin::new(&mut *stream).poll_read(context, &mut read))?;
+            match self.begin(read.filled(), answer) {
+                Some(Begun::Answered) => {
+                    answer.put_head_of_json(self.activity.is_draining());
+                    self.write_at_once(context, stream, answer.as_bytes())?;
+                }
+                Some(Begun::Answering(answering)) => {
+                    self.activity.direct_begins();
+                    self.work = Work::Answering(answering);
+                }
+                None => return Poll::Ready(Ok(Came::Other(read.filled().to_vec()))),
+            }
+            Poll::Ready(Ok(Came::Request))
+        })
     }
 
-    fn begin(&mut self, bytes: &[u8]) -> Option<Answering> {
+    fn begin(&mut self, bytes: &[u8], answer: &mut AnswerBuffer) -> Option<Begun> {
         let request = PlainRequest::parse(bytes)?;
         if self.context.loopback_guard && !self.is_local(&request) {
             return None;
         }
         let (route, segments) = self.context.direct.find(&request, &mut self.last_route)?;
-        let head = Head::of_plain(request.to_head(), self.client, segments);
-        Some(route.answer(head, request.body.to_vec(), &self.context.api))
+        if let Some(now) = route.answer_at_once(&request, &segments, &self.context.api, answer.body()) {
+            self.activity.direct_is_done(Instant::from_std(now));
+            return Some(Begun::Answered);
+        }
+        let head = Head::of_plain(request.to_head()?, self.client, segments);
+        Some(Begun::Answering(route.answer(head, request.body.to_vec(), &self.context.api)))
     }
 
     /// As the loopback guard judges it. A plain request names no host but in `Host`.
@@ -90,11 +126,35 @@ impl Direct {
         request.origin.is_none_or(is_local_origin)
     }
 
+    /// Writes an answer as far as there is room for it. The rest is [`Self::poll`]'s.
+    fn write_at_once<S: AsyncWrite + Unpin>(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: &mut S,
+        answer: &[u8],
+    ) -> io::Result<()> {
+        let mut written = 0;
+        match poll_write_all(context, stream, &self.activity, [answer, &[]], &mut written) {
+            Poll::Ready(done) => done,
+            Poll::Pending => {
+                // From now on it takes of what all requests share. It was made, and so it is not refused.
+                let in_progress = InProgress::new(&self.context.api.admission);
+                let _ = in_progress.admit();
+                let head = answer.get(written..).unwrap_or_default().to_vec();
+                let _ = in_progress.count_answer(head.len());
+                let in_progress = Some(Arc::new(in_progress));
+                self.activity.direct_waits_to_be_written();
+                self.work = Work::Writing(Unwritten { head, body: Vec::new(), written: 0, in_progress });
+                Ok(())
+            }
+        }
+    }
+
     pub fn is_at_work(&self) -> bool {
         !matches!(self.work, Work::None)
     }
 
-    /// Answers what was taken, and writes the answer. Ready when there is nothing left to do.
+    /// Answers what was begun, and writes the answer. Ready when there is nothing left to do.
     pub fn poll<S: AsyncWrite + Unpin>(
         &mut self,
         context: &mut Context<'_>,
@@ -107,6 +167,8 @@ impl Direct {
         }
         if let Work::Writing(unwritten) = &mut self.work {
             ready!(unwritten.poll(context, stream, &self.activity))?;
+            // It is written: what the request took is free for others.
+            drop(unwritten.in_progress.take());
             self.work = Work::None;
             self.activity.direct_ends();
         }
@@ -126,7 +188,7 @@ impl Unwritten {
         } else {
             finished.into_body()
         };
-        Self { head, body, written: 0, _in_progress: in_progress }
+        Self { head, body, written: 0, in_progress }
     }
 
     fn poll<S: AsyncWrite + Unpin>(
@@ -135,35 +197,50 @@ impl Unwritten {
         stream: &mut S,
         activity: &Activity,
     ) -> Poll<io::Result<()>> {
-        loop {
-            let head = self.head.get(self.written..).unwrap_or_default();
-            let body = self.body.get(self.written.saturating_sub(self.head.len())..).unwrap_or_default();
-            let mut stream = Pin::new(&mut *stream);
-            let written = match (head, body) {
-                ([], []) => {
-                    let flushed = stream.poll_flush(context);
-                    if flushed.is_pending() {
-                        activity.write_waits();
-                    }
-                    return flushed;
-                }
-                (one, []) | ([], one) => stream.as_mut().poll_write(context, one),
-                (head, body) => {
-                    stream.as_mut().poll_write_vectored(context, &[IoSlice::new(head), IoSlice::new(body)])
-                }
-            };
-            match written {
-                Poll::Pending => {
+        let pieces = [self.head.as_slice(), self.body.as_slice()];
+        poll_write_all(context, stream, activity, pieces, &mut self.written)
+    }
+}
+
+/// Writes the pieces of an answer one after the other, and flushes.
+///
+/// # Arguments
+/// `written`: how many of their bytes are written.
+fn poll_write_all<S: AsyncWrite + Unpin>(
+    context: &mut Context<'_>,
+    stream: &mut S,
+    activity: &Activity,
+    [head, body]: [&[u8]; 2],
+    written: &mut usize,
+) -> Poll<io::Result<()>> {
+    loop {
+        let rest_of_head = head.get(*written..).unwrap_or_default();
+        let rest_of_body = body.get(written.saturating_sub(head.len())..).unwrap_or_default();
+        let mut stream = Pin::new(&mut *stream);
+        let wrote = match (rest_of_head, rest_of_body) {
+            ([], []) => {
+                let flushed = stream.poll_flush(context);
+                if flushed.is_pending() {
                     activity.write_waits();
-                    return Poll::Pending;
                 }
-                Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                Poll::Ready(Ok(bytes)) => {
-                    activity.has_written(bytes);
-                    self.written += bytes;
-                }
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                return flushed;
             }
+            (one, []) | ([], one) => stream.as_mut().poll_write(context, one),
+            (head, body) => {
+                stream.as_mut().poll_write_vectored(context, &[IoSlice::new(head), IoSlice::new(body)])
+            }
+        };
+        match wrote {
+            Poll::Pending => {
+                activity.write_waits();
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(0)) => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+            Poll::Ready(Ok(bytes)) => {
+                activity.has_written(bytes);
+                *written += bytes;
+            }
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
         }
     }
 }

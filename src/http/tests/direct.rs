@@ -155,10 +155,47 @@ fn futures_of_frequent_requests_are_small() {
     ] {
         let plain = PlainRequest::parse(request.as_bytes()).expect("it is plain");
         let (route, segments) = routes.find(&plain, &mut 0).expect("its route is direct");
-        let head = Head::of_plain(plain.to_head(), ClientAddress(IpAddr::from([127, 0, 0, 1])), segments);
+        let head = plain.to_head().expect("it is text");
+        let head = Head::of_plain(head, ClientAddress(IpAddr::from([127, 0, 0, 1])), segments);
         let bytes = size_of_val(&*route.answer(head, plain.body.to_vec(), api));
         assert!(bytes <= bytes_max, "{bytes} bytes: {request}");
     }
+    served.stop(&runtime);
+}
+
+/// That these answers are the same as others is held by comparing them with hyper's.
+#[test]
+fn reads_that_need_not_wait_are_answered_at_once() {
+    let runtime = runtime();
+    let served = Served::start(&runtime, None, false);
+    let api = &served.fixture.api;
+    let (_, routes) = router_and_direct(Arc::clone(api));
+    let mut stream = served.connect();
+    stream
+        .write_all(request("PUT", "/v1/boards/arena/members/p1", "", r#"{"score":5}"#).as_bytes())
+        .expect("open");
+    assert!(answer(&mut stream).is_some_and(|answer| answer.starts_with("HTTP/1.1 200 OK\r\n")));
+    for (path, is_at_once) in [
+        ("members/p1", true),
+        ("members/p1?window=all", true),
+        ("members/p1?after=0:0", false),
+        ("members/p1?profile=true", false),
+        ("members/p1?x=1", false),
+        ("members/nobody", false),
+        ("rank?score=6", true),
+        ("rank?score=6&accuracy=approx", false),
+        ("rank?score=x", false),
+        ("rank", false),
+        ("top", false),
+    ] {
+        let request = request("GET", &format!("/v1/boards/arena/{path}"), "", "");
+        let plain = PlainRequest::parse(request.as_bytes()).expect("it is plain");
+        let (route, segments) = routes.find(&plain, &mut 0).expect("its route is direct");
+        let mut body = Vec::new();
+        assert_eq!(route.answer_at_once(&plain, &segments, api, &mut body).is_some(), is_at_once, "{path}");
+        assert!(!is_at_once || body.ends_with(b"}"), "{path}");
+    }
+    drop(stream);
     served.stop(&runtime);
 }
 
@@ -190,6 +227,13 @@ fn direct_answers_are_those_of_hyper_byte_for_byte() {
         (DIRECT, get("/v1/boards/arena/members/p1/around")),
         (DIRECT, get("/v1/boards/arena/rank?score=6")),
         (DIRECT, get("/v1/boards/arena/rank?score=%35")),
+        (DIRECT, get("/v1/boards/arena/rank?score=6&window=all")),
+        (DIRECT, get("/v1/boards/arena/rank?score=6&accuracy=approx")),
+        (DIRECT, get("/v1/boards/arena/rank?score=6,7")),
+        (DIRECT, get("/v1/boards/arena/members/p1?window=all")),
+        (DIRECT, get("/v1/boards/arena/members/p1?profile=true")),
+        (DIRECT, get("/v1/boards/arena/members/p1?movement=day")),
+        (DIRECT, request("GET", "/v1/boards/arena/rank?score=6", "", "a body")),
         (DIRECT, get("/v1/boards/arena/rank")),
         (DIRECT, get("/v1/boards/arena/rank?score=x")),
         (DIRECT, get("/v1/boards/arena/top?limit=2")),
