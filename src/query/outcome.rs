@@ -1,6 +1,8 @@
 //! What a job did, told for the whole board. The writer knows its own shard only (`writer::outcome`); the
 //! counts of the others are added here.
 
+use std::sync::Arc;
+
 use crate::query::answer::{Listed, ListedMetadata, ListedMovement, ListedProfile, MemberEntry, Standing};
 use crate::query::entries::ConsistentAnswer;
 use crate::query::question::{BoardLife, Mark, SortKey};
@@ -9,16 +11,16 @@ use crate::query::read_shards::{CountsOfBoards, ReadShards};
 use crate::query::remote_shards::ReadError;
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_handle::ShardHandle;
-use crate::state::{Shard, TreeId};
+use crate::state::{Shard, ShardRanking, TreeId};
 use crate::state_lock::Purpose;
 use crate::tree::Words;
-use crate::types::{AsOf, BoardName, MemberId, Score, Sequence, ShardId};
-use crate::writer::{BoardOutcome, Registry, ShardRanking};
+use crate::types::{AsOf, MemberId, Score, Sequence, ShardId};
+use crate::writer::{BoardOutcome, FoundBoard, Registry};
 
 /// What a job did on one board.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryChange {
-    pub board: BoardName,
+    pub board: Arc<FoundBoard>,
     pub changed: bool,
     /// Whether the entry has the job's metadata now.
     pub takes_metadata: bool,
@@ -26,7 +28,8 @@ pub struct EntryChange {
     pub entry: Option<MemberEntry>,
     /// Where it stood just before, among the others as they are now; `None` as for the entry.
     pub previous: Option<Previous>,
-    pub as_of: AsOf,
+    /// Shared by what jobs of a message did.
+    pub as_of: Arc<AsOf>,
 }
 
 /// Where an entry stood.
@@ -77,85 +80,78 @@ pub async fn add_other_shards(
     let counts = shards.counts(boards, Some(home)).await?;
     let others = shards.as_of();
     let changes = found.iter().zip(&lives).enumerate().map(|(nth, (found, life))| {
-        change_of(found, home, tree_of(life), &others, |ranking, place| {
-            Summed::over(ranking, &counts, nth, place)
-        })
+        let tree = tree_of(life);
+        let sum = |ranking: &ShardRanking, place| Summed::over(ranking, &counts, nth, place);
+        let metadata = |ranking: &ShardRanking| metadata(ranking, home, tree);
+        change_of(found.member, found.outcome.clone(), Arc::new(found.as_of(home, &others)), sum, metadata)
     });
     Ok(changes.collect())
 }
 
-/// As [`add_other_shards`] where there are none, and what has metadata is not among what was found. Nothing
-/// is asked, and no lock is taken.
+/// As [`add_other_shards`] where there are none, of an outcome whose rankings have no metadata. Nothing is
+/// asked, and no lock is taken.
 ///
-/// `None`: some of it has metadata, whose tree the shard knows.
+/// # Arguments
+/// `as_of`: where in the only shard's queue the outcome holds.
 #[must_use]
-pub fn of_only_shard(home: ShardId, found: &[FoundOutcome<'_>]) -> Option<Vec<EntryChange>> {
-    let has_metadata = |found: &FoundOutcome<'_>| found.rankings().any(|ranking| ranking.has_metadata);
-    if found.iter().any(has_metadata) {
-        return None;
-    }
-    let others = AsOf(Vec::new());
+pub fn of_only_shard(member: &MemberId, as_of: &Arc<AsOf>, outcome: BoardOutcome) -> EntryChange {
     let sum = |ranking: &ShardRanking, place| Summed::over(ranking, &[], 0, place);
-    Some(found.iter().map(|found| change_of(found, home, None, &others, sum)).collect())
+    change_of(member, outcome, Arc::clone(as_of), sum, |_| ListedMetadata::None)
 }
 
 /// # Arguments
-/// - `tree`: of the board on the home shard.
-/// - `others`: what the counts of the other shards are exact at.
 /// - `sum`: adds up a ranking's counts on all shards, of the outcome's first ranking, and its second.
+/// - `metadata`: that of a ranking.
 fn change_of(
-    found: &FoundOutcome<'_>,
-    home: ShardId,
-    tree: Option<TreeId>,
-    others: &AsOf,
+    member: &MemberId,
+    outcome: BoardOutcome,
+    as_of: Arc<AsOf>,
     sum: impl Fn(&ShardRanking, usize) -> Summed,
+    metadata: impl FnOnce(&ShardRanking) -> ListedMetadata,
 ) -> EntryChange {
-    let mut as_of: Vec<(ShardId, Sequence)> =
-        others.0.iter().copied().filter(|(shard, _)| *shard != home).collect();
-    as_of.push((home, found.sequence));
-    as_of.sort_by_key(|(shard, _)| *shard);
-    let mut place = 0;
-    let definition = &found.outcome.definition;
+    let BoardOutcome { board, changed, takes_metadata, before, after } = outcome;
+    let definition = &board.definition;
     // `None` beyond the capacity.
-    let mut summed = |ranking| {
-        let sum = sum(ranking, place);
-        place += 1;
-        (definition.capacity_after(sum.ahead) > 0).then_some((ranking, sum))
-    };
-    let before = found.outcome.before.as_ref().and_then(&mut summed);
-    let after = found.outcome.after.as_ref().and_then(&mut summed);
-    EntryChange {
-        board: found.outcome.board.clone(),
-        changed: found.outcome.changed,
-        takes_metadata: found.outcome.takes_metadata,
-        entry: after.map(|(after, summed)| MemberEntry {
-            listed: Listed {
-                member: found.member.as_str().into(),
-                score: definition.score_of(after.words.as_slice()),
-                error: definition.error_of(after.words.as_slice()),
-                better: summed.standing.better,
-                position: summed.ahead + 1,
-                updated_at: after.updated_at,
-                reached_at: definition.reached_at(after.words.as_slice()),
-                metadata: metadata(after, home, tree),
-                profile: ListedProfile::NotAsked,
-                movement: ListedMovement::NotAsked,
-            },
-            standing: summed.standing.within_capacity(definition),
-        }),
-        previous: before.map(|(before, summed)| Previous {
-            score: definition.score_of(before.words.as_slice()),
-            rank: summed.standing.rank(),
+    let shown = |summed: &Summed| definition.capacity_after(summed.ahead) > 0;
+    let previous = before.as_ref().map(|before| (before, sum(before, 0)));
+    let entry = after.as_ref().map(|after| (after, sum(after, usize::from(before.is_some()))));
+    let entry = entry.filter(|(_, summed)| shown(summed)).map(|(after, summed)| MemberEntry {
+        listed: Listed {
+            member: member.as_str().into(),
+            score: definition.score_of(after.words.as_slice()),
+            error: definition.error_of(after.words.as_slice()),
+            better: summed.standing.better,
             position: summed.ahead + 1,
-        }),
-        as_of: AsOf(as_of),
-    }
+            updated_at: after.updated_at,
+            reached_at: definition.reached_at(after.words.as_slice()),
+            metadata: metadata(after),
+            profile: ListedProfile::NotAsked,
+            movement: ListedMovement::NotAsked,
+        },
+        standing: summed.standing.within_capacity(definition),
+    });
+    let previous = previous.filter(|(_, summed)| shown(summed)).map(|(before, summed)| Previous {
+        score: definition.score_of(before.words.as_slice()),
+        rank: summed.standing.rank(),
+        position: summed.ahead + 1,
+    });
+    EntryChange { board, changed, takes_metadata, entry, previous, as_of }
 }
 
 impl<'a> FoundOutcome<'a> {
     /// The life that the job changed: counts of a later one would be those of other entries.
     fn life(&self) -> BoardLife {
-        BoardLife { board: self.outcome.board.clone(), incarnation: self.outcome.incarnation }
+        let FoundBoard { name, incarnation, .. } = &*self.outcome.board;
+        BoardLife { board: name.clone(), incarnation: *incarnation }
+    }
+
+    /// # Arguments
+    /// `others`: what the counts of the other shards are exact at.
+    fn as_of(&self, home: ShardId, others: &AsOf) -> AsOf {
+        let others = others.0.iter().copied().filter(|(shard, _)| *shard != home);
+        let mut as_of: Vec<(ShardId, Sequence)> = others.chain([(home, self.sequence)]).collect();
+        as_of.sort_by_key(|(shard, _)| *shard);
+        AsOf(as_of)
     }
 
     /// Before and after.
@@ -166,7 +162,7 @@ impl<'a> FoundOutcome<'a> {
     /// What the other shards count for a ranking: at its score, and at its key.
     fn marks(&self, ranking: &ShardRanking) -> [Mark<'a>; 2] {
         let words = ranking.words.as_slice();
-        let score = words.get(..self.outcome.definition.keys.len()).unwrap_or(words);
+        let score = words.get(..self.outcome.board.definition.keys.len()).unwrap_or(words);
         let key = SortKey { words: ranking.words, member: self.member.as_bytes() };
         [Mark::Score(Words::from_slice(score)), Mark::Entry(key)]
     }

@@ -62,6 +62,14 @@ impl MessageOrder {
         orders
     }
 
+    /// The places of so many messages of one request in a queue that takes them in their order, and checks
+    /// itself whether one before has failed.
+    #[must_use]
+    pub fn in_sequence(messages: usize) -> Vec<Self> {
+        let failed = (messages > 1).then(|| Arc::new(AtomicBool::new(false)));
+        (0..messages).map(|_| Self { failed: failed.clone(), ..Self::default() }).collect()
+    }
+
     /// Waits until all messages are stored that go before this one.
     ///
     /// # Errors

@@ -64,6 +64,11 @@ impl Extras {
         }
     }
 
+    /// An entry's time, if one is stored, and whether it has metadata.
+    pub(super) fn beside(&self, handle: Handle) -> (Option<Timestamp>, bool) {
+        (self.times.get(handle), self.metadata.contains(handle))
+    }
+
     /// An entry that is not listed.
     pub(super) fn unlisted(&self, handle: Handle) -> Option<Entry> {
         let state = match self.hidden.get(handle) {

@@ -18,7 +18,7 @@ use std::fmt;
 
 use crate::board::{DEFAULT_GRACE_MICROS, Definition, Order, Policy, Ties};
 use crate::state::entry::{Entry, EntryState};
-use crate::state::shard::Applied;
+use crate::state::step::Applied;
 use crate::tree::Words;
 use crate::types::{Sequence, count};
 use crate::window::Seasons;

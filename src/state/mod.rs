@@ -17,8 +17,10 @@ mod log_hash;
 mod members;
 mod membership_slots;
 mod memberships;
+mod ranking;
 mod retired;
 mod shard;
+mod step;
 mod tree_sets;
 mod trim_point;
 mod window_tree;
@@ -37,7 +39,9 @@ pub use log_hash::{
     HASH_VERSION, HashPoint, LogHash, LogHashes, POINT_MESSAGES, SEGMENT_MESSAGES, is_in_same_segment,
 };
 pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, MemberHash, Members};
+pub use ranking::ShardRanking;
 pub use retired::Retired;
-pub use shard::{Applied, BoardEvent, IdBytes, Shard, Step};
+pub use shard::Shard;
+pub use step::{Applied, BoardEvent, IdBytes, Step, StepPart, StepPlace};
 pub use trim_point::TrimPoint;
 pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, TieBreakTimes, WindowTree};

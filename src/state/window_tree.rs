@@ -10,6 +10,7 @@ use crate::board::Definition;
 use crate::state::entry::{Entry, EntryState, Extra, TreeId, Unlisted};
 use crate::state::extras::{Extras, UnlistedPlace};
 use crate::state::members::Members;
+use crate::state::ranking::ShardRanking;
 use crate::state::retired::Retired;
 use crate::tree::{Edit, Handle, PageSet, Standing, Tree, Words};
 use crate::types::{BoardName, Sequence, Timestamp, count};
@@ -300,11 +301,35 @@ impl WindowTree {
         }
     }
 
-    /// A member's listed entry, and where it stands.
+    /// A member's entry and its rank counts; `None` if it is not listed.
     #[must_use]
-    pub fn standing(&self, handle: Handle) -> Option<(Standing, Entry)> {
+    pub fn ranking(&self, handle: Handle) -> Option<ShardRanking> {
         let standing = self.tree.standing(handle, self.definition.keys.len())?;
-        Some((standing, self.listed(handle, standing.words, self.extras())))
+        Some(self.ranking_at(&standing, self.beside(handle), self.tree.len()))
+    }
+
+    /// What of an entry is beside its words, as far as rankings tell it: a time that is stored, and whether
+    /// it has metadata.
+    fn beside(&self, handle: Handle) -> (Option<Timestamp>, bool) {
+        self.extras().map_or((None, false), |extras| extras.beside(handle))
+    }
+
+    fn ranking_at(
+        &self,
+        standing: &Standing,
+        (stored, has_metadata): (Option<Timestamp>, bool),
+        total: u64,
+    ) -> ShardRanking {
+        let updated_at = stored.or_else(|| self.definition.reached_at(standing.words.as_slice()));
+        ShardRanking {
+            words: standing.words,
+            updated_at: updated_at.unwrap_or_default(),
+            has_metadata,
+            better: standing.better,
+            tied: standing.through - standing.better,
+            ahead: standing.index,
+            total,
+        }
     }
 
     fn listed(&self, handle: Handle, words: Words, extras: Option<&Extras>) -> Entry {
@@ -342,6 +367,25 @@ impl WindowTree {
         members.warm_removals(&leaving);
     }
 
+    /// Applies one change. Returns the rankings of its entry just before and just after.
+    pub fn apply_ranked(
+        &mut self,
+        change: &Change,
+        members: &mut Members,
+    ) -> (Option<ShardRanking>, Option<ShardRanking>) {
+        let (handle, score_words) = (change.handle, self.definition.keys.len());
+        let (beside, total) = (self.beside(handle), self.tree.len());
+        let (edit, leaves) = self.change_beside_tree(change, members);
+        let (before, after) = self.tree.apply_standing(&edit, score_words, &*members);
+        if leaves {
+            members.remove_tree(handle, change.tree);
+        }
+        let before = before.map(|before| self.ranking_at(&before, beside, total));
+        let beside = change.after.map_or((None, false), |after| (Some(after.updated_at), after.has_metadata));
+        let total = self.tree.len();
+        (before, after.map(|after| self.ranking_at(&after, beside, total)))
+    }
+
     /// Applies changes that name this tree, each handle at most once.
     pub fn apply(&mut self, changes: &[Change], members: &mut Members) {
         let mut edits = Vec::with_capacity(changes.len());
@@ -351,32 +395,39 @@ impl WindowTree {
                 self.tree.prefetch_locator(ahead.handle);
                 self.prefetch_extra(ahead.handle);
             }
-            let handle = change.handle;
-            let known = self.has_entry(handle);
-            let listed = change.after.as_ref().and_then(Entry::listed);
-            match (known, change.after.is_some()) {
-                (false, true) => members.add_tree(handle, change.tree),
-                (true, false) => leaving.push((handle, change.tree)),
-                (false, false) | (true, true) => {}
+            let (edit, leaves) = self.change_beside_tree(change, members);
+            if leaves {
+                leaving.push((change.handle, change.tree));
             }
-            if self.definition.is_top_k() {
-                let [before, after] = [self.tree.get(handle), listed]
-                    .map(|words| u64::from(words.is_some_and(|words| self.has_error(&words))));
-                self.count_errors(before, after);
-            }
-            let changed = self.set_extra(handle, change.after.as_ref());
-            let dirty = self.dirty_mut();
-            dirty.pages.insert(handle.0 / ENTRIES_PER_PAGE);
-            if changed {
-                dirty.extras.insert(handle.0 / ENTRIES_PER_PAGE);
-            }
-            edits.push(Edit { handle, new: listed });
+            edits.push(edit);
         }
         self.tree.apply(&edits, &*members);
         // After the tree's edits: these compare ids, also those of members that leave.
         for (handle, tree) in leaving {
             members.remove_tree(handle, tree);
         }
+    }
+
+    /// Makes a change beside the tree. Returns what is to be edited there, and whether the member leaves it.
+    fn change_beside_tree(&mut self, change: &Change, members: &mut Members) -> (Edit, bool) {
+        let handle = change.handle;
+        let known = self.has_entry(handle);
+        let listed = change.after.as_ref().and_then(Entry::listed);
+        if !known && change.after.is_some() {
+            members.add_tree(handle, change.tree);
+        }
+        if self.definition.is_top_k() {
+            let [before, after] = [self.tree.get(handle), listed]
+                .map(|words| u64::from(words.is_some_and(|words| self.has_error(&words))));
+            self.count_errors(before, after);
+        }
+        let changed = self.set_extra(handle, change.after.as_ref());
+        let dirty = self.dirty_mut();
+        dirty.pages.insert(handle.0 / ENTRIES_PER_PAGE);
+        if changed {
+            dirty.extras.insert(handle.0 / ENTRIES_PER_PAGE);
+        }
+        (Edit { handle, new: listed }, known && change.after.is_none())
     }
 
     /// Stores the parts of an entry that the tree cannot hold. Returns whether anything is or was stored.
@@ -448,45 +499,5 @@ impl WindowTree {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::types::Score;
-
-    /// Extras are copied later than the tree's pages: a member is on the board there, and removed or hidden
-    /// here.
-    #[test]
-    fn a_loaded_entry_is_listed_or_not_and_never_both() {
-        let definition = Arc::new(Definition::default());
-        let board = BoardName::new("b").expect("a good name");
-        let score = Score::new(&[1]).expect("one key");
-        let words = definition.entry_words(&score, Timestamp::default(), b"m");
-        let not_listed = [Some(Unlisted::Removed), Some(Unlisted::Hidden(Box::new(words))), None];
-        for (unlisted, all_at_once) in not_listed.iter().flat_map(|how| [(how, false), (how, true)]) {
-            let extra = Extra {
-                updated_at: Timestamp::MAX,
-                version: Some(7),
-                has_metadata: true,
-                unlisted: unlisted.clone(),
-            };
-            let tree = Tree::from_sorted(definition.columns(), [(words, Handle(3))]);
-            let mut window = WindowTree::from_tree(board.clone(), Arc::clone(&definition), tree);
-            if all_at_once {
-                let tie_break_times = window.tie_break_times(4).expect("a quarter of the members is listed");
-                let extras = [(Handle(3), extra.clone()), (Handle(4), extra)];
-                window.load_extras(&extras, Some(&tie_break_times));
-            } else {
-                window.load_extra(Handle(3), &extra);
-                window.load_extra(Handle(4), &extra);
-            }
-            assert_eq!(window.handles().collect::<Vec<_>>(), [Handle(3), Handle(4)]);
-            let loaded = |handle| window.entry(handle).map(|entry| (entry.state, entry.version));
-            assert_eq!(loaded(Handle(3)), Some((EntryState::Listed(words), Some(7))));
-            let state = match unlisted {
-                Some(Unlisted::Hidden(_)) => EntryState::Hidden(words),
-                Some(Unlisted::Removed) | None => EntryState::Removed,
-            };
-            assert_eq!(loaded(Handle(4)), Some((state, Some(7))));
-            assert_eq!(window.entry(Handle(4)).map(|entry| entry.updated_at), Some(Timestamp::MAX));
-        }
-    }
-}
+#[path = "window_tree_tests.rs"]
+mod tests;

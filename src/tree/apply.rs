@@ -103,7 +103,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// Removes the old entry, or moves it if its new place is in the same leaf. Returns whether it moved.
     /// `guess` mostly is the place of the old entry.
     #[inline]
-    fn remove_or_move(&mut self, edit: &Edit, guess: usize) -> bool {
+    pub(super) fn remove_or_move(&mut self, edit: &Edit, guess: usize) -> bool {
         let leaf = self.locator.get(edit.handle);
         if leaf == NONE {
             return false;

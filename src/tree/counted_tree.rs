@@ -9,7 +9,6 @@ use super::large::LargeTree;
 use super::page_image::CapturedPage;
 use super::search_group::Sought;
 use super::small::SmallTree;
-use super::standing::Standing;
 use super::violation::Violation;
 use super::words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};
 
@@ -19,10 +18,10 @@ use super::words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};
 /// measured best. A handle is in the tree at most once. Every operation on one entry costs O(log n), whatever
 /// the ties. An empty tree is 48 bytes, and one of a few entries takes little more than they do.
 pub struct Tree<const LEAF: usize = 64, const INNER: usize = 64> {
-    form: Form<LEAF, INNER>,
+    pub(super) form: Form<LEAF, INNER>,
 }
 
-enum Form<const LEAF: usize, const INNER: usize> {
+pub(super) enum Form<const LEAF: usize, const INNER: usize> {
     Small(SmallTree<LEAF>),
     Large(Box<LargeTree<LEAF, INNER>>),
 }
@@ -242,7 +241,7 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
 
     /// A large tree that has lost nearly all of its entries becomes small.
     #[inline]
-    fn shrink_if_sparse(&mut self) {
+    pub(super) fn shrink_if_sparse(&mut self) {
         if let Form::Large(large) = &mut self.form
             && large.height == 0
             && let Some(small) = large.take_small(Self::SHRINK_AT)
@@ -355,24 +354,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         match &self.form {
             Form::Small(small) => small.find(handle).map(|at| at as u64),
             Form::Large(large) => large.index_of(handle),
-        }
-    }
-
-    /// What [`Tree::get`], [`Tree::index_of`] and [`Tree::count_range`] of its score find of an entry.
-    ///
-    /// # Panics
-    /// When an entry has fewer words than a score.
-    #[must_use]
-    #[inline]
-    pub fn standing(&self, handle: Handle, score_words: usize) -> Option<Standing> {
-        match &self.form {
-            Form::Small(small) => {
-                let (at, entries) = (small.find(handle)?, small.entries());
-                let words = entries.words(at);
-                let (better, through) = entries.equal_range(&words.as_slice()[..score_words]);
-                Some(Standing { words, index: at as u64, better: better as u64, through: through as u64 })
-            }
-            Form::Large(large) => large.standing(handle, score_words),
         }
     }
 

@@ -20,6 +20,8 @@ enum Op {
     Remove(u32),
     /// Handle, new words, and whether the handle is given to another member.
     Apply(BTreeMap<u32, (Option<Vec<u64>>, bool)>),
+    /// One edit, and how the entry stood before and stands after.
+    ApplyStanding(u32, Option<Vec<u64>>),
     BeginCapture,
     /// How many pages, and whether storing fails if they are the last.
     CaptureNext(usize, bool),
@@ -124,6 +126,18 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
                     edits.push(Edit { handle: Handle(handle), new: new.as_deref().map(Words::from_slice) });
                 }
                 self.tree.apply(&edits, &self.ids);
+            }
+            Op::ApplyStanding(handle, new) => {
+                let edit = Edit { handle: Handle(*handle), new: new.as_deref().map(Words::from_slice) };
+                for score_words in 1..=self.tree.columns() {
+                    let before = self.tree.standing(Handle(*handle), score_words);
+                    let stood = self.tree.apply_standing(&edit, score_words, &self.ids);
+                    assert_eq!(stood, (before, self.tree.standing(Handle(*handle), score_words)));
+                }
+                self.model.remove(*handle);
+                if let Some(new) = new {
+                    self.insert_into_model(new, *handle);
+                }
             }
             Op::BeginCapture => {
                 self.tree.begin_capture();
@@ -328,6 +342,8 @@ fn ops(columns: usize) -> impl Strategy<Value = Vec<Op>> {
         4 => handles().prop_map(Op::Remove),
         6 => changes(columns, 60).prop_map(Op::Apply),
         1 => leaving.prop_map(Op::Apply),
+        8 => (handles(), prop::option::weighted(0.8, words(columns)))
+            .prop_map(|(handle, words)| Op::ApplyStanding(handle, words)),
         2 => Just(Op::BeginCapture),
         5 => (0_usize..20, prop::bool::weighted(0.2))
             .prop_map(|(pages, fails)| Op::CaptureNext(pages, fails)),

@@ -6,13 +6,14 @@ use std::iter::Peekable;
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::state::{Applied, Change, Shard, Step, TreeId};
+use crate::state::{Change, Shard, ShardRanking, Step, StepPart};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
-use crate::tree::Handle;
-use crate::types::{Sequence, Timestamp};
-use crate::writer::outcome::{BoardOutcome, JobOutcome, MessageOutcome, ShardRanking, UnparkedOutcome};
+use crate::types::Sequence;
+use crate::writer::outcome::{BoardOutcome, BoardOutcomes, JobOutcome, MessageOutcome, UnparkedOutcome};
 use crate::writer::parking::OutcomeWaiter;
-use crate::writer::plan::{PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked, STEP_JOBS, ToldMessage};
+use crate::writer::plan::{
+    PlannedBoard, PlannedBoards, PlannedJob, PlannedStep, PlannedUnparked, STEP_JOBS, ToldMessage,
+};
 use crate::writer::source::OutcomeSender;
 
 /// Changes prefetched before the lock is yielded: some ten microseconds.
@@ -36,14 +37,15 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             guard.unlock_fair();
             (step.applied.sequence, Answers::of_told(told))
         }
-        PlannedStep::Unparked { jobs, applied, time, told } => {
-            let (_, unparked) = apply_jobs(shard, None, Vec::new(), jobs, (applied, time));
-            (applied.sequence, Answers { unparked, ..Answers::of_told(told) })
+        PlannedStep::Unparked { step, jobs, told } => {
+            let (_, unparked) = apply_jobs(shard, &step, StepPart::default(), Vec::new(), jobs);
+            (step.applied.sequence, Answers { unparked, ..Answers::of_told(told) })
         }
-        PlannedStep::Answered { due, jobs, unparked, removed, applied, time, answer } => {
-            let (jobs, unparked) = apply_jobs(shard, due, jobs, unparked, (applied, time));
-            let outcome = MessageOutcome { sequence: applied.sequence, jobs, removed };
-            (applied.sequence, Answers { messages: smallvec![Answer { outcome, to: answer }], unparked })
+        PlannedStep::Answered { step, due, jobs, unparked, removed, answer } => {
+            let (jobs, unparked) = apply_jobs(shard, &step, due, jobs, unparked);
+            let sequence = step.applied.sequence;
+            let outcome = MessageOutcome { sequence, jobs, removed };
+            (sequence, Answers { messages: smallvec![Answer { outcome, to: answer }], unparked })
         }
     }
 }
@@ -71,15 +73,20 @@ pub fn apply_next(
         messages.push(next);
     }
     shard.count_step();
-    warm(shard, &changes_of(messages.iter().flat_map(PlannedStep::jobs)));
+    match messages.as_slice() {
+        [message] => warm(shard, &message.step().changes),
+        several => {
+            let changes: Vec<Change> =
+                several.iter().flat_map(|message| &message.step().changes).copied().collect();
+            warm(shard, &changes);
+        }
+    }
     let mut answers = Answers::default();
     let mut guard = shard.write(Purpose::Apply);
     for message in messages {
-        let PlannedStep::Answered { due, jobs, unparked, removed, applied, time, answer } = message else {
-            continue;
-        };
-        let (jobs, unparked) = apply_message(&mut guard, due, jobs, unparked, (applied, time));
-        let outcome = MessageOutcome { sequence: applied.sequence, jobs, removed };
+        let PlannedStep::Answered { step, due, jobs, unparked, removed, answer } = message else { continue };
+        let (jobs, unparked) = apply_message(&mut guard, &step, due, jobs, unparked);
+        let outcome = MessageOutcome { sequence: step.applied.sequence, jobs, removed };
         answers.messages.push(Answer { outcome, to: answer });
         answers.unparked.extend(unparked);
     }
@@ -101,62 +108,54 @@ fn warm(shard: &StateLock, changes: &[Change]) {
 /// Applies a message job by job, under one hold of the lock.
 fn apply_jobs(
     shard: &StateLock,
-    due: Option<Step>,
+    step: &Step,
+    due: StepPart,
     jobs: Vec<PlannedJob>,
     unparked: Vec<PlannedUnparked>,
-    (applied, time): (Applied, Timestamp),
 ) -> (Vec<JobOutcome>, Vec<UnparkedAnswer>) {
-    warm(shard, &changes_of(jobs.iter().chain(unparked.iter().map(|unparked| &unparked.job))));
+    warm(shard, &step.changes);
     let mut guard = shard.write(Purpose::Apply);
-    let applied = apply_message(&mut guard, due, jobs, unparked, (applied, time));
+    let applied = apply_message(&mut guard, step, due, jobs, unparked);
     guard.unlock_fair();
     applied
 }
 
 fn apply_message(
     shard: &mut Shard,
-    due: Option<Step>,
+    step: &Step,
+    due: StepPart,
     jobs: Vec<PlannedJob>,
     unparked: Vec<PlannedUnparked>,
-    (applied, time): (Applied, Timestamp),
 ) -> (Vec<JobOutcome>, Vec<UnparkedAnswer>) {
     let (mut outcomes, mut answers) = (Vec::with_capacity(jobs.len()), Vec::new());
-    shard.begin_changes(applied);
-    if let Some(due) = due {
-        shard.apply(&due);
+    shard.begin_changes(step.applied);
+    if !due.is_empty() {
+        shard.apply_part(step, due);
     }
     for job in jobs {
-        outcomes.push(apply_planned(shard, job));
+        outcomes.push(apply_planned(shard, step, job));
     }
     for PlannedUnparked { job, to } in unparked {
-        let outcome = apply_planned(shard, job);
-        answers.extend(to.map(|to| UnparkedAnswer { outcome: Ok((applied.sequence, outcome)), to }));
+        let outcome = apply_planned(shard, step, job);
+        let sequence = step.applied.sequence;
+        answers.extend(to.map(|to| UnparkedAnswer { outcome: Ok((sequence, outcome)), to }));
     }
-    shard.applied = applied;
-    shard.note_time(time);
+    shard.end_step(step);
     (outcomes, answers)
 }
 
-fn apply_planned(shard: &mut Shard, job: PlannedJob) -> JobOutcome {
+fn apply_planned(shard: &mut Shard, step: &Step, job: PlannedJob) -> JobOutcome {
     match job {
         PlannedJob::Rejected(reject) => JobOutcome::Rejected(reject),
         PlannedJob::Parked(outcome) => JobOutcome::Parked(outcome),
-        PlannedJob::Applied { step, boards, profile } => {
-            let boards = apply_job(shard, &step, boards);
+        PlannedJob::Applied { part, boards, profile } => {
+            let boards = apply_job(shard, step, part, boards);
             match profile {
                 None => JobOutcome::Applied(boards),
                 Some(changed) => JobOutcome::WithProfile { boards, changed },
             }
         }
     }
-}
-
-fn changes_of<'a>(jobs: impl Iterator<Item = &'a PlannedJob>) -> Vec<Change> {
-    let changes = |job: &'a PlannedJob| match job {
-        PlannedJob::Rejected(_) | PlannedJob::Parked(_) => &[][..],
-        PlannedJob::Applied { step, .. } => &step.changes,
-    };
-    jobs.flat_map(changes).copied().collect()
 }
 
 /// The answers to send once a step is applied.
@@ -200,34 +199,28 @@ pub struct Answer {
     pub to: OutcomeSender,
 }
 
-fn apply_job(shard: &mut Shard, step: &Step, boards: Vec<PlannedBoard>) -> Vec<BoardOutcome> {
+fn apply_job(shard: &mut Shard, step: &Step, part: StepPart, boards: PlannedBoards) -> BoardOutcomes {
+    let boards = match boards.into_inner() {
+        Ok([only]) => {
+            let ranked = only.handle.and_then(|handle| shard.apply_ranked(step, part, (only.tree, handle)));
+            if let Some((before, after)) = ranked {
+                let PlannedBoard { board, changed, takes_metadata, .. } = only;
+                return smallvec![BoardOutcome { board, changed, takes_metadata, before, after }];
+            }
+            smallvec![only]
+        }
+        Err(several) => several,
+    };
     let rankings = |shard: &Shard| -> Vec<Option<ShardRanking>> {
-        boards
-            .iter()
-            .map(|board| board.handle.and_then(|handle| ranking(shard, board.tree, handle)))
-            .collect()
+        let ranking = |board: &PlannedBoard| shard.tree(board.tree)?.ranking(board.handle?);
+        boards.iter().map(ranking).collect()
     };
     let before = rankings(shard);
-    shard.apply(step);
+    shard.apply_part(step, part);
     let after = rankings(shard);
     let outcomes = boards.into_iter().zip(before.into_iter().zip(after)).map(|(board, (before, after))| {
-        let PlannedBoard { board, definition, incarnation, changed, takes_metadata, .. } = board;
-        BoardOutcome { board, definition, incarnation, changed, takes_metadata, before, after }
+        let PlannedBoard { board, changed, takes_metadata, .. } = board;
+        BoardOutcome { board, changed, takes_metadata, before, after }
     });
     outcomes.collect()
-}
-
-/// A member's rank counts within its shard; `None` if it is not listed.
-fn ranking(shard: &Shard, tree: TreeId, handle: Handle) -> Option<ShardRanking> {
-    let tree = shard.tree(tree)?;
-    let (standing, entry) = tree.standing(handle)?;
-    Some(ShardRanking {
-        words: standing.words,
-        updated_at: entry.updated_at,
-        has_metadata: entry.has_metadata,
-        better: standing.better,
-        tied: standing.through - standing.better,
-        ahead: standing.index,
-        total: tree.total(),
-    })
 }

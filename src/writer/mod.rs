@@ -49,8 +49,8 @@ pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
 pub use health::{CopyProgress, Diverged, Health, ShardState};
 pub use outcome::{
-    BoardOutcome, CommitFailed, JobOutcome, MessageOutcome, OutcomeDetail, ParkedOutcome, ShardRanking,
-    UnparkedOutcome,
+    BoardOutcome, BoardOutcomes, CommitFailed, FoundBoard, JobOutcome, MessageOutcome, OutcomeDetail,
+    ParkedOutcome, UnparkedOutcome,
 };
 pub use parked_places::ParkedPlaces;
 pub use parking::{ParkedJob, Parking, lines_of};

@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::Reject;
-use crate::state::Incarnation;
-use crate::tree::Words;
-use crate::types::{BoardName, Sequence, Timestamp};
+use crate::state::{Incarnation, ShardRanking};
+use crate::types::{BoardName, Sequence};
 
 /// The batch that held the message could not be committed. Whether it is on disk is unknown until the store
 /// is reopened; if the queue holds a copy, it is applied then. A job
@@ -40,10 +40,10 @@ pub enum JobOutcome {
     Changed(bool),
     /// One per board that the job named, in its order; for a removal from every board, one per board it was
     /// on.
-    Applied(Vec<BoardOutcome>),
+    Applied(BoardOutcomes),
     /// The same, of a job that was about the member's profile, too, or about nothing else.
     WithProfile {
-        boards: Vec<BoardOutcome>,
+        boards: BoardOutcomes,
         /// Whether the profile is another one than before.
         changed: bool,
     },
@@ -88,13 +88,24 @@ impl PartialEq for ParkedOutcome {
 
 impl Eq for ParkedOutcome {}
 
-/// What a job did on one board.
+/// A board as a job found it, or an instance of one. Jobs of a batch that find it alike share it: to count
+/// the users of a name and a definition up and down for each job would cost more, as another thread does the
+/// same meanwhile.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BoardOutcome {
-    pub board: BoardName,
+pub struct FoundBoard {
+    pub name: BoardName,
     pub definition: Arc<Definition>,
     /// The incarnation that the job changed: the board may have been cleared or dropped since.
     pub incarnation: Incarnation,
+}
+
+/// What a job did on its boards. Most jobs name one, which needs no memory of its own.
+pub type BoardOutcomes = SmallVec<[BoardOutcome; 1]>;
+
+/// What a job did on one board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoardOutcome {
+    pub board: Arc<FoundBoard>,
     /// Whether the change is visible to readers.
     pub changed: bool,
     /// Whether the entry has the job's metadata now. Of a board with several windows, another instance than
@@ -105,22 +116,6 @@ pub struct BoardOutcome {
     pub before: Option<ShardRanking>,
     /// Its counts just after; `None` likewise.
     pub after: Option<ShardRanking>,
-}
-
-/// An entry and its rank counts within its own shard, at one applied sequence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ShardRanking {
-    pub words: Words,
-    pub updated_at: Timestamp,
-    pub has_metadata: bool,
-    /// Entries of this shard with a strictly better score.
-    pub better: u64,
-    /// Entries of this shard with the same score, this one included.
-    pub tied: u64,
-    /// Entries of this shard that come before it: better, or equal and ahead by the tie rule.
-    pub ahead: u64,
-    /// All entries of this shard.
-    pub total: u64,
 }
 
 /// The outcome of a message.

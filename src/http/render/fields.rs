@@ -7,6 +7,7 @@ use std::ops::Range;
 
 use crate::board::{Definition, Key, offset};
 use crate::http::render::json::{self, Object};
+use crate::http::render::repeated::Repeated;
 use crate::query::{
     Answer, EntryChange, Listed, ListedMetadata, ListedMovement, ListedProfile, MemberEntry, PageCursor,
     ShardStanding, Standing,
@@ -87,6 +88,18 @@ pub fn counts(object: &mut Object<'_>, standing: &Standing) {
 /// # Arguments
 /// `window`: the name of the instance.
 pub fn entry(object: &mut Object<'_>, board: &str, window: &str, entry: &MemberEntry, as_of: &AsOf) {
+    entry_among(object, board, window, entry, as_of, &mut Repeated::default());
+}
+
+/// As [`entry`], among others.
+fn entry_among<'a>(
+    object: &mut Object<'_>,
+    board: &str,
+    window: &str,
+    entry: &MemberEntry,
+    as_of: &'a AsOf,
+    repeated: &mut Repeated<'a>,
+) {
     let listed = &entry.listed;
     object.text("board", board);
     object.text("window", window);
@@ -97,11 +110,11 @@ pub fn entry(object: &mut Object<'_>, board: &str, window: &str, entry: &MemberE
     object.count("position", listed.position);
     counts(object, &entry.standing);
     json::float(object.name("percentile"), entry.standing.percentile());
-    object.time("updated_at", listed.updated_at);
+    repeated.updated_at(object, listed.updated_at);
     metadata(object.name("meta"), &listed.metadata);
     profile(object, &listed.profile);
     movement(object, listed.movement);
-    self::as_of(object, as_of);
+    repeated.as_of(object, as_of);
 }
 
 /// An entry within a list. Returns where the time of its last update is written.
@@ -178,13 +191,14 @@ pub fn rank(object: &mut Object<'_>, asked: &Score, standing: &Standing, shards:
 }
 
 /// changed, entry, previous.
-pub fn change(object: &mut Object<'_>, change: &EntryChange) {
+pub fn change<'a>(object: &mut Object<'_>, change: &'a EntryChange, repeated: &mut Repeated<'a>) {
     object.bool("changed", change.changed);
     match &change.entry {
         Some(found) => {
             let mut inner = object.object("entry");
-            let (board, instance) = change.board.split();
-            entry(&mut inner, board, instance.unwrap_or(Window::All.name()), found, &change.as_of);
+            let (board, instance) = change.board.name.split();
+            let window = instance.unwrap_or(Window::All.name());
+            entry_among(&mut inner, board, window, found, &change.as_of, repeated);
             inner.end();
         }
         None => object.null("entry"),
@@ -202,11 +216,15 @@ pub fn change(object: &mut Object<'_>, change: &EntryChange) {
 }
 
 /// The outcome of a job on several boards, by name.
-pub fn changes_by_board(object: &mut Object<'_>, changes: &[EntryChange]) {
+pub fn changes_by_board<'a>(
+    object: &mut Object<'_>,
+    changes: &'a [EntryChange],
+    repeated: &mut Repeated<'a>,
+) {
     let mut boards = object.object("boards");
     for one in changes {
-        let mut board = boards.object(one.board.split().0);
-        change(&mut board, one);
+        let mut board = boards.object(one.board.name.split().0);
+        change(&mut board, one, repeated);
         board.end();
     }
     boards.end();

@@ -4,5 +4,6 @@ pub mod fields;
 pub mod finished;
 pub mod json;
 pub mod problem;
+pub mod repeated;
 pub mod reply;
 pub mod server_sent;

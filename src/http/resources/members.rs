@@ -7,6 +7,7 @@ use smallvec::smallvec;
 use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
+use crate::http::render::repeated::Repeated;
 use crate::http::render::reply::Reply;
 use crate::http::request::at_once::AtOnce;
 use crate::http::request::call::Call;
@@ -163,7 +164,7 @@ async fn write_one(call: &Call, job: Job, options: WriteOptions) -> Result<Reply
         Some(JobResult::Rejected(reject)) => Err(Problem::rejected_job(&reject)),
         Some(result) => Ok(Reply::object(|object| {
             object.plain("token", &written.token);
-            write_result(object, &result);
+            write_result(object, &result, &mut Repeated::default());
         })),
         None => Err(Problem::internal()),
     }

@@ -17,6 +17,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use axum::response::Response;
 use serde_json::{Value, json};
+use smallvec::smallvec;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
@@ -30,14 +31,14 @@ use crate::job::{Reject, RejectCode, Targets};
 use crate::query::{Node, ShardHandle};
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
-use crate::state::{Applied, BoardEvent, Change, Entry, EntryState, Shard, Step};
+use crate::state::{Applied, BoardEvent, Change, Entry, EntryState, Shard, ShardRanking, Step};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::StoreSlot;
 use crate::tree::Words;
 use crate::types::{Sequence, ShardId, Timestamp};
 use crate::writer::{
-    BatchLimits, BoardOutcome, CommitFailed, Fetched, Health, JobOutcome, JobSource as _, Message,
-    MessageOutcome, ParkedOutcome, Payload, Registry, ShardRanking, ShardState,
+    BatchLimits, BoardOutcome, BoardOutcomes, CommitFailed, Fetched, FoundBoard, Health, JobOutcome,
+    JobSource as _, Message, MessageOutcome, ParkedOutcome, Payload, RegisteredBoard, Registry, ShardState,
 };
 
 mod direct;
@@ -118,9 +119,9 @@ fn start_shard(id: ShardId, registry: Arc<Registry>) -> (ShardHandle, Publisher)
 fn without_boards(targets: &Targets) -> JobOutcome {
     match targets {
         Targets::Profile(profile) => {
-            JobOutcome::WithProfile { boards: Vec::new(), changed: profile.json().is_some() }
+            JobOutcome::WithProfile { boards: BoardOutcomes::new(), changed: profile.json().is_some() }
         }
-        Targets::Boards(_) | Targets::EveryBoard => JobOutcome::Applied(Vec::new()),
+        Targets::Boards(_) | Targets::EveryBoard => JobOutcome::Applied(BoardOutcomes::new()),
     }
 }
 
@@ -158,7 +159,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
                 };
                 let (board, score) = boards.first().expect("a job names a board");
                 let Some(score) = score else {
-                    outcomes.push(JobOutcome::Applied(Vec::new()));
+                    outcomes.push(JobOutcome::Applied(BoardOutcomes::new()));
                     continue;
                 };
                 if score.keys() == [REJECTED] {
@@ -207,10 +208,10 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
                 shard.apply(&Step { added, changes, applied: step.applied, ..Step::default() });
                 let after =
                     Some(ranking(&shard, board.as_str(), &known.definition, words, message.timestamp));
-                outcomes.push(JobOutcome::Applied(vec![BoardOutcome {
-                    board: board.clone(),
-                    definition: known.definition,
-                    incarnation: known.incarnation,
+                let name = board.clone();
+                let RegisteredBoard { definition, incarnation } = known;
+                outcomes.push(JobOutcome::Applied(smallvec![BoardOutcome {
+                    board: Arc::new(FoundBoard { name, definition, incarnation }),
                     changed: true,
                     takes_metadata: true,
                     before: None,

@@ -2,6 +2,7 @@
 
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
+use crate::http::render::repeated::Repeated;
 use crate::http::render::reply::Reply;
 use crate::http::writes::options::Wait;
 use crate::http::writes::results::JobResult;
@@ -72,9 +73,10 @@ fn members(object: &mut Object<'_>, token: &AsOf, results: &[JobResult]) {
     if !token.0.is_empty() {
         object.plain("token", token);
     }
+    let mut repeated = Repeated::default();
     object.array("results", results, |out, result| {
         let mut object = Object::begin(out);
-        write_result(&mut object, result);
+        write_result(&mut object, result, &mut repeated);
         object.end();
     });
 }

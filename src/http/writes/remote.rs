@@ -168,6 +168,7 @@ mod tests {
     use super::*;
     use crate::http::render::json::Object;
     use crate::http::render::problem::Problem;
+    use crate::http::render::repeated::Repeated;
     use crate::http::writes::results_json::write_result;
 
     fn read(answer: &str, jobs: usize) -> Result<RemoteOutcome, NotPublished> {
@@ -177,7 +178,7 @@ mod tests {
     fn written(result: &JobResult) -> String {
         let mut out = Vec::new();
         let mut object = Object::begin(&mut out);
-        write_result(&mut object, result);
+        write_result(&mut object, result, &mut Repeated::default());
         object.end();
         String::from_utf8(out).expect("JSON")
     }

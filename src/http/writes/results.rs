@@ -1,7 +1,9 @@
 //! From outcomes of messages to the result of each job of a request. `query::outcome` adds what the writer of
 //! one shard cannot know: the counts of the others.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
@@ -9,13 +11,13 @@ use crate::http::api::Api;
 use crate::http::request::ask::VisitChanges;
 use crate::http::writes::options::Detail;
 use crate::http::writes::sent_metadata::SentMetadata;
-use crate::http::writes::settle::SettledMessage;
+use crate::http::writes::settle::{SettledJob, SettledMessage};
 use crate::job::{Job, Metadata, Reject, Targets};
 use crate::query::{
     AddOtherShards, EntryChange, FoundOutcome, ReadError, ReadOptions, ShardHandle, of_only_shard, read,
 };
 use crate::queue::NotPublished;
-use crate::types::{BoardName, MemberId, ShardId};
+use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
 use crate::writer::{BoardOutcome, JobOutcome};
 
 /// Shards that are looked at under one hold of all of them. That takes half a millisecond or so, for which
@@ -100,7 +102,7 @@ impl ReportedJob {
         profile: bool,
         unranked: Option<&[ShardId]>,
     ) -> Option<JobResult> {
-        let each = || boards.iter().map(|board| (board.board.clone(), board.changed)).collect();
+        let each = || boards.iter().map(|board| (board.board.name.clone(), board.changed)).collect();
         let changed = |by_board: bool, unranked: Option<&[ShardId]>| JobResult::Changed {
             changed: boards.first().is_some_and(|board| board.changed),
             by_board: by_board.then(each),
@@ -108,13 +110,13 @@ impl ReportedJob {
         };
         // A board and its instances count once.
         let changed_boards = || -> BTreeSet<_> {
-            boards.iter().filter(|board| board.changed).map(|board| board.board.board()).collect()
+            boards.iter().filter(|board| board.changed).map(|board| board.board.name.board()).collect()
         };
         match self.kind {
             ReportKind::Entries { by_board } => unranked.map(|shards| changed(by_board, Some(shards))),
             ReportKind::Changed { by_board } => Some(changed(by_board, None)),
             ReportKind::Everywhere => Some(JobResult::Everywhere {
-                boards: boards.iter().map(|board| board.board.board()).collect::<BTreeSet<_>>().len(),
+                boards: boards.iter().map(|board| board.board.name.board()).collect::<BTreeSet<_>>().len(),
                 changed: changed_boards().len(),
                 profile,
             }),
@@ -123,54 +125,93 @@ impl ReportedJob {
     }
 }
 
-/// The results of a message's jobs. Where the other shards' counts cannot be had, those of applied jobs are
-/// without their entries: what is applied must not be answered with an error.
-pub async fn message_results(
+/// Appends the results of a message's jobs. Where the other shards' counts cannot be had, those of applied
+/// jobs are without their entries: what is applied must not be answered with an error.
+///
+/// # Arguments
+/// `reported`: the jobs of the message.
+pub async fn message_results<R: Borrow<ReportedJob>>(
     api: &Api,
     home: &ShardHandle,
-    indexes: &[usize],
-    reported: &[ReportedJob],
+    reported: &[R],
     outcome: SettledMessage,
-) -> Vec<JobResult> {
-    let (changes, unranked) = match changes_of(api, home, indexes, reported, &outcome).await {
+    results: &mut Vec<JobResult>,
+) {
+    if api.node.shard_count() == 1 && !outcome.jobs().any(has_metadata) {
+        let as_of = |sequence| Arc::new(AsOf(vec![(home.id, sequence)]));
+        let mut last = (outcome.sequence, as_of(outcome.sequence));
+        append_results(reported, outcome.into_jobs(), None, results, |reported, sequence, outcome| {
+            // It is another one only for jobs that were parked.
+            if sequence != last.0 {
+                last = (sequence, as_of(sequence));
+            }
+            Some(of_only_shard(&reported.member, &last.1, outcome))
+        });
+        return;
+    }
+    let jobs: Vec<SettledJob> = outcome.into_jobs().collect();
+    let (changes, unranked) = match Box::pin(changes_of(api, home, reported, &jobs)).await {
         Ok(changes) => (changes, None),
         Err(ReadError::Unavailable(shards)) => {
             (Vec::new(), Some(shards.iter().map(|shard| shard.shard).collect::<Vec<_>>()))
         }
         Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => (Vec::new(), Some(Vec::new())),
     };
-    let mut changes = changes.into_iter();
-    let mut results = Vec::with_capacity(indexes.len());
-    let mut sent = SentMetadata::default();
-    for (index, job) in indexes.iter().zip(outcome.jobs) {
-        results.push(match (job, reported.get(*index)) {
-            (Err(why), _) => JobResult::Failed(why),
-            (Ok((_, JobOutcome::Rejected(reject))), _) => JobResult::Rejected(reject),
-            (Ok((_, JobOutcome::Parked(_))), _) => JobResult::Parked,
-            (Ok((_, JobOutcome::Changed(changed))), _) => {
+    let (mut changes, mut sent) = (changes.into_iter(), SentMetadata::default());
+    append_results(reported, jobs, unranked.as_deref(), results, |reported, _, _| {
+        let mut change = changes.next()?;
+        sent.fill_in(&reported.member, reported.meta.as_ref(), &mut change);
+        Some(change)
+    });
+}
+
+/// Whether an entry had metadata before a job or after it.
+fn has_metadata(outcome: &JobOutcome) -> bool {
+    let JobOutcome::Applied(boards) = outcome else { return false };
+    let mut rankings = boards.iter().flat_map(|board| board.before.iter().chain(&board.after));
+    rankings.any(|ranking| ranking.has_metadata)
+}
+
+/// # Arguments
+/// - `unranked`: set if other shards were asked in vain.
+/// - `change`: what a job did on a board, if entries are reported. It is called for each board of each such
+///   job, in their order.
+fn append_results<'r, R: Borrow<ReportedJob>>(
+    reported: &'r [R],
+    jobs: impl IntoIterator<Item = SettledJob>,
+    unranked: Option<&[ShardId]>,
+    results: &mut Vec<JobResult>,
+    mut change: impl FnMut(&'r ReportedJob, Sequence, BoardOutcome) -> Option<EntryChange>,
+) {
+    for (reported, job) in reported.iter().map(Borrow::borrow).zip(jobs) {
+        let reported: &ReportedJob = reported;
+        results.push(match job {
+            Err(why) => JobResult::Failed(why),
+            Ok((_, JobOutcome::Rejected(reject))) => JobResult::Rejected(reject),
+            Ok((_, JobOutcome::Parked(_))) => JobResult::Parked,
+            Ok((_, JobOutcome::Changed(changed))) => {
                 JobResult::Changed { changed, by_board: None, unranked: None }
             }
-            (Ok((_, JobOutcome::WithProfile { boards, changed })), Some(reported)) => {
+            Ok((_, JobOutcome::WithProfile { boards, changed })) => {
                 // Neither kind of job reports entries.
                 results.extend(reported.without_entries(&boards, changed, None));
                 continue;
             }
-            (Ok((_, JobOutcome::Applied(boards))), Some(reported)) => {
-                if let Some(result) = reported.without_entries(&boards, false, unranked.as_deref()) {
+            Ok((sequence, JobOutcome::Applied(boards))) => {
+                if let Some(result) = reported.without_entries(&boards, false, unranked) {
                     results.push(result);
                     continue;
                 }
-                let mut changes: Vec<EntryChange> = changes.by_ref().take(boards.len()).collect();
-                for change in &mut changes {
-                    sent.fill_in(&reported.member, reported.meta.as_ref(), change);
+                // They are large: each is made where it stays.
+                let mut changes = Vec::with_capacity(boards.len());
+                for board in boards {
+                    changes.extend(change(reported, sequence, board));
                 }
                 let by_board = reported.kind == ReportKind::Entries { by_board: true };
                 JobResult::Applied { changes, by_board }
             }
-            (Ok((_, JobOutcome::Applied(_) | JobOutcome::WithProfile { .. })), None) => continue,
         });
     }
-    results
 }
 
 impl JobResult {
@@ -179,8 +220,9 @@ impl JobResult {
         match self {
             Self::Applied { changes, by_board } => Self::Changed {
                 changed: changes.first().is_some_and(|change| change.changed),
-                by_board: by_board
-                    .then(|| changes.into_iter().map(|change| (change.board, change.changed)).collect()),
+                by_board: by_board.then(|| {
+                    changes.into_iter().map(|change| (change.board.name.clone(), change.changed)).collect()
+                }),
                 unranked: None,
             },
             other => other,
@@ -190,26 +232,21 @@ impl JobResult {
 
 /// The changes of all jobs that report entries, in their order. Holds all shards for a part of them at a
 /// time.
-async fn changes_of(
+async fn changes_of<R: Borrow<ReportedJob>>(
     api: &Api,
     home: &ShardHandle,
-    indexes: &[usize],
-    reported: &[ReportedJob],
-    outcome: &SettledMessage,
+    reported: &[R],
+    jobs: &[SettledJob],
 ) -> Result<Vec<EntryChange>, ReadError> {
     let mut found = Vec::new();
-    for (index, job) in indexes.iter().zip(&outcome.jobs) {
-        if let (Ok((sequence, JobOutcome::Applied(boards))), Some(reported)) = (job, reported.get(*index))
+    for (reported, job) in reported.iter().map(Borrow::borrow).zip(jobs) {
+        let reported: &ReportedJob = reported;
+        if let Ok((sequence, JobOutcome::Applied(boards))) = job
             && matches!(reported.kind, ReportKind::Entries { .. })
         {
             let of_board = |outcome| FoundOutcome { member: &reported.member, sequence: *sequence, outcome };
             found.extend(boards.iter().map(of_board));
         }
-    }
-    if api.node.shard_count() == 1
-        && let Some(changes) = of_only_shard(home.id, &found)
-    {
-        return Ok(changes);
     }
     let mut changes = Vec::with_capacity(found.len());
     let at_once = (LOOKS_PER_VIEW / usize::from(api.node.shard_count())).max(1);

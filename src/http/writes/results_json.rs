@@ -6,6 +6,7 @@ use crate::http::api::Api;
 use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
+use crate::http::render::repeated::Repeated;
 use crate::http::render::reply::Reply;
 use crate::http::writes::options::{Detail, Wait, WriteOptions};
 use crate::http::writes::results::JobResult;
@@ -60,7 +61,7 @@ pub fn answer_bytes(results: &[JobResult]) -> usize {
 }
 
 /// Writes a job's result: what it changed, why it was rejected, or why its message failed.
-pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
+pub fn write_result<'a>(object: &mut Object<'_>, result: &'a JobResult, repeated: &mut Repeated<'a>) {
     match result {
         JobResult::Rejected(reject) => {
             object.text("rejected", reject.code.name());
@@ -102,14 +103,14 @@ pub fn write_result(object: &mut Object<'_>, result: &JobResult) {
         }
         JobResult::Applied { changes, by_board } => {
             if let Some(first) = changes.first() {
-                fields::change(object, first);
+                fields::change(object, first, repeated);
             } else {
                 object.bool("changed", false);
                 object.null("entry");
                 object.null("previous");
             }
             if *by_board {
-                fields::changes_by_board(object, changes);
+                fields::changes_by_board(object, changes, repeated);
             }
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use smallvec::{SmallVec, smallvec};
 
 use crate::http::api::Api;
 use crate::http::guard::in_progress::InProgress;
@@ -74,9 +75,12 @@ pub async fn write_jobs(
     let wait = options.wait;
     let reported: Vec<ReportedJob> = jobs.iter().map(|job| ReportedJob::of(job, options.detail)).collect();
     let homes: Vec<ShardId> = reported.iter().map(|job| api.node.home_of(&job.member)).collect();
-    check_live(api, homes.iter().copied())?;
+    let mut shards = homes.clone();
+    shards.sort_unstable();
+    shards.dedup();
+    check_live(api, shards.iter().copied())?;
     let unreachable = match wait {
-        Wait::UntilApplied => unreachable(api, homes.iter().copied()),
+        Wait::UntilApplied => unreachable(api, shards.iter().copied()),
         Wait::UntilStored => Vec::new(),
     };
     if !unreachable.is_empty() {
@@ -85,10 +89,10 @@ pub async fn write_jobs(
     if let Some(boards) = &api.boards_stream {
         Box::pin(wait_for_boards(boards, &jobs, &homes)).await?;
     }
-    if let [home] = *homes
+    if let [home] = *shards
         && (wait == Wait::UntilStored || api.node.owned(home).is_some())
     {
-        return write_single(api, home, jobs, &reported, options).await;
+        return write_to_one(api, home, jobs, &reported, options).await;
     }
     let mut by_shard: Vec<Vec<(usize, Job)>> = api.node.all_shards().map(|_| Vec::new()).collect();
     for ((index, job), home) in jobs.into_iter().enumerate().zip(&homes) {
@@ -108,21 +112,10 @@ pub async fn write_jobs(
             );
             continue;
         }
-        let (orders, publisher) = (orders_of(&jobs), api.publishers.of(shard));
-        let mut jobs = jobs.into_iter();
-        for order in orders {
-            let (indexes, jobs): (Vec<usize>, Vec<Job>) = jobs.by_ref().take(JOBS_PER_MESSAGE).unzip();
-            publishings.push((
-                shard,
-                match wait {
-                    Wait::UntilApplied => {
-                        Box::pin(publisher.publish_jobs(jobs, order, options.detail.of_outcomes()))
-                    }
-                    Wait::UntilStored => Box::pin(store(publisher, jobs, order)),
-                },
-            ));
-            messages.push((shard, indexes));
-        }
+        let publisher = api.publishers.of(shard);
+        let (indexes, jobs): (Vec<usize>, Vec<Job>) = jobs.into_iter().unzip();
+        messages.extend(indexes.chunks(JOBS_PER_MESSAGE).map(|indexes| (shard, indexes.to_vec())));
+        publishings.extend(messages_of(publisher, jobs, options).map(|publishing| (shard, publishing)));
     }
     let (published, remote) = tokio::join!(publish_all(publishings), join_all(remote));
     let published = published?;
@@ -143,14 +136,17 @@ pub async fn write_jobs(
                 None => token.push((shard, outcome.sequence)),
             }
         }
-        let of_message = match (wait, outcome) {
-            (Wait::UntilStored, Ok(_)) => indexes.iter().map(|_| JobResult::Stored).collect(),
-            (_, Err(why)) => indexes.iter().map(|_| JobResult::Failed(why.clone())).collect(),
-            (Wait::UntilApplied, Ok(outcome)) => match api.node.owned(shard) {
-                Some(home) => message_results(api, home, &indexes, &reported, outcome).await,
-                None => continue,
-            },
-        };
+        let mut of_message = Vec::with_capacity(indexes.len());
+        match (wait, outcome) {
+            (Wait::UntilStored, Ok(_)) => of_message.extend(indexes.iter().map(|_| JobResult::Stored)),
+            (_, Err(why)) => of_message.extend(indexes.iter().map(|_| JobResult::Failed(why.clone()))),
+            (Wait::UntilApplied, Ok(outcome)) => {
+                let Some(home) = api.node.owned(shard) else { continue };
+                let of_jobs: Vec<&ReportedJob> =
+                    indexes.iter().filter_map(|index| reported.get(*index)).collect();
+                message_results(api, home, &of_jobs, outcome, &mut of_message).await;
+            }
+        }
         put_in_place(&mut results, &indexes, of_message);
     }
     for (shard, indexes, outcome) in remote {
@@ -185,41 +181,73 @@ fn without_outcome() -> JobResult {
     JobResult::Failed(NotPublished::Unavailable("the shard returned no outcome for the job".to_owned()))
 }
 
-/// A single job, which most requests have: there is nothing to scatter, and nothing to gather.
-async fn write_single(
+/// Jobs that all go to one shard, as a single one does, and those of every request to a node of one shard:
+/// there is nothing to scatter, and nothing to gather.
+async fn write_to_one(
     api: &Arc<Api>,
     home: ShardId,
     jobs: Vec<Job>,
     reported: &[ReportedJob],
     options: WriteOptions,
 ) -> Result<Written, Problem> {
-    let (publisher, order) = (api.publishers.of(home), MessageOrder::default());
-    let publishing: Publishing<'_, MessageOutcome> = match options.wait {
-        Wait::UntilApplied => Box::pin(publisher.publish_jobs(jobs, order, options.detail.of_outcomes())),
-        Wait::UntilStored => Box::pin(store(publisher, jobs, order)),
-    };
-    let outcome = match publish_one(publishing).await? {
-        Ok(outcome) => settle(outcome, tokio::time::Instant::now() + BOARD_TIMEOUT).await,
-        Err(why) => return Ok(Written { token: AsOf(Vec::new()), results: vec![JobResult::Failed(why)] }),
-    };
-    let token = AsOf(vec![(home, outcome.sequence)]);
-    let mut results = match api.node.owned(home).filter(|_| options.wait == Wait::UntilApplied) {
-        Some(shard) => message_results(api, shard, &[0], reported, outcome).await,
-        None => vec![JobResult::Stored],
-    };
-    if results.is_empty() {
-        results.push(without_outcome());
+    let mut publishings = messages_of(api.publishers.of(home), jobs, options);
+    let published: SmallVec<[Result<MessageOutcome, NotPublished>; 1]> =
+        match (publishings.next(), publishings.len()) {
+            (Some(only), 0) => smallvec![publish_one(only).await?],
+            (first, _) => {
+                let all = first.into_iter().chain(publishings).map(|publishing| (home, publishing));
+                SmallVec::from_vec(Box::pin(publish_all(all.collect())).await?)
+            }
+        };
+    let deadline = tokio::time::Instant::now() + BOARD_TIMEOUT;
+    let owned = api.node.owned(home).filter(|_| options.wait == Wait::UntilApplied);
+    let mut results = Vec::with_capacity(reported.len());
+    let mut last = None;
+    for (published, reported) in published.into_iter().zip(reported.chunks(JOBS_PER_MESSAGE)) {
+        let end = results.len() + reported.len();
+        match published {
+            Ok(outcome) => {
+                let outcome = settle(outcome, deadline).await;
+                last = last.max(Some(outcome.sequence));
+                match owned {
+                    Some(shard) => message_results(api, shard, reported, outcome, &mut results).await,
+                    None => results.extend(reported.iter().map(|_| JobResult::Stored)),
+                }
+            }
+            Err(why) => results.extend(reported.iter().map(|_| JobResult::Failed(why.clone()))),
+        }
+        results.resize_with(end, without_outcome);
     }
+    let token = AsOf(last.map(|sequence| (home, sequence)).into_iter().collect());
     Ok(Written { token, results: fill_metadata_of_changes(api, results).await? })
 }
 
+/// The messages of jobs that go to one shard, to be published.
+fn messages_of<'p>(
+    publisher: &'p Publisher,
+    jobs: Vec<Job>,
+    options: WriteOptions,
+) -> impl ExactSizeIterator<Item = Publishing<'p, MessageOutcome>> + use<'p> {
+    let orders = if publisher.stores_before_apply() {
+        orders_of(&jobs)
+    } else {
+        MessageOrder::in_sequence(jobs.len().div_ceil(JOBS_PER_MESSAGE))
+    };
+    let mut jobs = jobs.into_iter();
+    orders.into_iter().map(move |order| -> Publishing<'p, MessageOutcome> {
+        let jobs = jobs.by_ref().take(JOBS_PER_MESSAGE).collect();
+        match options.wait {
+            Wait::UntilApplied => Box::pin(publisher.publish_jobs(jobs, order, options.detail.of_outcomes())),
+            Wait::UntilStored => Box::pin(store(publisher, jobs, order)),
+        }
+    })
+}
+
 /// Which of a shard's earlier messages each message waits for.
-fn orders_of(jobs: &[(usize, Job)]) -> Vec<MessageOrder> {
+fn orders_of(jobs: &[Job]) -> Vec<MessageOrder> {
     match jobs.len() {
         0 => Vec::new(),
         1..=JOBS_PER_MESSAGE => vec![MessageOrder::default()],
-        _ => MessageOrder::of(
-            jobs.chunks(JOBS_PER_MESSAGE).map(|jobs| jobs.iter().map(|(_, job)| &job.member)),
-        ),
+        _ => MessageOrder::of(jobs.chunks(JOBS_PER_MESSAGE).map(|jobs| jobs.iter().map(|job| &job.member))),
     }
 }

@@ -14,14 +14,14 @@ impl<'a> SentMetadata<'a> {
     /// # Arguments
     /// `sent`: what this job sent.
     pub fn fill_in(&mut self, member: &'a MemberId, sent: Option<&'a Metadata>, change: &mut EntryChange) {
-        let is_same = |other: &MemberId, board: &BoardName| *other == *member && *board == change.board;
+        let is_same = |other: &MemberId, board: &BoardName| *other == *member && *board == change.board.name;
         let known = self.0.iter().position(|(other, board, _)| is_same(other, board));
         // A job that leaves the entry as it is, such as a `best` that is not better, leaves its metadata as
         // well.
         if let (Some(meta), true) = (sent, change.takes_metadata) {
             match known.and_then(|known| self.0.get_mut(known)) {
                 Some((_, _, known)) => *known = meta,
-                None => self.0.push((member, change.board.clone(), meta)),
+                None => self.0.push((member, change.board.name.clone(), meta)),
             }
         }
         let known = self.0.iter().find(|(other, board, _)| is_same(other, board));

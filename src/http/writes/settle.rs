@@ -1,37 +1,50 @@
 //! Jobs of a stored message whose boards are still to be defined.
 
+use std::collections::BTreeMap;
+
 use crate::queue::NotPublished;
 use crate::types::Sequence;
 use crate::writer::{CommitFailed, JobOutcome, MessageOutcome};
 
-/// The outcome of a message's jobs, each with the sequence at which it holds.
+/// The outcome of a job, with the sequence at which it holds.
+pub type SettledJob = Result<(Sequence, JobOutcome), NotPublished>;
+
+/// The outcome of a message's jobs.
 pub struct SettledMessage {
     /// A read that waits for this sequence finds all that the jobs did.
     pub sequence: Sequence,
-    pub jobs: Vec<Result<(Sequence, JobOutcome), NotPublished>>,
+    of_message: MessageOutcome,
+    /// Of jobs that were parked, by index, once they were unparked.
+    unparked: BTreeMap<usize, SettledJob>,
+}
+
+impl SettledMessage {
+    /// All outcomes, in no order.
+    pub fn jobs(&self) -> impl Iterator<Item = &JobOutcome> {
+        let unparked = self.unparked.values().filter_map(|unparked| unparked.as_ref().ok());
+        self.of_message.jobs.iter().chain(unparked.map(|(_, outcome)| outcome))
+    }
+
+    /// The outcome of each job, in their order.
+    pub fn into_jobs(self) -> impl Iterator<Item = SettledJob> {
+        let Self { of_message: MessageOutcome { sequence, jobs, .. }, mut unparked, .. } = self;
+        let settled = move |(index, job)| unparked.remove(&index).unwrap_or(Ok((sequence, job)));
+        jobs.into_iter().enumerate().map(settled)
+    }
 }
 
 /// Waits for parked jobs until their boards are defined, or until the deadline.
-pub async fn settle(outcome: MessageOutcome, deadline: tokio::time::Instant) -> SettledMessage {
-    let mut settled =
-        SettledMessage { sequence: outcome.sequence, jobs: Vec::with_capacity(outcome.jobs.len()) };
-    for job in outcome.jobs {
-        let mut known = (outcome.sequence, job);
-        if let JobOutcome::Parked(parked) = &known.1
-            && let Ok(Some(unparked)) = tokio::time::timeout_at(deadline, parked.outcome()).await
-        {
-            known = match unparked {
-                Ok(unparked) => unparked,
-                Err(failed) => {
-                    settled.jobs.push(Err(unparking_failed(&failed)));
-                    continue;
-                }
-            };
+pub async fn settle(of_message: MessageOutcome, deadline: tokio::time::Instant) -> SettledMessage {
+    let (mut sequence, mut unparked) = (of_message.sequence, BTreeMap::new());
+    for (index, job) in of_message.jobs.iter().enumerate() {
+        let JobOutcome::Parked(parked) = job else { continue };
+        let Ok(Some(outcome)) = tokio::time::timeout_at(deadline, parked.outcome()).await else { continue };
+        if let Ok((unparked_at, _)) = &outcome {
+            sequence = sequence.max(*unparked_at);
         }
-        settled.sequence = settled.sequence.max(known.0);
-        settled.jobs.push(Ok(known));
+        unparked.insert(index, outcome.map_err(|failed| unparking_failed(&failed)));
     }
-    settled
+    SettledMessage { sequence, of_message, unparked }
 }
 
 /// The job is stored and its board exists, but the batch that unparked the job could not be committed.

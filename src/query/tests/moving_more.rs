@@ -11,10 +11,10 @@ use crate::query::{
     BoardSelection, FoundOutcome, InstanceAsked, ReadShards, ScoreTarget, add_other_shards,
     entries_of_member, range, run_in_memory, scores_at, trim_point_of_position,
 };
-use crate::state::Incarnation;
+use crate::state::{Incarnation, ShardRanking};
 use crate::state_lock::Purpose;
 use crate::types::{BoardName, MemberId, ShardId, shard_of};
-use crate::writer::{BoardOutcome, Registry, ShardRanking};
+use crate::writer::{BoardOutcome, FoundBoard, Registry};
 use rand::Rng as _;
 
 fn life() -> BoardLife {
@@ -140,10 +140,10 @@ fn outcome_of(
         ahead: index,
         total,
     };
+    let BoardLife { board: name, incarnation } = life();
+    let definition = Arc::clone(&moving.definition);
     let outcome = BoardOutcome {
-        board: life().board,
-        definition: Arc::clone(&moving.definition),
-        incarnation: life().incarnation,
+        board: Arc::new(FoundBoard { name, definition, incarnation }),
         changed: true,
         takes_metadata: false,
         before: Some(ranking),

@@ -20,67 +20,19 @@ use smallvec::SmallVec;
 
 use crate::board::Definition;
 use crate::state::boards::{Board, BoardMap};
-use crate::state::dropped::{Dropped, RecordNumber};
+use crate::state::dropped::Dropped;
 use crate::state::entry::{Entry, TreeId};
 use crate::state::expiry::{Expiring, Expiry};
 use crate::state::incarnation::Incarnation;
 use crate::state::joining::Joining;
 use crate::state::members::Members;
+use crate::state::ranking::ShardRanking;
 use crate::state::retired::Retired;
+use crate::state::step::{Applied, BoardEvent, Step, StepPart};
 use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::Handle;
 use crate::types::{BoardName, INSTANCE_MARK, Sequence, ShardId, Timestamp};
 use crate::window::Instance;
-
-/// A change to the set of boards. Has the number of its record, if boards are decided in the boards' stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BoardEvent {
-    /// Creates the board or the instance, or changes its changeable settings.
-    Define {
-        board: BoardName,
-        incarnation: Incarnation,
-        number: Option<RecordNumber>,
-        definition: Arc<Definition>,
-    },
-    /// Drops the board with its instances and all their entries, or an instance with its entries.
-    Drop { board: BoardName, incarnation: Incarnation, number: Option<RecordNumber> },
-}
-
-/// The message that the state is exact at, and how to recognise it in the queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Applied {
-    pub sequence: Sequence,
-    /// The message's timestamp.
-    pub timestamp: Timestamp,
-    /// A hash of the message's payload; 0 for sources that need none.
-    pub hash: u64,
-}
-
-/// A member's id on its way. Most are short, and need no memory of their own.
-pub type IdBytes = SmallVec<[u8; 24]>;
-
-/// The changes of one or more whole messages, or of a single job if a client waits for its outcome. Board
-/// events come first, then entries, each (tree, member) at most once.
-#[derive(Debug, Clone, Default)]
-pub struct Step {
-    pub events: Vec<BoardEvent>,
-    /// New members, in the order of the handles that [`Members::nth_next_handle`] gave.
-    pub added: Vec<IdBytes>,
-    pub changes: Vec<Change>,
-    pub applied: Applied,
-    /// The effective time of its last message. Earlier than the shard's: it does not count.
-    pub time: Timestamp,
-}
-
-impl Step {
-    /// Brings the changes of each tree together. Jobs change one tree after the other, and applying a tree's
-    /// changes at once takes half the time: their cache misses overlap.
-    pub fn group_by_tree(&mut self) {
-        if !self.changes.is_sorted_by_key(|change| change.tree) {
-            self.changes.sort_by_cached_key(|change| change.tree);
-        }
-    }
-}
 
 pub struct Shard {
     pub id: ShardId,
@@ -284,13 +236,20 @@ impl Shard {
 
     /// Applies a committed step. Absolute: applying it twice in a row changes nothing more.
     pub fn apply(&mut self, step: &Step) {
-        for event in &step.events {
+        self.apply_part(step, step.whole());
+        self.end_step(step);
+    }
+
+    /// Applies a part of a step. [`Shard::end_step`] follows the last part, under the same hold of the lock.
+    pub fn apply_part(&mut self, step: &Step, part: StepPart) {
+        for event in step.events_of(part) {
             self.apply_event(event);
         }
-        let added: Vec<Handle> = step.added.iter().map(|id| self.members.add(id)).collect();
+        let added: SmallVec<[Handle; 1]> =
+            step.added_by(part).iter().map(|id| self.members.add(id)).collect();
         let mark = self.change_mark.max(step.applied.sequence);
         // A tree applies all changes that follow one another at once; see [`Step::group_by_tree`].
-        for changes in step.changes.chunk_by(|a, b| a.tree == b.tree) {
+        for changes in step.changes_of(part).chunk_by(|a, b| a.tree == b.tree) {
             if let Some(first) = changes.first() {
                 self.apply_to_tree(first.tree, changes, mark);
             }
@@ -299,6 +258,40 @@ impl Shard {
             // A member that arrived and left within the step is on no board.
             self.members.forget_unless_known(handle);
         }
+    }
+
+    /// Applies a part of a step as [`Shard::apply_part`] does, and finds how an entry ranked before and how it
+    /// ranks after. `None`, and nothing is applied: the part changes something else, too.
+    pub fn apply_ranked(
+        &mut self,
+        step: &Step,
+        part: StepPart,
+        (tree, handle): (TreeId, Handle),
+    ) -> Option<(Option<ShardRanking>, Option<ShardRanking>)> {
+        let change = match (step.events_of(part), step.changes_of(part)) {
+            ([], []) if step.added_by(part).is_empty() => None,
+            ([], [change]) if (change.tree, change.handle) == (tree, handle) => Some(change),
+            _ => return None,
+        };
+        let Some(change) = change else {
+            let ranking = self.tree(tree).and_then(|tree| tree.ranking(handle));
+            return Some((ranking, ranking));
+        };
+        for id in step.added_by(part) {
+            self.members.add(id);
+        }
+        let mark = self.change_mark.max(step.applied.sequence);
+        let ranked = self.change_tree(tree, std::slice::from_ref(change), mark, |tree, members| {
+            tree.apply_ranked(change, members)
+        });
+        if !step.added_by(part).is_empty() {
+            self.members.forget_unless_known(handle);
+        }
+        Some(ranked.unwrap_or_default())
+    }
+
+    /// The state is now that at the end of this step.
+    pub fn end_step(&mut self, step: &Step) {
         self.applied = step.applied;
         self.note_time(step.time);
     }
@@ -333,23 +326,34 @@ impl Shard {
     }
 
     fn apply_to_tree(&mut self, id: TreeId, changes: &[Change], mark: Sequence) {
+        self.change_tree(id, changes, mark, |tree, members| tree.apply(changes, members));
+    }
+
+    /// Has changes of a tree applied by `apply`, and does what goes with them.
+    fn change_tree<T>(
+        &mut self,
+        id: TreeId,
+        changes: &[Change],
+        mark: Sequence,
+        apply: impl FnOnce(&mut WindowTree, &mut Members) -> T,
+    ) -> Option<T> {
         self.join_before_change(id);
-        if let Some(tree) = self.trees.get_mut(&id) {
-            if tree.definition.entry_ttl_micros.is_some()
-                && let Some(instance) = Instance::of_name_on_shards(&tree.board)
-            {
-                let rule = (&*tree.definition, instance);
-                for Change { handle, after, .. } in changes {
-                    let (member, before) = (self.members.id(*handle), tree.entry(*handle));
-                    let expiring = |entry: Option<&Entry>| Expiring::of(rule, member, *handle, entry);
-                    self.expiry.replace(id, expiring(before.as_ref()), expiring(after.as_ref()));
-                }
+        let tree = self.trees.get_mut(&id)?;
+        if tree.definition.entry_ttl_micros.is_some()
+            && let Some(instance) = Instance::of_name_on_shards(&tree.board)
+        {
+            let rule = (&*tree.definition, instance);
+            for Change { handle, after, .. } in changes {
+                let (member, before) = (self.members.id(*handle), tree.entry(*handle));
+                let expiring = |entry: Option<&Entry>| Expiring::of(rule, member, *handle, entry);
+                self.expiry.replace(id, expiring(before.as_ref()), expiring(after.as_ref()));
             }
-            let before = tree.bytes();
-            tree.apply(changes, &mut self.members);
-            tree.changed = mark;
-            self.tree_bytes = self.tree_bytes + tree.bytes() - before;
         }
+        let before = tree.bytes();
+        let applied = apply(tree, &mut self.members);
+        tree.changed = mark;
+        self.tree_bytes = self.tree_bytes + tree.bytes() - before;
+        Some(applied)
     }
 
     fn apply_event(&mut self, event: &BoardEvent) {

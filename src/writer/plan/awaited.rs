@@ -6,14 +6,15 @@ use crate::job::{Job, Reject};
 use crate::state::Applied;
 use crate::writer::outcome::JobOutcome;
 use crate::writer::plan::jobs::JobPlan;
-use crate::writer::plan::{Batch, PlannedBoard, PlannedJob};
+use crate::writer::plan::{Batch, PlannedBoard, PlannedBoards, PlannedJob};
 use crate::writer::source::BadJob;
 
 /// How a job was planned, what became of its boards, and of the member's profile.
-type Awaited = (Result<JobPlan, Reject>, Vec<PlannedBoard>, Option<bool>);
+type Awaited = (Result<JobPlan, Reject>, PlannedBoards, Option<bool>);
 
 impl Batch<'_> {
-    /// Plans one job as a step of its own, so that the answer has the member's rank before and after.
+    /// Plans one job as a part of the step that is applied on its own, so that the answer has the member's rank
+    /// before and after.
     ///
     /// # Arguments
     /// `job_applied`: `applied`, with the effective time of the message that brought the job. For a job that
@@ -28,9 +29,9 @@ impl Batch<'_> {
         self.outcome_has_ranks = true;
         let (outcome, boards, profile) = self.plan_awaited_job(job, index, job_applied);
         self.outcome_has_ranks = false;
-        let step = self.take_step(applied);
+        let part = self.end_part();
         match outcome {
-            Ok(JobPlan::Planned | JobPlan::Plain { .. }) => PlannedJob::Applied { step, boards, profile },
+            Ok(JobPlan::Planned | JobPlan::Plain { .. }) => PlannedJob::Applied { part, boards, profile },
             Ok(JobPlan::Parked) => PlannedJob::Parked(self.outcome_of_parked(index, applied)),
             Err(reject) => PlannedJob::Rejected(reject),
         }
@@ -62,7 +63,7 @@ impl Batch<'_> {
 
     /// Plans a job, and gathers what became of its boards, and of the member's profile.
     fn plan_awaited_job(&mut self, job: &Result<Job, BadJob>, index: usize, applied: Applied) -> Awaited {
-        self.outcome_boards = Some(Vec::new());
+        self.outcome_boards = Some(PlannedBoards::new());
         self.outcome_profile = None;
         let outcome = self.plan_job(job, index, applied);
         let boards = self.outcome_boards.take().unwrap_or_default();

@@ -16,6 +16,8 @@ use crate::types::{BoardName, Score, Timestamp, shard_of};
 use crate::window::Window;
 use crate::wire;
 use crate::writer::decide::{Decision, Request};
+use crate::writer::outcome::FoundBoard;
+use crate::writer::plan::boards::BatchBoard;
 use crate::writer::plan::parked::{no_more_boards, no_such_board};
 use crate::writer::plan::top_k::{self, OtherChange};
 use crate::writer::plan::{Batch, PlannedBoard};
@@ -364,22 +366,29 @@ impl Batch<'_> {
             Shown::NoEntry { changed } => (changed, None),
         };
         let Some(mut outcome_boards) = self.outcome_boards.take() else { return };
-        let board = self.board(name).or_else(|| self.board(&name.board()));
-        if let Some(board) = board {
-            let (definition, incarnation) = (Arc::clone(board.definition), board.incarnation);
-            let tree = tree.unwrap_or(board.tree);
-            let board = name.clone();
-            outcome_boards.push(PlannedBoard {
-                board,
-                definition,
-                incarnation,
-                tree,
-                handle,
-                changed,
-                takes_metadata,
-            });
+        if let Some((board, of_board)) = self.find_board(name) {
+            let tree = tree.unwrap_or(of_board);
+            outcome_boards.push(PlannedBoard { board, tree, handle, changed, takes_metadata });
         }
         self.outcome_boards = Some(outcome_boards);
+    }
+
+    /// A board or an instance as it is now, and the tree. Of an instance that is not there: the board's.
+    fn find_board(&mut self, name: &BoardName) -> Option<(Arc<FoundBoard>, TreeId)> {
+        let BatchBoard { definition, tree, incarnation } =
+            self.board(name).or_else(|| self.board(&name.board()))?;
+        let is_it = |found: &&Arc<FoundBoard>| {
+            found.incarnation == incarnation
+                && Arc::ptr_eq(&found.definition, definition)
+                && found.name == *name
+        };
+        if let Some(found) = self.found_board.as_ref().filter(is_it) {
+            return Some((Arc::clone(found), tree));
+        }
+        let (name, definition) = (name.clone(), Arc::clone(definition));
+        let found = Arc::new(FoundBoard { name, definition, incarnation });
+        self.found_board = Some(Arc::clone(&found));
+        Some((found, tree))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::state::{Applied, Step};
+use crate::state::{Applied, Step, StepPart, StepPlace};
 use crate::writer::outcome::OutcomeDetail;
 use crate::writer::plan::parked::UnparkedJobs;
 use crate::writer::plan::{Batch, PlannedStep, ToldMessage};
@@ -40,7 +40,7 @@ impl Batch<'_> {
             }
             (Payload::Jobs(jobs), Some(answer)) => {
                 self.close_step();
-                let due = self.plan_due(job_applied, applied);
+                let due = self.plan_due(job_applied);
                 let mut planned = Vec::with_capacity(jobs.len());
                 self.with_look_ahead(jobs, |batch, index, job| {
                     planned.push(batch.plan_answered_job(job, index, job_applied, applied));
@@ -48,16 +48,10 @@ impl Batch<'_> {
                 let mut unparked = self.unpark(jobs.len(), jobs.len(), applied).answered;
                 self.do_what_is_due(job_applied);
                 self.due_cost = 0;
-                self.close_partial_step(applied, &mut unparked);
-                self.steps.push(PlannedStep::Answered {
-                    due,
-                    jobs: planned,
-                    unparked,
-                    removed: 0,
-                    applied,
-                    time: self.time,
-                    answer,
-                });
+                self.close_partial_step(&mut unparked);
+                let step = self.take_step(applied);
+                let jobs = planned;
+                self.steps.push(PlannedStep::Answered { step, due, jobs, unparked, removed: 0, answer });
             }
             (Payload::Jobs(jobs), None) => {
                 self.do_what_is_due(job_applied);
@@ -115,21 +109,23 @@ impl Batch<'_> {
         self.end_message(1, unparked, applied);
         self.close_step();
         if let Some(answer) = answer {
+            // What it did is in a step before.
+            let (step, due) = (Step { applied, time: self.time, ..Step::default() }, StepPart::default());
             let (jobs, unparked) = (Vec::new(), Vec::new());
-            let (due, time) = (None, self.time);
-            self.steps.push(PlannedStep::Answered { due, jobs, unparked, removed, applied, time, answer });
+            self.steps.push(PlannedStep::Answered { step, due, jobs, unparked, removed, answer });
         }
     }
 
     fn end_message(&mut self, jobs: usize, mut unparked: UnparkedJobs, applied: Applied) {
         self.do_what_is_due(applied);
         if !unparked.answered.is_empty() {
-            self.close_partial_step(applied, &mut unparked.answered);
+            self.close_partial_step(&mut unparked.answered);
         }
         if !unparked.answered.is_empty() {
             self.due_cost = 0;
             let (jobs, told) = (unparked.answered, std::mem::take(&mut self.told));
-            self.steps.push(PlannedStep::Unparked { jobs, applied, time: self.time, told });
+            let step = self.take_step(applied);
+            self.steps.push(PlannedStep::Unparked { step, jobs, told });
             self.step_jobs = 0;
             return;
         }
@@ -140,12 +136,11 @@ impl Batch<'_> {
         }
     }
 
-    /// What is due at a message whose jobs are answered, as a step of its own: a job that is rejected has no
-    /// step.
-    fn plan_due(&mut self, job_applied: Applied, applied: Applied) -> Option<Step> {
+    /// What is due at a message whose jobs are answered, as a part of its own: a job that is rejected has
+    /// none.
+    fn plan_due(&mut self, job_applied: Applied) -> StepPart {
         self.do_what_is_due(job_applied);
-        let is_empty = self.step.events.is_empty() && self.step.changes.is_empty();
-        (!is_empty).then(|| self.take_step(applied))
+        self.end_part()
     }
 
     /// Expires entries and drops instances whose time has come: before the message does anything else, and
@@ -167,8 +162,16 @@ impl Batch<'_> {
         }
     }
 
-    pub(super) fn take_step(&mut self, applied: Applied) -> Step {
+    /// Ends a part of the step being filled: what comes next is applied after it.
+    pub(super) fn end_part(&mut self) -> StepPart {
         self.step_number += 1;
+        let end = self.step.end();
+        StepPart::between(std::mem::replace(&mut self.parts_end, end), end)
+    }
+
+    fn take_step(&mut self, applied: Applied) -> Step {
+        self.step_number += 1;
+        self.parts_end = StepPlace::default();
         // The next step is most likely as long.
         let changes = Vec::with_capacity(self.step.changes.len());
         let step = std::mem::replace(&mut self.step, Step { changes, ..Step::default() });

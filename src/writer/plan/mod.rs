@@ -60,20 +60,22 @@ mod packed;
 mod hashed;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use foldhash::fast::{FixedState, RandomState};
 use hashbrown::HashMap;
 
 pub use messages::STEP_JOBS;
 pub use parked::UNPARKED_PER_MESSAGE;
-pub use planned::{Plan, PlannedBoard, PlannedJob, PlannedStep, PlannedUnparked, ToldMessage};
+pub use planned::{Plan, PlannedBoard, PlannedBoards, PlannedJob, PlannedStep, PlannedUnparked, ToldMessage};
 
 use crate::job::JobPlace;
-use crate::state::{Applied, BoardEvent, Dropped, IdBytes, LogHash, Step, TreeId};
+use crate::state::{Applied, BoardEvent, Dropped, IdBytes, LogHash, Step, StepPlace, TreeId};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, Sequence, ShardId, Timestamp};
+use crate::writer::outcome::FoundBoard;
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::boards::ChangedBoards;
 use crate::writer::plan::changes::NetChange;
@@ -156,8 +158,8 @@ struct Batch<'a> {
     dropped: Option<Dropped>,
     /// The boards on which the job being planned takes effect, if a client waits for its outcome. `None` for
     /// most jobs of a stream.
-    outcome_boards: Option<Vec<PlannedBoard>>,
-    /// Whether that client is told of ranks, so that the job needs a step of its own.
+    outcome_boards: Option<PlannedBoards>,
+    /// Whether that client is told of ranks, so that the job is a part of its step.
     outcome_has_ranks: bool,
     /// Of the job being planned, if it is about a profile: whether it changes that.
     outcome_profile: Option<bool>,
@@ -170,14 +172,18 @@ struct Batch<'a> {
     profiles: BTreeMap<MemberId, BatchProfile>,
     dropped_trees: Vec<TreeId>,
     steps: Vec<PlannedStep>,
+    /// The board that the last such job named.
+    found_board: Option<Arc<FoundBoard>>,
     /// The step being filled.
     step: Step,
+    /// Where the last part of it ends, if it is planned in parts.
+    parts_end: StepPlace,
     /// Its messages that are answered.
     told: Vec<ToldMessage>,
     step_jobs: usize,
     /// As how many jobs what was due at the message counts.
     due_cost: usize,
-    /// Number of the current step. Every change belongs to exactly one step.
+    /// Number of the current step, or part of one. Every change belongs to exactly one.
     step_number: usize,
     rejects: Vec<RejectRecord>,
     hash: Option<BatchHash>,
@@ -243,7 +249,9 @@ impl Planner<'_> {
             profiles: BTreeMap::new(),
             dropped_trees: Vec::new(),
             steps: Vec::new(),
+            found_board: None,
             step: Step::default(),
+            parts_end: StepPlace::default(),
             told: Vec::new(),
             step_jobs: 0,
             due_cost: 0,

@@ -17,7 +17,7 @@ use crate::wire;
 use crate::writer::outcome::ParkedOutcome;
 use crate::writer::parking::{CheckedOutLine, OutcomeWaiter, ParkedJob, Parking};
 use crate::writer::plan::boards::board_in;
-use crate::writer::plan::{Batch, PlannedJob, PlannedUnparked};
+use crate::writer::plan::{Batch, PlannedBoards, PlannedJob, PlannedUnparked};
 
 /// The most jobs that one message unparks, and the most lines that it looks at. All of that is applied under
 /// one hold of the lock, in a quarter of a millisecond or so. It must be the same on every replica.
@@ -130,7 +130,7 @@ impl Batch<'_> {
         }
         self.replaying_parked = false;
         if !unparked.answered.is_empty() {
-            self.close_partial_step(applied, &mut unparked.answered);
+            self.close_partial_step(&mut unparked.answered);
         }
         unparked
     }
@@ -186,7 +186,7 @@ impl Batch<'_> {
             let _ = self.plan_job(&job, index, job_applied);
             return;
         };
-        self.close_partial_step(applied, answered);
+        self.close_partial_step(answered);
         let planned = self.plan_answered_job(&job, index, job_applied, applied);
         answered.push(PlannedUnparked { job: planned, to: Some(to) });
     }
@@ -195,15 +195,14 @@ impl Batch<'_> {
         self.parking.as_mut().and_then(|parking| parking.take_waiter(place))
     }
 
-    /// Closes the step being filled, if it changes anything, so that its changes come before the next job's.
-    pub(super) fn close_partial_step(&mut self, applied: Applied, answered: &mut Vec<PlannedUnparked>) {
-        let step = &self.step;
-        if !(step.events.is_empty() && step.added.is_empty() && step.changes.is_empty()) {
-            let step = self.take_step(applied);
-            answered.push(PlannedUnparked {
-                job: PlannedJob::Applied { step, boards: Vec::new(), profile: None },
-                to: None,
-            });
+    /// Ends a part of the step being filled, if it changes anything, so that its changes come before the next
+    /// job's.
+    pub(super) fn close_partial_step(&mut self, answered: &mut Vec<PlannedUnparked>) {
+        let part = self.end_part();
+        if !part.is_empty() {
+            let boards = PlannedBoards::new();
+            answered
+                .push(PlannedUnparked { job: PlannedJob::Applied { part, boards, profile: None }, to: None });
         }
     }
 

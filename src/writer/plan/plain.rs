@@ -4,21 +4,19 @@
 
 use std::sync::Arc;
 
-use crate::board::Definition;
 use crate::job::{Job, Reject, Targets};
-use crate::state::{Applied, Incarnation, TreeId};
+use crate::state::{Applied, TreeId};
 use crate::types::{BoardName, Score};
 use crate::writer::decide::{Request, decide};
+use crate::writer::outcome::FoundBoard;
 use crate::writer::parking::Parking;
-use crate::writer::plan::Batch;
 use crate::writer::plan::jobs::{BoardSource, JobPlan, default_op};
+use crate::writer::plan::{Batch, PlannedBoard};
 
 /// The board of the last such job. Most jobs of a batch name the same one.
 pub(super) struct PlainBoard {
-    name: BoardName,
+    board: Arc<FoundBoard>,
     tree: TreeId,
-    incarnation: Incarnation,
-    definition: Arc<Definition>,
 }
 
 impl Batch<'_> {
@@ -27,11 +25,7 @@ impl Batch<'_> {
         let Targets::Boards(boards) = &job.targets else { return None };
         let [(name, Some(score))] = boards.as_slice() else { return None };
         let may_park = |parking: &Parking| parking.has_parked(&job.member);
-        if self.outcome_has_ranks
-            || job.meta.is_some()
-            || self.replaying_parked
-            || self.parking.as_ref().is_some_and(may_park)
-        {
+        if job.meta.is_some() || self.replaying_parked || self.parking.as_ref().is_some_and(may_park) {
             return None;
         }
         // Taken out and put back: to count its definition up and down for each job would cost more.
@@ -48,7 +42,8 @@ impl Batch<'_> {
         score: &Score,
         applied: Applied,
     ) -> Option<Result<JobPlan, Reject>> {
-        let PlainBoard { name, tree, incarnation, definition } = board;
+        let PlainBoard { board, tree } = board;
+        let FoundBoard { name, definition, incarnation } = &**board;
         let handle = self.find_member(&job.member);
         if handle.is_none() && self.added >= self.shard.members.room() {
             return None;
@@ -70,11 +65,19 @@ impl Batch<'_> {
             Err(reject) => return Some(Err(reject)),
         };
         self.hash_entry((name, *incarnation), &job.member, (before.as_ref(), decision.after.as_ref()));
+        let (changed, mut handle) = (decision.changed, handle);
         if before != decision.after {
-            let handle = handle.unwrap_or_else(|| self.add_member(&job.member));
-            self.change(*tree, handle, before.as_ref(), decision.after);
+            let changing = handle.unwrap_or_else(|| self.add_member(&job.member));
+            self.change(*tree, changing, before.as_ref(), decision.after);
+            handle = Some(changing);
         }
-        Some(Ok(JobPlan::Plain { changed: decision.changed }))
+        if self.outcome_has_ranks
+            && let Some(boards) = &mut self.outcome_boards
+        {
+            let (board, tree) = (Arc::clone(board), *tree);
+            boards.push(PlannedBoard { board, tree, handle, changed, takes_metadata: false });
+        }
+        Some(Ok(JobPlan::Plain { changed }))
     }
 
     /// The board, if it is on the shard and has nothing beside its entries.
@@ -83,7 +86,7 @@ impl Batch<'_> {
         // Without NATS, the board's next life may have begun meanwhile.
         let may_have_ended = self.parking.is_none() && self.planner.registry.has_next_incarnation();
         if let Some(last) = last
-            && last.name == *name
+            && last.board.name == *name
             && !may_have_ended
         {
             return Some(last);
@@ -95,6 +98,7 @@ impl Batch<'_> {
             && !definition.is_top_k()
             && !definition.movement
             && definition.entry_ttl_micros.is_none();
-        is_plain.then(|| PlainBoard { name: name.clone(), tree, incarnation, definition })
+        let name = name.clone();
+        is_plain.then(|| PlainBoard { board: Arc::new(FoundBoard { name, definition, incarnation }), tree })
     }
 }

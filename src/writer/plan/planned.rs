@@ -2,22 +2,21 @@
 
 use std::sync::Arc;
 
-use crate::board::Definition;
+use smallvec::SmallVec;
+
 use crate::job::Reject;
-use crate::state::{Applied, BoardEvent, HashPoint, Incarnation, LogHash, Step, TreeId};
+use crate::state::{Applied, BoardEvent, HashPoint, Incarnation, LogHash, Step, StepPart, TreeId};
 use crate::storage::codec::{MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence, Timestamp};
-use crate::writer::outcome::{BoardOutcome, JobOutcome, ParkedOutcome};
+use crate::writer::outcome::{BoardOutcome, FoundBoard, JobOutcome, ParkedOutcome};
 use crate::writer::parking::{OutcomeWaiter, Parking};
 use crate::writer::source::OutcomeSender;
 
 /// A board that a job named, for the answer.
 #[derive(Debug, Clone)]
 pub struct PlannedBoard {
-    pub board: BoardName,
-    pub definition: Arc<Definition>,
-    pub incarnation: Incarnation,
+    pub board: Arc<FoundBoard>,
     pub tree: TreeId,
     pub handle: Option<Handle>,
     pub changed: bool,
@@ -28,10 +27,13 @@ pub struct PlannedBoard {
 impl PlannedBoard {
     /// For a client that is not told of ranks.
     pub fn without_rankings(self) -> BoardOutcome {
-        let Self { board, definition, incarnation, changed, takes_metadata, .. } = self;
-        BoardOutcome { board, definition, incarnation, changed, takes_metadata, before: None, after: None }
+        let Self { board, changed, takes_metadata, .. } = self;
+        BoardOutcome { board, changed, takes_metadata, before: None, after: None }
     }
 }
+
+/// The boards of a job, in its order.
+pub type PlannedBoards = SmallVec<[PlannedBoard; 1]>;
 
 /// A message whose client is told only whether its jobs changed anything. That is known when they are
 /// planned, so they share a step with others; the client is told once it is applied.
@@ -41,14 +43,14 @@ pub struct ToldMessage {
     pub answer: OutcomeSender,
 }
 
-/// A job whose outcome a client waits for, with ranks. It is applied on its own, so that the answer has the
-/// member's rank before and after.
+/// A job whose outcome a client waits for, with ranks. It is a part of its message's step that is applied on
+/// its own, so that the answer has the member's rank before and after.
 #[derive(Debug, Clone)]
 pub enum PlannedJob {
     Rejected(Reject),
     Applied {
-        step: Step,
-        boards: Vec<PlannedBoard>,
+        part: StepPart,
+        boards: PlannedBoards,
         /// Of a job that is about the member's profile: whether it changes that.
         profile: Option<bool>,
     },
@@ -70,23 +72,21 @@ pub enum PlannedStep {
     },
     /// A message that unparked jobs which clients wait for: these, and everything else that it did, in order.
     Unparked {
+        step: Step,
         jobs: Vec<PlannedUnparked>,
-        applied: Applied,
-        /// The effective time.
-        time: Timestamp,
         /// Messages in it that are answered.
         told: Vec<ToldMessage>,
     },
     Answered {
-        /// What the message's time brings, before its jobs.
-        due: Option<Step>,
+        /// All that the message does.
+        step: Step,
+        /// What its time brings, before its jobs.
+        due: StepPart,
         jobs: Vec<PlannedJob>,
         /// Jobs that the message unparked, after its own.
         unparked: Vec<PlannedUnparked>,
         /// Number of entries that the message removed as a trim.
         removed: u64,
-        applied: Applied,
-        time: Timestamp,
         answer: OutcomeSender,
     },
 }
@@ -102,7 +102,9 @@ impl PlannedStep {
         let (answers, unparked) = match self {
             Self::Bulk { told, .. } => (of_told(told), Vec::new()),
             Self::Unparked { jobs, told, .. } => (of_told(told), jobs),
-            Self::Answered { unparked, applied, answer, .. } => (vec![(applied.sequence, answer)], unparked),
+            Self::Answered { step, unparked, answer, .. } => {
+                (vec![(step.applied.sequence, answer)], unparked)
+            }
         };
         (answers, unparked.into_iter().filter_map(|unparked| unparked.to).collect())
     }
@@ -115,26 +117,24 @@ impl PlannedStep {
         /// name several boards on each of them, even where they change nothing.
         const ACCESSES_OF_JOB: usize = 4;
         let cost = |job: &PlannedJob| match job {
-            PlannedJob::Applied { step, boards, .. } => {
-                let accesses = step.events.len() + step.changes.len() + 2 * boards.len();
+            PlannedJob::Applied { part, boards, .. } => {
+                let accesses = part.len() + 2 * boards.len();
                 accesses.div_ceil(ACCESSES_OF_JOB).max(1)
             }
             PlannedJob::Rejected(_) | PlannedJob::Parked(_) => 1,
         };
         match self {
-            Self::Answered { due: None, jobs, unparked, .. } if unparked.is_empty() => {
+            Self::Answered { due, jobs, unparked, .. } if due.is_empty() && unparked.is_empty() => {
                 Some(jobs.iter().map(cost).sum())
             }
             Self::Answered { .. } | Self::Bulk { .. } | Self::Unparked { .. } => None,
         }
     }
 
-    /// The jobs of a message that a client waits for.
     #[must_use]
-    pub fn jobs(&self) -> &[PlannedJob] {
+    pub fn step(&self) -> &Step {
         match self {
-            Self::Answered { jobs, .. } => jobs,
-            Self::Bulk { .. } | Self::Unparked { .. } => &[],
+            Self::Bulk { step, .. } | Self::Unparked { step, .. } | Self::Answered { step, .. } => step,
         }
     }
 

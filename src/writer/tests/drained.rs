@@ -441,7 +441,7 @@ fn answers_tell_the_place_before_and_after() {
         .iter()
         .map(|job| {
             let JobOutcome::Applied(boards) = job else { panic!("{job:?}") };
-            let ranking = |ranking: Option<crate::writer::ShardRanking>| {
+            let ranking = |ranking: Option<crate::state::ShardRanking>| {
                 ranking.map(|p| (p.better, p.tied, p.ahead, p.total))
             };
             (boards[0].changed, ranking(boards[0].before), ranking(boards[0].after))

@@ -26,7 +26,9 @@ use crate::writer::{
     Payload, RegisteredBoard, Registry,
 };
 
-type Places = Vec<Option<(u64, u64, u64, u64)>>;
+type Counts = Option<(u64, u64, u64, u64)>;
+/// Of a member on each board that a job named, before it and after it.
+type Places = Vec<(Counts, Counts)>;
 type Told = Vec<Result<Places, RejectCode>>;
 /// What a message is answered with.
 #[derive(Default)]
@@ -243,10 +245,12 @@ impl Harness {
                         }
                         crate::job::Targets::Profile(_) => Vec::new(),
                     };
+                    let (id, model) = (job.member.as_str(), &self.model);
+                    let before: Vec<_> = on.iter().map(|name| model.place_before(name, id)).collect();
                     let outcome = self.model.apply(job, now);
                     self.rejected += u64::from(outcome.is_err());
-                    outcome
-                        .map(|()| on.iter().map(|name| self.model.place(name, job.member.as_str())).collect())
+                    let after = on.iter().map(|name| self.model.place(name, id));
+                    outcome.map(|()| before.into_iter().zip(after).collect())
                 });
                 return Expected { jobs: outcomes.collect(), ..Expected::default() };
             }
@@ -428,10 +432,13 @@ fn told(outcome: JobOutcome) -> Result<Places, RejectCode> {
         JobOutcome::Rejected(reject) => Err(reject.code),
         JobOutcome::Parked(_) => panic!("nothing waits where the registry decides"),
         JobOutcome::Applied(boards) | JobOutcome::WithProfile { boards, .. } => {
-            let ranking = |ranking: crate::writer::ShardRanking| {
+            let ranking = |ranking: crate::state::ShardRanking| {
                 (ranking.better, ranking.tied, ranking.ahead, ranking.total)
             };
-            Ok(boards.into_iter().map(|board| board.after.map(ranking)).collect())
+            Ok(boards
+                .into_iter()
+                .map(|board| (board.before.map(ranking), board.after.map(ranking)))
+                .collect())
         }
     }
 }

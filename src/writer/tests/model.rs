@@ -300,6 +300,13 @@ impl Model {
         self.boards.get(name)?.place(id)
     }
 
+    /// The same just before a job is applied. It finds nobody on a board whose next life it begins.
+    pub fn place_before(&self, name: &BoardName, id: &str) -> Option<(u64, u64, u64, u64)> {
+        let is_here =
+            |board: &&ModelBoard| board.life >= self.life(name) || self.being_dropped.contains(name);
+        self.boards.get(name).filter(is_here)?.place(id)
+    }
+
     /// Members that any board knows, hidden and remembered ones included.
     pub fn members(&self) -> BTreeSet<&str> {
         self.boards.values().flat_map(|board| board.entries.keys()).map(String::as_str).collect()

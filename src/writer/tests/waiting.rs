@@ -51,7 +51,7 @@ fn a_job_that_waited_is_told_of_with_its_place_when_its_board_comes() {
         let told = unparked.outcome().now_or_never().flatten().expect("it was told");
         let (sequence, outcome) = told.expect("committed");
         let JobOutcome::Applied(boards) = outcome else { panic!("{outcome:?}") };
-        let ranking = |ranking: Option<crate::writer::ShardRanking>| {
+        let ranking = |ranking: Option<crate::state::ShardRanking>| {
             ranking.map(|ranking| (ranking.better, ranking.total))
         };
         (sequence.0, ranking(boards[0].before), ranking(boards[0].after))
