@@ -104,7 +104,9 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             let leaf = self.leaf_for(new.as_slice(), edit.handle, order);
             self.insert_near((leaf, usize::MAX), new.as_slice(), edit.handle, order);
         }
-        let after = self.locate(edit.handle, Narrow::prefetch_handles).map(|(leaf, at)| self.standing_at(leaf, at, new, score_words));
+        let after = self
+            .locate(edit.handle, Narrow::prefetch_handles)
+            .map(|(leaf, at)| self.standing_at(leaf, at, new, score_words));
         (before, after)
     }
 

@@ -59,7 +59,10 @@ fn movement(object: &mut Object<'_>, movement: ListedMovement) {
 
 /// What an answer was exact at.
 pub fn as_of(object: &mut Object<'_>, as_of: &AsOf) {
-    let out = object.name("as_of");
+    as_of_text(object.name("as_of"), as_of);
+}
+
+pub fn as_of_text(out: &mut Vec<u8>, as_of: &AsOf) {
     out.push(b'"');
     as_of.append_to(out);
     out.push(b'"');

@@ -81,10 +81,9 @@ impl StreamSource {
                 _ = closing.wait_for(|closing| *closing) => None,
             }
         });
-        let chunk = next.flatten();
-        let has_come = chunk.is_some();
-        chunk.into_iter().for_each(|chunk| self.accept(chunk));
-        has_come
+        let Some(chunk) = next.flatten() else { return false };
+        self.accept(chunk);
+        true
     }
 }
 
