@@ -153,7 +153,15 @@ fn run<const LEAF: usize, const INNER: usize>(entries: u64, spread: Spread, upda
     });
     line("sorted_array_rank", searched * 1e3, "ns");
     println!("RATIO tree_rank_vs_sorted_array_{entries}_{tag} {:.2}", rank / searched);
+    capture_and_load(tree, &line);
+}
 
+/// Takes a tree's pages as a checkpoint does, and makes it anew from them as a start does.
+fn capture_and_load<const LEAF: usize, const INNER: usize>(
+    mut tree: Tree<LEAF, INNER>,
+    line: &impl Fn(&str, f64, &str),
+) {
+    let entries = tree.len();
     tree.mark_all_dirty();
     tree.begin_capture();
     let mut pages = Vec::new();

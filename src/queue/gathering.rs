@@ -3,10 +3,11 @@
 //!
 //! Clients that were just answered mostly come back at once. If the first of them were served alone, the
 //! others would wait for the sync after that: batches would be small and large in turn. So after a batch
-//! about half as many are waited for as the last two batches had: the other half comes while these are synced.
+//! about half as many are waited for as the last two batches had: the other half comes while these are
+//! synced.
 //!
-//! Knows: nobody waits for long. The wait is less than half as long as a batch takes, and for a client that is
-//! alone there is none. Must not know: what is waited for, and how.
+//! Knows: nobody waits for long. The wait is less than half as long as a batch takes, and for a client that
+//! is alone there is none. Must not know: what is waited for, and how.
 
 use std::time::{Duration, Instant};
 

@@ -39,8 +39,8 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    /// Applies one edit as [`Tree::apply`] does. Returns what [`Tree::standing`] finds of its handle before and
-    /// after.
+    /// Applies one edit as [`Tree::apply`] does. Returns what [`Tree::standing`] finds of its handle before
+    /// and after.
     ///
     /// # Panics
     /// As those two do.

@@ -69,8 +69,8 @@ fn grant_of(tokens: &ActiveTokens, value: &str) -> Result<Arc<Grant>, Problem> {
 /// Whether a request may go on, without saying why not.
 ///
 /// # Arguments
-/// `tokens`: `None` if everybody may do everything. `authorization`: the value of that header, if there is one
-/// and no other. `board`: as of [`authorize`].
+/// `tokens`: `None` if everybody may do everything. `authorization`: the value of that header, if there is
+/// one and no other. `board`: as of [`authorize`].
 pub fn is_allowed<'b>(
     tokens: Option<&ActiveTokens>,
     needs: Needs,

@@ -59,13 +59,7 @@ fn movement(object: &mut Object<'_>, movement: ListedMovement) {
 
 /// What an answer was exact at.
 pub fn as_of(object: &mut Object<'_>, as_of: &AsOf) {
-    as_of_text(object.name("as_of"), as_of);
-}
-
-pub fn as_of_text(out: &mut Vec<u8>, as_of: &AsOf) {
-    out.push(b'"');
-    as_of.append_to(out);
-    out.push(b'"');
+    json::as_of(object.name("as_of"), as_of);
 }
 
 /// The name of the instance that was read.

@@ -4,7 +4,7 @@
 
 use std::fmt::{self, Display, Write as _};
 
-use crate::types::Timestamp;
+use crate::types::{AsOf, Timestamp};
 
 /// The greatest integer that every JSON reader takes exactly, 2^53 - 1.
 const EXACT: u64 = (1 << 53) - 1;
@@ -158,6 +158,12 @@ pub fn text(out: &mut Vec<u8>, value: &str) {
 }
 
 pub fn time(out: &mut Vec<u8>, value: Timestamp) {
+    out.push(b'"');
+    value.append_to(out);
+    out.push(b'"');
+}
+
+pub fn as_of(out: &mut Vec<u8>, value: &AsOf) {
     out.push(b'"');
     value.append_to(out);
     out.push(b'"');

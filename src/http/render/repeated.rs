@@ -5,7 +5,6 @@
 
 use std::ops::Range;
 
-use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::types::{AsOf, Timestamp};
 
@@ -18,7 +17,7 @@ pub struct Repeated<'a> {
 
 impl<'a> Repeated<'a> {
     pub fn as_of(&mut self, object: &mut Object<'_>, value: &'a AsOf) {
-        write(object.name("as_of"), &mut self.as_of, value, |out| fields::as_of_text(out, value));
+        write(object.name("as_of"), &mut self.as_of, value, |out| json::as_of(out, value));
     }
 
     pub fn updated_at(&mut self, object: &mut Object<'_>, value: Timestamp) {

@@ -6,7 +6,8 @@
 //!   whether the client has left
 //! - `activity`, `observed_stream`, `pipelining`, `timeouts`: what a connection is doing, and for how long
 //! - `requests`: the requests of a connection, handed to the router; `direct`: those that it answers by
-//!   itself, in an `answer_buffer`; `answer_head`: what all answers say; `context`: what all connections share
+//!   itself, in an `answer_buffer`; `answer_head`: what all answers say; `context`: what all connections
+//!   share
 
 mod activity;
 mod answer_buffer;

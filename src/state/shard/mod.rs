@@ -260,8 +260,8 @@ impl Shard {
         }
     }
 
-    /// Applies a part of a step as [`Shard::apply_part`] does, and finds how an entry ranked before and how it
-    /// ranks after. `None`, and nothing is applied: the part changes something else, too.
+    /// Applies a part of a step as [`Shard::apply_part`] does, and finds how an entry ranked before and how
+    /// it ranks after. `None`, and nothing is applied: the part changes something else, too.
     pub fn apply_ranked(
         &mut self,
         step: &Step,

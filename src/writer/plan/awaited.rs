@@ -13,8 +13,8 @@ use crate::writer::source::BadJob;
 type Awaited = (Result<JobPlan, Reject>, PlannedBoards, Option<bool>);
 
 impl Batch<'_> {
-    /// Plans one job as a part of the step that is applied on its own, so that the answer has the member's rank
-    /// before and after.
+    /// Plans one job as a part of the step that is applied on its own, so that the answer has the member's
+    /// rank before and after.
     ///
     /// # Arguments
     /// `job_applied`: `applied`, with the effective time of the message that brought the job. For a job that

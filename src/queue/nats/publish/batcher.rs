@@ -297,8 +297,8 @@ pub struct SendLease {
 }
 
 impl SendLease {
-    /// Waits a moment for those who were just answered, if that was just now. The event loop that the caller is
-    /// on goes on meanwhile, as it is what brings their requests.
+    /// Waits a moment for those who were just answered, if that was just now. The event loop that the caller
+    /// is on goes on meanwhile, as it is what brings their requests.
     pub async fn gather(&self) {
         let (mut came, mut empty_turns) = (0, 0);
         while empty_turns < EMPTY_TURNS_MAX {
