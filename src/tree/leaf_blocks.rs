@@ -6,15 +6,9 @@
 //!
 //! Must not know what is in a block, but for its owner.
 
-/// Blocks of one of the first chunks, as a shift. A chunk of the usual leaves is 40 kB; the last of each size
-/// is half empty.
+/// Blocks per chunk, as a shift. A chunk of the usual leaves is 40 kB; the last of each size is half empty.
 const CHUNK_SHIFT: u32 = 6;
-/// As many first chunks, and larger ones behind them: of a hundred million entries the list of small ones
-/// would take half a megabyte, and each look-up of a leaf would wait for it.
-const FIRST_CHUNKS: usize = if cfg!(test) { 2 } else { 256 };
-const FIRST_BLOCKS: u32 = (FIRST_CHUNKS as u32) << CHUNK_SHIFT;
-/// Blocks of the others, as a shift: a sixteenth of those before them.
-const LARGE_CHUNK_SHIFT: u32 = if cfg!(test) { 5 } else { 10 };
+const CHUNK_BLOCKS: usize = 1 << CHUNK_SHIFT;
 /// Bytes of the owner's number.
 const OWNER: usize = 4;
 
@@ -28,26 +22,9 @@ pub(super) struct LeafBlocks {
     used: u32,
 }
 
-/// The chunk of a place, and the block in it.
 #[inline]
 fn split(place: u32) -> (usize, usize) {
-    match place.checked_sub(FIRST_BLOCKS) {
-        None => ((place >> CHUNK_SHIFT) as usize, place as usize & ((1 << CHUNK_SHIFT) - 1)),
-        Some(behind) => (
-            FIRST_CHUNKS + (behind >> LARGE_CHUNK_SHIFT) as usize,
-            behind as usize & ((1 << LARGE_CHUNK_SHIFT) - 1),
-        ),
-    }
-}
-
-/// Blocks of a full chunk.
-fn blocks_of(chunk: usize) -> usize {
-    1 << if chunk < FIRST_CHUNKS { CHUNK_SHIFT } else { LARGE_CHUNK_SHIFT }
-}
-
-/// Chunks that hold so many blocks.
-fn chunks_for(blocks: u32) -> usize {
-    blocks.checked_sub(1).map_or(0, |last| split(last).0 + 1)
+    ((place >> CHUNK_SHIFT) as usize, place as usize & (CHUNK_BLOCKS - 1))
 }
 
 impl LeafBlocks {
@@ -91,7 +68,7 @@ impl LeafBlocks {
         let (chunk, slot) = split(place);
         let stride = self.stride();
         // Most trees are small, and a service has many of them: their only chunk grows by doubling.
-        let blocks = if chunk == 0 { (slot + 1).next_power_of_two() } else { blocks_of(chunk) };
+        let blocks = if chunk == 0 { (slot + 1).next_power_of_two() } else { CHUNK_BLOCKS };
         match self.chunks.get_mut(chunk) {
             None => self.chunks.push(vec![0; blocks * stride].into()),
             Some(chunk) if chunk.len() <= slot * stride => {
@@ -122,9 +99,10 @@ impl LeafBlocks {
         });
         // One chunk more than there has to be stays, so that one block at the boundary does not cost one each
         // time.
+        let chunks = (self.used as usize).div_ceil(CHUNK_BLOCKS);
         if self.used == 0 {
             self.chunks = Vec::new();
-        } else if self.chunks.len() > chunks_for(self.used) + 1 {
+        } else if self.chunks.len() > chunks + 1 {
             self.chunks.pop();
         }
         moved
@@ -132,12 +110,9 @@ impl LeafBlocks {
 
     /// Heap memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
-        // All but the first are full: the first ones, and the larger ones behind.
         let first = self.chunks.first().map_or(0, |chunk| chunk.len());
-        let small = self.chunks.len().clamp(1, FIRST_CHUNKS) - 1;
-        let large = self.chunks.len().saturating_sub(FIRST_CHUNKS);
-        let others = (small << CHUNK_SHIFT) + (large << LARGE_CHUNK_SHIFT);
-        first + others * self.stride() + self.chunks.capacity() * size_of::<Box<[u8]>>()
+        let others = self.chunks.len().saturating_sub(1) * CHUNK_BLOCKS * self.stride();
+        first + others + self.chunks.capacity() * size_of::<Box<[u8]>>()
     }
 }
 
@@ -166,11 +141,9 @@ mod tests {
                 assert_eq!(blocks.get(place), [(owner as u32).to_le_bytes(); 3].concat());
             }
             let chunks = blocks.chunks.len();
-            assert!(chunks <= chunks_for(blocks.used()) + 1, "{chunks}");
-            let held: usize = blocks.chunks.iter().map(|chunk| chunk.len()).sum();
-            assert_eq!(blocks.bytes(), held + blocks.chunks.capacity() * size_of::<Box<[u8]>>());
+            assert!(chunks <= (blocks.used() as usize).div_ceil(CHUNK_BLOCKS) + 1, "{chunks}");
         }
-        assert_eq!((blocks.used(), blocks.bytes(), chunks_for(0)), (0, 0, 0));
+        assert_eq!((blocks.used(), blocks.bytes()), (0, 0));
         assert!(full > 0);
     }
 }
