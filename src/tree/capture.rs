@@ -83,7 +83,10 @@ impl Capture {
         page: u32,
         marks: u8,
     ) -> Option<(bool, CaptureState, Option<Box<PageCopy>>)> {
-        let only = |pages: &PageSet| pages.iter().all(|other| other == page);
+        let only = |pages: &PageSet| match pages.len() {
+            0 => true,
+            length => length == 1 && pages.first_from(page) == Some(page),
+        };
         if !only(&self.dirty) || !only(&self.pending) {
             return None;
         }

@@ -176,6 +176,11 @@ impl Answers {
         Self { messages: answers.collect(), unparked: Vec::new() }
     }
 
+    /// Whether no client waits.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.unparked.is_empty()
+    }
+
     pub fn send(self) {
         // The clients may have disconnected.
         for Answer { outcome, to } in self.messages {

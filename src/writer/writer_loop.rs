@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
@@ -305,9 +306,11 @@ impl<S: JobSource> Writer<S> {
             if let Some(traced) = &mut traced {
                 traced.shown(sequence);
             }
+            // Whoever waits for answers is woken by them, and may have to share this core.
+            let is_awaited = !answers.is_empty();
             answers.send();
             // After the answers: who waits for them would wait for all that has the core meanwhile.
-            self.shard.give_way();
+            if is_awaited { yield_now() } else { self.shard.give_way() }
         }
         self.health.parked_places.end(&parked);
         if let Some((running, kept)) = hash {

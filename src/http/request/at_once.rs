@@ -5,14 +5,11 @@
 //! that answers every request of the route: nothing is refused here, and nothing waits. So both give the same
 //! answers, and this way has no errors to tell.
 
-use std::time::Instant;
-
 use crate::http::api::Api;
 use crate::http::render::fields;
 use crate::http::render::json::Object;
 use crate::http::request::ask::INLINE_DISK_READS;
 use crate::http::request::head::Segments;
-use crate::http::request::metrics::RouteMetrics;
 use crate::http::request::params::Params;
 use crate::http::request::plain::PlainRequest;
 use crate::query::{
@@ -32,9 +29,6 @@ pub struct AtOnce<'r> {
     pub api: &'r Api,
     pub request: &'r PlainRequest<'r>,
     pub segments: &'r Segments,
-    pub metrics: &'r RouteMetrics,
-    /// When the request was read.
-    pub began: Instant,
 }
 
 impl<'r> AtOnce<'r> {
@@ -58,28 +52,21 @@ impl<'r> AtOnce<'r> {
         if NOT_AT_ONCE.iter().any(|name| params.get(name).is_some()) { None } else { Some(params) }
     }
 
-    /// Asks the board of the path for what needs no disk: counts.
-    pub fn ask<R: BoardRead>(&self, params: &Params<'_>, read: R) -> Option<Answer<R::Answer>> {
-        let answer = self.read(params, read)?;
-        self.record_read();
-        Some(answer)
-    }
-
     /// Asks the board of the path for entries, with their metadata.
     pub fn ask_entries<R>(&self, params: &Params<'_>, read: R) -> Option<Answer<R::Answer>>
     where
         R: BoardRead<Answer: VisitEntries>,
     {
-        let mut answer = self.read(params, read)?;
+        let mut answer = self.ask(params, read)?;
         let missing = missing_metadata(&mut answer);
         if missing > INLINE_DISK_READS || (missing > 0 && !fill_metadata(&self.api.node, &mut answer)) {
             return None;
         }
-        self.record_read();
         Some(answer)
     }
 
-    fn read<R: BoardRead>(&self, params: &Params<'_>, read: R) -> Option<Answer<R::Answer>> {
+    /// Asks the board of the path for what needs no disk: counts.
+    pub fn ask<R: BoardRead>(&self, params: &Params<'_>, read: R) -> Option<Answer<R::Answer>> {
         let Api { node, registry, .. } = self.api;
         if node.remote.is_some() {
             return None;
@@ -88,12 +75,6 @@ impl<'r> AtOnce<'r> {
         let board = registry.name(self.board()?)?;
         let instance = InstanceAsked { choice: params.window().ok()?, now: self.api.now() };
         read_in_memory(node, registry, &OfBoard { board, instance, read }).ok()?.ok()
-    }
-
-    /// Records the time of the read, from the request on: nothing that takes long came before.
-    fn record_read(&self) {
-        self.metrics.read_seconds.record(self.began.elapsed());
-        self.metrics.read_shards.record(f64::from(self.api.node.shard_count()));
     }
 
     /// Writes what the answer was exact at, and whether it may be behind.

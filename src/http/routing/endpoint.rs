@@ -156,19 +156,23 @@ impl<H: Handler> Guarded<Measured<H>> {
     ) -> Option<Instant> {
         let read = self.endpoint.at_once?;
         let (began, metrics) = (Instant::now(), &self.endpoint.metrics);
-        let asked = AtOnce { api, request, segments, metrics, began };
+        let asked = AtOnce { api, request, segments };
         let may_ask =
             || is_allowed(api.access.as_deref(), self.needs, request.authorization, || asked.board());
-        if traces::is_on() || !request.body.is_empty() || !may_ask() {
+        let has_room = |answer| api.admission.has_room(answer);
+        if traces::is_on() || !request.body.is_empty() || !has_room(0) || !may_ask() {
             return None;
         }
         let before = body.len();
         read(&asked, body)?;
         // It takes a permit and is counted only if it cannot be written at once.
-        if !api.admission.has_room(body.len() - before) {
+        if !has_room(body.len() - before) {
             return None;
         }
         let now = Instant::now();
+        // Nearly all of the request is its read.
+        metrics.read_seconds.record(now - began);
+        metrics.read_shards.record(f64::from(api.node.shard_count()));
         metrics.request_seconds.record(now - began);
         metrics.responses.note(StatusCode::OK);
         Some(now)

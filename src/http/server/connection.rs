@@ -12,6 +12,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::Instant;
 
 use crate::http::guard::refusal_log::ClientAddress;
@@ -134,18 +135,22 @@ where
     let (activity, stage) = (Arc::clone(&conditions.activity), conditions.stage.clone());
     let stream = SharedStream::new(stream);
     let mut by_hyper = pin!(speak_by_hyper(stream.clone(), requests, conditions));
+    // A task that has used up its share of a turn is told that nothing is ready, and is called again at once.
+    // The timer and the stage may not have noted its waker then.
+    let mut was_cut_short = false;
     poll_fn(|context| {
         loop {
             let remaining = stream.answer_direct(context);
             // Neither the timer nor the stage can have woken this task up without being seen here: the one
             // does not fire before its time, and the other has changed then.
             let is_due = !activity.is_before_check() || stage.has_changed().unwrap_or(true);
-            if remaining == Remaining::Nothing && !is_due {
+            if remaining == Remaining::Nothing && !is_due && !was_cut_short {
                 return Poll::Pending;
             }
             if by_hyper.as_mut().poll(context).is_ready() {
                 return Poll::Ready(());
             }
+            was_cut_short = !has_budget_remaining();
             // hyper is done with its request. What comes next is read here again.
             let is_read_directly = remaining == Remaining::OfHyper && stream.is_read_directly();
             if !is_read_directly || activity.is_draining() {

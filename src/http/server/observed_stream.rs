@@ -187,6 +187,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for SharedStream<S> {
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let mut stream = self.0.lock();
+        // What comes behind the last answer must not be read as a request.
+        stream.direct = None;
         let shut = Pin::new(&mut stream.inner).poll_shutdown(context);
         if shut.is_pending() {
             stream.activity.write_waits();

@@ -237,9 +237,12 @@ impl Queue {
     }
 
     /// A message is in flight no longer.
-    fn note_stored(&mut self, now: Instant) {
+    ///
+    /// # Arguments
+    /// `are_answered`: its clients are answered now, and may come back.
+    fn note_stored(&mut self, are_answered: bool, now: Instant) {
         self.in_flight -= 1;
-        self.gathers = (self.in_flight == 0).then(|| self.gathering.begin(now));
+        self.gathers = (are_answered && self.in_flight == 0).then(|| self.gathering.begin(now));
     }
 
     fn push(&mut self, request: PublishRequest) {
@@ -335,7 +338,10 @@ impl SendLease {
             }
             if !group.is_empty() {
                 queue.note_sent(group.len(), Instant::now());
-                return Some((group, InFlight(Arc::clone(&self.batcher))));
+                // With replicas, another message is in flight mostly. Who waits until its jobs are applied is
+                // answered later.
+                let are_answered = self.batcher.in_flight_max == 1 && wanted_outcome(&group).is_none();
+                return Some((group, InFlight { batcher: Arc::clone(&self.batcher), are_answered }));
             }
         }
         // Under the same lock, so that the next request finds the lease free.
@@ -358,11 +364,15 @@ impl Drop for SendLease {
 }
 
 /// A message that was sent and is not acknowledged yet.
-pub struct InFlight(Arc<PublishBatcher>);
+pub struct InFlight {
+    batcher: Arc<PublishBatcher>,
+    /// Once it is stored, its clients are answered.
+    are_answered: bool,
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.queue.lock().note_stored(Instant::now());
+        self.batcher.queue.lock().note_stored(self.are_answered, Instant::now());
     }
 }
 
@@ -512,11 +522,11 @@ mod tests {
         push(&mut queue, 1);
         send(&mut queue, now);
         push(&mut queue, 49);
-        queue.note_stored(now + takes);
+        queue.note_stored(true, now + takes);
         assert!(queue.has_gathered(now + takes), "more are there than the last message had");
         send(&mut queue, now + takes);
         push(&mut queue, 1);
-        queue.note_stored(now + 2 * takes);
+        queue.note_stored(true, now + 2 * takes);
         assert!(!queue.has_gathered(now + 2 * takes), "the last two messages had 50");
         assert!(queue.has_gathered(now + 3 * takes), "they do not come back");
         push(&mut queue, 24);
