@@ -89,7 +89,8 @@ pub async fn write_jobs(
     if let Some(boards) = &api.boards_stream {
         Box::pin(wait_for_boards(boards, &jobs, &homes)).await?;
     }
-    if let [home] = *shards
+    let only = <[ShardId; 1]>::try_from(shards).ok();
+    if let Some([home]) = only
         && (wait == Wait::UntilStored || api.node.owned(home).is_some())
     {
         return write_to_one(api, home, jobs, &reported, options).await;
@@ -191,14 +192,15 @@ async fn write_to_one(
     options: WriteOptions,
 ) -> Result<Written, Problem> {
     let mut publishings = messages_of(api.publishers.of(home), jobs, options);
-    let published: SmallVec<[Result<MessageOutcome, NotPublished>; 1]> =
-        match (publishings.next(), publishings.len()) {
-            (Some(only), 0) => smallvec![publish_one(only).await?],
-            (first, _) => {
-                let all = first.into_iter().chain(publishings).map(|publishing| (home, publishing));
-                SmallVec::from_vec(Box::pin(publish_all(all.collect())).await?)
-            }
-        };
+    let first = publishings.next();
+    let rest: Vec<_> = publishings.collect();
+    let published: SmallVec<[Result<MessageOutcome, NotPublished>; 1]> = match first {
+        Some(only) if rest.is_empty() => smallvec![publish_one(only).await?],
+        first => {
+            let all = first.into_iter().chain(rest).map(|publishing| (home, publishing)).collect();
+            SmallVec::from_vec(Box::pin(publish_all(all)).await?)
+        }
+    };
     let deadline = tokio::time::Instant::now() + BOARD_TIMEOUT;
     let owned = api.node.owned(home).filter(|_| options.wait == Wait::UntilApplied);
     let mut results = Vec::with_capacity(reported.len());

@@ -38,7 +38,9 @@ pub async fn settle(of_message: MessageOutcome, deadline: tokio::time::Instant) 
     let (mut sequence, mut unparked) = (of_message.sequence, BTreeMap::new());
     for (index, job) in of_message.jobs.iter().enumerate() {
         let JobOutcome::Parked(parked) = job else { continue };
-        let Ok(Some(outcome)) = tokio::time::timeout_at(deadline, parked.outcome()).await else { continue };
+        // In a box: few jobs are parked, and the future of every write would have room for this.
+        let unparking = Box::pin(tokio::time::timeout_at(deadline, parked.outcome()));
+        let Ok(Some(outcome)) = unparking.await else { continue };
         if let Ok((unparked_at, _)) = &outcome {
             sequence = sequence.max(*unparked_at);
         }
