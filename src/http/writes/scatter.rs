@@ -93,7 +93,8 @@ pub async fn write_jobs(
     if let Some([home]) = only
         && (wait == Wait::UntilStored || api.node.owned(home).is_some())
     {
-        return write_to_one(api, home, jobs, &reported, options).await;
+        // In a box: otherwise the future around it, which is copied with it, would have room for all of it.
+        return Box::pin(write_to_one(api, home, jobs, &reported, options)).await;
     }
     let mut by_shard: Vec<Vec<(usize, Job)>> = api.node.all_shards().map(|_| Vec::new()).collect();
     for ((index, job), home) in jobs.into_iter().enumerate().zip(&homes) {
