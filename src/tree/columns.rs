@@ -245,6 +245,17 @@ impl<'a> Columns<'a> {
         if is_between { guess } else { self.entries_before(words, compare) }
     }
 
+    /// How many entries are before those that begin with `score`, if `before` or fewer are, and none between
+    /// the last of them and `before` begins otherwise: what `equal_range` finds, mostly without a search.
+    #[inline]
+    pub(super) fn better_than(&self, score: &[u64], before: usize) -> usize {
+        let none_between = match (before.checked_sub(1), score.first()) {
+            (Some(last), Some(first)) => self.word(0, last) < *first,
+            _ => true,
+        };
+        if none_between { before } else { self.equal_range(score).0 }
+    }
+
     /// How many entries are before `words`; among those with the same words, those that `compare` calls less.
     #[inline]
     pub(super) fn entries_before(&self, words: &[u64], compare: impl FnMut(Handle) -> Ordering) -> usize {
@@ -363,6 +374,20 @@ mod tests {
             assert_eq!(columns.equal_range(prefix), range, "{prefix:?}");
         }
         assert_eq!(columns.entries_before(&[1, 5], |h| h.cmp(&Handle(12))), 2);
+    }
+
+    #[test]
+    fn better_ones_are_counted_from_a_place_as_by_a_search() {
+        let words = [1, 1, 1, 2, u64::MAX, 0, 5, 5, 0, u64::MAX];
+        let columns = Columns::new(&words, &[10, 11, 12, 13, 14], 5);
+        for entry in [[0, 3], [1, 0], [1, 5], [1, 6], [2, 0], [2, 9], [3, 0], [u64::MAX, 0], [u64::MAX; 2]] {
+            let before = columns.entries_before(&entry, |handle| handle.cmp(&Handle(12)));
+            for score_words in [1, 2] {
+                let score = &entry[..score_words];
+                let better = columns.equal_range(score).0;
+                assert_eq!(columns.better_than(score, before), better, "{entry:?} {score_words}");
+            }
+        }
     }
 
     #[test]

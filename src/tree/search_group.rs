@@ -88,7 +88,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 for ((pair, place), nth) in going_on {
                     let separators = self.inners.separators(pair.node);
                     let before = separators.entries_before(place.words, |handle| compare(nth, handle));
-                    let better = separators.equal_range(place.score()).0;
+                    let better = separators.better_than(place.score(), before);
                     if better == before && self.enter(pair, before, height) {
                         continue;
                     }
@@ -105,8 +105,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             for ((pair, place), nth) in pairs.iter().zip(group).zip(first..) {
                 let in_leaf = || {
                     let entries = self.leaf_of(pair);
-                    let better = entries.equal_range(place.score()).0;
-                    (better, entries.entries_before(place.words, |handle| compare(nth, handle)))
+                    let before = entries.entries_before(place.words, |handle| compare(nth, handle));
+                    (entries.better_than(place.score(), before), before)
                 };
                 found(pair.total(in_leaf));
             }
