@@ -7,6 +7,7 @@
 mod member_id;
 mod placement;
 mod shard_set;
+mod timestamp;
 
 use std::borrow::Borrow;
 use std::convert::Infallible;
@@ -14,14 +15,13 @@ use std::fmt;
 use std::num::NonZero;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use jiff::fmt::temporal::DateTimePrinter;
 use thiserror::Error;
 
 pub use member_id::MemberId;
 pub use placement::shard_of;
 pub use shard_set::ShardSet;
+pub use timestamp::Timestamp;
 
 /// The most keys a score may have.
 pub const MAX_KEYS: usize = 8;
@@ -243,69 +243,6 @@ impl fmt::Display for Score {
 impl fmt::Debug for Score {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(self.keys(), f)
-    }
-}
-
-/// Microseconds since 1970-01-01T00:00:00Z. Input is cut, not rounded, to the microsecond.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Timestamp(i64);
-
-impl Timestamp {
-    /// The last instant that i64 nanoseconds can say, the resolution that queues stamp messages with:
-    /// 2262-04-11.
-    pub const MAX: Self = Self(9_223_372_036_854_775);
-
-    /// # Errors
-    /// [`Malformed::Time`] before 1970 or after [`Timestamp::MAX`].
-    pub fn from_micros(micros: i64) -> Result<Self, Malformed> {
-        if (0..=Self::MAX.0).contains(&micros) { Ok(Self(micros)) } else { Err(Malformed::Time) }
-    }
-
-    /// Reads RFC 3339 text, with any offset; `2026-11-20T09:59:58Z`.
-    ///
-    /// # Errors
-    /// [`Malformed::Time`] for anything else, or a time out of range.
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
-        let instant: jiff::Timestamp = text.parse().map_err(|_| Malformed::Time)?;
-        Self::from_micros(instant.as_microsecond())
-    }
-
-    #[must_use]
-    pub fn as_micros(self) -> i64 {
-        self.0
-    }
-
-    /// A microsecond later; [`Timestamp::MAX`] at most.
-    #[must_use]
-    pub fn next(self) -> Self {
-        Self((self.0 + 1).min(Self::MAX.0))
-    }
-
-    /// Later by this; [`Timestamp::MAX`] at most.
-    #[must_use]
-    pub fn plus(self, by: Duration) -> Self {
-        let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
-        Self(self.0.saturating_add(micros).min(Self::MAX.0))
-    }
-
-    /// Appends what [`fmt::Display`] writes, without a formatter in between: the times of a list's
-    /// entries take longer to write than all else of them.
-    pub fn append_to(self, out: &mut Vec<u8>) {
-        const PRINTER: DateTimePrinter = DateTimePrinter::new();
-        let written = jiff::Timestamp::from_microsecond(self.0)
-            .and_then(|instant| PRINTER.print_timestamp(&instant, &mut *out));
-        if written.is_err() {
-            out.extend_from_slice(self.to_string().as_bytes());
-        }
-    }
-}
-
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match jiff::Timestamp::from_microsecond(self.0) {
-            Ok(instant) => fmt::Display::fmt(&instant, f),
-            Err(_) => write!(f, "{} µs", self.0),
-        }
     }
 }
 
