@@ -11,6 +11,7 @@ mod guard;
 
 mod api;
 mod offload;
+mod turn;
 
 mod request;
 mod writes;

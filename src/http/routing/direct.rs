@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use crate::http::api::Api;
 use crate::http::openapi::operation::Method;
+use crate::http::request::at_once::AtOnce;
 use crate::http::request::body::RequestBody;
 use crate::http::request::head::{Head, Segments};
 use crate::http::request::plain::PlainRequest;
@@ -40,26 +41,14 @@ enum Segment {
 /// What answers the requests of such a route.
 pub trait DirectEndpoint: Send + Sync {
     /// As [`Guarded::answer_at_once`].
-    fn answer_at_once(
-        &self,
-        request: &PlainRequest<'_>,
-        segments: &Segments,
-        api: &Api,
-        body: &mut Vec<u8>,
-    ) -> Option<Instant>;
+    fn answer_at_once(&self, asked: &AtOnce<'_>, body: &mut Vec<u8>) -> Option<Instant>;
 
     fn answer(self: Arc<Self>, head: Head, body: Vec<u8>, api: Arc<Api>) -> Answering;
 }
 
 impl<H: Handler> DirectEndpoint for Guarded<Measured<H>> {
-    fn answer_at_once(
-        &self,
-        request: &PlainRequest<'_>,
-        segments: &Segments,
-        api: &Api,
-        body: &mut Vec<u8>,
-    ) -> Option<Instant> {
-        Self::answer_at_once(self, request, segments, api, body)
+    fn answer_at_once(&self, asked: &AtOnce<'_>, body: &mut Vec<u8>) -> Option<Instant> {
+        Self::answer_at_once(self, asked, body)
     }
 
     fn answer(self: Arc<Self>, head: Head, body: Vec<u8>, api: Arc<Api>) -> Answering {
@@ -121,14 +110,8 @@ impl DirectRoute {
     }
 
     /// As [`Guarded::answer_at_once`].
-    pub fn answer_at_once(
-        &self,
-        request: &PlainRequest<'_>,
-        segments: &Segments,
-        api: &Api,
-        body: &mut Vec<u8>,
-    ) -> Option<Instant> {
-        self.endpoint.answer_at_once(request, segments, api, body)
+    pub fn answer_at_once(&self, asked: &AtOnce<'_>, body: &mut Vec<u8>) -> Option<Instant> {
+        self.endpoint.answer_at_once(asked, body)
     }
 
     /// Begins to answer a request of the route.

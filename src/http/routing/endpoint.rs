@@ -20,10 +20,10 @@ use crate::http::render::reply::Reply;
 use crate::http::request::at_once::{AtOnce, ReadAtOnce};
 use crate::http::request::body::{RequestBody, refuse};
 use crate::http::request::call::Call;
-use crate::http::request::head::{Head, Segments};
+use crate::http::request::head::Head;
 use crate::http::request::metrics::{NO_ROUTE, Responses, RouteMetrics};
-use crate::http::request::plain::PlainRequest;
 use crate::http::routing::request_span::{self, TracedRoute};
+use crate::http::turn;
 use crate::traces;
 
 /// Requests with longer bodies are offloaded: some 200 jobs take so long to read and to answer that other
@@ -33,6 +33,10 @@ const LONG_BODY_BYTES: usize = 16 << 10;
 /// Requests that ask for many items are offloaded if these are looked up in the shards more often than this
 /// in all, which takes a tenth of a millisecond.
 const LOOKUPS_INLINE: usize = 256;
+
+/// The same on a thread that has other requests to answer: another thread's core does more in that time than
+/// to hand the request over takes.
+const LOOKUPS_INLINE_AMONG_OTHERS: usize = 32;
 
 /// A response that is being made.
 pub type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -64,7 +68,7 @@ pub enum Work<H> {
     /// The same. A request that needs not wait is answered by the first one, as the second one would.
     AtOnce(ReadAtOnce, H),
     /// On the connection's thread if the body is a short list; apart from it if it is a long one, whose items
-    /// may take milliseconds.
+    /// may take milliseconds, or if the thread has other requests to answer.
     InlineIfFew(H),
     /// Apart from the threads that connections share, because it may take milliseconds of computing.
     Offloaded(H),
@@ -147,16 +151,10 @@ pub struct Guarded<E> {
 impl<H: Handler> Guarded<Measured<H>> {
     /// Answers a request of the route at once, if that can be: appends the body, a JSON object, 200. Returns
     /// when that was done. `None`: [`Self::answer`] answers it, and refuses what is to be refused.
-    pub fn answer_at_once(
-        &self,
-        request: &PlainRequest<'_>,
-        segments: &Segments,
-        api: &Api,
-        body: &mut Vec<u8>,
-    ) -> Option<Instant> {
+    pub fn answer_at_once(&self, asked: &AtOnce<'_>, body: &mut Vec<u8>) -> Option<Instant> {
         let read = self.endpoint.at_once?;
         let (began, metrics) = (Instant::now(), &self.endpoint.metrics);
-        let asked = AtOnce { api, request, segments };
+        let AtOnce { api, request, .. } = asked;
         let may_ask =
             || is_allowed(api.access.as_deref(), self.needs, request.authorization, || asked.board());
         let has_room = |answer| api.admission.has_room(answer);
@@ -164,7 +162,8 @@ impl<H: Handler> Guarded<Measured<H>> {
             return None;
         }
         let before = body.len();
-        read(&asked, body)?;
+        read(asked, body)?;
+        turn::begin_request();
         // It takes a permit and is counted only if it cannot be written at once.
         if !has_room(body.len() - before) {
             return None;
@@ -269,7 +268,8 @@ impl<H: Handler> Measured<H> {
             Place::InlineIfFew => {
                 // Those of a list are separated by commas. More may be in texts: it need not be exact.
                 let items = 1 + memchr::memchr_iter(b',', &call.body).count();
-                items * usize::from(call.api.node.shard_count()) > LOOKUPS_INLINE
+                let most = if turn::has_others() { LOOKUPS_INLINE_AMONG_OTHERS } else { LOOKUPS_INLINE };
+                items * usize::from(call.api.node.shard_count()) > most
             }
             Place::Offloaded => true,
         }
@@ -285,6 +285,7 @@ impl<H: Handler> Measured<H> {
         in_progress: &mut Option<Arc<InProgress>>,
     ) -> Result<Reply, Problem> {
         let Authorized { api, head, grant, body } = request;
+        turn::begin_request();
         let call = Call::read(api, head, grant, body, Arc::clone(&self.metrics)).await?;
         // After its body is read: a slow body keeps no other request out.
         call.in_progress.admit()?;

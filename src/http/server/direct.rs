@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::loopback::{is_local_host, is_local_origin};
 use crate::http::guard::refusal_log::ClientAddress;
+use crate::http::request::at_once::AtOnce;
 use crate::http::request::head::Head;
 use crate::http::request::plain::PlainRequest;
 use crate::http::routing::direct::Answering;
@@ -107,7 +108,8 @@ impl Direct {
             return None;
         }
         let (route, segments) = self.context.direct.find(&request, &mut self.last_route)?;
-        if let Some(now) = route.answer_at_once(&request, &segments, &self.context.api, answer.body()) {
+        let asked = AtOnce { api: &self.context.api, request: &request, segments: &segments };
+        if let Some(now) = route.answer_at_once(&asked, answer.body()) {
             self.activity.direct_is_done(Instant::from_std(now));
             return Some(Begun::Answered);
         }

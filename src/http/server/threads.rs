@@ -2,7 +2,8 @@
 //!
 //! A connection stays on the thread that it was given to. Most requests are answered in microseconds: they
 //! gain nothing by moving, and threads that share their work wake one another up for each. What takes long is
-//! done elsewhere (`http/offload.rs`).
+//! done elsewhere (`http/offload.rs`), and so is what takes less if the thread has others to answer
+//! (`http/turn.rs`).
 
 use std::future::Future;
 use std::io;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
+use crate::http::turn;
 use crate::short_slice;
 
 /// The threads. Dropping this ends them, and the connections that are left on them.
@@ -37,7 +39,7 @@ impl Threads {
         let count = if count == 0 { cores().saturating_sub(1).max(1) } else { count };
         let (open, is_open) = watch::channel(());
         let start = |number| {
-            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let runtime = Builder::new_current_thread().enable_all().on_thread_park(turn::end).build()?;
             let handle = runtime.handle().clone();
             let mut is_open = is_open.clone();
             let thread = std::thread::Builder::new().name(format!("http-{number}"));
@@ -91,6 +93,25 @@ mod tests {
         // The connections are dropped, and with them the senders.
         let more = said.recv_timeout(Duration::from_secs(60));
         assert_eq!(more, Err(std::sync::mpsc::RecvTimeoutError::Disconnected));
+    }
+
+    #[test]
+    fn a_thread_says_when_it_waits_for_events() {
+        let threads = Threads::start(1).expect("threads");
+        let (say, said) = channel();
+        threads.spawn(async move {
+            let mut found = Vec::new();
+            for _ in 0..2 {
+                turn::begin_request();
+                found.push(turn::has_others());
+            }
+            for _ in 0..2 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                found.push(turn::has_others());
+            }
+            say.send(found).expect("somebody listens");
+        });
+        assert_eq!(said.recv(), Ok(vec![false, true, true, false]));
     }
 
     #[test]
