@@ -35,9 +35,14 @@ pub fn require(mut parameter: Value) -> Value {
     parameter
 }
 
-/// A bound of first keys.
+/// A first key.
 pub fn signed() -> Value {
     json!({"type": "integer", "format": "int64", "minimum": i64::MIN, "maximum": i64::MAX})
+}
+
+/// A bound of first keys, or none.
+pub fn bound() -> Value {
+    json!({"anyOf": [signed(), {"type": "string", "enum": [""]}]})
 }
 
 pub fn limit() -> Value {
