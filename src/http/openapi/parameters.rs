@@ -40,9 +40,12 @@ pub fn signed() -> Value {
     json!({"type": "integer", "format": "int64", "minimum": i64::MIN, "maximum": i64::MAX})
 }
 
-/// A bound of first keys, or none.
-pub fn bound() -> Value {
-    json!({"anyOf": [signed(), {"type": "string", "enum": [""]}]})
+/// The same parameter, which may be there without a value.
+pub fn or_empty(mut parameter: Value) -> Value {
+    if let Some(parameter) = parameter.as_object_mut() {
+        parameter.insert("allowEmptyValue".to_owned(), json!(true));
+    }
+    parameter
 }
 
 pub fn limit() -> Value {

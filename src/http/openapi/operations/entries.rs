@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::kinds::{read, read_board};
-use crate::http::openapi::parameters::{bound, limit, list, movement, neighbours, query};
+use crate::http::openapi::parameters::{limit, list, movement, neighbours, or_empty, query, signed};
 use crate::http::openapi::problems::{ANY, READ};
 use crate::http::openapi::reference::{component, shared};
 use crate::http::request::json_body::BATCH_MAX;
@@ -194,8 +194,8 @@ pub fn range() -> Doc {
              first, a page at a time. Leave a bound out, or empty, for no bound. Entries before the page \
              are not read. The cursor works like that of `top`.",
         )
-        .query(query("min", &bound(), "The least value; empty for none."))
-        .query(query("max", &bound(), "The greatest value, not below `min`; empty for none."))
+        .query(or_empty(query("min", &signed(), "The least value.")))
+        .query(or_empty(query("max", &signed(), "The greatest value; not below `min`.")))
         .query(limit())
         .query(query(
             "cursor",

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::kinds::read_board;
-use crate::http::openapi::parameters::{bound, buckets, list, query, require, signed};
+use crate::http::openapi::parameters::{buckets, list, or_empty, query, require, signed};
 use crate::http::request::json_body::BATCH_MAX;
 use crate::types::MAX_KEYS;
 
@@ -48,8 +48,8 @@ pub fn score() -> Doc {
 pub fn count() -> Doc {
     read_board(TAG, "The number of entries between two scores")
         .describe("Exact, over the first key, bounds inclusive. Leave a bound out, or empty, for no bound.")
-        .query(query("min", &bound(), "The least value; empty for none."))
-        .query(query("max", &bound(), "The greatest value, not below `min`; empty for none."))
+        .query(or_empty(query("min", &signed(), "The least value.")))
+        .query(or_empty(query("max", &signed(), "The greatest value; not below `min`.")))
         .answer(200, "Count", "The count.")
         .problem(422, "bad_score")
 }
