@@ -1,7 +1,8 @@
 //! How busy a thread of connections is.
 //!
 //! Such a thread works in turns: it waits for events, and does what they ask for. Requests of one turn have
-//! come together, so that each keeps those behind it waiting.
+//! come together, so that each keeps those behind it waiting. A turn may begin no request, as an event may be
+//! the end of what another thread did: after such a turn only the next one's own requests tell.
 //!
 //! Knows: how many requests this turn has begun, and the one before. Must not know: what they ask for.
 
@@ -27,7 +28,8 @@ pub fn begin_request() {
     TURN.with(|turn| turn.requests.set(turn.requests.get().saturating_add(1)));
 }
 
-/// Whether a request that is begun now probably keeps others waiting. False on other threads.
+/// Whether the current request, which is counted already, probably keeps others waiting. False on threads
+/// that do not call [`end`].
 pub fn has_others() -> bool {
     TURN.with(|turn| turn.before.get().is_some_and(|before| before.max(turn.requests.get()) > 1))
 }

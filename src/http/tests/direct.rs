@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 
 use crate::access::{ActiveTokens, Scope, Secret, Tokens};
 use crate::http::guard::refusal_log::ClientAddress;
+use crate::http::request::at_once::AtOnce;
 use crate::http::request::head::Head;
 use crate::http::request::plain::PlainRequest;
 use crate::http::routing::direct::DirectRoutes;
@@ -192,7 +193,8 @@ fn reads_that_need_not_wait_are_answered_at_once() {
         let plain = PlainRequest::parse(request.as_bytes()).expect("it is plain");
         let (route, segments) = routes.find(&plain, &mut 0).expect("its route is direct");
         let mut body = Vec::new();
-        assert_eq!(route.answer_at_once(&plain, &segments, api, &mut body).is_some(), is_at_once, "{path}");
+        let asked = AtOnce { api, request: &plain, segments: &segments };
+        assert_eq!(route.answer_at_once(&asked, &mut body).is_some(), is_at_once, "{path}");
         assert!(!is_at_once || body.ends_with(b"}"), "{path}");
     }
     drop(stream);

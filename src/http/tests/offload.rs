@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use crate::http::tests::start;
-use crate::http::{Serving, serve};
+use crate::http::{Serving, serve, turn};
 use crate::state_lock::Purpose;
 
 /// Far above what anything here takes.
@@ -33,6 +33,16 @@ async fn offloaded_work_is_dropped_with_its_request_and_its_panic_is_contained()
         () = tokio::task::yield_now() => {}
     }
     assert!(released.await.is_err(), "it goes on although nobody waits");
+}
+
+#[tokio::test]
+async fn requests_are_counted_in_their_threads_turn() {
+    let fixture = start(1);
+    turn::end();
+    for has_others in [false, true] {
+        fixture.send("GET", "/v1/boards/a/rank?score=1", "").await;
+        assert_eq!(turn::has_others(), has_others);
+    }
 }
 
 fn never() -> bool {
