@@ -245,13 +245,19 @@ impl<'a> Columns<'a> {
         if is_between { guess } else { self.entries_before(words, compare) }
     }
 
-    /// How many entries are before those that begin with `score`, if `before` or fewer are, and none between
-    /// the last of them and `before` begins otherwise: what `equal_range` finds, mostly without a search.
+    /// How many entries are before those that begin with `score`: `equal_range(score).0`, mostly without a
+    /// search.
+    ///
+    /// # Arguments
+    /// `before`: the [`entries_before`](Self::entries_before) of words that begin with `score`. Entries
+    /// between the two counts all have that score, so there are none if the one before `before` has a lower
+    /// first word.
     #[inline]
     pub(super) fn better_than(&self, score: &[u64], before: usize) -> usize {
         let none_between = match (before.checked_sub(1), score.first()) {
             (Some(last), Some(first)) => self.word(0, last) < *first,
-            _ => true,
+            (Some(_), None) => false,
+            (None, _) => true,
         };
         if none_between { before } else { self.equal_range(score).0 }
     }
@@ -382,7 +388,7 @@ mod tests {
         let columns = Columns::new(&words, &[10, 11, 12, 13, 14], 5);
         for entry in [[0, 3], [1, 0], [1, 5], [1, 6], [2, 0], [2, 9], [3, 0], [u64::MAX, 0], [u64::MAX; 2]] {
             let before = columns.entries_before(&entry, |handle| handle.cmp(&Handle(12)));
-            for score_words in [1, 2] {
+            for score_words in [0, 1, 2] {
                 let score = &entry[..score_words];
                 let better = columns.equal_range(score).0;
                 assert_eq!(columns.better_than(score, before), better, "{entry:?} {score_words}");
