@@ -30,15 +30,21 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     #[inline]
     pub(super) fn insert_near(
         &mut self,
-        (mut leaf, guess): (u32, usize),
+        (mut leaf, mut guess): (u32, usize),
         words: &[u64],
         handle: Handle,
         order: &impl MemberOrder,
     ) {
         assert!(words.len() == self.columns, "an entry has one word per column");
         if self.leaves.len(leaf) == LEAF {
-            self.make_room(leaf);
-            leaf = self.leaf_for(words, handle, order);
+            let entries = self.leaves.columns(leaf);
+            guess = entries.entries_before_near(guess, words, |other| order.compare(other, handle));
+            if let Some(next) = self.part_behind_run((leaf, guess), words, handle) {
+                (leaf, guess) = next;
+            } else {
+                self.make_room(leaf);
+                leaf = self.leaf_for(words, handle, order);
+            }
         }
         self.touch(leaf);
         let entries = self.leaves.columns(leaf);

@@ -1,10 +1,13 @@
 //! Rebalancing: splits full nodes, moves entries between siblings, and merges sparse nodes.
 //!
-//! Knows when nodes share and when they split. Must not know which entry made it necessary.
+//! Knows when nodes share and when they split. Must not know which entry made it necessary, but for runs: the
+//! entries with one first word, which newer ones mostly join at the end.
 //!
 //! A full leaf shares with a sibling that has room before it splits, and three leaves become two where they
 //! fit, which keeps leaves about three quarters full under random updates. It costs little: a leaf of 64
-//! fills up about once in some hundred updates.
+//! fills up about once in some hundred updates. A leaf at the end of a run would fill up again and again, and
+//! seldom gets an entry between those that it has. So it stays full, and the run goes on in a new leaf, as in
+//! a B-tree that is filled in order.
 
 use super::columns::{close, open, redistribute};
 use super::large::LargeTree;
@@ -40,8 +43,58 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.split_leaf(leaf);
     }
 
+    /// Makes room for an entry that is the last of a long run, if place `at` of a full leaf is behind such a
+    /// run. Returns where it belongs then.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn part_behind_run(
+        &mut self,
+        (leaf, at): (u32, usize),
+        words: &[u64],
+        handle: Handle,
+    ) -> Option<(u32, usize)> {
+        let (entries, score) = (self.leaves.columns(leaf), words[0]);
+        let run = at.checked_sub(Self::LEAF_MIN)?;
+        if entries.word(0, run) != score || (at < LEAF && entries.word(0, at) == score) {
+            return None;
+        }
+        let parent = self.leaves.meta(leaf).parent;
+        let behind = (parent != NONE).then(|| self.leaf_slot(leaf, parent) + 1);
+        let next = behind.filter(|behind| *behind < self.inners.len(parent));
+        let next_len = next.map(|next| self.inners.counts(parent)[next] as usize);
+        if at < LEAF {
+            // What is behind the run is moved out of its way.
+            let (next, next_len) = next.zip(next_len)?;
+            if next_len + LEAF - at > Self::LEAF_MERGED {
+                return None;
+            }
+            self.redistribute_leaves(parent, next - 1, at);
+            return Some((leaf, at));
+        }
+        let goes_on = next.is_some_and(|next| self.inners.separators(parent).word(0, next) == score);
+        // With a short leaf behind, both share: two short ones in a row would stay short.
+        if goes_on || next_len.is_some_and(|len| len < Self::LEAF_MIN) {
+            return None;
+        }
+        Some((self.add_leaf_behind(leaf, &Words::from_slice(words), handle), 0))
+    }
+
     /// Half of a leaf goes to a new one behind it.
     fn split_leaf(&mut self, leaf: u32) {
+        let entries = self.leaves.columns(leaf);
+        let half = entries.len() / 2;
+        let (words, handle) = (entries.words(half), entries.handle(half));
+        self.add_leaf_behind(leaf, &words, handle);
+        let parent = self.leaves.meta(leaf).parent;
+        let slot = self.leaf_slot(leaf, parent);
+        self.redistribute_leaves(parent, slot, half);
+    }
+
+    /// A new leaf behind another one, without entries.
+    ///
+    /// # Arguments
+    /// `words`, `handle`: the entry that the caller puts into it first.
+    fn add_leaf_behind(&mut self, leaf: u32, words: &Words, handle: Handle) -> u32 {
         if self.leaves.meta(leaf).parent == NONE {
             self.add_root(leaf);
         } else if self.inners.len(self.leaves.meta(leaf).parent) == INNER {
@@ -53,11 +106,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let right = self.leaves.allocate();
         self.locator.prepare_for(right);
         self.leaves.meta_mut(right).parent = parent;
-        let entries = self.leaves.columns(leaf);
-        let half = entries.len() / 2;
-        let (words, handle) = (entries.words(half), entries.handle(half));
-        self.insert_child(parent, slot + 1, right, 0, &words, handle);
-        self.redistribute_leaves(parent, slot, half);
+        self.insert_child(parent, slot + 1, right, 0, words, handle);
+        right
     }
 
     /// A new root above the old one.
@@ -108,6 +158,10 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let slot = self.leaf_slot(leaf, parent);
         let count = |slot: usize| self.inners.counts(parent).get(slot).map(|&count| count as usize);
         let own = self.leaves.len(leaf);
+        if own == 0 {
+            // It held the only entry by which a run went on.
+            return self.remove_empty_leaf(leaf, slot);
+        }
         let before = slot.checked_sub(1).and_then(count);
         let after = count(slot + 1);
         let (left, other) = match (before, after) {
@@ -137,6 +191,17 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             // The left leaf may have been empty, or may have just lost its first entry.
             self.refresh_separator(left_leaf);
         }
+    }
+
+    fn remove_empty_leaf(&mut self, leaf: u32, slot: usize) {
+        let parent = self.leaves.meta(leaf).parent;
+        self.leaves.release(leaf);
+        self.remove_child(parent, slot);
+        self.note_addresses();
+        if slot == 0 {
+            self.refresh_separator(self.inners.child(parent, 0));
+        }
+        self.refill_inner(parent);
     }
 
     /// A leaf's entries go to the siblings on both sides, of which the left one then holds `target`. Three

@@ -429,6 +429,46 @@ fn runs_of_arrivals_and_departures_keep_the_tree_sound() {
     }
 }
 
+/// As equal scores come: each new one is the last of its score.
+#[test]
+fn runs_that_grow_at_their_end_leave_full_leaves_behind() {
+    const SCORES: u32 = 3;
+    const ENTRIES: u32 = SCORES * 64 * 10;
+    // Words are distinct, so that no ids are asked for.
+    let (mut tree, ids) = (Tree::<64, 64>::new(2), Ids(Vec::new()));
+    for nth in 0..ENTRIES {
+        tree.insert(&[u64::from(nth % SCORES), u64::from(nth)], Handle(nth), &ids);
+    }
+    tree.check(&ids).expect("a sound tree");
+    let full = ENTRIES / 64;
+    // All runs began in one leaf, and their last leaves are not full yet.
+    let (leaves, most) = (tree.leaf_count(), (full + 2 * SCORES) as usize);
+    assert!(leaves <= most, "{leaves} leaves for {full} full ones");
+}
+
+/// The last to reach a score is often the first to leave it.
+#[test]
+fn the_last_of_a_run_comes_and_goes_without_moving_others() {
+    // As many as a bulk load puts into a leaf have score 5, and as many have score 9.
+    let words = |nth: u32| [if nth < 56 { 5 } else { 9 }, u64::from(nth)];
+    let sorted = (0..112).map(|nth| (Words::from_slice(&words(nth)), Handle(nth)));
+    let (mut tree, ids) = (Tree::<64, 64>::from_sorted(2, sorted), Ids(Vec::new()));
+    for last in 112..120 {
+        tree.insert(&[5, u64::from(last)], Handle(last), &ids);
+    }
+    assert_eq!(tree.leaf_count(), 2, "the first leaf is full");
+    tree.begin_capture();
+    while tree.capture_next(usize::MAX, &mut |_| {}) {}
+    for _ in 0..3 {
+        tree.insert(&[5, 200], Handle(200), &ids);
+        tree.check(&ids).expect("a sound tree");
+        assert_eq!(tree.leaf_count(), 3, "it has a leaf of its own");
+        tree.remove(Handle(200));
+        tree.check(&ids).expect("a sound tree");
+        assert_eq!((tree.leaf_count(), tree.dirty_pages()), (2, 1), "no other leaf has changed");
+    }
+}
+
 #[test]
 fn bulk_loads_of_every_size_equal_single_insertions() {
     for len in 0..HANDLES {
