@@ -6,8 +6,11 @@
 //! about half as many are waited for as the last two batches had: the other half comes while these are
 //! synced.
 //!
-//! Knows: nobody waits for long. The wait is less than half as long as a batch takes, and for a client that
-//! is alone there is none. Must not know: what is waited for, and how.
+//! A NATS server that syncs each message has a core busy with that, so fewer messages are worth a longer
+//! wait. There nearly all are waited for who were just answered, beside those who wait already.
+//!
+//! Knows: nobody waits for longer than a batch takes, and a client that is alone not at all. Must not know:
+//! what is waited for, and how.
 
 use std::time::{Duration, Instant};
 
@@ -32,6 +35,12 @@ pub struct Gathering {
 impl Gathering {
     /// A batch is synced. How many messages should be waited for now, and until when.
     pub fn begin(&mut self, now: Instant) -> (usize, Instant) {
+        self.note_synced(now);
+        let wanted = if self.fell_short { self.last } else { (self.last + self.before).div_ceil(2) };
+        (wanted.max(1), now + (self.takes / 2).min(WAIT_MAX))
+    }
+
+    fn note_synced(&mut self, now: Instant) {
         if let Some(at) = self.handed_out.take() {
             let took = now.saturating_duration_since(at);
             // Whatever else was done meanwhile is no reason to wait longer.
@@ -40,8 +49,19 @@ impl Gathering {
                 mean => (mean * (WEIGHT - 1) + took.min(mean * 2)) / WEIGHT,
             };
         }
-        let wanted = if self.fell_short { self.last } else { (self.last + self.before).div_ceil(2) };
-        (wanted.max(1), now + (self.takes / 2).min(WAIT_MAX))
+    }
+
+    /// As [`Self::begin`], where a sync takes processor time: how many of the batch's clients should be
+    /// waited for, nearly all of them, and half if fewer came the last time than were waited for.
+    pub fn begin_with_nearly_all(&mut self, now: Instant) -> (usize, Instant) {
+        self.note_synced(now);
+        let back = match self.last {
+            // It is alone.
+            0 | 1 => 0,
+            last if self.fell_short => last / 2,
+            last => last - last / 10,
+        };
+        (back, now + self.takes.min(WAIT_MAX))
     }
 
     /// A batch is handed out.
@@ -98,6 +118,20 @@ mod tests {
         assert_eq!(wanted, 50);
         gathering.end(wanted, 3, 3, now + TAKES);
         assert_eq!(gathering.begin(now + TAKES * 2).0, 3);
+    }
+
+    #[test]
+    fn nearly_all_that_were_answered_are_waited_for_unless_they_stay_away() {
+        let (mut gathering, now) = (Gathering::default(), Instant::now());
+        gathering.end(1, 1, 1, now);
+        let now = now + TAKES;
+        assert_eq!(gathering.begin_with_nearly_all(now), (0, now + TAKES), "it is alone");
+        for (answered, back) in [(2, 2), (9, 9), (50, 45)] {
+            gathering.end(0, answered, answered, now);
+            assert_eq!(gathering.begin_with_nearly_all(now).0, back);
+        }
+        gathering.end(45, 40, 40, now);
+        assert_eq!(gathering.begin_with_nearly_all(now).0, 20);
     }
 
     #[test]

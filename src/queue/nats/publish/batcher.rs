@@ -227,11 +227,13 @@ impl Queue {
     /// A message is sent.
     ///
     /// # Arguments
-    /// `requests`: how many share it.
-    fn note_sent(&mut self, requests: usize, now: Instant) {
+    /// - `requests`: how many share it
+    /// - `was_full`: whether there were enough for it, however many were waited for
+    fn note_sent(&mut self, requests: usize, was_full: bool, now: Instant) {
         if self.in_flight == 0 {
             let (wanted, _) = self.gathers.take().unwrap_or((1, now));
-            self.gathering.end(wanted, requests, requests, now);
+            let found = if was_full { wanted.max(requests) } else { requests };
+            self.gathering.end(wanted, found, requests, now);
         }
         self.in_flight += 1;
     }
@@ -242,7 +244,10 @@ impl Queue {
     /// `are_answered`: its clients are answered now, and may come back.
     fn note_stored(&mut self, are_answered: bool, now: Instant) {
         self.in_flight -= 1;
-        self.gathers = (are_answered && self.in_flight == 0).then(|| self.gathering.begin(now));
+        self.gathers = (are_answered && self.in_flight == 0).then(|| {
+            let (back, until) = self.gathering.begin_with_nearly_all(now);
+            (self.requests.len() + back, until)
+        });
     }
 
     fn push(&mut self, request: PublishRequest) {
@@ -322,6 +327,7 @@ impl SendLease {
     pub fn next(&mut self) -> Option<(Vec<PublishRequest>, InFlight)> {
         let mut queue = self.batcher.queue.lock();
         while queue.may_send(self.batcher.in_flight_max, self.bytes_max) {
+            let was_full = queue.is_full(self.bytes_max);
             let mut group: Vec<PublishRequest> = Vec::new();
             let (mut jobs, mut bytes) = (0, 0);
             let (mut is_first, bytes_max) = (true, self.bytes_max);
@@ -337,7 +343,7 @@ impl SendLease {
                 }
             }
             if !group.is_empty() {
-                queue.note_sent(group.len(), Instant::now());
+                queue.note_sent(group.len(), was_full, Instant::now());
                 // With replicas, another message is in flight mostly. Who waits until its jobs are applied is
                 // answered later.
                 let are_answered = self.batcher.in_flight_max == 1 && wanted_outcome(&group).is_none();
@@ -516,23 +522,33 @@ mod tests {
         };
         let send = |queue: &mut Queue, now| {
             let requests = std::iter::from_fn(|| queue.pop_if(|_| true)).count();
-            queue.note_sent(requests, now);
+            queue.note_sent(requests, false, now);
         };
         assert!(queue.has_gathered(now), "nobody was answered yet");
         push(&mut queue, 1);
         send(&mut queue, now);
         push(&mut queue, 49);
         queue.note_stored(true, now + takes);
-        assert!(queue.has_gathered(now + takes), "more are there than the last message had");
+        assert!(queue.has_gathered(now + takes), "who was alone is not waited for");
         send(&mut queue, now + takes);
         push(&mut queue, 1);
         queue.note_stored(true, now + 2 * takes);
-        assert!(!queue.has_gathered(now + 2 * takes), "the last two messages had 50");
-        assert!(queue.has_gathered(now + 3 * takes), "they do not come back");
-        push(&mut queue, 24);
-        assert!(queue.has_gathered(now + 2 * takes), "half of them are back");
+        push(&mut queue, 44);
+        assert!(!queue.has_gathered(now + 2 * takes), "49 were answered, of whom 44 are back");
+        assert!(queue.has_gathered(now + 3 * takes), "the others do not come back");
+        push(&mut queue, 1);
+        assert!(queue.has_gathered(now + 2 * takes), "nearly all are back");
         send(&mut queue, now + 2 * takes);
         assert!(queue.has_gathered(now + 2 * takes), "while one is in flight, nobody was just answered");
+        // More come back than a message takes: it is full, and nobody stayed away.
+        push(&mut queue, 30);
+        queue.note_stored(true, now + 3 * takes);
+        push(&mut queue, JOBS_MAX - 30);
+        (0..JOBS_MAX).for_each(|_| drop(queue.pop_if(|_| true)));
+        queue.note_sent(JOBS_MAX, true, now + 3 * takes);
+        queue.note_stored(true, now + 4 * takes);
+        let (wanted, _) = queue.gathers.expect("its clients are answered");
+        assert_eq!(wanted, JOBS_MAX - JOBS_MAX / 10);
     }
 
     #[tokio::test]
