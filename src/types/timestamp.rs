@@ -64,8 +64,9 @@ impl Timestamp {
         out.extend_from_slice(&second);
         let micros = self.0.rem_euclid(1_000_000);
         if micros != 0 {
-            let [[a, b], [c, d], [e, f]] = [micros / 10_000, micros / 100 % 100, micros % 100].map(digits);
-            let fraction = [b'.', a, b, c, d, e, f];
+            let fraction = [micros / 10_000, micros / 100 % 100, micros % 100].map(digits);
+            let fraction = fraction.as_flattened();
+            out.push(b'.');
             let zeros = fraction.iter().rev().take_while(|digit| **digit == b'0').count();
             out.extend_from_slice(fraction.get(..fraction.len() - zeros).unwrap_or_default());
         }
