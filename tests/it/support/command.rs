@@ -45,12 +45,13 @@ fn executable() -> &'static Path {
     COPY.get_or_init(|| {
         let clone = ranktree::types::fnv1a_32(env!("CARGO_MANIFEST_DIR").as_bytes());
         let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("ranktree-{clone:08x}"));
-        // A running copy cannot be written to, but its name can be taken away.
-        let _ = fs::remove_file(&copy);
+        // Another run of the tests may start the copy just now: it is there as a whole, or not at all.
+        let new = copy.with_extension(std::process::id().to_string());
         // By a process of its own: a copy that this process writes cannot be started ("Text file busy") while
         // another thread starts a child, which has the open file until it becomes another program.
-        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_ranktree")).arg(&copy).status();
+        let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_ranktree")).arg(&new).status();
         assert!(copied.expect("there is cp").success(), "the binary can be copied");
+        fs::rename(&new, &copy).expect("the copy gets its name");
         copy
     })
 }
