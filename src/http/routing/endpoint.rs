@@ -34,8 +34,8 @@ const LONG_BODY_BYTES: usize = 16 << 10;
 /// in all, which takes a tenth of a millisecond.
 const LOOKUPS_INLINE: usize = 256;
 
-/// The same on a thread that has other requests to answer: from here on a list is supposed to take longer than
-/// to hand it over. Only lists of 100 were measured, and those gain.
+/// The same on a thread that has other requests to answer: from here on a list is supposed to take longer
+/// than to hand it over. Only lists of 100 were measured, and those gain.
 const LOOKUPS_INLINE_AMONG_OTHERS: usize = 32;
 
 /// A response that is being made.
