@@ -60,21 +60,24 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
         let parent = self.leaves.meta(leaf).parent;
         let behind = (parent != NONE).then(|| self.leaf_slot(leaf, parent) + 1);
-        let next = behind.filter(|behind| *behind < self.inners.len(parent));
-        let next_len = next.map(|next| self.inners.counts(parent)[next] as usize);
+        // The leaf behind, and how many entries it has.
+        let len_of = |slot: usize| self.inners.counts(parent).get(slot).map(|len| *len as usize);
+        let next = behind.and_then(|slot| len_of(slot).map(|len| (slot, len)));
         if at < LEAF {
             // What is behind the run is moved out of its way.
-            let (next, next_len) = next.zip(next_len)?;
-            if next_len + LEAF - at > Self::LEAF_MERGED {
+            let (next, len) = next?;
+            if len + LEAF - at > Self::LEAF_MERGED {
                 return None;
             }
             self.redistribute_leaves(parent, next - 1, at);
             return Some((leaf, at));
         }
-        let goes_on = next.is_some_and(|next| self.inners.separators(parent).word(0, next) == score);
-        // With a short leaf behind, both share: two short ones in a row would stay short.
-        if goes_on || next_len.is_some_and(|len| len < Self::LEAF_MIN) {
-            return None;
+        if let Some((next, len)) = next {
+            let goes_on = self.inners.separators(parent).word(0, next) == score;
+            // With a short leaf behind, both share: two short ones in a row would stay short.
+            if goes_on || len < Self::LEAF_MIN {
+                return None;
+            }
         }
         Some((self.add_leaf_behind(leaf, &Words::from_slice(words), handle), 0))
     }
