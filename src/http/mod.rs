@@ -34,6 +34,7 @@ pub use request::definition::{json as definition_json, offset_minutes};
 pub use routing::routes::{openapi_json, router};
 pub use server::connection_limit::ConnectionLimits;
 pub use server::listener::{Serving, serve};
+pub use server::threads::Threads;
 pub use server::timeouts::ClientTimeouts;
 pub use server::tls::{InvalidPair, Tls};
 pub use writes::over_nats::NatsWrites;

@@ -148,6 +148,7 @@ pub async fn run(
         }
     };
     if let Some(write_service) = write_service {
+        // Its requests may share messages that a thread of HTTP connections sends: those threads end later.
         write_service.stop().await;
     }
     snapshots.clear();
@@ -157,7 +158,8 @@ pub async fn run(
         // It waits for the collector. The runtime ends soon, whether or not it was woken.
         let _ = tokio::task::spawn_blocking(move || traces.end()).await;
     }
-    Ok(served?)
+    drop(served?);
+    Ok(())
 }
 
 /// What runs once the writers do.

@@ -44,6 +44,9 @@ pub struct Serving {
 
 /// Serves the API until `shutdown` completes, then lets requests in progress end.
 ///
+/// Returns the threads on which it did. What their requests have begun for others, such as messages that
+/// requests over NATS share, goes on there for as long as they are held.
+///
 /// # Errors
 /// When the system has no resources for the threads.
 pub async fn serve(
@@ -51,7 +54,7 @@ pub async fn serve(
     api: Arc<Api>,
     serving: Serving,
     shutdown: impl Future<Output = ()> + Send + 'static,
-) -> std::io::Result<()> {
+) -> std::io::Result<Threads> {
     let Serving { tls, timeouts, connections, loopback_guard, threads, by_hyper_alone } = serving;
     let threads = Threads::start(threads)?;
     let ((router, direct), open_paths) = (router_and_direct(Arc::clone(&api)), open_paths());
@@ -97,7 +100,7 @@ pub async fn serve(
         let _ = stage.send(Stage::Over);
         stage.closed().await;
     }
-    Ok(())
+    Ok(threads)
 }
 
 /// Takes a connection out of the count when it is dropped.

@@ -23,6 +23,6 @@ mod observed_stream;
 mod pipelining;
 mod requests;
 mod socket;
-mod threads;
+pub mod threads;
 pub mod timeouts;
 pub mod tls;

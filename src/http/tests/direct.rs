@@ -17,7 +17,7 @@ use crate::http::request::plain::PlainRequest;
 use crate::http::routing::direct::DirectRoutes;
 use crate::http::routing::routes::{operations, router_and_direct};
 use crate::http::tests::{Fixture, start_guarded};
-use crate::http::{Limits, Serving, serve};
+use crate::http::{Limits, Serving, Threads, serve};
 
 /// Far above what anything here takes.
 const HANGS_AFTER: Duration = Duration::from_secs(120);
@@ -31,7 +31,7 @@ struct Served {
     fixture: Fixture,
     address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
-    ended: Option<tokio::task::JoinHandle<std::io::Result<()>>>,
+    ended: Option<tokio::task::JoinHandle<std::io::Result<Threads>>>,
 }
 
 impl Served {
