@@ -9,13 +9,18 @@
 //! A NATS server that syncs each message has a core busy with that, so fewer messages are worth a longer
 //! wait. There nearly all are waited for who were just answered, beside those who wait already.
 //!
-//! Knows: nobody waits for longer than a batch takes, and a client that is alone not at all. Must not know:
-//! what is waited for, and how.
+//! Knows: how long is waited at most, and that a client that is alone does not wait. Must not know: what is
+//! waited for, and how.
 
 use std::time::{Duration, Instant};
 
 /// A client that comes back at once is there by then.
 const WAIT_MAX: Duration = Duration::from_millis(1);
+/// Where nearly all are waited for, they need longer: they share the cores, and each takes some 30 µs of them
+/// to come back. Whoever waits for them looks whether anybody still comes.
+const NEARLY_ALL_WAIT_MAX: Duration = Duration::from_millis(3);
+/// So many times what a batch takes, nearly all are waited for at most.
+const NEARLY_ALL_BATCHES: u32 = 4;
 /// A batch weighs so much in the mean of what batches take: a slow one among others is soon forgotten.
 const WEIGHT: u32 = 4;
 
@@ -61,7 +66,7 @@ impl Gathering {
             last if self.fell_short => last / 2,
             last => last - last / 10,
         };
-        (back, now + self.takes.min(WAIT_MAX))
+        (back, now + (self.takes * NEARLY_ALL_BATCHES).min(NEARLY_ALL_WAIT_MAX))
     }
 
     /// A batch is handed out.
@@ -125,13 +130,15 @@ mod tests {
         let (mut gathering, now) = (Gathering::default(), Instant::now());
         gathering.end(1, 1, 1, now);
         let now = now + TAKES;
-        assert_eq!(gathering.begin_with_nearly_all(now), (0, now + TAKES), "it is alone");
+        assert_eq!(gathering.begin_with_nearly_all(now), (0, now + 4 * TAKES), "it is alone");
         for (answered, back) in [(2, 2), (9, 9), (50, 45)] {
             gathering.end(0, answered, answered, now);
             assert_eq!(gathering.begin_with_nearly_all(now).0, back);
         }
         gathering.end(45, 40, 40, now);
         assert_eq!(gathering.begin_with_nearly_all(now).0, 20);
+        gathering.takes = Duration::from_secs(1);
+        assert_eq!(gathering.begin_with_nearly_all(now).1, now + NEARLY_ALL_WAIT_MAX);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -32,9 +32,13 @@ const IN_FLIGHT_REPLICATED_MAX: usize = 2;
 /// Messages of a shard that may be in flight if the next one is full.
 const FULL_IN_FLIGHT_MAX: usize = 64;
 /// Turns of the event loop in a row by which no request came, after which no more are waited for. A turn that
-/// brings nothing takes a microsecond or two, and clients that share the cores take some ten each to come
+/// brings nothing takes a microsecond or two, and clients that share the cores take some 30 each to come
 /// back.
 const EMPTY_TURNS_MAX: usize = 128;
+/// Where turns are long, because their thread has other requests to answer, it is fewer of them, if they took
+/// as long together.
+const LONG_EMPTY_TURNS_MAX: usize = 16;
+const EMPTY_TURNS_TAKE: Duration = Duration::from_micros(250);
 /// Jobs in a shared message: as many as a message of one request may have, for the same reason.
 const JOBS_MAX: usize = 64;
 /// Bytes in a shared message, if the server takes twice as many. A larger request has a message of its own.
@@ -308,17 +312,26 @@ impl SendLease {
     /// Waits a moment for those who were just answered, if that was just now. The event loop that the caller
     /// is on goes on meanwhile, as it is what brings their requests.
     pub async fn gather(&self) {
-        let (mut came, mut empty_turns) = (0, 0);
-        while empty_turns < EMPTY_TURNS_MAX {
+        let (mut came, mut empty_turns, mut last_came) = (0, 0, Instant::now());
+        loop {
+            let now = Instant::now();
             let before = came;
             {
                 let queue = self.batcher.queue.lock();
-                if queue.is_full(self.bytes_max) || queue.has_gathered(Instant::now()) {
+                if queue.is_full(self.bytes_max) || queue.has_gathered(now) {
                     return;
                 }
                 came = queue.requests.len();
             }
-            empty_turns = if came > before { 0 } else { empty_turns + 1 };
+            if came > before {
+                (empty_turns, last_came) = (0, now);
+            } else {
+                empty_turns += 1;
+            }
+            let is_long = now.saturating_duration_since(last_came) >= EMPTY_TURNS_TAKE;
+            if empty_turns >= if is_long { LONG_EMPTY_TURNS_MAX } else { EMPTY_TURNS_MAX } {
+                return;
+            }
             yield_now().await;
         }
     }
@@ -374,6 +387,13 @@ pub struct InFlight {
     batcher: Arc<PublishBatcher>,
     /// Once it is stored, its clients are answered.
     are_answered: bool,
+}
+
+impl InFlight {
+    /// It was not acknowledged in time: the next message goes without it, and waits for none of its clients.
+    pub fn end_late(mut self) {
+        self.are_answered = false;
+    }
 }
 
 impl Drop for InFlight {
@@ -535,7 +555,8 @@ mod tests {
         queue.note_stored(true, now + 2 * takes);
         push(&mut queue, 44);
         assert!(!queue.has_gathered(now + 2 * takes), "49 were answered, of whom 44 are back");
-        assert!(queue.has_gathered(now + 3 * takes), "the others do not come back");
+        assert!(!queue.has_gathered(now + 4 * takes));
+        assert!(queue.has_gathered(now + 5 * takes), "the others do not come back");
         push(&mut queue, 1);
         assert!(queue.has_gathered(now + 2 * takes), "nearly all are back");
         send(&mut queue, now + 2 * takes);

@@ -156,7 +156,10 @@ impl StreamPublisher {
         let began = Instant::now();
         let mut stored = pin!(sent.into_future());
         let soon = tokio::time::timeout(ACK_GRACE, stored.as_mut()).await;
-        drop(in_flight);
+        match &soon {
+            Ok(_) => drop(in_flight),
+            Err(_) => in_flight.end_late(),
+        }
         self.send_batches();
         let stored = match soon {
             Ok(stored) => stored,
