@@ -51,7 +51,8 @@ boards and members; GET /docs describes the HTTP API. SIGTERM and Ctrl-C end it 
 Logs go to standard error. The environment variable RANKTREE_LOG sets their level: error, warn, info (the default), debug or \
 trace.
 
-Exit status: 0 ended in order, 1 ended at once by a second signal, 2 it could not start or go on.";
+Exit status: 0 ended in order, 1 ended at once by a second signal, 2 it could not start or go on, 70 a writer met a bug, \
+and the process ended rather than show a wrong rank.";
 
 /// Exact leaderboards of any size: ranks that are never sampled, writes that survive a kill.
 #[derive(Debug, Parser)]

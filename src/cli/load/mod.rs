@@ -45,7 +45,8 @@ Examples:
   A service with TLS and tokens; the token needs the scope write:
     RANKTREE_TOKEN=... ranktree load --url https://ranks.example:8080 --ca authority.pem
   As the user of a game service, which may only publish, so that the number of shards has to be given:
-    RANKTREE_NATS_PASSWORD=... ranktree load --nats tls://nats.example.net --nats-user game --shards 3
+    RANKTREE_NATS_PASSWORD=... ranktree load --nats tls://nats.example.net --nats-user game \\
+      --shards 3
   The same million jobs in every run, and the summary as JSON:
     ranktree load --nats nats://127.0.0.1:4222 --jobs 1000000 --seed 7 --json
 

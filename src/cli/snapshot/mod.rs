@@ -24,7 +24,8 @@ Examples:
   Of the service on this machine:
     ranktree snapshot --to /backup/ranks-sunday
   Of another one, with a token of the scope admin for all boards:
-    ranktree snapshot --url https://ranks.example:8080 --token-file admin.token --to /backup/ranks-sunday
+    ranktree snapshot --url https://ranks.example:8080 --token-file admin.token \\
+      --to /backup/ranks-sunday
 
 The copy of a shard holds everything up to its applied sequence, which SNAPSHOT.json states. The shards of one snapshot are \
 copied within moments of each other. Writes and reads go on: the service makes hard links in its data directory, and the files \
