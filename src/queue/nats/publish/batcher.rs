@@ -596,6 +596,26 @@ mod tests {
     }
 
     #[test]
+    fn clients_are_waited_for_that_were_answered_in_time() {
+        for is_late in [false, true] {
+            let mut queue = Clients::of(1);
+            for member in ["a", "b"] {
+                queue.push(member, 1);
+            }
+            let (members, in_flight) = queue.send(PAYLOAD_MAX).pop().expect("it is sent");
+            assert_eq!(members, ["a", "b"]);
+            if is_late {
+                in_flight.end_late();
+            } else {
+                drop(in_flight);
+            }
+            assert_eq!(queue.batcher.queue.lock().gathers.is_none(), is_late);
+            queue.push("c", 1);
+            assert_eq!(sent(&queue.send(PAYLOAD_MAX)), ["c"], "none is in flight");
+        }
+    }
+
+    #[test]
     fn there_is_one_send_lease_at_a_time() {
         let mut queue = Clients::new();
         queue.push("a", 1);
