@@ -50,8 +50,8 @@ fn live(node: &Node, shards: std::ops::Range<usize>) {
     }
 }
 
-/// What both answer to the same request at the same sequences. A node may define a board once more that it has
-/// not seen yet, so that the sequences move between two reads.
+/// What both answer to the same request at the same sequences. A node may define a board once more that it
+/// has not seen yet, so that the sequences move between two reads.
 fn same(nothing: &Client, all: &Client, path: &str) -> Value {
     let (mut expected, mut answer) = ((0, Value::Null), (0, Value::Null));
     wait_until("both answer at the same sequences", || {
