@@ -37,7 +37,7 @@ impl Service {
         let mut command = Command::new(binary);
         command.args(["serve", "--listen", &format!("127.0.0.1:{port}")]);
         if let Some(nats) = nats {
-            // Of all shards together, because the disk has to have room for it.
+            // By default all streams together take that much, because the disk has to have room for them.
             let stream = number("stream-mib", 16_384 / number("shards", 1).max(1)).to_string();
             command.args(["--nats", nats, "--nats-stream-mib", &stream]);
         }

@@ -19,7 +19,7 @@ const WAIT_MAX: Duration = Duration::from_millis(1);
 /// Where nearly all are waited for, they need longer: they share the cores, and each takes some 30 µs of them
 /// to come back. Whoever waits for them looks whether anybody still comes.
 const NEARLY_ALL_WAIT_MAX: Duration = Duration::from_millis(3);
-/// So many times what a batch takes, nearly all are waited for at most.
+/// Nearly all are waited for no longer than this many batches take.
 const NEARLY_ALL_BATCHES: u32 = 4;
 /// A batch weighs so much in the mean of what batches take: a slow one among others is soon forgotten.
 const WEIGHT: u32 = 4;

@@ -35,10 +35,10 @@ const FULL_IN_FLIGHT_MAX: usize = 64;
 /// brings nothing takes a microsecond or two, and clients that share the cores take some 30 each to come
 /// back.
 const EMPTY_TURNS_MAX: usize = 128;
-/// Where turns are long, because their thread has other requests to answer, it is fewer of them, if they took
-/// as long together.
+/// On a thread that has other requests to answer, turns are long. There this many are enough, if no request
+/// came for [`EMPTY_FOR`], which is what [`EMPTY_TURNS_MAX`] short ones take.
 const LONG_EMPTY_TURNS_MAX: usize = 16;
-const EMPTY_TURNS_TAKE: Duration = Duration::from_micros(250);
+const EMPTY_FOR: Duration = Duration::from_micros(250);
 /// Jobs in a shared message: as many as a message of one request may have, for the same reason.
 const JOBS_MAX: usize = 64;
 /// Bytes in a shared message, if the server takes twice as many. A larger request has a message of its own.
@@ -328,8 +328,9 @@ impl SendLease {
             } else {
                 empty_turns += 1;
             }
-            let is_long = now.saturating_duration_since(last_came) >= EMPTY_TURNS_TAKE;
-            if empty_turns >= if is_long { LONG_EMPTY_TURNS_MAX } else { EMPTY_TURNS_MAX } {
+            let are_long = now.saturating_duration_since(last_came) >= EMPTY_FOR;
+            let most = if are_long { LONG_EMPTY_TURNS_MAX } else { EMPTY_TURNS_MAX };
+            if empty_turns >= most {
                 return;
             }
             yield_now().await;
@@ -593,6 +594,22 @@ mod tests {
             let (group, _in_flight) = lease.next().expect("it is sent all the same");
             assert_eq!(group.iter().map(|request| request.count).sum::<usize>(), there + more);
         }
+    }
+
+    #[test]
+    fn a_wait_for_clients_ends_after_fewer_turns_if_these_are_long() {
+        let mut queue = Clients::of(1);
+        queue.push("a", 1);
+        let never = Instant::now() + Duration::from_secs(3_600);
+        queue.batcher.queue.lock().gathers = Some((JOBS_MAX, never));
+        let lease = queue.batcher.lease(PAYLOAD_MAX).expect("none is in flight");
+        let (mut gathered, mut context) = (pin!(lease.gather()), Context::from_waker(Waker::noop()));
+        // In the first turn a request is found.
+        for _ in 0..LONG_EMPTY_TURNS_MAX {
+            assert!(gathered.as_mut().poll(&mut context).is_pending());
+            std::thread::sleep(EMPTY_FOR);
+        }
+        assert!(gathered.as_mut().poll(&mut context).is_ready());
     }
 
     #[test]
