@@ -9,11 +9,15 @@
 //! - **PostgreSQL**: jobs queued in memory, which is kinder to it than a table would be, and upserted up to
 //!   1,000 at a time in one transaction with `synchronous_commit` on, into a table with an index on the
 //!   score.
+//! - **a stream alone**, if asked for with `--systems ranktree,stream,redis`: published as for ranktree, and
+//!   received in this process by a consumer that only notes the marker's score, which the reader looks at
+//!   without any request. It holds no members, its loads are shares of ranktree's saturation, and it is the
+//!   least that anything fed by a stream can take.
 //!
-//! Each holds the same members beforehand, gets the same jobs, one at a time, and is alone on the machine
-//! while it is measured. First its **saturation** is found in a closed loop: as many jobs as it makes visible
-//! with 20,000 on their way. Then, at shares of its own saturation, jobs are published at fixed times (open
-//! loop), and timed from when they were *meant* to be published until a reader sees them.
+//! Each of the others holds the same members beforehand, gets the same jobs, one at a time, and is alone on
+//! the machine while it is measured. First its **saturation** is found in a closed loop: as many jobs as it
+//! makes visible with 20,000 on their way. Then, at shares of its own saturation, jobs are published at fixed
+//! times (open loop), and timed from when they were *meant* to be published until a reader sees them.
 //!
 //! That is told in one way for all: every twentieth job sets the score of one member, the *marker*, to its
 //! own number; a reader asks for the marker's score every half millisecond (`GET` of its entry, `ZSCORE`,
@@ -45,6 +49,7 @@ mod postgres;
 mod ranktree;
 mod redis;
 mod run;
+mod stream_alone;
 #[path = "../support/mod.rs"]
 mod support;
 mod system;
@@ -64,30 +69,40 @@ fn main() {
     let asked = |name: &str| systems.iter().any(|asked| asked == name);
     println!("{}", load());
     let mut all = Vec::new();
-    let mut add = |system: Result<Box<dyn System>, String>| match system {
+    let mut add = |system: Result<Box<dyn System>, String>, of: Option<f64>| match system {
         Ok(mut system) => {
-            let figures = measure(&mut *system, members, &loads, seconds);
+            let figures = measure(&mut *system, members, &loads, of, seconds);
             figures.print();
+            let saturation = figures.saturation;
             all.push(figures);
+            Some(saturation)
         }
-        Err(missing) => println!("left out: {missing}"),
+        Err(missing) => {
+            println!("left out: {missing}");
+            None
+        }
     };
     let folder = scratch();
-    if asked("ranktree") {
-        add(ranktree::start(folder.path()));
+    let ours = if asked("ranktree") { add(ranktree::start(folder.path()), None) } else { None };
+    if asked("stream") {
+        add(
+            ours.ok_or("the stream alone, as ranktree was not measured".to_owned())
+                .and_then(|_| stream_alone::start(folder.path())),
+            ours,
+        );
     }
     if asked("redis") {
         for sync in ["everysec", "always"] {
-            add(redis::start(&folder.path().join(sync), sync));
+            add(redis::start(&folder.path().join(sync), sync), None);
         }
     }
     if asked("valkey") {
         for sync in ["everysec", "always"] {
-            add(redis::start_valkey(&folder.path().join(format!("valkey_{sync}")), sync));
+            add(redis::start_valkey(&folder.path().join(format!("valkey_{sync}")), sync), None);
         }
     }
     if asked("postgres") {
-        add(postgres::start());
+        add(postgres::start(), None);
     }
     println!("{}", load());
     let Some((ours, others)) = all.split_first().filter(|(ours, _)| ours.name == "ranktree") else { return };
@@ -104,6 +119,9 @@ fn compare(ours: &Figures, theirs: &Figures, members: u64) {
             let ratio = theirs.value_at_quantile(quantile) as f64 / ours.value_at_quantile(quantile) as f64;
             println!("RATIO visible_{what}_at_{load}_vs_{name} {ratio:.2}");
         }
+    }
+    if theirs.rank_reads.is_empty() {
+        return;
     }
     let median = |figures: &Figures| figures.rank_reads.value_at_quantile(0.5) as f64;
     println!(

@@ -64,13 +64,13 @@ impl System for Ranktree {
 }
 
 /// Publishes on a thread of its own, where the connection works too.
-struct Publisher {
+pub struct Publisher {
     jobs: mpsc::UnboundedSender<Vec<String>>,
     pending: Vec<String>,
 }
 
 impl Publisher {
-    fn start(url: &str) -> Self {
+    pub fn start(url: &str) -> Self {
         let (jobs, receiver) = mpsc::unbounded_channel();
         let (runtime, url) = (runtime(), url.to_owned());
         std::thread::spawn(move || publish(&runtime, &url, receiver));

@@ -29,7 +29,7 @@ pub struct Figures {
     pub name: String,
     /// Jobs per second.
     pub saturation: f64,
-    /// By share of the saturation in per cent; in microseconds.
+    /// By share in per cent of the jobs a second that loads are shares of; in microseconds.
     pub latencies: Vec<(u64, Histogram<u64>)>,
     /// In nanoseconds.
     pub rank_reads: Histogram<u64>,
@@ -52,6 +52,9 @@ impl Figures {
         }
         let at = |quantile| self.rank_reads.value_at_quantile(quantile) as f64 / 1e3;
         let reads = self.rank_reads.len();
+        if reads == 0 {
+            return;
+        }
         println!(
             "{} rank of a score: p50 {:.1} us, p99 {:.1} us, {reads} reads",
             self.name,
@@ -61,7 +64,15 @@ impl Figures {
     }
 }
 
-pub fn measure(system: &mut dyn System, members: u64, loads: &[u64], time: Duration) -> Figures {
+/// # Arguments
+/// `of`: the jobs a second that loads are shares of; `None`: what the system itself takes.
+pub fn measure(
+    system: &mut dyn System,
+    members: u64,
+    loads: &[u64],
+    of: Option<f64>,
+    time: Duration,
+) -> Figures {
     eprintln!("  loading {members} members into {}", system.name());
     let mut random = SmallRng::seed_from_u64(1);
     system.load(&mut (0..members).map(|n| Job { member: id(n), score: random.random_range(0..SCORES) }));
@@ -71,12 +82,13 @@ pub fn measure(system: &mut dyn System, members: u64, loads: &[u64], time: Durat
     eprintln!("  {} takes {saturation:.0} jobs/s", system.name());
     let mut latencies = Vec::new();
     for load in loads {
-        let rate = saturation * *load as f64 / 100.0;
+        let rate = of.unwrap_or(saturation) * *load as f64 / 100.0;
         latencies.push((*load, latency(&mut *publisher, &mut *reader, &mut jobs, rate, time)));
     }
     let mut rank_reads = histogram();
     let began = Instant::now();
-    for _ in 0..RANK_READS {
+    // What has no members ranks nothing.
+    for _ in 0..if system.ranks() { RANK_READS } else { 0 } {
         let score = jobs.random.random_range(0..SCORES);
         let asked = Instant::now();
         let better = reader.better(score);

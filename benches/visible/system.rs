@@ -22,6 +22,11 @@ pub trait System {
     fn publisher(&self) -> Box<dyn Publish>;
 
     fn reader(&self) -> Box<dyn Read>;
+
+    /// Whether it can say how many members are better than a score.
+    fn ranks(&self) -> bool {
+        true
+    }
 }
 
 pub trait Publish: Send {

@@ -2,7 +2,8 @@
 //!
 //! The shards are either all in memory and locked, so that every count is of one moment, or remote, and then
 //! each round trip is of one moment of each shard. A read is written once, for both. It is an `async fn`,
-//! which never waits over shards in memory ([`run_in_memory`]).
+//! which never waits over shards in memory ([`run_in_memory`]). Only a look-up of members is written twice
+//! (`query::lookup`): in memory it finds members and counts in one step.
 
 use std::future::Future;
 use std::pin::pin;
@@ -13,8 +14,8 @@ use crate::board::Definition;
 use crate::query::few::Few;
 use crate::query::node::View;
 use crate::query::question::{
-    self, BoardCounts, BoardLife, KeyCounts, Mark, MovementReply, Question, Reply, RunQuestion, RunStart,
-    ShardEntry, SortKey, SplittersQuestion, SplittersReply,
+    self, BoardCounts, BoardLife, Mark, MovementReply, Question, Reply, RunQuestion, RunStart, SortKey,
+    SplittersQuestion, SplittersReply,
 };
 use crate::query::remote_shards::{ReadError, RemoteShards, unexpected};
 use crate::query::shard_board::ShardBoard;
@@ -43,18 +44,10 @@ pub struct BoardView<'v> {
     shards: BoardShards<'v>,
 }
 
-enum BoardShards<'v> {
+/// Where its shards are.
+pub(super) enum BoardShards<'v> {
     InMemory(Few<ShardBoard<'v>>),
     Remote { shards: &'v RemoteShards<'v>, life: BoardLife },
-}
-
-/// What a shard replies to a look-up.
-pub struct ShardLookup {
-    pub shard: ShardId,
-    /// One for each of its members that were asked for; `None` if it is not listed.
-    pub members: Vec<Option<ShardEntry>>,
-    /// One for each key.
-    pub keys: Vec<KeyCounts>,
 }
 
 /// Runs a read over shards in memory.
@@ -96,6 +89,11 @@ impl<'v> BoardView<'v> {
                 life: BoardLife { board: name, incarnation: known.incarnation },
             },
         }
+    }
+
+    /// For a read that goes another way in memory.
+    pub(super) fn shards(&self) -> &BoardShards<'v> {
+        &self.shards
     }
 
     #[must_use]
@@ -350,51 +348,6 @@ impl<'v> BoardView<'v> {
                 let replies = shards.ask(shards.ids().zip(&questions)).await?;
                 let found = replies.into_iter().map(|(shard, reply)| match reply {
                     Reply::Movement(reply) => Ok((shard, reply)),
-                    _ => Err(unexpected(shard)),
-                });
-                found.collect()
-            }
-        }
-    }
-
-    /// Each shard's members of those named, and its counts at keys.
-    ///
-    /// # Arguments
-    /// `members`: for each shard, by number, those of which it is the home. `metadata`: whether theirs is
-    /// wanted.
-    ///
-    /// # Errors
-    /// When some shard does not reply.
-    pub async fn look_up(
-        &self,
-        members: &[Vec<&str>],
-        keys: &[SortKey<'_>],
-        metadata: bool,
-    ) -> Result<Vec<ShardLookup>, ReadError> {
-        match &self.shards {
-            BoardShards::InMemory(shard_boards) => {
-                let found = shard_boards.iter().zip(members).map(|(shard_board, members)| ShardLookup {
-                    shard: shard_board.shard.id,
-                    members: question::entries_of_members(shard_board, members),
-                    keys: shard_board.counts_at_keys(keys),
-                });
-                Ok(found.collect())
-            }
-            BoardShards::Remote { shards, life } => {
-                let questions: Vec<_> = members
-                    .iter()
-                    .map(|members| Question::Lookup {
-                        board: life.clone(),
-                        members: members.clone(),
-                        keys: keys.to_vec(),
-                        metadata,
-                    })
-                    .collect();
-                let replies = shards.ask(shards.ids().zip(&questions)).await?;
-                let found = replies.into_iter().map(|(shard, reply)| match reply {
-                    Reply::Lookup { members, keys: counts, .. } if counts.len() == keys.len() => {
-                        Ok(ShardLookup { shard, members, keys: counts })
-                    }
                     _ => Err(unexpected(shard)),
                 });
                 found.collect()

@@ -153,12 +153,15 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
 
             // While no node splits or shares, the leaves found stay valid: nothing is removed here, and an
             // insertion changes a separator only by lowering the first leaf's. After that, those stay valid
-            // whose entries are on both sides of the new one.
+            // that have entries on both sides of the new one, or begin before it and end before the next leaf
+            // begins, which is behind it.
             let group = group_before(arriving, step, 2);
             let (leaves, structure) = found[(step + 1) % 3];
             for ((&leaf, item), &place) in leaves.iter().zip(group).zip(&places[(step + 1) % 2]) {
                 let (words, handle) = key(item);
-                let is_it = self.structure == structure || self.leaves.columns(leaf).encloses(words[0]);
+                let is_it = self.structure == structure
+                    || self.leaves.columns(leaf).encloses(words[0])
+                    || self.is_between_separators(leaf, words);
                 let leaf = if is_it { leaf } else { self.leaf_for(words, handle, order) };
                 self.insert_near((leaf, place), words, handle, order);
             }
@@ -179,7 +182,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 let slot = self.slot_for(*node, words, handle, order);
                 let child = self.inners.child(*node, slot);
                 if level > 1 {
-                    self.prefetch_inner(child);
+                    self.prefetch_inner(child, self.inners.separators(*node).word(0, slot) == words[0]);
                 } else {
                     self.entries_of_child(*node, slot);
                     self.leaves.prefetch_meta(child);
@@ -187,6 +190,25 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 *node = child;
             }
         }
+    }
+
+    /// Whether an entry of these words belongs in a leaf: the leaf's own separator is before them, and that
+    /// of the next leaf behind them. False also if that cannot be told in their parent, as for its last
+    /// child.
+    ///
+    /// It can be asked of a leaf that was found before nodes split and shared. Insertions release no node,
+    /// the parent is kept with the leaf, and separators are exact after each insertion.
+    #[inline]
+    fn is_between_separators(&self, leaf: u32, words: &[u64]) -> bool {
+        let meta = self.leaves.meta(leaf);
+        let slot = usize::from(meta.slot);
+        if meta.parent == NONE || slot + 1 >= self.inners.len(meta.parent) {
+            return false;
+        }
+        let separators = self.inners.separators(meta.parent);
+        self.inners.child(meta.parent, slot) == leaf
+            && separators.words(slot).as_slice() < words
+            && words < separators.words(slot + 1).as_slice()
     }
 
     /// Prefetches what a search for a handle reads, and what decides whether the new words lie in the same

@@ -199,7 +199,8 @@ impl<'a> Columns<'a> {
         match self.form {
             Form::Whole(Whole { words, stride, .. }) => {
                 for (column, &word) in prefix.iter().enumerate() {
-                    (low, high) = words[column * stride..][..self.len].range_of(word, low, high);
+                    let words = &words[column * stride..][..self.len];
+                    (low, high) = range_in(words, column == 0, word, low, high);
                     if low == high {
                         break;
                     }
@@ -208,8 +209,8 @@ impl<'a> Columns<'a> {
             Form::Narrow(_) if high == 0 => {}
             Form::Narrow(block) => {
                 assert!(prefix.len() <= block.columns, "an entry has that many words");
-                for (cells, &word) in block.columns().zip(prefix) {
-                    (low, high) = cells.range_of(word, low, high);
+                for (column, (cells, &word)) in block.columns().zip(prefix).enumerate() {
+                    (low, high) = range_in(&cells, column == 0, word, low, high);
                     if low == high {
                         break;
                     }
@@ -293,6 +294,18 @@ impl<'a> Columns<'a> {
     pub(super) fn compare_words(&self, at: usize, other: &Self, other_at: usize) -> Ordering {
         self.words(at).cmp(&other.words(other_at))
     }
+}
+
+/// Which of `low..high` have this word in a column.
+#[inline]
+fn range_in(
+    column: &(impl Sorted + ?Sized),
+    is_first: bool,
+    word: u64,
+    low: usize,
+    high: usize,
+) -> (usize, usize) {
+    if is_first { column.range_of(word, low, high) } else { column.range_of_later(word, low, high) }
 }
 
 /// Where `sought` is among `ids`, which are in no order.

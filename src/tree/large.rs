@@ -124,15 +124,21 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         if leaf == NONE {
             return None;
         }
-        let meta = self.leaves.meta(leaf);
-        if meta.parent != NONE {
-            self.inners.prefetch_sum(meta.parent, usize::from(meta.slot));
-        }
+        self.prefetch_sum_of(leaf);
         let entries = self.leaves.columns(leaf);
         if let Some(block) = entries.block() {
             prefetch(&block);
         }
         Some((leaf, entries.find(handle).expect(LOCATED)))
+    }
+
+    /// Prefetches what the entries before a leaf are counted by in its parent.
+    #[inline]
+    pub(super) fn prefetch_sum_of(&self, leaf: u32) {
+        let meta = self.leaves.meta(leaf);
+        if meta.parent != NONE {
+            self.inners.prefetch_sum(meta.parent, usize::from(meta.slot));
+        }
     }
 
     pub(super) fn bytes(&self) -> usize {

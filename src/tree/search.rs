@@ -222,9 +222,16 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 
     /// Asks for what a search in this node touches first.
+    ///
+    /// # Arguments
+    /// `is_tied`: whether the node begins with the first word that is sought, so that the second one decides.
     #[inline]
-    pub(super) fn prefetch_inner(&self, node: u32) {
-        prefetch::lines_of(&self.inners.words.get(node)[..self.inners.len(node)]);
+    pub(super) fn prefetch_inner(&self, node: u32, is_tied: bool) {
+        let (words, len) = (self.inners.words.get(node), self.inners.len(node));
+        prefetch::lines_of(&words[..len]);
+        if is_tied && let Some(second) = words.get(INNER..INNER + len) {
+            prefetch::lines_of(second);
+        }
         prefetch::lines_of(self.inners.children(node));
     }
 }

@@ -30,13 +30,13 @@ impl<'a> Sought<'a> {
 
 /// Two counts that are searched for together as long as both are below the same node.
 #[derive(Clone, Copy)]
-struct Pair {
+struct Pair<'t> {
     /// The lowest node found that both are below, unless `parted`: the leaf's parent at last, or the only
     /// leaf.
     node: u32,
-    /// The leaf's slot in its parent.
-    slot: usize,
-    /// Entries before that node; once `parted`, the first count and the second one.
+    /// The entries of the leaf that both end in, once it is found; never if `parted`.
+    leaf: Option<Columns<'t>>,
+    /// Entries before that node, or before the leaf; once `parted`, the first count and the second one.
     counted: (u64, u64),
     parted: bool,
 }
@@ -63,8 +63,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 }
             }
             for (pair, prefix) in pairs.iter().zip(group) {
-                let in_leaf = || self.leaf_of(pair).equal_range(prefix);
-                found(pair.total(in_leaf));
+                found(pair.total(|entries| entries.equal_range(prefix)));
             }
         }
     }
@@ -103,33 +102,22 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 }
             }
             for ((pair, place), nth) in pairs.iter().zip(group).zip(first..) {
-                let in_leaf = || {
-                    let entries = self.leaf_of(pair);
+                found(pair.total(|entries| {
                     let before = entries.entries_before(place.words, |handle| compare(nth, handle));
                     (entries.better_than(place.score(), before), before)
-                };
-                found(pair.total(in_leaf));
+                }));
             }
         }
     }
 
-    fn begin(&self) -> [Pair; GROUP] {
-        [Pair { node: self.root, slot: 0, counted: (0, 0), parted: false }; GROUP]
-    }
-
-    /// The entries of the leaf that both counts end in.
-    #[inline]
-    fn leaf_of(&self, pair: &Pair) -> Columns<'_> {
-        if self.height == 0 {
-            self.leaves.columns(pair.node)
-        } else {
-            self.entries_of_child(pair.node, pair.slot)
-        }
+    fn begin(&self) -> [Pair<'_>; GROUP] {
+        let leaf = (self.height == 0).then(|| self.leaves.columns(self.root));
+        [Pair { node: self.root, leaf, counted: (0, 0), parted: false }; GROUP]
     }
 
     /// Goes on below the child that holds the place before which `end` children begin. False: there is none.
     #[inline]
-    fn enter(&self, pair: &mut Pair, end: usize, height: u8) -> bool {
+    fn enter<'t>(&'t self, pair: &mut Pair<'t>, end: usize, height: u8) -> bool {
         let Some(slot) = end.checked_sub(1) else { return false };
         let passed = self.inners.sum_before(pair.node, slot);
         pair.counted = (pair.counted.0 + passed, pair.counted.1 + passed);
@@ -137,8 +125,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             pair.node = self.inners.child(pair.node, slot);
             self.inners.prefetch(pair.node, height);
         } else {
-            pair.slot = slot;
-            self.entries_of_child(pair.node, slot);
+            pair.leaf = Some(self.entries_of_child(pair.node, slot));
         }
         true
     }
@@ -148,7 +135,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     #[inline(never)]
     fn part(
         &self,
-        pair: &mut Pair,
+        pair: &mut Pair<'_>,
         height: u8,
         first: (usize, impl FnMut(Columns<'_>) -> usize),
         second: (usize, impl FnMut(Columns<'_>) -> usize),
@@ -159,14 +146,12 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     }
 }
 
-impl Pair {
+impl Pair<'_> {
     /// Both counts, with those of the leaf that holds both.
     #[inline]
-    fn total(&self, in_leaf: impl FnOnce() -> (usize, usize)) -> (u64, u64) {
-        if self.parted {
-            return self.counted;
-        }
-        let (first, second) = in_leaf();
+    fn total(&self, in_leaf: impl FnOnce(&Columns<'_>) -> (usize, usize)) -> (u64, u64) {
+        let Some(entries) = &self.leaf else { return self.counted };
+        let (first, second) = in_leaf(entries);
         (self.counted.0 + first as u64, self.counted.1 + second as u64)
     }
 }

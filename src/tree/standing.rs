@@ -4,7 +4,7 @@
 //! from the entry itself, so that no search goes down from the root.
 
 use super::counted_tree::{Form, Tree};
-use super::large::LargeTree;
+use super::large::{LOCATED, LargeTree};
 use super::leaf::NONE;
 use super::narrow::Narrow;
 use super::words::{Edit, Handle, MemberOrder, Words};
@@ -20,7 +20,44 @@ pub struct Standing {
     pub through: u64,
 }
 
+/// An entry, and how many others are ahead of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ahead {
+    pub words: Words,
+    /// Entries before it.
+    pub index: u64,
+    /// Entries with a better score.
+    pub better: u64,
+}
+
 impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
+    /// What is ahead of an entry: as [`Tree::standing`], without those of its own score. Give
+    /// [`Tree::prefetch_entry`] and [`Tree::prefetch_ahead`] before.
+    ///
+    /// # Panics
+    /// When an entry has fewer words than a score.
+    #[must_use]
+    #[inline]
+    pub fn ahead(&self, handle: Handle, score_words: usize) -> Option<Ahead> {
+        match &self.form {
+            Form::Small(small) => {
+                let (at, entries) = (small.find(handle)?, small.entries());
+                let words = entries.words(at);
+                let better = entries.better_than(&words.as_slice()[..score_words], at) as u64;
+                Some(Ahead { words, index: at as u64, better })
+            }
+            Form::Large(large) => large.ahead(handle, score_words),
+        }
+    }
+
+    /// Asks for what counts the entries ahead of one. Waits if [`Tree::prefetch_entry`] was not given.
+    #[inline]
+    pub fn prefetch_ahead(&self, handle: Handle) {
+        if let Form::Large(large) = &self.form {
+            large.prefetch_ahead(handle);
+        }
+    }
+
     /// What [`Tree::get`], [`Tree::index_of`] and [`Tree::count_range`] of its score find of an entry.
     ///
     /// # Panics
@@ -68,6 +105,35 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let (leaf, at) = self.locate(handle, Narrow::prefetch)?;
         let words = self.leaves.columns(leaf).words(at);
         Some(self.standing_at(leaf, at, words, score_words))
+    }
+
+    /// # Arguments
+    /// `score_words`: how many of an entry's words are its score.
+    #[inline]
+    fn ahead(&self, handle: Handle, score_words: usize) -> Option<Ahead> {
+        // As `locate`, whose prefetch the caller has given.
+        let leaf = self.locator.get(handle);
+        if leaf == NONE {
+            return None;
+        }
+        let entries = self.leaves.columns(leaf);
+        let at = entries.find(handle).expect(LOCATED);
+        let words = entries.words(at);
+        let index = self.index_from(leaf, at);
+        let begin = index - at as u64;
+        let score = &words.as_slice()[..score_words];
+        let low = entries.better_than(score, at);
+        // Where this leaf has none that are better, those of that score may begin in a leaf before it.
+        let better = if low > 0 || begin == 0 { begin + low as u64 } else { self.count_below(score) };
+        Some(Ahead { words, index, better })
+    }
+
+    #[inline]
+    fn prefetch_ahead(&self, handle: Handle) {
+        let leaf = self.locator.get(handle);
+        if leaf != NONE {
+            self.prefetch_sum_of(leaf);
+        }
     }
 
     /// Of the entry at a place in a leaf, which has these words.

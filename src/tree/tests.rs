@@ -213,6 +213,10 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
                 let found = tree.standing(Handle(handle), score_words);
                 let found = found.map(|at| (at.words.as_slice().to_vec(), [at.index, at.better, at.through]));
                 assert_eq!(found, expected, "{handle} by {score_words}");
+                let ahead = tree.ahead(Handle(handle), score_words);
+                let ahead = ahead.map(|at| (at.words.as_slice().to_vec(), [at.index, at.better]));
+                let expected = expected.map(|(words, [index, better, _])| (words, [index, better]));
+                assert_eq!(ahead, expected, "{handle} by {score_words}");
             }
         }
         for (index, (words, _, handle)) in model.0.iter().enumerate() {
@@ -403,6 +407,25 @@ fn one_great_tie_is_ordered_by_member() {
                 bench.run(&Op::Insert(handle, vec![5, 5]));
             }
         }
+        bench.compare();
+    }
+}
+
+/// A leaf that was found for an entry may have split before the entry comes, and all have one first word.
+#[test]
+fn a_batch_into_one_run_finds_the_right_leaves_amid_splits() {
+    for equal in [1, 3] {
+        let mut bench = Bench::<4, 4>::new(2);
+        let words = |handle: u32| vec![5, u64::from(handle * 37 % HANDLES / equal)];
+        for handle in 0..20 {
+            bench.run(&Op::Insert(handle, words(handle)));
+        }
+        let arriving = (20..HANDLES).map(|handle| (handle, (Some(words(handle)), false)));
+        bench.run(&Op::Apply(arriving.collect()));
+        bench.compare();
+        assert!(bench.tree.levels() > 2);
+        let moving = (0..HANDLES).step_by(2).map(|handle| (handle, (Some(words(handle + 1)), false)));
+        bench.run(&Op::Apply(moving.collect()));
         bench.compare();
     }
 }

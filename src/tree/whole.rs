@@ -28,17 +28,30 @@ pub(super) trait Sorted {
     fn partition(&self, low: usize, high: usize, word: u64, through: bool) -> usize;
 
     /// Which of `low..high` have this word.
+    ///
+    /// Where thousands of entries share a score, most nodes hold that score alone. Their first and last word
+    /// say so without a search.
     #[inline]
     fn range_of(&self, word: u64, low: usize, high: usize) -> (usize, usize) {
-        let low = self.partition(low, high, word, false);
+        let begins_so = low < high && self.word(low) == word;
+        let low = if begins_so { low } else { self.partition(low, high, word, false) };
         // Distinct words are the common case, and then the second search is not needed.
         if low == high || self.word(low) != word {
             (low, low)
         } else if high - low == 1 || self.word(low + 1) != word {
             (low, low + 1)
+        } else if self.word(high - 1) == word {
+            (low, high)
         } else {
             (low, self.partition(low, high, word, true))
         }
+    }
+
+    /// As [`Sorted::range_of`], of a column behind the first one among equal words before it. Mostly these
+    /// are times, of which new entries have the latest.
+    #[inline]
+    fn range_of_later(&self, word: u64, low: usize, high: usize) -> (usize, usize) {
+        if low < high && self.word(high - 1) < word { (high, high) } else { self.range_of(word, low, high) }
     }
 }
 

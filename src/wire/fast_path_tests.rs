@@ -22,6 +22,7 @@ fn the_fast_path_decodes_plain_jobs_as_the_strict_decoder_does() {
         r#"{"board":"arena","member":"p42","score":1,"op":"set","at":"2026-11-20T09:59:58.25+09:00"}"#,
         r#"{"board":"arena","member":"p42","score":[-9223372036854775808]}"#,
         r#"{"board":"arena","member":"p42","score":[ 1 , -2,3,4,5,6,7,9223372036854775807 ]}"#,
+        r#"[{"member":"日本","board":"a","score":1},{"board":"b","member":"é日 本","score":2,"at":"2026-11-20T09:59:58Z"}]"#,
         r#"[{"board":"a","member":"1","score":1},{"board":"b","member":"2","score":2,"op":"best"},{"board":"a","member":"3","score":3}]"#,
     ] {
         let jobs = plain(text).unwrap_or_else(|| panic!("{text} is plain"));

@@ -25,7 +25,7 @@ fn plain_items<'a, T>(
     most: usize,
     mut item: impl FnMut(&mut Reader<'a>) -> Option<T>,
 ) -> Option<Vec<T>> {
-    let mut text = Reader::new(body);
+    let mut text = Reader::new(body)?;
     text.skip_space();
     text.expect(b'{')?;
     text.skip_space();

@@ -194,9 +194,12 @@ pub fn signed(out: &mut Vec<u8>, value: i64) {
     integer(out, value, value.unsigned_abs());
 }
 
-/// As [`signed`].
+/// As [`signed`]. Many counts have one digit.
 pub fn unsigned(out: &mut Vec<u8>, value: u64) {
-    integer(out, value, value);
+    match u8::try_from(value) {
+        Ok(digit @ 0..=9) => out.push(b'0' + digit),
+        _ => integer(out, value, value),
+    }
 }
 
 fn integer(out: &mut Vec<u8>, value: impl itoa::Integer, magnitude: u64) {

@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
-
 use crate::board::Definition;
 use crate::query::instance::InstanceAsked;
 use crate::query::question::{
@@ -17,13 +15,11 @@ use crate::query::question::{
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
 use crate::query::summary::{SummaryReply, SummarySizes, summarize};
-use crate::state::{MemberHash, Shard, TreeId, WindowTree};
-use crate::tree::{Handle, Standing};
+use crate::state::{Shard, TreeId, WindowTree};
+use crate::tree::{Handle, Standing, Tree};
 use crate::types::{BoardName, Sequence};
 use crate::window::{Instance, MovementPart};
 
-/// Members whose cache misses overlap.
-const MEMBERS_PREFETCHED: usize = 16;
 /// Boards that are looked at for one reply: many of them may be dropped ones.
 const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
 
@@ -209,29 +205,11 @@ fn shard_entry(
 }
 
 /// Members of this shard, without counts.
-#[must_use]
-pub fn entries_of_members(shard_board: &ShardBoard<'_>, members: &[&str]) -> Vec<Option<ShardEntry>> {
-    let Some((_, window)) = shard_board.window else { return vec![None; members.len()] };
-    let of_shard = &shard_board.shard.members;
+fn entries_of_members(shard_board: &ShardBoard<'_>, members: &[&str]) -> Vec<Option<ShardEntry>> {
     let mut entries = Vec::with_capacity(members.len());
-    // Where a member is, its id, where its entry is, and the entry: each is a cache miss, and waiting for one
-    // member's after the other took most of the time. So they are prefetched for a group.
-    for group in members.chunks(MEMBERS_PREFETCHED) {
-        let hashes: SmallVec<[MemberHash; MEMBERS_PREFETCHED]> =
-            group.iter().map(|member| of_shard.hash(member.as_bytes())).collect();
-        hashes.iter().for_each(|hash| of_shard.prefetch_index(*hash));
-        let likely: SmallVec<[Handle; MEMBERS_PREFETCHED]> =
-            hashes.iter().filter_map(|hash| of_shard.prefetch_id(*hash)).collect();
-        likely.iter().for_each(|handle| window.tree.prefetch_locator(*handle));
-        for handle in &likely {
-            of_shard.prefetch_long_id(*handle);
-            window.tree.prefetch_entry(*handle);
-        }
-        for (hash, member) in hashes.into_iter().zip(group) {
-            let handle = of_shard.find(hash, member.as_bytes());
-            entries.push(handle.and_then(|handle| entry_of(shard_board, handle)));
-        }
-    }
+    shard_board.each_handle(members, Tree::prefetch_entry, |handle| {
+        entries.push(handle.and_then(|handle| entry_of(shard_board, handle)));
+    });
     entries
 }
 

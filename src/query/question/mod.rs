@@ -23,8 +23,7 @@ use crate::tree::Words;
 use crate::types::{BoardName, Sequence, Timestamp};
 
 pub use answer::{
-    answer, ask_for_profiles, boards_of_member, counts_of, entries_of_members, found_member, movement_of,
-    splitters_of,
+    answer, ask_for_profiles, boards_of_member, counts_of, found_member, movement_of, splitters_of,
 };
 pub use consistency::is_consistent;
 pub(super) use limits::ENTRIES_MAX;
@@ -417,6 +416,14 @@ pub struct KeyCounts {
     pub better: u64,
     /// Entries before it in the total order.
     pub before: u64,
+}
+
+impl KeyCounts {
+    /// Adds those of another shard.
+    pub fn add(&mut self, other: Self) {
+        self.better += other.better;
+        self.before += other.before;
+    }
 }
 
 /// A reply, and what it is exact at.

@@ -97,3 +97,23 @@ async fn it_finds_what_is_found_under_all_locks() {
     });
     assert_eq!(standings[0], standings[1]);
 }
+
+/// In memory a member's entry tells where it stands on its home shard. One shard at a time, each counts at
+/// its key, from the root of its tree.
+#[tokio::test]
+async fn members_of_large_trees_stand_alike_both_ways() {
+    let windows = movement::windows(3);
+    for number in 0..3_000 {
+        windows.enter(BOARD, &format!("m{number}"), number * 7_919 % 500, FRIDAY + number);
+    }
+    let names = (0..3_000).step_by(5).map(|number| id(&format!("m{number}"))).chain([id("nobody")]);
+    let asked = of_board(LookupMembers { members: names.collect() });
+    assert!(asked.lookups() * 3 > 1_024);
+    let node = windows.node();
+    let reply = read(&node, &windows.registry, &asked, &ReadOptions::default()).await;
+    let one_by_one = reply.expect("all shards answer").answer.expect("the board is there").body;
+    let held = read_in_memory(&node, &windows.registry, &asked).expect("they are in memory");
+    let held = held.expect("the board is there").body;
+    assert_eq!((&held.entries, &held.not_found), (&one_by_one.entries, &one_by_one.not_found));
+    assert_eq!((held.entries.len(), &*held.not_found), (600, &[600][..]));
+}

@@ -370,6 +370,8 @@ proptest! {
                 let better = model.better(&entry.score);
                 let ahead = group.iter().filter(|(_, other)| model.better(&other.score) < better);
                 prop_assert_eq!(*group_rank, ahead.count() as u64 + 1);
+                let row = rows.iter().find(|row| row.entry.member == entry.member).expect("it is one of them");
+                prop_assert_eq!(listed.updated_at, time(row.updated.unwrap_or(row.entry.reached)));
             }
             let missing: Vec<&str> = found.not_found.iter().map(|index| asked[*index].as_str()).collect();
             let expected = asked[..asked.len() - 1].iter().map(MemberId::as_str);
