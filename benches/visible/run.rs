@@ -87,8 +87,8 @@ pub fn measure(
     }
     let mut rank_reads = histogram();
     let began = Instant::now();
-    // What has no members ranks nothing.
-    for _ in 0..if system.ranks() { RANK_READS } else { 0 } {
+    let reads = if system.ranks() { RANK_READS } else { 0 };
+    for _ in 0..reads {
         let score = jobs.random.random_range(0..SCORES);
         let asked = Instant::now();
         let better = reader.better(score);

@@ -59,8 +59,9 @@ async fn consume(url: &str, marker: &AtomicI64, ready: oneshot::Sender<()>) {
             Err(error) => return eprintln!("  {NAME}: {error}"),
         };
         let job = str::from_utf8(&message.payload).expect("it is JSON");
-        if let Some(score) = job.split_once(MARKER).and_then(|(_, rest)| rest.split_once("\"score\":")) {
-            let number = score.1.trim_end_matches('}').parse().expect("a number");
+        let of_marker = job.split_once(MARKER).and_then(|(_, rest)| rest.split_once("\"score\":"));
+        if let Some((_, score)) = of_marker {
+            let number = score.trim_end_matches('}').parse().expect("a number");
             marker.store(number, Ordering::Relaxed);
         }
     }

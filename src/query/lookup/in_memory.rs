@@ -7,6 +7,8 @@ use crate::query::question::{KeyCounts, SortKey};
 use crate::query::shard_board::ShardBoard;
 use crate::types::MemberId;
 
+/// What the shards have of the members, with all counts.
+///
 /// # Arguments
 /// `asked`: for each shard, in their order.
 pub(super) fn find<'v>(shard_boards: &[ShardBoard<'v>], asked: &[AskedOfShard<'_>]) -> FoundMembers<'v> {

@@ -32,6 +32,8 @@ impl VisitEntries for Lookup {
     }
 }
 
+/// Finds members and ranks them among themselves, each once, however often it is named.
+///
 /// # Errors
 /// When some shard does not reply, or members kept changing too quickly.
 pub async fn lookup(board: &BoardView<'_>, members: &[MemberId]) -> Result<Lookup, ReadError> {
@@ -45,6 +47,7 @@ pub async fn lookup(board: &BoardView<'_>, members: &[MemberId]) -> Result<Looku
     }
 }
 
+/// The members of each shard, by number.
 fn by_home<'m>(board: &BoardView<'_>, members: &'m [MemberId]) -> Vec<AskedOfShard<'m>> {
     let mut by_home: Vec<AskedOfShard<'_>> = Vec::new();
     by_home.resize_with(usize::from(board.shard_count()), AskedOfShard::default);

@@ -22,6 +22,8 @@ struct ShardLookup {
 /// What all shards reply, with counts at the keys of the members in it.
 pub(super) struct Lookups(Vec<ShardLookup>);
 
+/// Finds the members, and counts at the keys that they have then.
+///
 /// # Errors
 /// When some shard does not reply, or members kept changing too quickly.
 pub(super) async fn find(
@@ -76,6 +78,8 @@ fn keys_in(replies: &[ShardLookup]) -> impl Iterator<Item = SortKey<'_>> {
 }
 
 impl Lookups {
+    /// The members in it, each with the sum of all shards' counts.
+    ///
     /// # Arguments
     /// `asked`: for each shard, by number.
     pub(super) fn members(&self, asked: &[AskedOfShard<'_>]) -> FoundMembers<'_> {
