@@ -178,11 +178,20 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     ) {
         nodes.fill(self.root);
         for level in (1..=self.height).rev() {
+            // Where the key before went.
+            let (mut last_node, mut last_slot) = (NONE, 0);
             for (node, (words, handle)) in nodes.iter_mut().zip(keys.clone()) {
-                let slot = self.slot_for(*node, words, handle, order);
+                let separators = self.inners.separators(*node);
+                // New entries come in order, and most go the same way down to the last levels.
+                let slot = if last_node == *node && separators.word_is_between(last_slot, words[0]) {
+                    last_slot
+                } else {
+                    Self::slot_among(&separators, words, handle, order)
+                };
+                (last_node, last_slot) = (*node, slot);
                 let child = self.inners.child(*node, slot);
                 if level > 1 {
-                    self.prefetch_inner(child, self.inners.separators(*node).word(0, slot) == words[0]);
+                    self.prefetch_inner(child, separators.first_word(slot) == words[0]);
                 } else {
                     self.entries_of_child(*node, slot);
                     self.leaves.prefetch_meta(child);
@@ -232,7 +241,10 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// have the same words.
     #[inline]
     fn prefetch_insertion(&self, leaf: u32, words: &[u64]) -> usize {
-        self.prefetch_tails(leaf, |entries| entries.equal_range(words).0)
+        // The newest entry of a run is mostly the last one of its leaf.
+        self.prefetch_tails(leaf, |entries| {
+            if entries.end_before(words) { entries.len() } else { entries.equal_range(words).0 }
+        })
     }
 
     /// Prefetches what a change at a place in a leaf touches: everything after it, and the count in the
@@ -259,7 +271,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
 fn place_within(entries: &Columns<'_>, at: usize, new: &Words) -> Option<usize> {
     let last = entries.len() - 1;
     let word = new.as_slice()[0];
-    if at == 0 || word < entries.word(0, 0) || word > entries.word(0, last) {
+    if at == 0 || word < entries.first_word(0) || word > entries.first_word(last) {
         return None;
     }
     let (low, high) = entries.equal_range(new.as_slice());

@@ -9,6 +9,9 @@
 const CHUNK_SHIFT: u32 = 10;
 const CHUNK_BLOCKS: usize = 1 << CHUNK_SHIFT;
 
+const SHAPE: &str = "the caller knows what a block consists of";
+const ALLOCATED: &str = "the caller names an allocated block";
+
 /// Fixed-size blocks of `T`, addressed by id.
 pub struct Blocks<T> {
     chunks: Vec<Vec<T>>,
@@ -43,6 +46,35 @@ impl<T: Copy + Default> Blocks<T> {
     pub fn get_mut(&mut self, id: u32) -> &mut [T] {
         let start = slot_of(id) * self.stride;
         &mut self.chunks[chunk_of(id)][start..start + self.stride]
+    }
+
+    /// A block of one `T`.
+    #[inline]
+    pub fn one(&self, id: u32) -> &T {
+        debug_assert_eq!(self.stride, 1, "{SHAPE}");
+        &self.chunks[chunk_of(id)][slot_of(id)]
+    }
+
+    #[inline]
+    pub fn one_mut(&mut self, id: u32) -> &mut T {
+        debug_assert_eq!(self.stride, 1, "{SHAPE}");
+        &mut self.chunks[chunk_of(id)][slot_of(id)]
+    }
+
+    /// Array `nth` of a block that consists of `arrays` of `N`. Quicker than [`Blocks::get`] where both are
+    /// constant: one check, and no multiplication.
+    #[inline]
+    pub fn array<const N: usize>(&self, id: u32, arrays: usize, nth: usize) -> &[T; N] {
+        debug_assert_eq!(self.stride, arrays * N, "{SHAPE}");
+        let start = (slot_of(id) * arrays + nth) * N;
+        self.chunks[chunk_of(id)][start..].first_chunk().expect(ALLOCATED)
+    }
+
+    #[inline]
+    pub fn array_mut<const N: usize>(&mut self, id: u32, arrays: usize, nth: usize) -> &mut [T; N] {
+        debug_assert_eq!(self.stride, arrays * N, "{SHAPE}");
+        let start = (slot_of(id) * arrays + nth) * N;
+        self.chunks[chunk_of(id)][start..].first_chunk_mut().expect(ALLOCATED)
     }
 
     /// Two different blocks at once.
@@ -107,10 +139,24 @@ mod tests {
         }
         for id in ids {
             assert_eq!(blocks.get(id), [id + 1; 3]);
+            assert_eq!(blocks.array(id, 1, 0), &[id + 1; 3]);
+            blocks.array_mut::<1>(id, 3, 1)[0] = 0;
+            assert_eq!(blocks.get(id), [id + 1, 0, id + 1]);
+            assert_eq!([0, 1, 2].map(|nth| blocks.array::<1>(id, 3, nth)[0]), [id + 1, 0, id + 1]);
         }
         for (a, b) in [(0, 1), (1, 0), (1023, 1024), (5000, 2)] {
             blocks.pair_mut(a, b).0.fill(7);
             assert_eq!(blocks.get(a), [7; 3]);
+        }
+    }
+
+    #[test]
+    fn blocks_of_one_are_got_without_a_slice() {
+        let mut blocks = Blocks::<u32>::new(1);
+        for id in [0, 1, 1023, 1024, 5000] {
+            blocks.ensure(id);
+            *blocks.one_mut(id) = id + 1;
+            assert_eq!((blocks.one(id), blocks.get(id)), (&(id + 1), &[id + 1][..]));
         }
     }
 }

@@ -76,6 +76,15 @@ impl<'a> Columns<'a> {
         }
     }
 
+    /// As `word(0, at)`, which searches ask for most.
+    #[inline]
+    pub(super) fn first_word(&self, at: usize) -> u64 {
+        match self.form {
+            Form::Whole(Whole { words, .. }) => words[..self.len][at],
+            Form::Narrow(block) => block.first_column().at(at),
+        }
+    }
+
     /// One column's words, in entry order.
     ///
     /// # Panics
@@ -220,10 +229,38 @@ impl<'a> Columns<'a> {
         (low, high)
     }
 
+    /// Whether there are entries, and all have the same first word.
+    #[inline]
+    pub(super) fn is_one_run(&self) -> bool {
+        self.len > 0 && self.first_word(0) == self.first_word(self.len - 1)
+    }
+
     /// Whether there are entries before and behind all that have this first word.
     #[inline]
     pub(super) fn encloses(&self, word: u64) -> bool {
-        self.len > 0 && self.word(0, 0) < word && word < self.word(0, self.len - 1)
+        self.len > 0 && self.first_word(0) < word && word < self.first_word(self.len - 1)
+    }
+
+    /// Whether entry `at` has a lower first word, and the next one, if there is one, a higher one.
+    #[inline]
+    pub(super) fn word_is_between(&self, at: usize, word: u64) -> bool {
+        self.first_word(at) < word && (at + 1 == self.len || word < self.first_word(at + 1))
+    }
+
+    /// Whether all entries are before these words, if there are any.
+    #[inline]
+    pub(super) fn end_before(&self, words: &[u64]) -> bool {
+        self.len > 0 && self.compare_to(self.len - 1, words).is_lt()
+    }
+
+    /// How an entry's first words compare to these.
+    #[inline]
+    fn compare_to(&self, at: usize, words: &[u64]) -> Ordering {
+        let Some((first, later)) = words.split_first() else { return Ordering::Equal };
+        self.first_word(at).cmp(first).then_with(|| {
+            let mut orders = later.iter().zip(1..).map(|(word, column)| self.word(column, at).cmp(word));
+            orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+        })
     }
 
     /// As [`Columns::find`], which `guess` mostly is the answer to.
@@ -241,9 +278,16 @@ impl<'a> Columns<'a> {
         compare: impl FnMut(Handle) -> Ordering,
     ) -> usize {
         let is_between = guess <= self.len
-            && (guess == 0 || self.word(0, guess - 1) < words[0])
-            && (guess == self.len || words[0] < self.word(0, guess));
-        if is_between { guess } else { self.entries_before(words, compare) }
+            && (guess == 0 || self.compare_to(guess - 1, words).is_lt())
+            && (guess == self.len || self.compare_to(guess, words).is_gt());
+        if is_between {
+            guess
+        } else if self.end_before(words) {
+            // Others of the same run may have come since it was guessed.
+            self.len
+        } else {
+            self.entries_before(words, compare)
+        }
     }
 
     /// How many entries are before those that begin with `score`: `equal_range(score).0`, mostly without a
@@ -256,7 +300,7 @@ impl<'a> Columns<'a> {
     #[inline]
     pub(super) fn better_than(&self, score: &[u64], before: usize) -> usize {
         let none_between = match (before.checked_sub(1), score.first()) {
-            (Some(last), Some(first)) => self.word(0, last) < *first,
+            (Some(last), Some(first)) => self.first_word(last) < *first,
             (Some(_), None) => false,
             (None, _) => true,
         };
@@ -421,6 +465,14 @@ mod tests {
                 let compare = |other: Handle| other.cmp(&Handle(8));
                 let near = columns.entries_before_near(guess, &[word], compare);
                 assert_eq!(near, columns.entries_before(&[word], compare), "{guess} {word}");
+            }
+            let words = [1, 1, 1, 2, 3, 5, 5, 4];
+            let columns = Columns::new(&words, &[7, 5, 9, 6], 4);
+            for entry in (0..4).flat_map(|score| (2..7).map(move |time| [score, time])) {
+                let compare = |other: Handle| other.cmp(&Handle(8));
+                let near = columns.entries_before_near(guess, &entry, compare);
+                assert_eq!(near, columns.entries_before(&entry, compare), "{guess} {entry:?}");
+                assert_eq!(columns.end_before(&entry), entry > [2, 4], "{entry:?}");
             }
         }
         assert_eq!(

@@ -8,7 +8,8 @@ use super::narrow::Narrow;
 use super::words::{Handle, MemberOrder, Words};
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
-    /// A leaf with fewer entries than this takes entries from a sibling, or merges with it.
+    /// A leaf with fewer entries than this takes entries from a sibling, or merges with it, unless it is of a
+    /// run; see `rebalance`.
     pub(super) const LEAF_MIN: usize = LEAF / 2;
 
     pub(super) fn insert(&mut self, words: &[u64], handle: Handle, order: &impl MemberOrder) {
@@ -149,7 +150,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         }
         let mut slot = self.leaf_slot(leaf, parent);
         loop {
-            self.set_separator(parent, slot, &words, handle);
+            self.inners.set_separator(parent, slot, &words, handle);
             let above = self.inners.meta(parent).parent;
             if slot > 0 || above == NONE {
                 return;
@@ -157,12 +158,5 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             slot = self.inner_slot(parent, above);
             parent = above;
         }
-    }
-
-    pub(super) fn set_separator(&mut self, node: u32, slot: usize, words: &Words, handle: Handle) {
-        for (column, &word) in self.inners.words.get_mut(node).chunks_exact_mut(INNER).zip(words.as_slice()) {
-            column[slot] = word;
-        }
-        self.inners.ids.get_mut(node)[slot] = handle.0;
     }
 }

@@ -20,6 +20,14 @@ use super::columns::{Columns, find};
 use super::leaf::NONE;
 use super::leaf_address::LeafAddress;
 use super::prefetch;
+use super::words::{Handle, Words};
+
+/// The arrays of `ids`.
+const ARRAYS: usize = 4;
+const HANDLES: usize = 0;
+const CHILDREN: usize = 1;
+const COUNTS: usize = 2;
+const ADDRESSES: usize = 3;
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct InnerMeta {
@@ -45,7 +53,7 @@ impl<const N: usize> InnerNodes<N> {
         const { assert!(N >= 4 && N <= 256, "a slot fits a byte, and halves of a split node have two children") };
         Self {
             words: Blocks::new(columns * N),
-            ids: Blocks::new(4 * N),
+            ids: Blocks::new(ARRAYS * N),
             meta: Blocks::new(1),
             free: Vec::new(),
             allocated: 0,
@@ -54,12 +62,12 @@ impl<const N: usize> InnerNodes<N> {
 
     #[inline]
     pub(super) fn meta(&self, node: u32) -> &InnerMeta {
-        &self.meta.get(node)[0]
+        self.meta.one(node)
     }
 
     #[inline]
     pub(super) fn meta_mut(&mut self, node: u32) -> &mut InnerMeta {
-        &mut self.meta.get_mut(node)[0]
+        self.meta.one_mut(node)
     }
 
     #[inline]
@@ -67,16 +75,21 @@ impl<const N: usize> InnerNodes<N> {
         usize::from(self.meta(node).len)
     }
 
+    #[inline]
+    fn array(&self, node: u32, nth: usize) -> &[u32; N] {
+        self.ids.array(node, ARRAYS, nth)
+    }
+
     /// The first entries of the children.
     #[inline]
     pub(super) fn separators(&self, node: u32) -> Columns<'_> {
-        Columns::new(self.words.get(node), &self.ids.get(node)[..self.len(node)], N)
+        Columns::new(self.words.get(node), &self.array(node, HANDLES)[..self.len(node)], N)
     }
 
     /// The entries below each child.
     #[inline]
     pub(super) fn counts(&self, node: u32) -> &[u32] {
-        &self.ids.get(node)[2 * N..][..self.len(node)]
+        &self.array(node, COUNTS)[..self.len(node)]
     }
 
     /// The entries below the first `children` children of a node. Summed in 32 bits, which hold those of the
@@ -92,34 +105,47 @@ impl<const N: usize> InnerNodes<N> {
     }
 
     /// The counts of a node, and those of slots that it does not use. It is known without its length.
-    pub(super) fn all_counts(&self, node: u32) -> &[u32] {
-        &self.ids.get(node)[2 * N..3 * N]
+    pub(super) fn all_counts(&self, node: u32) -> &[u32; N] {
+        self.array(node, COUNTS)
     }
 
     #[inline]
     pub(super) fn count_mut(&mut self, node: u32, slot: usize) -> &mut u32 {
-        &mut self.ids.get_mut(node)[2 * N + slot]
+        &mut self.ids.array_mut::<N>(node, ARRAYS, COUNTS)[slot]
     }
 
     /// Where the entries of a child are that is a leaf.
     #[inline]
     pub(super) fn address(&self, node: u32, slot: usize) -> LeafAddress {
-        LeafAddress(self.ids.get(node)[3 * N + slot])
+        LeafAddress(self.array(node, ADDRESSES)[slot])
     }
 
     #[inline]
     pub(super) fn set_address(&mut self, node: u32, slot: usize, address: LeafAddress) {
-        self.ids.get_mut(node)[3 * N + slot] = address.0;
+        self.ids.array_mut::<N>(node, ARRAYS, ADDRESSES)[slot] = address.0;
     }
 
     #[inline]
     pub(super) fn children(&self, node: u32) -> &[u32] {
-        &self.ids.get(node)[N..][..self.len(node)]
+        &self.array(node, CHILDREN)[..self.len(node)]
     }
 
     #[inline]
     pub(super) fn child(&self, node: u32, slot: usize) -> u32 {
-        self.ids.get(node)[N + slot]
+        self.array(node, CHILDREN)[slot]
+    }
+
+    #[inline]
+    pub(super) fn set_child(&mut self, node: u32, slot: usize, child: u32) {
+        self.ids.array_mut::<N>(node, ARRAYS, CHILDREN)[slot] = child;
+    }
+
+    /// Sets the first entry of a child.
+    pub(super) fn set_separator(&mut self, node: u32, slot: usize, words: &Words, handle: Handle) {
+        for (column, &word) in self.words.get_mut(node).chunks_exact_mut(N).zip(words.as_slice()) {
+            column[slot] = word;
+        }
+        self.ids.array_mut::<N>(node, ARRAYS, HANDLES)[slot] = handle.0;
     }
 
     /// Where `child` is among the children of `node`, trying `hint` first.
@@ -129,23 +155,32 @@ impl<const N: usize> InnerNodes<N> {
         if hint < self.len(node) && self.child(node, hint) == child {
             return hint;
         }
-        find(self.children(node), child).expect("a node is among its parent's children")
+        self.slot_beside(node, child, hint)
+    }
+
+    /// One further, or one less, where one child has come or gone since the hint was noted.
+    #[cold]
+    fn slot_beside(&self, node: u32, child: u32, hint: usize) -> usize {
+        let children = self.children(node);
+        let is_child = |slot: &usize| children.get(*slot) == Some(&child);
+        let beside = [hint + 1, hint.wrapping_sub(1)].into_iter().find(is_child);
+        beside.or_else(|| find(children, child)).expect("a node is among its parent's children")
     }
 
     /// Prefetches a child's id and count.
     #[inline]
     pub(super) fn prefetch_slot(&self, node: u32, slot: usize) {
         let slot = slot.min(N - 1);
-        prefetch::line_of(&self.ids.get(node)[N + slot]);
-        prefetch::line_of(&self.ids.get(node)[2 * N + slot]);
+        prefetch::line_of(&self.array(node, CHILDREN)[slot]);
+        prefetch::line_of(&self.array(node, COUNTS)[slot]);
     }
 
     /// Prefetches what the entries before a child are counted by.
     #[inline]
     pub(super) fn prefetch_sum(&self, node: u32, slot: usize) {
-        let (ids, slot) = (self.ids.get(node), slot.min(N - 1));
-        prefetch::line_of(&ids[N + slot]);
-        prefetch::lines_between(ids, 2 * N, 2 * N + slot);
+        let slot = slot.min(N - 1);
+        prefetch::line_of(&self.array(node, CHILDREN)[slot]);
+        prefetch::lines_of(&self.array(node, COUNTS)[..slot]);
         prefetch::line_of(self.meta(node));
     }
 
@@ -159,15 +194,15 @@ impl<const N: usize> InnerNodes<N> {
         prefetch::line_of(self.meta(node));
         prefetch::lines_of(&self.words.get(node)[..N]);
         // Counts, with addresses or children beside them.
-        let from = if height == 1 { 2 * N } else { N };
-        prefetch::lines_of(&self.ids.get(node)[from..from + 2 * N]);
+        let from = if height == 1 { COUNTS } else { CHILDREN };
+        prefetch::lines_of(&self.ids.get(node)[from * N..(from + 2) * N]);
     }
 
     /// Prefetches all that a search by counts may touch.
     #[inline]
     pub(super) fn prefetch_counts(&self, node: u32) {
         prefetch::line_of(self.meta(node));
-        prefetch::lines_of(&self.ids.get(node)[N..3 * N]);
+        prefetch::lines_of(&self.ids.get(node)[CHILDREN * N..(COUNTS + 1) * N]);
     }
 
     pub(super) fn allocate(&mut self, level: u8) -> u32 {

@@ -83,7 +83,7 @@ impl<const N: usize> Leaves<N> {
 
     #[inline]
     pub(super) fn meta(&self, leaf: u32) -> &LeafMeta {
-        &self.meta.get(leaf)[0]
+        self.meta.one(leaf)
     }
 
     /// Asks for a leaf's metadata.
@@ -94,7 +94,7 @@ impl<const N: usize> Leaves<N> {
 
     #[inline]
     pub(super) fn meta_mut(&mut self, leaf: u32) -> &mut LeafMeta {
-        &mut self.meta.get_mut(leaf)[0]
+        self.meta.one_mut(leaf)
     }
 
     #[inline]
@@ -427,6 +427,9 @@ mod tests {
                     let high = sorted.partition_point(|entry| entry.0[..prefix.len()] <= *prefix);
                     prop_assert_eq!(columns.equal_range(prefix), (low, high));
                 }
+            }
+            for (at, (words, _)) in sorted.iter().enumerate() {
+                prop_assert_eq!(columns.first_word(at), words[0]);
             }
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Must not know what is there.
 
-/// Bits of a place: a tree has fewer than 2^27 leaves, as those of 2^32 entries are half full.
+/// Bits of a place: as many as the leaves of 2^32 entries that are half full. Those beyond have no address.
 const PLACE_BITS: u32 = 27;
 /// Kinds below this have an address. A leaf on a board with one key is of one of 30, and there are more only
 /// where longer entries have been of as many widths at once.

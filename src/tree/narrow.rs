@@ -179,6 +179,14 @@ impl<'a> Narrow<'a> {
     }
 
     #[inline]
+    pub(super) fn first_column(&self) -> Cells<'a> {
+        let head = u64::from_le_bytes(*self.bytes.first_chunk().expect("a block begins with its heads"));
+        let width = (head & 0xff) as usize;
+        let held = held_bits(width);
+        Cells { bytes: &self.bytes[self.columns * HEAD..], width, held, upper: head & !held }
+    }
+
+    #[inline]
     pub(super) fn column(&self, column: usize) -> Cells<'a> {
         self.columns().nth(column).expect("the caller names a column")
     }

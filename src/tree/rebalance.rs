@@ -5,9 +5,13 @@
 //!
 //! A full leaf shares with a sibling that has room before it splits, and three leaves become two where they
 //! fit, which keeps leaves about three quarters full under random updates. It costs little: a leaf of 64
-//! fills up about once in some hundred updates. A leaf at the end of a run would fill up again and again, and
-//! seldom gets an entry between those that it has. So it stays full, and the run goes on in a new leaf, as in
-//! a B-tree that is filled in order.
+//! fills up about once in some hundred updates.
+//!
+//! A long run is mostly filled in order, as a log is: where earlier times lead, what comes goes to its end, and
+//! from everywhere else entries only leave. A leaf that shared at its end would be full again after a few
+//! entries. So a full leaf at the end stays full, and the run goes on in a new one, which is short at first and
+//! is left to fill up. Runs part where one leaf holds the end of one and the beginning of the next, and where
+//! there is a choice they do not meet again.
 
 use super::columns::{close, open, redistribute};
 use super::large::LargeTree;
@@ -20,6 +24,12 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     const LEAF_ROOM: usize = if LEAF / 8 > 2 { LEAF / 8 } else { 2 };
     /// Two leaves are merged if the result holds no more than this, so that it need not split at once.
     pub(super) const LEAF_MERGED: usize = LEAF - LEAF / 8;
+    /// A leaf of one run with at least this many entries takes none from siblings: it waits until one of them
+    /// is as short, and merges with it. Hardly anything comes between its entries that would need their room.
+    const RUN_MIN: usize = Self::LEAF_MERGED / 2;
+    /// A leaf that may share with one sibling alone does so if it gains this many entries, so that the two do
+    /// not share again with the next edit.
+    const LEAF_GAIN: usize = LEAF / 8;
     pub(super) const INNER_MIN: usize = INNER / 2;
     pub(super) const INNER_MERGED: usize = INNER - INNER / 8;
 
@@ -40,7 +50,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
                 return;
             }
         }
-        self.split_leaf(leaf);
+        self.split_leaf(leaf, LEAF / 2);
     }
 
     /// Makes room for an entry that is the last of a long run, if place `at` of a full leaf is behind such a
@@ -64,33 +74,44 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         let len_of = |slot: usize| self.inners.counts(parent).get(slot).map(|len| *len as usize);
         let next = behind.and_then(|slot| len_of(slot).map(|len| (slot, len)));
         if at < LEAF {
-            // What is behind the run is moved out of its way.
-            let (next, len) = next?;
-            if len + LEAF - at > Self::LEAF_MERGED {
-                return None;
+            // What is behind the run is moved out of its way: to the next leaf, or to one of its own.
+            match next {
+                Some((next, len)) if len + LEAF - at <= LEAF => {
+                    self.redistribute_leaves(parent, next - 1, at);
+                }
+                _ => {
+                    self.split_leaf(leaf, at);
+                    self.fill_next(leaf);
+                }
             }
-            self.redistribute_leaves(parent, next - 1, at);
             return Some((leaf, at));
         }
-        if let Some((next, len)) = next {
-            let goes_on = self.inners.separators(parent).word(0, next) == score;
-            // With a short leaf behind, both share: two short ones in a row would stay short.
-            if goes_on || len < Self::LEAF_MIN {
-                return None;
-            }
+        let goes_on = |(next, _)| self.inners.separators(parent).word(0, next) == score;
+        if next.is_some_and(goes_on) {
+            return None;
         }
         Some((self.add_leaf_behind(leaf, &Words::from_slice(words), handle), 0))
     }
 
-    /// Half of a leaf goes to a new one behind it.
-    fn split_leaf(&mut self, leaf: u32) {
+    /// The entries of a leaf from place `at` on go to a new one behind it.
+    fn split_leaf(&mut self, leaf: u32, at: usize) {
         let entries = self.leaves.columns(leaf);
-        let half = entries.len() / 2;
-        let (words, handle) = (entries.words(half), entries.handle(half));
+        let (words, handle) = (entries.words(at), entries.handle(at));
         self.add_leaf_behind(leaf, &words, handle);
         let parent = self.leaves.meta(leaf).parent;
         let slot = self.leaf_slot(leaf, parent);
-        self.redistribute_leaves(parent, slot, half);
+        self.redistribute_leaves(parent, slot, at);
+    }
+
+    /// The leaf behind this one shares with the one behind that, if it is short and has such a sibling.
+    fn fill_next(&mut self, leaf: u32) {
+        let parent = self.leaves.meta(leaf).parent;
+        let slot = self.leaf_slot(leaf, parent) + 1;
+        if let Some(&[short, other]) = self.inners.counts(parent).get(slot..slot + 2)
+            && (short as usize) < Self::LEAF_MIN
+        {
+            self.redistribute_leaves(parent, slot, usize::midpoint(short as usize, other as usize));
+        }
     }
 
     /// A new leaf behind another one, without entries.
@@ -150,7 +171,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.redistribute_inners(parent, slot, half);
     }
 
-    /// A leaf is short of entries: it takes some from a sibling, or becomes one with it.
+    /// A leaf is short of entries: it becomes one with a sibling, or takes some from it, or stays short if it
+    /// is of a run.
     #[cold]
     #[inline(never)]
     pub(super) fn refill_leaf(&mut self, leaf: u32) {
@@ -165,8 +187,24 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             // It held the only entry by which a run went on.
             return self.remove_empty_leaf(leaf, slot);
         }
-        let before = slot.checked_sub(1).and_then(count);
-        let after = count(slot + 1);
+        let (mut before, mut after) = (slot.checked_sub(1).and_then(count), count(slot + 1));
+        let entries = self.leaves.columns(leaf);
+        let is_run = entries.is_one_run();
+        if let (Some(len_before), Some(_)) = (before, after) {
+            let first_behind = self.inners.separators(parent).first_word(slot + 1);
+            let goes_on = first_behind == entries.first_word(own - 1);
+            let last_before = self.entries_of_child(parent, slot - 1).first_word(len_before - 1);
+            match (last_before == entries.first_word(0), goes_on) {
+                (true, false) if is_run && own + len_before > Self::LEAF_MERGED => {
+                    // It is the end of a run.
+                    return self.refresh_separator(leaf);
+                }
+                // With the sibling of the other run it would have to part again.
+                (true, false) => after = None,
+                (false, true) => before = None,
+                (true, true) | (false, false) => {}
+            }
+        }
         let (left, other) = match (before, after) {
             // To merge, the smaller sibling; to take from, the larger one.
             (Some(before), Some(after)) => {
@@ -179,9 +217,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         };
         let left_leaf = self.inners.child(parent, left);
         let all = own + before.unwrap_or(LEAF) + after.unwrap_or(LEAF);
-        if own + other > Self::LEAF_MERGED && all <= 2 * Self::LEAF_MERGED {
-            self.merge_into_both_siblings(parent, slot, all / 2);
-        } else if own + other <= Self::LEAF_MERGED {
+        let (shared, has_choice) = (usize::midpoint(own, other), before.is_some() && after.is_some());
+        if own + other <= Self::LEAF_MERGED {
             self.redistribute_leaves(parent, left, own + other);
             let right_leaf = self.inners.child(parent, left + 1);
             self.leaves.release(right_leaf);
@@ -189,10 +226,16 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             self.note_addresses();
             self.refresh_separator(left_leaf);
             self.refill_inner(parent);
-        } else {
-            self.redistribute_leaves(parent, left, usize::midpoint(own, other));
+        } else if is_run && own >= Self::RUN_MIN {
+            self.refresh_separator(leaf);
+        } else if all <= 2 * Self::LEAF_MERGED {
+            self.merge_into_both_siblings(parent, slot, all / 2);
+        } else if has_choice || shared >= own + Self::LEAF_GAIN {
+            self.redistribute_leaves(parent, left, shared);
             // The left leaf may have been empty, or may have just lost its first entry.
             self.refresh_separator(left_leaf);
+        } else {
+            self.refresh_separator(leaf);
         }
     }
 
@@ -301,7 +344,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         if self.inners.len(right) > 0 {
             let separators = self.inners.separators(right);
             let (words, handle) = (separators.words(0), separators.handle(0));
-            self.set_separator(parent, slot + 1, &words, handle);
+            self.inners.set_separator(parent, slot + 1, &words, handle);
         }
         self.structure += 1;
     }
@@ -327,14 +370,13 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     ) {
         let len = self.inners.len(node);
         open(self.inners.words.get_mut(node), INNER, len, slot);
-        let ids = self.inners.ids.get_mut(node);
-        open(ids, INNER, len, slot);
-        ids[INNER + slot] = child;
+        open(self.inners.ids.get_mut(node), INNER, len, slot);
+        self.inners.set_child(node, slot, child);
         if self.inners.meta(node).level == 1 {
             self.inners.set_address(node, slot, self.leaves.address(child));
         }
         *self.inners.count_mut(node, slot) = count;
-        self.set_separator(node, slot, words, handle);
+        self.inners.set_separator(node, slot, words, handle);
         self.inners.meta_mut(node).len += 1;
         self.structure += 1;
     }

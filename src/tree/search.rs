@@ -144,21 +144,21 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     pub(super) fn leaf_for(&self, words: &[u64], handle: Handle, order: &impl MemberOrder) -> u32 {
         let mut node = self.root;
         for _ in 0..self.height {
-            node = self.inners.child(node, self.slot_for(node, words, handle, order));
+            let slot = Self::slot_among(&self.inners.separators(node), words, handle, order);
+            node = self.inners.child(node, slot);
         }
         node
     }
 
     /// The slot of the child that the entry belongs in: the last one whose first entry is not after it.
     #[inline]
-    pub(super) fn slot_for(
-        &self,
-        node: u32,
+    pub(super) fn slot_among(
+        separators: &Columns<'_>,
         words: &[u64],
         handle: Handle,
         order: &impl MemberOrder,
     ) -> usize {
-        let before = self.inners.separators(node).entries_before(words, |other| order.compare(other, handle));
+        let before = separators.entries_before(words, |other| order.compare(other, handle));
         before.saturating_sub(1)
     }
 
