@@ -140,8 +140,8 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         Ok(len as u64)
     }
 
-    /// Whether leaves have the entries that edits leave in them. The last leaf of a run may be short, behind one
-    /// that is not; a short first one is possible below each inner node.
+    /// Whether leaves have the entries that edits leave in them. The last leaf of a run may be short, behind
+    /// one that is not; a short first one is possible below each inner node.
     #[cfg(test)]
     pub(super) fn is_filled(&self) -> bool {
         let least = Self::LEAF_MERGED.div_ceil(2).min(Self::LEAF_MIN);

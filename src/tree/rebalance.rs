@@ -7,11 +7,11 @@
 //! fit, which keeps leaves about three quarters full under random updates. It costs little: a leaf of 64
 //! fills up about once in some hundred updates.
 //!
-//! A long run is mostly filled in order, as a log is: where earlier times lead, what comes goes to its end, and
-//! from everywhere else entries only leave. A leaf that shared at its end would be full again after a few
-//! entries. So a full leaf at the end stays full, and the run goes on in a new one, which is short at first and
-//! is left to fill up. Runs part where one leaf holds the end of one and the beginning of the next, and where
-//! there is a choice they do not meet again.
+//! A long run is mostly filled in order, as a log is: where earlier times lead, what comes goes to its end,
+//! and from everywhere else entries only leave. A leaf that shared at its end would be full again after a few
+//! entries. So a full leaf at the end stays full, and the run goes on in a new one, which is short at first
+//! and is left to fill up. Runs part where one leaf holds the end of one and the beginning of the next, and
+//! where there is a choice they do not meet again.
 
 use super::columns::{close, open, redistribute};
 use super::large::LargeTree;

@@ -531,12 +531,13 @@ fn a_run_that_grows_parts_from_the_next_one_and_does_not_meet_it_again() {
     let mut remove = |handle: u32| changed(&mut |tree| _ = tree.remove(Handle(handle)));
     assert_eq!(remove(newest - 1), (4, 1));
     assert_eq!(remove(newest - 5), (4, 1));
-    // Of those with score 9 the first 36 are in one leaf, and as many in the next. They do not meet the end of
-    // the other run again.
+    // Of those with score 9 the first 36 are in one leaf, and as many in the next. They do not meet the end
+    // of the other run again.
     for left in (21..36).rev() {
         assert_eq!(remove(40 + left), (4, 1), "{left}");
     }
-    // The end of the run becomes one with the leaf before it once they fit, and not with the smaller one behind.
+    // The end of the run becomes one with the leaf before it once they fit, and not with the smaller one
+    // behind.
     for earliest in 0..20 {
         assert_eq!(remove(earliest), (4, 1));
     }
@@ -602,8 +603,8 @@ fn two_leaves_of_a_run_do_not_share_with_every_edit() {
     assert!(changes < CYCLES / 4, "{changes} changes of structure in {CYCLES} cycles");
 }
 
-/// Bulk-loaded leaves that end with the first entry of the next run; then each run grows, and nearly all of it
-/// leaves.
+/// Bulk-loaded leaves that end with the first entry of the next run; then each run grows, and nearly all of
+/// it leaves.
 #[test]
 fn what_is_left_of_runs_is_not_scattered_over_many_leaves() {
     const RUNS: u32 = 200;

@@ -277,8 +277,8 @@ impl Health {
         self.checkpoint_wanted.fetch_max(sequence + 1, Ordering::Relaxed);
     }
 
-    /// The damage found in the shard's files, and what to do; kept until a restart. After a start only
-    /// metadata and rejects are still unread, so only their damage is found later.
+    /// The damage found in the shard's files, and what to do; kept until a restart. After a start metadata
+    /// and rejects are still unread, and compactions read all files: they find damage later.
     #[must_use]
     pub fn damage(&self) -> Option<Arc<str>> {
         self.damage.read().clone()

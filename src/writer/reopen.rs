@@ -131,6 +131,8 @@ impl<S: JobSource> Writer<S> {
 
     pub(super) fn close_store(&self) {
         let Some(mut store) = self.store.take() else { return };
+        // The store that is opened next has not met it yet.
+        self.note_damage_of(Some(&store));
         // Readers of metadata hold the store for the length of a look-up.
         loop {
             match Arc::try_unwrap(store) {

@@ -79,6 +79,9 @@ impl<S: JobSource> Writer<S> {
     pub fn run(mut self) {
         let applied = self.shard.read(Purpose::Start).applied;
         if let Err(reason) = self.resume(applied) {
+            self.note_damage_of(self.store.get().ok().as_deref());
+            // It answers reads of what it has, and says how far that is.
+            self.show(applied.sequence);
             self.halt(reason);
             self.gauges.note_state(&self.shard, &self.health, None, &self.checkpointer);
             self.started.send_replace(true);
@@ -455,13 +458,18 @@ impl<S: JobSource> Writer<S> {
             self.checkpointer.start_if_admitted(store, &self.shard);
         }
         let store = self.store.get().ok();
-        if let Some(damage) = store.as_deref().and_then(Store::first_damage)
+        self.note_damage_of(store.as_deref());
+        self.gauges.note_time(self.id, self.time, &self.health);
+        self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
+    }
+
+    /// Tells operators of damage that a store has found, if it is the first.
+    pub(super) fn note_damage_of(&self, store: Option<&Store>) {
+        if let Some(damage) = store.and_then(Store::first_damage)
             && self.health.note_damage(damage)
         {
             tracing::error!(shard = %self.id, damage, "the shard's files are damaged; stop the node and run ranktree verify, which lists all damage");
         }
-        self.gauges.note_time(self.id, self.time, &self.health);
-        self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
     }
 
     fn fetch_wait(&self) -> Duration {

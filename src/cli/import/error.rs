@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::cli::client::ClientError;
-use crate::cli::import::read::BadQuotes;
+use crate::cli::import::read::{BadQuotes, MAX_ROW_BYTES};
 use crate::config::ConfigError;
 
 /// Why an import ended early. Rows that were answered before are applied; the same import can be run again.
@@ -25,6 +25,11 @@ pub enum ImportError {
          \"5\"\" of it\". Every row before that line was read, and none from there on"
     )]
     Quotes(BadQuotes),
+    #[error(
+        "line {0}: the row that begins here is longer than {MAX_ROW_BYTES} bytes; each row must be on a line of \
+         its own. Every row before that line was read, and none from there on"
+    )]
+    LongRow(u64),
     #[error("the file is not text; it must be CSV or NDJSON in UTF-8, and may be compressed with gzip")]
     Binary,
     #[error("the file is empty")]

@@ -171,7 +171,11 @@ impl Store {
         let floor = before.max(Floor { applied: applied.0, rocksdb_sequence });
         let mut options = WriteOptions::default();
         options.set_sync(sync);
-        self.db.write_opt(batch, &options)?;
+        self.db.write_opt(batch, &options).map_err(|error| match error.kind() {
+            // Once a compaction has met damage, RocksDB refuses whatever comes.
+            rocksdb::ErrorKind::Corruption => self.damaged(error),
+            _ => error.into(),
+        })?;
         // After the write: what is answered was in the directory that the path leads to.
         self.check_directory()?;
         {

@@ -18,7 +18,7 @@ use crate::writer::tests::replayed::{Stream, message};
 use crate::writer::tests::source::{Running, copy_of, jobs};
 use crate::writer::tests::waiting::{define, parking};
 use crate::writer::{
-    JobOutcome, Outcome, ParkedOutcome, Parking, Payload, Registry, UnparkedOutcome, Writer,
+    JobOutcome, Outcome, ParkedOutcome, Parking, Payload, Registry, ShardState, UnparkedOutcome, Writer,
 };
 
 fn set(score: i64) -> Payload {
@@ -199,4 +199,59 @@ fn replayed_changes_count_towards_the_next_checkpoint() {
     });
     // The writer ends with a checkpoint, if there is anything to put into it.
     assert_eq!(running.health.checkpoint_sequence(), 2);
+}
+
+/// Has the store meet a damaged record, which is whole again afterwards.
+fn meet_damage(store: &Store) {
+    let key = store.keys_from(&[0x01]).expect("readable").remove(0);
+    let whole = store.record(&key).expect("readable").expect("it is there");
+    store.damage(&key, Some(b"\xff")).expect("the disk takes it");
+    store.meta().expect_err("it is damaged");
+    store.damage(&key, Some(&whole)).expect("the disk takes it");
+}
+
+/// The store that is opened next has not met the damage.
+#[test]
+fn damage_that_was_met_before_a_commit_failed_is_told_when_the_store_is_reopened() {
+    let running = Running::new(true);
+    let (mut source, answers) = Stream::new((1..=3).map(set).collect());
+    let (slot, folder) = (Arc::clone(&running.store), running.folder.path().to_owned());
+    let moved = folder.with_extension("moved");
+    let away = moved.clone();
+    source.before_message(2, move || {
+        meet_damage(&slot.get().expect("it is open"));
+        // The commit fails, as the path leads nowhere.
+        std::fs::rename(&folder, &away).expect("it can be renamed");
+    });
+    let (path, health) = (running.folder.path().to_owned(), Arc::clone(&running.health));
+    let reopen = move || {
+        assert!(health.damage().is_some(), "told while the shard is reopened");
+        std::fs::rename(&moved, &path).expect("it can be renamed");
+        open(&path)
+    };
+    running.writer_reopening(source, reopen).run();
+    for mut told in answers {
+        // The second one was found on disk, or was delivered again.
+        drop(told.try_recv().expect("all are told"));
+    }
+    let damage = running.health.damage().expect("until a restart");
+    assert!(damage.contains("is damaged: "), "{damage}");
+    running.load();
+    assert_eq!(running.board("b"), [("m".to_owned(), 3)]);
+}
+
+/// A shard that cannot go on answers reads of what it has, and says how far that is.
+#[test]
+fn a_shard_that_is_halted_at_its_start_says_how_far_it_is_and_what_is_damaged() {
+    let running = Running::new(true);
+    running.drain(vec![set(1), set(2)]);
+    let store = running.store.get().expect("it is open");
+    let key = store.keys_from(&[0x01]).expect("readable").remove(0);
+    store.damage(&key, Some(b"\xff")).expect("the disk takes it");
+    drop(store);
+    running.writer(Stream::new(vec![set(3)]).0).run();
+    assert!(matches!(running.health.state(), ShardState::Halted(_)), "{:?}", running.health.state());
+    assert_eq!((*running.applied.borrow(), running.health.applied_sequence()), (Sequence(2), 2));
+    let damage = running.health.damage().expect("it was found");
+    assert!(damage.contains("is damaged: "), "{damage}");
 }

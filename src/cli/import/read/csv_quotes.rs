@@ -1,5 +1,6 @@
 //! Watches the quotation marks of a CSV file on its way to the reader. A quotation mark that is never closed
-//! makes one cell of all that follows: the rows in it would be lost without a word.
+//! makes one cell of all that follows: the rows in it would be lost without a word. A file without ends of
+//! lines would be one row, and fill the memory.
 //!
 //! Knows: where cells begin and end, by the rules of the reader behind it. Must not know: columns and rows.
 
@@ -28,6 +29,19 @@ pub enum BadQuotes {
     ClosedLate { opened: u64, closed: u64 },
 }
 
+/// Why a file is read no further.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum BadText {
+    #[error(transparent)]
+    Quotes(BadQuotes),
+    #[error("line {0}: the row that begins here does not end")]
+    LongRow(u64),
+}
+
+/// The longest row that is read, and may be rejected. A few times what any job may have, as quotation marks
+/// and columns that are not used take room, too.
+pub const MAX_ROW_BYTES: usize = 16 * MAX_JOB_BYTES;
+
 /// Where the next byte is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -48,7 +62,10 @@ pub struct CheckedQuotes<R> {
     /// The line of the last cell's quotation mark, and its bytes so far.
     opened: u64,
     cell_bytes: usize,
-    found: Option<BadQuotes>,
+    /// The line that the row of the next byte begins on, and its bytes so far.
+    row: u64,
+    row_bytes: usize,
+    found: Option<BadText>,
 }
 
 impl<R> CheckedQuotes<R> {
@@ -56,11 +73,11 @@ impl<R> CheckedQuotes<R> {
     /// `lines_before`: lines that were read before the reader's first.
     pub fn new(inner: R, lines_before: u64) -> Self {
         let (place, line) = (Place::CellStart, lines_before + 1);
-        Self { inner, place, line, opened: line, cell_bytes: 0, found: None }
+        Self { inner, place, line, opened: line, cell_bytes: 0, row: line, row_bytes: 0, found: None }
     }
 
-    /// Why reading failed, if it did because of a cell.
-    pub fn found(&self) -> Option<BadQuotes> {
+    /// Why reading failed, if it did because of a cell or a row.
+    pub fn found(&self) -> Option<BadText> {
         self.found
     }
 
@@ -75,6 +92,10 @@ impl<R> CheckedQuotes<R> {
         if let Some(last) = plain.last() {
             self.place = if matches!(last, b',' | b'\n') { Place::CellStart } else { Place::PlainCell };
             self.line += count(memchr::memchr_iter(b'\n', plain).count());
+            self.row_bytes += plain.len();
+            if let Some(end) = memchr::memrchr(b'\n', plain) {
+                (self.row, self.row_bytes) = (self.line, plain.len() - end - 1);
+            }
         }
         rest
     }
@@ -101,6 +122,10 @@ impl<R> CheckedQuotes<R> {
             _ => Place::PlainCell,
         };
         self.line += u64::from(byte == b'\n');
+        self.row_bytes += 1;
+        if byte == b'\n' && self.place == Place::CellStart {
+            (self.row, self.row_bytes) = (self.line, 0);
+        }
         None
     }
 
@@ -116,19 +141,23 @@ impl<R: Read> Read for CheckedQuotes<R> {
         }
         let read = self.inner.read(buffer)?;
         if read == 0 && self.place == Place::QuotedCell {
-            self.found = Some(BadQuotes::Unclosed { opened: self.opened });
+            self.found = Some(BadText::Quotes(BadQuotes::Unclosed { opened: self.opened }));
         }
         let mut rest = buffer.get(..read).unwrap_or_default();
         while !rest.is_empty() {
             rest = self.pass_plain(rest);
             let Some((byte, after)) = rest.split_first() else { break };
-            self.found = self.pass(*byte);
+            self.found = self.pass(*byte).map(BadText::Quotes);
             if self.found.is_some() {
                 // What comes before is whole rows and the beginning of this one. The next call fails.
                 let before = read - rest.len();
                 return if before == 0 { self.fail() } else { Ok(before) };
             }
             rest = after;
+        }
+        if self.row_bytes > MAX_ROW_BYTES {
+            // What was read is passed on, which is a buffer at most. The next call fails.
+            self.found = Some(BadText::LongRow(self.row));
         }
         if read == 0 { self.fail() } else { Ok(read) }
     }
@@ -152,6 +181,7 @@ mod tests {
                     Err(error) => break Err(error),
                 }
             };
+            let expect = expect.map(BadText::Quotes);
             assert_eq!((ended.is_err(), quotes.found()), (expect.is_some(), expect), "{text:?} by {piece}");
         }
     }
@@ -169,9 +199,12 @@ mod tests {
             let mut buffer = vec![0; piece];
             while at_once.read(&mut buffer).is_ok_and(|read| read > 0) {}
             if found.is_some() {
-                prop_assert_eq!(at_once.found(), found);
+                prop_assert_eq!(at_once.found(), found.map(BadText::Quotes));
             } else {
-                prop_assert_eq!((at_once.place, at_once.line), (one_by_one.place, one_by_one.line));
+                let state = |quotes: &CheckedQuotes<&[u8]>| {
+                    (quotes.place, quotes.line, quotes.row, quotes.row_bytes)
+                };
+                prop_assert_eq!(state(&at_once), state(&one_by_one));
             }
         }
     }
@@ -204,5 +237,19 @@ mod tests {
         let long = format!("a\n\"{}\"\n", "x".repeat(MAX_JOB_BYTES + 1));
         check(&long, Some(BadQuotes::TooLong { opened: 2 }));
         check(&format!("a\n\"{}\"\n", "x".repeat(MAX_JOB_BYTES)), None);
+    }
+    #[test]
+    fn a_row_that_does_not_end_is_found_with_its_line() {
+        let cells = "\"two\nlines\",".repeat(MAX_ROW_BYTES / 12 + 1);
+        let plain = "x".repeat(MAX_ROW_BYTES + 10_000);
+        for (endless, line) in [(format!("a,b\n1,2\n{plain}\n"), 3), (format!("a\n\"b\nc\"\n{cells}"), 4)] {
+            // What comes behind it is not read.
+            let mut quotes = CheckedQuotes::new(endless.as_bytes().chain(std::io::repeat(b'x')), 0);
+            let mut buffer = vec![0; 4_096];
+            while quotes.read(&mut buffer).is_ok() {}
+            assert_eq!(quotes.found(), Some(BadText::LongRow(line)));
+        }
+        let long = format!("{}\n", "x".repeat(MAX_ROW_BYTES - 5_000));
+        check(&long.repeat(2), None);
     }
 }

@@ -6,7 +6,7 @@ use csv::{ByteRecord, ReaderBuilder, Terminator};
 
 use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::import::ImportError;
-use crate::cli::import::read::csv_quotes::CheckedQuotes;
+use crate::cli::import::read::csv_quotes::{BadText, CheckedQuotes};
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 
 /// Read at a time.
@@ -55,7 +55,11 @@ impl<R: Read> Records<R> {
     fn failed(&self, source: io::Error) -> ImportError {
         let (checked, _) = self.reader.get_ref().get_ref();
         let line = self.lines_read() + 1;
-        checked.found().map_or(ImportError::Read { line, source }, ImportError::Quotes)
+        match checked.found() {
+            None => ImportError::Read { line, source },
+            Some(BadText::Quotes(quotes)) => ImportError::Quotes(quotes),
+            Some(BadText::LongRow(line)) => ImportError::LongRow(line),
+        }
     }
 
     fn lines_read(&self) -> u64 {

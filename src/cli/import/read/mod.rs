@@ -15,7 +15,7 @@ pub mod row;
 mod scale;
 
 pub use csv_columns::ColumnNames;
-pub use csv_quotes::BadQuotes;
+pub use csv_quotes::{BadQuotes, MAX_ROW_BYTES};
 pub use csv_rows::CsvRows;
 pub use input::{Input, is_stdin};
 pub use limits::MAX_BODY_BYTES;
