@@ -117,7 +117,16 @@ pub(super) struct Cells<'a> {
     upper: u64,
 }
 
-impl Cells<'_> {
+impl<'a> Cells<'a> {
+    /// The column that a head says the width and the upper bytes of, and whose cells `bytes` begin with.
+    #[inline]
+    fn below(head: [u8; HEAD], bytes: &'a [u8]) -> Self {
+        let head = u64::from_le_bytes(head);
+        let width = (head & 0xff) as usize;
+        let held = held_bits(width);
+        Self { bytes, width, held, upper: head & !held }
+    }
+
     #[inline]
     pub(super) fn at(&self, at: usize) -> u64 {
         (load(self.bytes, at * self.width) & self.held) | self.upper
@@ -169,21 +178,17 @@ impl<'a> Narrow<'a> {
         let (heads, mut rest) = self.bytes.split_at(self.columns * HEAD);
         let slots = self.slots;
         heads.as_chunks().0.iter().map(move |head| {
-            let head = u64::from_le_bytes(*head);
-            let width = (head & 0xff) as usize;
-            let held = held_bits(width);
-            let cells = Cells { bytes: rest, width, held, upper: head & !held };
-            rest = &rest[slots * width..];
+            let cells = Cells::below(*head, rest);
+            rest = &rest[slots * cells.width..];
             cells
         })
     }
 
+    /// As `column(0)`, without a walk over the heads.
     #[inline]
     pub(super) fn first_column(&self) -> Cells<'a> {
-        let head = u64::from_le_bytes(*self.bytes.first_chunk().expect("a block begins with its heads"));
-        let width = (head & 0xff) as usize;
-        let held = held_bits(width);
-        Cells { bytes: &self.bytes[self.columns * HEAD..], width, held, upper: head & !held }
+        let head = self.bytes.first_chunk().expect("a block begins with its heads");
+        Cells::below(*head, &self.bytes[self.columns * HEAD..])
     }
 
     #[inline]

@@ -76,7 +76,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         if at < LEAF {
             // What is behind the run is moved out of its way: to the next leaf, or to one of its own.
             match next {
-                Some((next, len)) if len + LEAF - at <= LEAF => {
+                Some((next, len)) if len <= at => {
                     self.redistribute_leaves(parent, next - 1, at);
                 }
                 _ => {
