@@ -22,7 +22,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Why a file of credentials is not in force.
 #[derive(Debug, Error)]
 pub enum CredentialFilesError {
-    #[error("cannot read {}: {error}", path.display())]
+    #[error("cannot read {}, which --tokens, --tls-cert or --tls-key names: {error}", path.display())]
     Unreadable { path: PathBuf, error: std::io::Error },
     #[error("{whence} cannot be used: {reason}")]
     Unusable { whence: String, reason: String },

@@ -170,7 +170,7 @@ fn a_definition_tells_in_what_another_differs_and_what_its_scores_are() {
     let told = Definition::default().not_a_score(&two);
     let advice = "; this is the default definition, which a board has if its first job created it. \
                   For several keys, define the board with PUT /v1/boards/{board} before its first \
-                  job; if it exists already, DELETE it first";
+                  job; one that exists has to be dropped before, with all its scores: export them first";
     assert_eq!(told, format!("a score of this board has 1 key (score): send 1200, not [7, 8]{advice}"));
     assert!(board.differences(&Definition { keep: 3, ..board.clone() }).is_empty());
     let other = Definition { keys: vec![points.clone()], policy: Policy::Best, ..board.clone() };

@@ -32,8 +32,8 @@ impl Definition {
     fn default_told(&self) -> &'static str {
         if *self == Self::default() {
             "; this is the default definition, which a board has if its first job created it. For several \
-             keys, define the board with PUT /v1/boards/{board} before its first job; if it exists \
-             already, DELETE it first"
+             keys, define the board with PUT /v1/boards/{board} before its first job; one that exists has to \
+             be dropped before, with all its scores: export them first"
         } else {
             ""
         }

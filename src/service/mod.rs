@@ -56,7 +56,7 @@ pub enum ServiceError {
     UnknownShards { prefix: String },
     #[error(
         "the streams under the prefix {prefix} have {found} shard{}, and not {wanted}: start with --shards {found}, \
-         or use another --prefix. No data directory was made",
+         or use another --prefix. The first node that used the prefix decided it. No data directory was made",
         plural(*found)
     )]
     OtherShardsInStreams { prefix: String, found: u16, wanted: u16 },

@@ -111,7 +111,13 @@ impl<'a> Fields<'a> {
                 "profile" => &mut fields.profile,
                 other => {
                     map.next_value::<IgnoredAny>()?;
-                    fields.error.get_or_insert_with(|| format!("a job has no field named {}", quoted(other)));
+                    fields.error.get_or_insert_with(|| {
+                        format!(
+                            "a job has no field named {}; it may have board, member, score, scores, op, version, \
+                             at, meta and profile",
+                            quoted(other)
+                        )
+                    });
                     continue;
                 }
             };

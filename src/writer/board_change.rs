@@ -26,7 +26,8 @@ pub enum BoardChange {
 pub enum DefineRefused {
     #[error(
         "the board exists already, with another definition: {0}. Only keep, grace, entry_ttl, capacity, the \
-         every of season and the min and max of keys can change; to change more, drop the board first"
+         every of season and the min and max of keys can change; for more, define another board, or export this \
+         one, drop it with all its scores and import it again"
     )]
     Conflict(String),
     #[error("this node holds {MAX_BOARDS} boards, which is its limit; drop boards that are not needed")]

@@ -134,6 +134,8 @@ fn parse_percentile(text: &str) -> Result<f64, Problem> {
     let number = if is_number { serde_json::from_str::<f64>(text).ok() } else { None };
     number
         .filter(|number| (0.0..=100.0).contains(number))
+        // `-0` is 0.
+        .map(f64::abs)
         .ok_or_else(|| invalid_value("a percentile must be a number from 0 to 100", text))
 }
 

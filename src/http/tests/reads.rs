@@ -174,6 +174,8 @@ async fn lists_ranks_and_counts_have_their_shapes() {
         assert_eq!((&histogram["below"], &histogram["above"]), (&json!(0), &json!(1)));
         let percentiles = service.get("/v1/boards/arena/percentiles?p=0,50,100").await;
         assert_eq!(percentiles["percentiles"][2]["score"], json!(50));
+        let zero = service.get("/v1/boards/arena/percentiles?p=-0").await;
+        assert_eq!(zero["percentiles"][0]["p"].to_string(), "0.0");
 
         let boards = service.get("/v1/members/m2?boards=arena,other").await;
         assert_eq!(boards["entries"][0]["rank"], json!(2));

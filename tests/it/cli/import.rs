@@ -54,6 +54,20 @@ fn a_quotation_mark_that_is_not_closed_ends_an_import_after_the_rows_before_it()
     assert!(has(&client, "m99") && !has(&client, "m101"));
 }
 
+/// A file whose lines do not end where its rows do would be held in memory as one row.
+#[test]
+fn a_row_that_does_not_end_ends_an_import_after_the_rows_before_it() {
+    let service = Node::start();
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("scores.csv");
+    let endless = "m3,3,".repeat(4 << 20);
+    fs::write(&path, format!("member,score\nm1,1\nm2,2\n{endless}")).expect("it can be written");
+    let said = import(&path, &["--board", "arena", "--url", service.base()]);
+    let expect = "line 4: the row that begins here is longer than 16777184 bytes";
+    assert!(said.code == Some(2) && said.err.contains(expect), "{}", said.err);
+    assert!(has(&service.client(), "m2") && !has(&service.client(), "m3"));
+}
+
 #[test]
 fn files_of_another_form_are_told_what_form_is_taken() {
     let folder = tempfile::tempdir().expect("a temporary directory");

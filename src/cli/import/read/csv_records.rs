@@ -6,7 +6,7 @@ use csv::{ByteRecord, ReaderBuilder, Terminator};
 
 use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::import::ImportError;
-use crate::cli::import::read::csv_quotes::{BadText, CheckedQuotes};
+use crate::cli::import::read::csv_text::{BadText, CheckedText};
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 
 /// Read at a time.
@@ -18,7 +18,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// So records end at LF only, which leaves a CR in the last cell. An LF is added at the end of the input. A
 /// record's first line is counted back from its end.
 pub struct Records<R> {
-    reader: csv::Reader<Chain<CheckedQuotes<R>, &'static [u8]>>,
+    reader: csv::Reader<Chain<CheckedText<R>, &'static [u8]>>,
     pub record: ByteRecord,
     /// The record's last line.
     pub last_line: u64,
@@ -31,7 +31,7 @@ impl<R: Read> Records<R> {
         let mut builder = ReaderBuilder::new();
         builder.has_headers(false).flexible(true).terminator(Terminator::Any(b'\n'));
         builder.buffer_capacity(BUFFER_BYTES);
-        let checked = CheckedQuotes::new(reader, lines_before);
+        let checked = CheckedText::new(reader, lines_before);
         let reader = builder.from_reader(checked.chain(b"\n".as_slice()));
         Self { reader, record: ByteRecord::new(), last_line: lines_before, lines_before }
     }

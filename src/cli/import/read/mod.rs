@@ -3,9 +3,9 @@
 //! Must not know: where jobs are sent, or what the service answers.
 
 mod csv_columns;
-mod csv_quotes;
 mod csv_records;
 mod csv_rows;
+mod csv_text;
 mod input;
 mod job_text;
 pub mod limits;
@@ -15,8 +15,8 @@ pub mod row;
 mod scale;
 
 pub use csv_columns::ColumnNames;
-pub use csv_quotes::{BadQuotes, MAX_ROW_BYTES};
 pub use csv_rows::CsvRows;
+pub use csv_text::{BadQuotes, MAX_ROW_BYTES};
 pub use input::{Input, is_stdin};
 pub use limits::MAX_BODY_BYTES;
 pub use ndjson_rows::NdjsonRows;

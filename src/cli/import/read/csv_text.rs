@@ -1,4 +1,4 @@
-//! Watches the quotation marks of a CSV file on its way to the reader. A quotation mark that is never closed
+//! Watches the text of a CSV file on its way to the reader. A quotation mark that is never closed
 //! makes one cell of all that follows: the rows in it would be lost without a word. A file without ends of
 //! lines would be one row, and fill the memory.
 //!
@@ -54,7 +54,7 @@ enum Place {
 }
 
 /// Passes a file through, up to the first cell that cannot be meant; fails there.
-pub struct CheckedQuotes<R> {
+pub struct CheckedText<R> {
     inner: R,
     place: Place,
     /// The line of the next byte.
@@ -68,7 +68,7 @@ pub struct CheckedQuotes<R> {
     found: Option<BadText>,
 }
 
-impl<R> CheckedQuotes<R> {
+impl<R> CheckedText<R> {
     /// # Arguments
     /// `lines_before`: lines that were read before the reader's first.
     pub fn new(inner: R, lines_before: u64) -> Self {
@@ -134,7 +134,7 @@ impl<R> CheckedQuotes<R> {
     }
 }
 
-impl<R: Read> Read for CheckedQuotes<R> {
+impl<R: Read> Read for CheckedText<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.found.is_some() || buffer.is_empty() {
             return self.fail();
@@ -172,7 +172,7 @@ mod tests {
     /// What passes, and what is found, whatever the sizes of the pieces.
     fn check(text: &str, expect: Option<BadQuotes>) {
         for piece in [1, 3, 4_096] {
-            let mut quotes = CheckedQuotes::new(text.as_bytes(), 0);
+            let mut quotes = CheckedText::new(text.as_bytes(), 0);
             let mut buffer = vec![0; piece];
             let ended = loop {
                 match quotes.read(&mut buffer) {
@@ -193,15 +193,15 @@ mod tests {
             bytes in prop::collection::vec(prop::sample::select(b"\"\"\",,\n\r ab".to_vec()), 0..40),
             piece in 1_usize..50,
         ) {
-            let mut one_by_one = CheckedQuotes::new(b"".as_slice(), 0);
+            let mut one_by_one = CheckedText::new(b"".as_slice(), 0);
             let found = bytes.iter().find_map(|byte| one_by_one.pass(*byte));
-            let mut at_once = CheckedQuotes::new(bytes.as_slice(), 0);
+            let mut at_once = CheckedText::new(bytes.as_slice(), 0);
             let mut buffer = vec![0; piece];
             while at_once.read(&mut buffer).is_ok_and(|read| read > 0) {}
             if found.is_some() {
                 prop_assert_eq!(at_once.found(), found.map(BadText::Quotes));
             } else {
-                let state = |quotes: &CheckedQuotes<&[u8]>| {
+                let state = |quotes: &CheckedText<&[u8]>| {
                     (quotes.place, quotes.line, quotes.row, quotes.row_bytes)
                 };
                 prop_assert_eq!(state(&at_once), state(&one_by_one));
@@ -244,7 +244,7 @@ mod tests {
         let plain = "x".repeat(MAX_ROW_BYTES + 10_000);
         for (endless, line) in [(format!("a,b\n1,2\n{plain}\n"), 3), (format!("a\n\"b\nc\"\n{cells}"), 4)] {
             // What comes behind it is not read.
-            let mut quotes = CheckedQuotes::new(endless.as_bytes().chain(std::io::repeat(b'x')), 0);
+            let mut quotes = CheckedText::new(endless.as_bytes().chain(std::io::repeat(b'x')), 0);
             let mut buffer = vec![0; 4_096];
             while quotes.read(&mut buffer).is_ok() {}
             assert_eq!(quotes.found(), Some(BadText::LongRow(line)));
