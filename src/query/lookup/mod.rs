@@ -74,8 +74,7 @@ fn ranked(board: &BoardView<'_>, members: &[MemberId], found: FoundMembers<'_>) 
     // Fewer are before the better of two keys, so the counts order entries as their keys do.
     let mut order: Vec<(u64, &Found<'_>)> = found.iter().map(|found| (found.counts.before, found)).collect();
     order.sort_unstable_by_key(|(before, found)| (*before, found.index));
-    // As many are before two entries only if they are the same one. To look for members that are named twice
-    // among the places costs less than among the ids.
+    // As many are before two entries only if they are the same one: of a member that is named twice.
     order.dedup_by_key(|(before, _)| *before);
     let mut entries = Vec::with_capacity(order.len());
     let mut group_rank = 0;
