@@ -27,7 +27,7 @@ pub enum DefineRefused {
     #[error(
         "the board exists already, with another definition: {0}. Only keep, grace, entry_ttl, capacity, the \
          every of season and the min and max of keys can change; for more, define another board, or export this \
-         one, drop it with all its scores and import it again"
+         one (--rows-only), drop it with all its scores, define it and import it again"
     )]
     Conflict(String),
     #[error("this node holds {MAX_BOARDS} boards, which is its limit; drop boards that are not needed")]

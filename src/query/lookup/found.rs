@@ -4,8 +4,8 @@ use crate::query::merge::MergedEntry;
 use crate::query::question::KeyCounts;
 use crate::types::MemberId;
 
-/// The members asked for whose home is a shard, and where in the request each is. One that is named several
-/// times is here as often.
+/// The members asked for whose home is a shard, and where in the request each is. Each once, however often it
+/// is named.
 #[derive(Default)]
 pub(super) struct AskedOfShard<'m> {
     pub members: Vec<&'m MemberId>,

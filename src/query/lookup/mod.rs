@@ -39,12 +39,10 @@ impl VisitEntries for Lookup {
 pub async fn lookup(board: &BoardView<'_>, members: &[MemberId]) -> Result<Lookup, ReadError> {
     let asked = by_home(board, members);
     match board.shards() {
-        BoardShards::InMemory(shard_boards) => {
-            Ok(ranked(board, members, in_memory::find(shard_boards, &asked)))
-        }
+        BoardShards::InMemory(shard_boards) => Ok(ranked(board, in_memory::find(shard_boards, &asked))),
         BoardShards::Remote { shards, life } => {
             let replies = remote::find(shards, life, &asked).await?;
-            Ok(ranked(board, members, replies.members(&asked)))
+            Ok(ranked(board, replies.members(&asked)))
         }
     }
 }
@@ -53,12 +51,8 @@ pub async fn lookup(board: &BoardView<'_>, members: &[MemberId]) -> Result<Looku
 fn by_home<'m>(board: &BoardView<'_>, members: &'m [MemberId]) -> Vec<AskedOfShard<'m>> {
     let mut by_home: Vec<AskedOfShard<'_>> = Vec::new();
     by_home.resize_with(usize::from(board.shard_count()), AskedOfShard::default);
-    if let [of_shard] = by_home.as_mut_slice() {
-        of_shard.members.extend(members);
-        of_shard.indexes.extend(0..members.len());
-        return by_home;
-    }
-    for (index, member) in members.iter().enumerate() {
+    let mut named = HashSet::with_capacity_and_hasher(members.len(), foldhash::fast::RandomState::default());
+    for (index, member) in members.iter().enumerate().filter(|(_, member)| named.insert(*member)) {
         if let Some(of_shard) = by_home.get_mut(board.home_of(member).index()) {
             of_shard.members.push(member);
             of_shard.indexes.push(index);
@@ -67,15 +61,11 @@ fn by_home<'m>(board: &BoardView<'_>, members: &'m [MemberId]) -> Vec<AskedOfSha
     by_home
 }
 
-/// # Arguments
-/// `members`: as the request names them, some perhaps several times.
-fn ranked(board: &BoardView<'_>, members: &[MemberId], found: FoundMembers<'_>) -> Lookup {
-    let FoundMembers { found, not_listed: mut not_found } = found;
+fn ranked(board: &BoardView<'_>, members: FoundMembers<'_>) -> Lookup {
+    let FoundMembers { found, not_listed: mut not_found } = members;
     // Fewer are before the better of two keys, so the counts order entries as their keys do.
     let mut order: Vec<(u64, &Found<'_>)> = found.iter().map(|found| (found.counts.before, found)).collect();
-    order.sort_unstable_by_key(|(before, found)| (*before, found.index));
-    // As many are before two entries only if they are the same one: of a member that is named twice.
-    order.dedup_by_key(|(before, _)| *before);
+    order.sort_unstable_by_key(|(before, _)| *before);
     let mut entries = Vec::with_capacity(order.len());
     let mut group_rank = 0;
     // One that is better counts among those that are better than the other. So the same number of them means
@@ -94,9 +84,6 @@ fn ranked(board: &BoardView<'_>, members: &[MemberId], found: FoundMembers<'_>) 
         entries.extend(listed.map(|listed| (listed, group_rank)));
     }
     not_found.sort_unstable();
-    let mut named =
-        HashSet::with_capacity_and_hasher(not_found.len(), foldhash::fast::RandomState::default());
-    not_found.retain(|index| members.get(*index).is_some_and(|member| named.insert(member)));
     Lookup { entries, not_found }
 }
 
