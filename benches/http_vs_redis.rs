@@ -1,6 +1,6 @@
 //! The service over HTTP against Redis on the same machine, and against Valkey if it is here: the real
 //! binary, real servers, the same number of connections (50, unpipelined unless said), one load-generator
-//! thread each, runs in turn, the median of three.
+//! thread each, runs in turn, the median of `--runs`, five if not said.
 //!
 //! - `http_rank_vs_zrevrank`: GET of a member's entry (rank, position, ties, total) against ZREVRANK of a
 //!   member
@@ -22,7 +22,8 @@
 //! unpacks a valkey-server, and `--valkey` or `VALKEY_SERVER` names another one. Prints `RATIO name value`,
 //! ours / Redis's per second, and the same against Valkey, whose name has `_vs_valkey_`.
 //!
-//! `cargo bench --bench http_vs_redis -- --members 1000000 --seconds 10 [--binary ANOTHER_RANKTREE]`
+//! `cargo bench --bench http_vs_redis -- --members 1000000 --seconds 10 --runs 5
+//! [--binary ANOTHER_RANKTREE]`
 //!
 //! `--cases lookup,ranks-of` runs these alone; the others are `rank`, `score-rank`, `put`, `batch`, `latency`
 //! and `nats`.
@@ -45,7 +46,6 @@ use support::redis::{Redis, ratio_name};
 use support::{argument, list, micros, number, scratch, wrk};
 
 const CONNECTIONS: u64 = 50;
-const RUNS: usize = 3;
 /// Items of a request that has many, and commands of a pipeline.
 const BATCH: u64 = 100;
 
@@ -58,6 +58,7 @@ fn main() {
     }
     let members = number("members", 1_000_000);
     let seconds = number("seconds", 10);
+    let runs = number("runs", 5);
     let cases = list("cases", "rank,score-rank,lookup,ranks-of,put,batch,latency,nats");
     let asked = |case: &str| cases.iter().any(|asked| asked == case);
     let folder = scratch();
@@ -75,7 +76,7 @@ fn main() {
     let zadd = ["ZADD", "arena", "__rand_int__", "m__rand_int__"];
     let compare = |name: &str, unit: &str, ours: &dyn Fn() -> f64, theirs: &dyn Fn(&Redis) -> f64| {
         let round = |_| (ours(), servers.iter().map(theirs).collect());
-        report(name, unit, &servers, &(0..RUNS).map(round).collect::<Vec<_>>());
+        report(name, unit, &servers, &(0..runs).map(round).collect::<Vec<_>>());
     };
     let one = |server: &Redis, command| server.run(members, seconds * 50_000, 1, command);
     let many = |server: &Redis, command| server.run(members, seconds * 300_000, BATCH, command);
@@ -118,7 +119,7 @@ fn main() {
         let put = |service: &Ranktree, connections| service.run(connections, seconds, members, PUT);
         for connections in [1, 10, 50, 500] {
             let commands = seconds * 1_000 * u64::clamp(connections, 2, 20);
-            let rounds: Vec<Latencies> = (0..RUNS)
+            let rounds: Vec<Latencies> = (0..runs)
                 .map(|_| {
                     let theirs =
                         servers.iter().map(|server| server.measure(connections, members, commands, &zadd));
