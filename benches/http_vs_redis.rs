@@ -11,6 +11,8 @@
 //! - `http_ranks_of_vs_zcount`: POST of `ranks:of` with 100 scores, in ranks, against ZCOUNT pipelined by 100
 //! - `durable_put_vs_zadd`: PUT of a score, answered once synced, against ZADD with `appendfsync always`
 //! - `durable_batch_vs_zadd`: POST of 100 jobs, in jobs, against ZADD pipelined by 100, `appendfsync always`
+//! - `durable_put_changed_vs_zadd`, `durable_batch_changed_vs_zadd`: the same with `results=changed`, whose
+//!   answers say no more than ZADD's do; the others tell where the member stands now, and where it stood
 //! - `durable_put_p50_of_10_vs_zadd`, `durable_put_p99_of_10_vs_zadd` and so on: how long these PUTs and
 //!   ZADDs take with 1, 10, 50 and 500 connections; theirs / ours. With `--before ANOTHER_RANKTREE` also
 //!   against that one's PUTs (`…_vs_before`)
@@ -104,11 +106,15 @@ fn main() {
     let durable = |server: &Redis| server.run(members, seconds * 5_000, 1, &zadd);
     if asked("put") {
         compare("durable_put_vs_zadd", "writes/s", &|| run(PUT), &durable);
+        let ours = || run(&[CHANGED, PUT].concat());
+        compare("durable_put_changed_vs_zadd", "writes/s", &ours, &durable);
     }
     if asked("batch") {
         let ours = || run(BATCH_OF_JOBS) * BATCH as f64;
         let theirs = |server: &Redis| server.run(members, seconds * 100_000, BATCH, &zadd);
         compare("durable_batch_vs_zadd", "writes/s", &ours, &theirs);
+        let ours = || run(&[CHANGED, BATCH_OF_JOBS].concat()) * BATCH as f64;
+        compare("durable_batch_changed_vs_zadd", "writes/s", &ours, &theirs);
     }
     if asked("latency") {
         let before = argument("before").map(|binary| {
@@ -229,9 +235,13 @@ const RANK: &str =
 
 const PUT: &str = r#"
 request = function()
-  return with_body('PUT', '/v1/boards/arena/members/' .. member(), '{"score":' .. math.random(0, 999999) .. '}')
+  local path = '/v1/boards/arena/members/' .. member() .. query
+  return with_body('PUT', path, '{"score":' .. math.random(0, 999999) .. '}')
 end
 "#;
+
+/// Before requests that write: their answers are to be short.
+const CHANGED: &str = "query = '?results=changed'\n";
 
 /// 4,000 requests, made beforehand. Each eight have the same members and other scores: a request that came
 /// again would change nothing.
@@ -245,7 +255,7 @@ for n = 1, 500 do
     for job = 1, batch do
       jobs[job] = '{"board":"arena","member":"' .. of_jobs[job] .. '","score":' .. math.random(0, 999999) .. '}'
     end
-    requests[#requests + 1] = with_body('POST', '/v1/jobs', '[' .. table.concat(jobs, ',') .. ']')
+    requests[#requests + 1] = with_body('POST', '/v1/jobs' .. query, '[' .. table.concat(jobs, ',') .. ']')
   end
 end
 request = function() return requests[math.random(#requests)] end
@@ -316,7 +326,7 @@ impl Ranktree {
     /// `requests`: Lua whose `request` makes one of them.
     fn run(&self, connections: u64, seconds: u64, members: u64, requests: &str) -> Measured {
         let host = self.url.trim_start_matches("http://");
-        let facts = format!("local host, members, batch = '{host}', {members}, {BATCH}\n");
+        let facts = format!("local host, members, batch, query = '{host}', {members}, {BATCH}, ''\n");
         wrk::run(&self.url, connections, seconds, &[&facts, LUA, requests].concat())
     }
 }
