@@ -1,6 +1,6 @@
-//! Watches the text of a CSV file on its way to the reader. A quotation mark that is never closed
-//! makes one cell of all that follows: the rows in it would be lost without a word. A file without ends of
-//! lines would be one row, and fill the memory.
+//! Watches the text of a CSV file on its way to the reader. A quotation mark that is never closed makes one
+//! cell of all that follows: the rows in it would be lost without a word. A file without ends of lines would
+//! be one row, and fill the memory.
 //!
 //! Knows: where cells begin and end, by the rules of the reader behind it. Must not know: columns and rows.
 
@@ -172,17 +172,17 @@ mod tests {
     /// What passes, and what is found, whatever the sizes of the pieces.
     fn check(text: &str, expect: Option<BadQuotes>) {
         for piece in [1, 3, 4_096] {
-            let mut quotes = CheckedText::new(text.as_bytes(), 0);
+            let mut checked = CheckedText::new(text.as_bytes(), 0);
             let mut buffer = vec![0; piece];
             let ended = loop {
-                match quotes.read(&mut buffer) {
+                match checked.read(&mut buffer) {
                     Ok(0) => break Ok(()),
                     Ok(_) => {}
                     Err(error) => break Err(error),
                 }
             };
             let expect = expect.map(BadText::Quotes);
-            assert_eq!((ended.is_err(), quotes.found()), (expect.is_some(), expect), "{text:?} by {piece}");
+            assert_eq!((ended.is_err(), checked.found()), (expect.is_some(), expect), "{text:?} by {piece}");
         }
     }
 
@@ -201,8 +201,8 @@ mod tests {
             if found.is_some() {
                 prop_assert_eq!(at_once.found(), found.map(BadText::Quotes));
             } else {
-                let state = |quotes: &CheckedText<&[u8]>| {
-                    (quotes.place, quotes.line, quotes.row, quotes.row_bytes)
+                let state = |checked: &CheckedText<&[u8]>| {
+                    (checked.place, checked.line, checked.row, checked.row_bytes)
                 };
                 prop_assert_eq!(state(&at_once), state(&one_by_one));
             }
@@ -244,10 +244,10 @@ mod tests {
         let plain = "x".repeat(MAX_ROW_BYTES + 10_000);
         for (endless, line) in [(format!("a,b\n1,2\n{plain}\n"), 3), (format!("a\n\"b\nc\"\n{cells}"), 4)] {
             // What comes behind it is not read.
-            let mut quotes = CheckedText::new(endless.as_bytes().chain(std::io::repeat(b'x')), 0);
+            let mut checked = CheckedText::new(endless.as_bytes().chain(std::io::repeat(b'x')), 0);
             let mut buffer = vec![0; 4_096];
-            while quotes.read(&mut buffer).is_ok() {}
-            assert_eq!(quotes.found(), Some(BadText::LongRow(line)));
+            while checked.read(&mut buffer).is_ok() {}
+            assert_eq!(checked.found(), Some(BadText::LongRow(line)));
         }
         let long = format!("{}\n", "x".repeat(MAX_ROW_BYTES - 5_000));
         check(&long.repeat(2), None);
