@@ -10,7 +10,7 @@ use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread::yield_now;
+use std::thread::{sleep, yield_now};
 use std::time::{Duration, Instant};
 
 use metrics::{Histogram, histogram};
@@ -30,6 +30,11 @@ const READ_HOLD_MAX: Duration = if cfg!(test) { Duration::ZERO } else { Duration
 /// After so many steps without a reader in between, nobody reads: 256 steps of 64 jobs are at least some
 /// 20 ms.
 const STEPS_UNREAD: u32 = if cfg!(test) { 3 } else { 256 };
+
+/// How often a thread that is in no hurry looks whether the lock is free, and after which time it waits as any
+/// other: a writer that only applies, and plans nothing, would keep it away for ever.
+const LOOK_EVERY: Duration = Duration::from_micros(50);
+const UNHURRIED_MAX: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_millis(20) };
 
 /// What the state is locked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +127,8 @@ pub struct StateLock {
     was_read: AtomicBool,
     /// How many steps were applied since then.
     steps_unread: AtomicU32,
+    /// Whether a thread waits to change it.
+    is_wanted: AtomicBool,
 }
 
 /// A purpose's metrics, looked up once. They are per process and not per shard: a reader locks all shards, so
@@ -153,7 +160,8 @@ impl StateLock {
             observer: None,
         });
         let (was_read, steps_unread) = (AtomicBool::new(true), AtomicU32::new(0));
-        Self { state: RwLock::new(shard), timings, was_read, steps_unread }
+        let is_wanted = AtomicBool::new(false);
+        Self { state: RwLock::new(shard), timings, was_read, steps_unread, is_wanted }
     }
 
     /// A lock whose holds are reported to a bench or a test.
@@ -174,6 +182,32 @@ impl StateLock {
         let shard = self.state.try_read().unwrap_or_else(|| measure_wait(timings, || self.state.read()));
         let is_timed = purpose != Purpose::Read || is_due();
         ReadGuard { shard, held: HoldTimer::since_now(timings.filter(|_| is_timed)) }
+    }
+
+    /// Locks for reading, for a thread that is in no hurry: it comes when nobody changes the state, as while a
+    /// batch is planned, and stands in no queue. Who sleeps in the queue is handed the lock first and woken up
+    /// afterwards, and the writer, which wants it back at once, waits for all of that. So it is for threads
+    /// that come often.
+    pub fn read_unhurried(&self, purpose: Purpose) -> ReadGuard<'_> {
+        let timings = self.timings.get(purpose.index());
+        let shard = self.state.try_read().unwrap_or_else(|| {
+            measure_wait(timings, || {
+                let since = Instant::now();
+                while since.elapsed() < UNHURRIED_MAX {
+                    sleep(LOOK_EVERY);
+                    if let Some(shard) = self.state.try_read() {
+                        return shard;
+                    }
+                }
+                self.state.read()
+            })
+        });
+        ReadGuard { shard, held: HoldTimer::since_now(timings) }
+    }
+
+    /// Whether a thread waits to change the state. Who reads for long looks now and then, and unlocks.
+    pub fn is_wanted(&self) -> bool {
+        self.is_wanted.load(Ordering::Relaxed)
     }
 
     /// Counts a step since somebody read for an answer. For the shard's writer, before each step that it
@@ -207,7 +241,15 @@ impl StateLock {
     /// Locks for changes.
     pub fn write(&self, purpose: Purpose) -> WriteGuard<'_> {
         let timings = self.timings.get(purpose.index());
-        let shard = self.state.try_write().unwrap_or_else(|| measure_wait(timings, || self.state.write()));
+        let shard = self.state.try_write().unwrap_or_else(|| {
+            measure_wait(timings, || {
+                // Of two that wait, the first takes the mark away: then who reads unlocks a little later.
+                self.is_wanted.store(true, Ordering::Relaxed);
+                let shard = self.state.write();
+                self.is_wanted.store(false, Ordering::Relaxed);
+                shard
+            })
+        });
         WriteGuard { shard, held: HoldTimer::since_now(timings) }
     }
 }

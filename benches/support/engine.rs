@@ -239,11 +239,16 @@ impl Engine {
         Verbs { plan: planned - started, commit: committed - planned, apply: applied - committed }
     }
 
+    /// Until no checkpoint is running. Whether one was.
+    pub fn wait_for_checkpoint(&mut self) -> bool {
+        let ended = self.checkpointer.wait(&self.shard).is_some();
+        self.checkpoints += u64::from(ended);
+        ended
+    }
+
     /// A whole checkpoint, waited for.
     pub fn checkpoint(&mut self) {
-        if self.checkpointer.wait(&self.shard).is_some() {
-            self.checkpoints += 1;
-        }
+        self.wait_for_checkpoint();
         if self.checkpointer.has_changes() {
             let beginning = Instant::now();
             self.checkpointer.start_when_admitted(Arc::clone(&self.store), &self.shard);

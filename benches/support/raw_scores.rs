@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rocksdb::{ColumnFamilyDescriptor, DB, Options, WriteBatch, WriteOptions};
+use rocksdb::{ColumnFamilyDescriptor, DB, Options, WaitForCompactOptions, WriteBatch, WriteOptions};
 
 use super::workload::{Workload, id};
 
@@ -34,6 +34,12 @@ impl RawScores {
             let batch: Vec<(String, i64)> = members.map(|member| (id(member), workload.score())).collect();
             self.write(&batch);
         }
+        self.wait_for_compactions();
+    }
+
+    /// Until RocksDB has no work in the background.
+    pub fn wait_for_compactions(&self) {
+        self.db.wait_for_compact(&WaitForCompactOptions::default()).expect("the disk takes it");
     }
 
     /// A batch of scores for whom the workload names.

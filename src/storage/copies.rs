@@ -4,6 +4,8 @@
 
 use std::collections::BTreeSet;
 
+use smallvec::SmallVec;
+
 use crate::state::{DirtyEntries, ENTRIES_PER_PAGE, Extra, TreeId};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::checkpoint::Checkpoint;
@@ -14,6 +16,8 @@ use crate::types::Sequence;
 
 /// Leaves copied per hold of the lock: 32 of them are 40 KiB, about 10 µs.
 const PAGES_PER_SLICE: usize = if cfg!(test) { 1 } else { 32 };
+/// Members looked up before the lock is given to a writer that waits for it: some 5 µs.
+const MEMBERS_AT_ONCE: usize = if cfg!(test) { 1 } else { 32 };
 
 /// Handles, and as many words in each column.
 pub(super) type CopiedEntries = (Vec<u32>, Vec<Vec<u64>>);
@@ -91,7 +95,7 @@ impl Checkpoint {
 
     /// The handles of a page. Members that came after the checkpoint began are left out: see
     /// `state::Members`.
-    fn handles_of(&self, page: u32) -> impl Iterator<Item = Handle> + use<> {
+    fn handles_of(&self, page: u32) -> impl Iterator<Item = Handle> + Clone + use<> {
         let first = page * ENTRIES_PER_PAGE;
         (first..(first + ENTRIES_PER_PAGE).min(self.handles)).map(Handle)
     }
@@ -115,17 +119,27 @@ impl Checkpoint {
     fn copy_members(&self, state: &StateLock, tree: TreeId, page: u32) -> Option<CopiedEntries> {
         let mut handles = Vec::with_capacity(256);
         let mut columns: Vec<Vec<u64>> = Vec::new();
-        let shard = state.read(Purpose::CheckpointCopy);
-        let tree = &shard.tree(tree)?.tree;
-        columns.resize_with(tree.columns(), || Vec::with_capacity(256));
-        // Each look-up misses the cache twice. Prefetching for all of them first lets these waits overlap.
-        self.handles_of(page).for_each(|handle| tree.prefetch_locator(handle));
-        self.handles_of(page).for_each(|handle| tree.prefetch_entry(handle));
-        for handle in self.handles_of(page) {
-            let Some(words) = tree.get(handle) else { continue };
-            handles.push(handle.0);
-            for (column, word) in columns.iter_mut().zip(words.as_slice()) {
-                column.push(*word);
+        let mut rest = self.handles_of(page).peekable();
+        while rest.peek().is_some() {
+            let shard = state.read_unhurried(Purpose::CheckpointCopy);
+            let tree = &shard.tree(tree)?.tree;
+            columns.resize_with(tree.columns(), || Vec::with_capacity(256));
+            // Each look-up misses the cache twice. Prefetching for all of them first lets these waits overlap.
+            rest.clone().for_each(|handle| tree.prefetch_locator(handle));
+            loop {
+                let group = rest.by_ref().take(MEMBERS_AT_ONCE);
+                let group: SmallVec<[Handle; MEMBERS_AT_ONCE]> = group.collect();
+                group.iter().for_each(|handle| tree.prefetch_entry(*handle));
+                for handle in &group {
+                    let Some(words) = tree.get(*handle) else { continue };
+                    handles.push(handle.0);
+                    for (column, word) in columns.iter_mut().zip(words.as_slice()) {
+                        column.push(*word);
+                    }
+                }
+                if rest.peek().is_none() || state.is_wanted() {
+                    break;
+                }
             }
         }
         Some((handles, columns))
