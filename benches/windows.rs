@@ -82,7 +82,7 @@ fn job(member: u64, boards: &[&str], score: i64) -> Job {
     let score = Score::new(&[score]).expect("one key");
     Job {
         member: MemberId::new(id(member)).expect("well-formed"),
-        targets: Targets::Boards(boards.iter().map(|name| (board(name), Some(score))).collect()),
+        targets: Targets::Boards(boards.iter().map(|name| (board(name), Some(score.clone()))).collect()),
         op: Some(Op::Set),
         version: None,
         at: None,

@@ -34,7 +34,7 @@ const STEPS_UNREAD: u32 = if cfg!(test) { 3 } else { 256 };
 /// How often a thread that is in no hurry looks whether the lock is free, and after which time it waits as any
 /// other: a writer that only applies, and plans nothing, would keep it away for ever.
 const LOOK_EVERY: Duration = Duration::from_micros(50);
-const UNHURRIED_MAX: Duration = if cfg!(test) { Duration::ZERO } else { Duration::from_millis(20) };
+const UNHURRIED_MAX: Duration = Duration::from_millis(20);
 
 /// What the state is locked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -460,6 +460,45 @@ mod tests {
             }
             reading.unlocked(|| assert!(!lock.is_held()));
             assert!(lock.is_held());
+        });
+    }
+
+    #[test]
+    fn who_reads_is_told_while_somebody_waits_to_change_the_state() {
+        let lock = StateLock::new(Shard::new(ShardId(0)));
+        thread::scope(|scope| {
+            let reading = lock.read_unhurried(Purpose::CheckpointCopy);
+            assert!(!lock.is_wanted());
+            let changed = scope.spawn(|| lock.write(Purpose::Apply).applied.sequence = Sequence(7));
+            let started = Instant::now();
+            while !lock.is_wanted() {
+                assert!(started.elapsed() < Duration::from_secs(60), "nobody says that it waits");
+                thread::yield_now();
+            }
+            assert_eq!(reading.applied.sequence, Sequence(0));
+            drop(reading);
+            changed.join().expect("it gets the lock");
+        });
+        assert!(!lock.is_wanted());
+        assert_eq!(lock.read_unhurried(Purpose::CheckpointCopy).applied.sequence, Sequence(7));
+    }
+
+    #[test]
+    fn an_unhurried_reader_comes_even_if_the_state_is_changed_without_a_pause() {
+        let lock = StateLock::new(Shard::new(ShardId(0)));
+        let is_done = AtomicBool::new(false);
+        let mut changing = lock.write(Purpose::Apply);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                (0..3).for_each(|_| drop(lock.read_unhurried(Purpose::CheckpointCopy)));
+                is_done.store(true, Ordering::Relaxed);
+            });
+            let started = Instant::now();
+            while !is_done.load(Ordering::Relaxed) {
+                assert!(started.elapsed() < Duration::from_secs(60), "it waits for ever");
+                changing.unlock_fair();
+                changing = lock.write(Purpose::Apply);
+            }
         });
     }
 

@@ -6,13 +6,13 @@
 
 mod member_id;
 mod placement;
+mod score;
 mod shard_set;
 mod timestamp;
 
 use std::borrow::Borrow;
 use std::convert::Infallible;
 use std::fmt;
-use std::num::NonZero;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -20,6 +20,7 @@ use thiserror::Error;
 
 pub use member_id::MemberId;
 pub use placement::shard_of;
+pub use score::Score;
 pub use shard_set::ShardSet;
 pub use timestamp::Timestamp;
 
@@ -203,46 +204,6 @@ impl NodeName {
 impl fmt::Display for NodeName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-/// One to eight exact 64-bit integers, compared as a tuple under the directions of a board's keys.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Score {
-    keys: [i64; MAX_KEYS],
-    /// At least one, so that where there may be no score, that takes no room.
-    count: NonZero<u8>,
-}
-
-impl Score {
-    /// # Errors
-    /// [`Malformed::Score`] unless there are 1 to 8 keys.
-    pub fn new(keys: &[i64]) -> Result<Self, Malformed> {
-        let mut all = [0; MAX_KEYS];
-        let count = u8::try_from(keys.len()).ok().and_then(NonZero::new).ok_or(Malformed::Score)?;
-        all.get_mut(..keys.len()).ok_or(Malformed::Score)?.copy_from_slice(keys);
-        Ok(Self { keys: all, count })
-    }
-
-    #[must_use]
-    pub fn keys(&self) -> &[i64] {
-        self.keys.get(..usize::from(self.count.get())).expect("count never exceeds MAX_KEYS")
-    }
-}
-
-/// As JSON has it, for messages.
-impl fmt::Display for Score {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.keys() {
-            [key] => fmt::Display::fmt(key, f),
-            keys => fmt::Debug::fmt(keys, f),
-        }
-    }
-}
-
-impl fmt::Debug for Score {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.keys(), f)
     }
 }
 
@@ -471,12 +432,5 @@ mod tests {
         assert_eq!(quoted(&"é".repeat(60)), format!("\"{}\"... (120 bytes)", "é".repeat(40)));
         assert_eq!(shown("[1,\n\t2]"), "[1,  2]");
         assert_eq!(shown(&"9".repeat(50)), format!("{}... (50 bytes)", "9".repeat(40)));
-    }
-
-    #[test]
-    fn scores_have_one_to_eight_keys() {
-        assert_eq!(Score::new(&[]), Err(Malformed::Score));
-        assert_eq!(Score::new(&[0; 9]), Err(Malformed::Score));
-        assert_eq!(Score::new(&[i64::MIN, i64::MAX]).expect("two keys").keys(), [i64::MIN, i64::MAX]);
     }
 }

@@ -38,7 +38,7 @@ impl Definition {
         if step.keys().len() != self.keys.len() {
             return Err(ScoreRefused::KeyCount);
         }
-        let Some(base) = base else { return Ok(*step) };
+        let Some(base) = base else { return Ok(step.clone()) };
         let mut sums = [0; MAX_KEYS];
         for ((sum, left), right) in sums.iter_mut().zip(base.keys()).zip(step.keys()) {
             *sum = left.checked_add(*right).ok_or(ScoreRefused::Overflow)?;

@@ -381,7 +381,7 @@ mod tests {
                     assert_eq!(job.member.as_bytes().len(), MEMBER_BYTES);
                     let Targets::Boards(targets) = &job.targets else { panic!("{job:?}") };
                     assert!(["load0", "load1"].contains(&targets[0].0.as_str()));
-                    let score = targets[0].1.expect("a score").keys()[0];
+                    let score = targets[0].1.as_ref().expect("a score").keys()[0];
                     assert!((-5..1_000).contains(&score));
                     scores = scores.start.min(score)..scores.end.max(score);
                     ops.insert(job.op.expect("an operation"));

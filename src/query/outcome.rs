@@ -33,7 +33,7 @@ pub struct EntryChange {
 }
 
 /// Where an entry stood.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Previous {
     pub score: Score,
     pub rank: u64,

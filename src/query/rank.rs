@@ -65,7 +65,7 @@ impl BoardRead for RanksOf<'_> {
     async fn read<'r>(&'r self, board: &'r BoardView<'r>) -> Result<Self::Answer, ReadError> {
         let keys = board.definition.keys.len();
         if let Some(other) = self.scores.iter().find(|score| score.keys().len() != keys) {
-            return Ok(Err(*other));
+            return Ok(Err(other.clone()));
         }
         ranks_of_scores(board, self.scores).await.map(Ok)
     }

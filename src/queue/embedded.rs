@@ -197,7 +197,10 @@ impl EmbeddedPublisher {
 /// Roughly what a job takes in memory. Boards and metadata are most of a large one.
 fn job_bytes(job: &Job) -> usize {
     let boards = match &job.targets {
-        Targets::Boards(boards) => boards.len() * size_of::<(BoardName, Option<Score>)>(),
+        Targets::Boards(boards) => {
+            let own = |(_, score): &(BoardName, Option<Score>)| score.as_ref().map_or(0, Score::heap_bytes);
+            size_of_val::<[_]>(boards) + boards.iter().map(own).sum::<usize>()
+        }
         Targets::EveryBoard => 0,
         Targets::Profile(profile) => profile.0.len(),
     };

@@ -18,9 +18,9 @@
 //!   records are deleted. The replay reaches the drop before any reader can see the board, because a log that
 //!   ends before the drop is refused.
 //!
-//! The writer waits for one slice at a time, some 20 µs: see [`copies`](super::copies). The time to begin a
-//! checkpoint does not depend on the number of boards: they join afterwards, one by one, each with its state
-//! at S (`state::Joined`).
+//! The writer waits for one slice at a time, some 20 µs, and for less of one that is only read: see
+//! [`copies`](super::copies). The time to begin a checkpoint does not depend on the number of boards: they
+//! join afterwards, one by one, each with its state at S (`state::Joined`).
 
 use std::collections::BTreeSet;
 use std::panic::resume_unwind;

@@ -26,7 +26,7 @@ pub(super) type CopiedEntries = (Vec<u32>, Vec<Vec<u64>>);
 pub(super) enum Copied {
     /// A record as it is written; `None` deletes it.
     Record(Vec<u8>, Option<Vec<u8>>),
-    /// A member page: look-ups of some 50 ns each, 256 under a hold of the lock.
+    /// A member page: 256 look-ups of 50 to 300 ns, under one hold of the lock if no writer waits for it.
     Members(TreeId, u32, CopiedEntries),
     /// Leaves of a tree. One without entries is deleted.
     Leaves(TreeId, Vec<(u32, CopiedEntries)>),

@@ -65,18 +65,17 @@ pub fn decide(
             let given =
                 request.score.ok_or_else(|| Reject::new(RejectCode::BadScore, "the job has no score"))?;
             let held = before.and_then(Entry::words);
-            let score = match request.op {
-                Op::Incr => {
-                    let base = held.map(|words| definition.score_of(words.as_slice()));
-                    definition
-                        .add(base.as_ref(), given)
-                        .map_err(|refused| reject(definition, refused, given))?
-                }
-                _ => *given,
+            let sum = if request.op == Op::Incr {
+                let base = held.map(|words| definition.score_of(words.as_slice()));
+                let sum = definition.add(base.as_ref(), given);
+                Some(sum.map_err(|refused| reject(definition, refused, given))?)
+            } else {
+                None
             };
-            definition.admit(&score).map_err(|refused| reject(definition, refused, &score))?;
+            let score = sum.as_ref().unwrap_or(given);
+            definition.admit(score).map_err(|refused| reject(definition, refused, score))?;
             let error = held.and_then(|held| definition.error_of(held.as_slice())).unwrap_or_default();
-            let place = definition.entry_words_with(&score, error, request.at, request.member.as_bytes());
+            let place = definition.entry_words_with(score, error, request.at, request.member.as_bytes());
             let words = match held {
                 // An equal score keeps its place among the ties.
                 Some(held) if same_score(definition, &held, &place) => {

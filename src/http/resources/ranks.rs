@@ -1,5 +1,7 @@
 //! Ranks of any scores, scores at any rank, and counts between scores.
 
+use std::slice;
+
 use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
@@ -36,7 +38,8 @@ pub async fn of_score(call: Box<Call>) -> Result<Reply, Problem> {
         Problem::bad_score(format!("not a score: {why}{form}"))
     };
     let score = parse_score(text).map_err(wrong)?;
-    let (answer, errors) = call.ask_by_accuracy(accuracy, RanksOf { scores: &[score] }).await?;
+    let (answer, errors) =
+        call.ask_by_accuracy(accuracy, RanksOf { scores: slice::from_ref(&score) }).await?;
     let (answer, ranks) = answer.split();
     let ranks = ranks.map_err(|score| Problem::bad_score(answer.definition.not_a_score_in_query(&score)))?;
     let ranked = ranks.first().ok_or_else(Problem::internal)?;
@@ -51,7 +54,7 @@ pub async fn of_score(call: Box<Call>) -> Result<Reply, Problem> {
 pub fn of_score_at_once(asked: &AtOnce<'_>, out: &mut Vec<u8>) -> Option<()> {
     let params = asked.params(&["score"])?;
     let score = parse_score(params.get("score")?).ok()?;
-    let (answer, ranks) = asked.ask(&params, RanksOf { scores: &[score] })?.split();
+    let (answer, ranks) = asked.ask(&params, RanksOf { scores: slice::from_ref(&score) })?.split();
     let ranks = ranks.ok()?;
     let mut object = Object::begin(out);
     write_rank(&mut object, asked.board()?, &answer, &score, ranks.first()?);

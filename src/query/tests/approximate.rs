@@ -267,7 +267,7 @@ fn summaries_follow_writes_and_answer_alone_once_the_owners_are_gone() {
         let remote = RemoteShards::new(&approximate).with_options(options);
         let name = BoardName::new(BOARD).expect("a good name");
         let board = BoardView::remote(&remote, name, &known(&definition));
-        let found = run_in_memory(ranks_of_scores(&board, &[best]));
+        let found = run_in_memory(ranks_of_scores(&board, std::slice::from_ref(&best)));
         found.map(|ranks| (ranks[0].standing.total, remote.as_of(), approximate.rank_error(0)))
     };
     let now = ReadOptions::default();

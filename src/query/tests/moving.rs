@@ -308,7 +308,7 @@ fn positions_and_percentiles_are_of_the_sequences_named() {
             };
             let expected = model.entries.iter().rev().find(|entry| percentile(entry) >= wanted);
             let expected = expected.or(model.entries.first()).map(|entry| entry.score.clone());
-            assert_eq!(found[0].map(|(score, _)| score.keys().to_vec()), expected);
+            assert_eq!(found[0].as_ref().map(|(score, _)| score.keys().to_vec()), expected);
         }
     });
     answered += count.get();

@@ -85,7 +85,7 @@ fn several_percentiles_and_positions_are_all_of_the_sequences_named() {
                     model.entries.get(*position as usize - 1).map(|entry| entry.score.clone())
                 }
             };
-            assert_eq!(found.map(|(score, _)| score.keys().to_vec()), expected, "{target:?}");
+            assert_eq!(found.as_ref().map(|(score, _)| score.keys().to_vec()), expected, "{target:?}");
             if let Some((score, standing)) = found {
                 assert_eq!(standing.better, model.better(score.keys()));
                 assert_eq!(standing.tied, model.tied(score.keys()));
@@ -169,7 +169,7 @@ fn what_a_job_did_is_of_the_sequences_named() {
         check_listed(&entry.listed, &model, index, &model.entries[index]).expect("as the model says");
         assert_eq!(entry.standing.tied, model.tied(&model.entries[index].score));
         assert_eq!(entry.standing.total, model.entries.len() as u64);
-        let previous = change.previous.expect("it was listed");
+        let previous = change.previous.as_ref().expect("it was listed");
         assert_eq!((previous.rank, previous.position), (entry.standing.rank(), index as u64 + 1));
     });
 }

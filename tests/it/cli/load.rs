@@ -54,7 +54,7 @@ fn expected_sums(jobs: u64, jobs_per_message: usize, shards: Option<u16>) -> BTr
         for job in wire::decode(&message.body).expect("well-formed") {
             let job = job.expect("a good job");
             let Targets::Boards(boards) = &job.targets else { panic!("{job:?}") };
-            let step = boards[0].1.expect("a score").keys()[0];
+            let step = boards[0].1.as_ref().expect("a score").keys()[0];
             *sums.entry(job.member.as_str().to_owned()).or_default() += step;
         }
     }
