@@ -8,7 +8,8 @@
 //!
 //! Both are loaded first. Then they take turns, `--rounds` times `--seconds` each, because the speed of a
 //! machine changes within minutes; a turn begins when the other side's background work has ended. Prints
-//! `RATIO engine_apply_… raw/engine`, the median of the rounds' ratios: 1.00 is as fast as not ordering at all.
+//! `RATIO engine_apply_… raw/engine`, the median of the rounds' ratios: 1.00 is as fast as not ordering at
+//! all.
 //!
 //! `cargo bench --bench engine_apply -- --members 1000000,10000000 --batches 100,1000,10000 --access
 //! uniform,zipf --scores distinct,tied --seconds 60 --rounds 5`
@@ -28,7 +29,7 @@ use std::time::{Duration, Instant};
 
 use ranktree::state::LogHash;
 use support::engine::{Engine, MADE_UP, Updates, Verbs};
-use support::machine::{load, spread};
+use support::machine::{load, median, spread};
 use support::raw_scores::RawScores;
 use support::workload::{Access, Scores, Workload};
 use support::{argument, list, micros, number, scratch, short};
@@ -77,12 +78,17 @@ fn compare(members: u64, access: Access, scores: Scores, batches: &[u64], time: 
                 hash_ratios.push(plain.per_job / hashed.per_job);
             }
         }
-        println!("RATIO engine_apply_{name} {}", spread(&ratios, 3));
+        report(&format!("engine_apply_{name}"), &ratios);
         if with_hash {
-            println!("RATIO log_hash_{name} {}", spread(&hash_ratios, 3));
+            report(&format!("log_hash_{name}"), &hash_ratios);
         }
     }
     engine.close();
+}
+
+fn report(name: &str, ratios: &[f64]) {
+    println!("{name}: {}", spread(ratios, 3));
+    println!("RATIO {name} {:.3}", median(ratios));
 }
 
 /// The baseline's time of a job, in microseconds.

@@ -31,8 +31,8 @@ const READ_HOLD_MAX: Duration = if cfg!(test) { Duration::ZERO } else { Duration
 /// 20 ms.
 const STEPS_UNREAD: u32 = if cfg!(test) { 3 } else { 256 };
 
-/// How often a thread that is in no hurry looks whether the lock is free, and after which time it waits as any
-/// other: a writer that only applies, and plans nothing, would keep it away for ever.
+/// How often a thread that is in no hurry looks whether the lock is free, and after which time it waits as
+/// any other: a writer that only applies, and plans nothing, would keep it away for ever.
 const LOOK_EVERY: Duration = Duration::from_micros(50);
 const UNHURRIED_MAX: Duration = Duration::from_millis(20);
 
@@ -184,10 +184,10 @@ impl StateLock {
         ReadGuard { shard, held: HoldTimer::since_now(timings.filter(|_| is_timed)) }
     }
 
-    /// Locks for reading, for a thread that is in no hurry: it comes when nobody changes the state, as while a
-    /// batch is planned, and stands in no queue. Who sleeps in the queue is handed the lock first and woken up
-    /// afterwards, and the writer, which wants it back at once, waits for all of that. So it is for threads
-    /// that come often.
+    /// Locks for reading, for a thread that is in no hurry: it comes when nobody changes the state, as while
+    /// a batch is planned, and stands in no queue. Who sleeps in the queue is handed the lock first and woken
+    /// up afterwards, and the writer, which wants it back at once, waits for all of that. So it is for
+    /// threads that come often.
     pub fn read_unhurried(&self, purpose: Purpose) -> ReadGuard<'_> {
         let timings = self.timings.get(purpose.index());
         let shard = self.state.try_read().unwrap_or_else(|| {

@@ -59,7 +59,7 @@ impl Checkpoint {
     ) -> Result<AllCopied, StorageError> {
         for page in self.dictionary_pages.iter() {
             let value = {
-                let shard = state.read(Purpose::CheckpointCopy);
+                let shard = state.read_unhurried(Purpose::CheckpointCopy);
                 codec::encode_dictionary(shard.members.page(page))
             };
             sink(Copied::Record(keys::dictionary_page(page).to_vec(), Some(value)))?;
@@ -107,7 +107,7 @@ impl Checkpoint {
     )]
     fn copy_extras(&self, state: &StateLock, tree: TreeId, page: u32) -> Option<Option<Vec<u8>>> {
         let extras: Vec<(Handle, Extra)> = {
-            let shard = state.read(Purpose::CheckpointCopy);
+            let shard = state.read_unhurried(Purpose::CheckpointCopy);
             let tree = shard.tree(tree)?;
             self.handles_of(page).filter_map(|handle| Some((handle, tree.extra(handle)?))).collect()
         };
@@ -124,7 +124,8 @@ impl Checkpoint {
             let shard = state.read_unhurried(Purpose::CheckpointCopy);
             let tree = &shard.tree(tree)?.tree;
             columns.resize_with(tree.columns(), || Vec::with_capacity(256));
-            // Each look-up misses the cache twice. Prefetching for all of them first lets these waits overlap.
+            // Each look-up misses the cache twice. Prefetching for all of them first lets these waits
+            // overlap.
             rest.clone().for_each(|handle| tree.prefetch_locator(handle));
             loop {
                 let group = rest.by_ref().take(MEMBERS_AT_ONCE);

@@ -10,7 +10,8 @@ use crate::types::{MAX_KEYS, Malformed};
 pub struct Score(Keys);
 
 /// Most scores have one key, and many have a second one that breaks ties. These need no memory of their own,
-/// and a job with such a score, which moves from thread to thread, is two cache lines in place of three.
+/// and take 24 bytes where an array of eight keys took 72: jobs go from thread to thread, and answers are
+/// copied.
 #[derive(Clone)]
 enum Keys {
     One([i64; 1]),
