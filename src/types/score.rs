@@ -1,18 +1,17 @@
 //! How well a member did.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 
 use crate::types::{MAX_KEYS, Malformed};
 
 /// One to eight exact 64-bit integers, compared as a tuple under the directions of a board's keys.
-#[derive(Clone)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Score(Keys);
 
 /// Most scores have one key, and many have a second one that breaks ties. These need no memory of their own,
 /// and take 24 bytes where an array of eight keys took 72: jobs go from thread to thread, and answers are
-/// copied.
-#[derive(Clone)]
+/// copied. The number of keys decides which of these it is, so that equal keys are equal here.
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum Keys {
     One([i64; 1]),
     Two([i64; 2]),
@@ -49,20 +48,6 @@ impl Score {
             Keys::One(_) | Keys::Two(_) => 0,
             Keys::More(keys) => size_of_val::<[i64]>(keys),
         }
-    }
-}
-
-impl PartialEq for Score {
-    fn eq(&self, other: &Self) -> bool {
-        self.keys() == other.keys()
-    }
-}
-
-impl Eq for Score {}
-
-impl Hash for Score {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.keys().hash(state);
     }
 }
 
