@@ -13,6 +13,8 @@ WORKDIR /build
 # The dependencies alone, with an empty program: a layer that stays until the lock file changes. RocksDB takes 10 to 20
 # minutes. The manifest names the benchmarks, so that they have to be there; they are not built.
 COPY Cargo.toml Cargo.lock ./
+# What RocksDB is compiled for.
+COPY .cargo .cargo
 COPY benches benches
 RUN mkdir src \
     && echo 'fn main() {}' > src/main.rs \
