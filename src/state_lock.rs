@@ -189,20 +189,39 @@ impl StateLock {
     /// up afterwards, and the writer, which wants it back at once, waits for all of that. So it is for
     /// threads that come often.
     pub fn read_unhurried(&self, purpose: Purpose) -> ReadGuard<'_> {
-        let timings = self.timings.get(purpose.index());
-        let shard = self.state.try_read().unwrap_or_else(|| {
-            measure_wait(timings, || {
+        let shard =
+            self.lock_unhurried(purpose, UNHURRIED_MAX, || self.state.try_read(), || self.state.read());
+        ReadGuard { shard, held: HoldTimer::since_now(self.timings.get(purpose.index())) }
+    }
+
+    /// Locks for changes, as unhurriedly: neither the writer nor readers wait because it is asked for.
+    pub fn write_unhurried(&self, purpose: Purpose) -> WriteGuard<'_> {
+        let shard =
+            self.lock_unhurried(purpose, UNHURRIED_MAX, || self.state.try_write(), || self.state.write());
+        WriteGuard { shard, held: HoldTimer::since_now(self.timings.get(purpose.index())) }
+    }
+
+    /// # Arguments
+    /// `max`: after this time it waits as any other.
+    fn lock_unhurried<L>(
+        &self,
+        purpose: Purpose,
+        max: Duration,
+        try_lock: impl Fn() -> Option<L>,
+        lock: impl FnOnce() -> L,
+    ) -> L {
+        try_lock().unwrap_or_else(|| {
+            measure_wait(self.timings.get(purpose.index()), || {
                 let since = Instant::now();
-                while since.elapsed() < UNHURRIED_MAX {
+                while since.elapsed() < max {
                     sleep(LOOK_EVERY);
-                    if let Some(shard) = self.state.try_read() {
-                        return shard;
+                    if let Some(locked) = try_lock() {
+                        return locked;
                     }
                 }
-                self.state.read()
+                lock()
             })
-        });
-        ReadGuard { shard, held: HoldTimer::since_now(timings) }
+        })
     }
 
     /// Whether a thread waits to change the state. Who reads for long looks now and then, and unlocks.
@@ -498,6 +517,48 @@ mod tests {
                 assert!(started.elapsed() < Duration::from_secs(60), "it waits for ever");
                 changing.unlock_fair();
                 changing = lock.write(Purpose::Apply);
+            }
+        });
+    }
+
+    #[test]
+    fn readers_come_while_somebody_waits_unhurriedly_to_change_the_state() {
+        let lock = StateLock::new(Shard::new(ShardId(0)));
+        let looks = AtomicU32::new(0);
+        let look = || {
+            looks.fetch_add(1, Ordering::Relaxed);
+            lock.state.try_write()
+        };
+        thread::scope(|scope| {
+            let reading = lock.read(Purpose::Read);
+            let waiting = scope.spawn(|| {
+                let queue = || panic!("it waits as any other");
+                lock.lock_unhurried(Purpose::CheckpointCopy, Duration::MAX, look, queue).applied.sequence =
+                    Sequence(7);
+            });
+            let started = Instant::now();
+            while looks.load(Ordering::Relaxed) < 2 {
+                assert!(started.elapsed() < Duration::from_secs(60), "it does not look again");
+                thread::yield_now();
+            }
+            assert!(lock.state.try_read().is_some(), "who comes now need not wait");
+            assert!(!lock.is_wanted());
+            drop(reading);
+            waiting.join().expect("it gets the lock");
+        });
+        assert_eq!(lock.read(Purpose::Read).applied.sequence, Sequence(7));
+    }
+
+    #[test]
+    fn an_unhurried_change_comes_even_if_the_state_is_always_read() {
+        let lock = StateLock::new(Shard::new(ShardId(0)));
+        thread::scope(|scope| {
+            let mut reading = YieldingReadGuard::new(&lock, Purpose::Plan);
+            scope.spawn(|| lock.write_unhurried(Purpose::CheckpointCopy).applied.sequence = Sequence(7));
+            let started = Instant::now();
+            while reading.applied.sequence != Sequence(7) {
+                assert!(started.elapsed() < Duration::from_secs(60), "it waits for ever");
+                reading.yield_if_due();
             }
         });
     }

@@ -151,7 +151,7 @@ impl Checkpoint {
 fn copy_leaves(state: &StateLock, id: TreeId, sink: Sink<'_>) -> Result<bool, StorageError> {
     loop {
         let mut copied = Vec::with_capacity(PAGES_PER_SLICE);
-        let mut shard = state.write(Purpose::CheckpointCopy);
+        let mut shard = state.write_unhurried(Purpose::CheckpointCopy);
         let more = shard.with_tree(id, |tree| {
             tree.tree
                 .capture_next(PAGES_PER_SLICE, &mut |captured| copied.push((captured.page, captured.copy())))
