@@ -13,6 +13,7 @@
 //! - [`regular_file`]: reads small files that an operator names
 //! - [`short_slice`]: time slices of threads that answer readers
 //! - [`allocator`]: how long free memory is kept
+//! - `processor`: ends the program where the processor lacks what RocksDB was compiled for
 //! - [`traces`]: spans of what is sampled, and their way to a collector
 //! - [`tree`]: the counted B+ tree
 //! - [`access`]: tokens, and what each allows
@@ -47,6 +48,8 @@ pub mod regular_file;
 pub mod short_slice;
 
 pub mod allocator;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod processor;
 
 pub mod traces;
 

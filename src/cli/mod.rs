@@ -12,7 +12,6 @@ mod man;
 mod offline;
 mod open_files;
 mod openapi;
-mod processor;
 mod progress;
 mod rebuild;
 mod rejects;
@@ -112,7 +111,6 @@ pub fn run() -> Result<ExitCode, Failure> {
         Err(LoadError::Usage(usage)) => usage.exit(),
         loaded => loaded?,
     };
-    processor::check()?;
     secret_permissions::warn(&settings);
     for (name, meant) in misspelt_variables(&Cli::command()) {
         tracing::warn!("the environment variable {name} is not read; did you mean {meant}?");

@@ -3,25 +3,28 @@
 //! Knows: `.cargo/config.toml` names instructions for RocksDB alone, which without this check would end the
 //! process by a signal and without a word. Must not know: what RocksDB uses them for.
 
-use crate::cli::Failure;
-
 /// The compiler's flags that stand for instructions, and their names in processors' manuals.
 const INSTRUCTIONS: [(&str, &str); 2] = [("-msse4.2", "SSE 4.2"), ("-mpclmul", "PCLMULQDQ")];
 
-/// # Errors
-/// When the processor lacks instructions that RocksDB was compiled for.
-pub fn check() -> Result<(), Failure> {
+/// Called before the constructors of C++, which come behind those with a number: RocksDB's use the
+/// instructions already, before `main`.
+#[allow(unsafe_code, reason = "nothing else is called before the constructors of C++")]
+#[used]
+// SAFETY: the section holds pointers to functions of this type, and this one needs nothing of `main`.
+#[unsafe(link_section = ".init_array.00101")]
+static BEFORE_CONSTRUCTORS: extern "C" fn() = end_if_lacking;
+
+extern "C" fn end_if_lacking() {
     // Cargo passes the flags to this crate's compiler as it does to RocksDB's, so that a build without them
     // asks for nothing.
     let flags = option_env!("CXXFLAGS_x86_64-unknown-linux-gnu").unwrap_or_default();
-    match lacking(flags, has) {
-        None => Ok(()),
-        Some(name) => Err(format!(
-            "this processor does not have {name}, which this program was compiled for: processors for x86-64 have it \
-             since 2010. For this one, compile ranktree without .cargo/config.toml"
-        )
-        .into()),
-    }
+    let Some(name) = lacking(flags, has) else { return };
+    eprintln!(
+        "ranktree: this processor does not have {name}, which this program was compiled for. Intel's have it since 2010 \
+         and AMD's since 2011; a virtual machine has it if its host lets it, as with the processor type x86-64-v2-AES or \
+         host in place of kvm64. Or compile ranktree without .cargo/config.toml"
+    );
+    std::process::exit(2);
 }
 
 fn lacking(flags: &str, has: impl Fn(&str) -> bool) -> Option<&'static str> {
@@ -29,19 +32,12 @@ fn lacking(flags: &str, has: impl Fn(&str) -> bool) -> Option<&'static str> {
     INSTRUCTIONS.iter().find(|(flag, _)| asked(flag) && !has(flag)).map(|(_, name)| *name)
 }
 
-#[cfg(target_arch = "x86_64")]
 fn has(flag: &str) -> bool {
     match flag {
         "-msse4.2" => is_x86_feature_detected!("sse4.2"),
         "-mpclmul" => is_x86_feature_detected!("pclmulqdq"),
         _ => true,
     }
-}
-
-/// The flags are for another kind of processor.
-#[cfg(not(target_arch = "x86_64"))]
-fn has(_flag: &str) -> bool {
-    true
 }
 
 #[cfg(test)]
