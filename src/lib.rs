@@ -48,7 +48,7 @@ pub mod regular_file;
 pub mod short_slice;
 
 pub mod allocator;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
 mod processor;
 
 pub mod traces;

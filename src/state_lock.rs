@@ -35,6 +35,9 @@ const STEPS_UNREAD: u32 = if cfg!(test) { 3 } else { 256 };
 /// any other: a writer that only applies, and plans nothing, would keep it away for ever.
 const LOOK_EVERY: Duration = Duration::from_micros(50);
 const UNHURRIED_MAX: Duration = Duration::from_millis(20);
+/// The same of who wants to change the state: several readers that overlap would keep it away as well, and a
+/// checkpoint does it 600 times for a million members.
+const UNHURRIED_CHANGE_MAX: Duration = Duration::from_millis(2);
 
 /// What the state is locked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,10 +197,14 @@ impl StateLock {
         ReadGuard { shard, held: HoldTimer::since_now(self.timings.get(purpose.index())) }
     }
 
-    /// Locks for changes, as unhurriedly: neither the writer nor readers wait because it is asked for.
+    /// Locks for changes, as unhurriedly: while it looks, neither the writer nor readers wait for it.
     pub fn write_unhurried(&self, purpose: Purpose) -> WriteGuard<'_> {
-        let shard =
-            self.lock_unhurried(purpose, UNHURRIED_MAX, || self.state.try_write(), || self.state.write());
+        let shard = self.lock_unhurried(
+            purpose,
+            UNHURRIED_CHANGE_MAX,
+            || self.state.try_write(),
+            || self.state.write(),
+        );
         WriteGuard { shard, held: HoldTimer::since_now(self.timings.get(purpose.index())) }
     }
 

@@ -158,9 +158,7 @@ impl Checkpoint {
             let (sender, copies) = sync_channel(COPIES_AHEAD);
             let files = move || {
                 lower_thread_priority();
-                // Its priority alone does not make it leave a core to a reader: once it runs, it goes on until
-                // the next tick of the clock.
-                copies.into_iter().try_for_each(|copied| staged.take(copied, || state.give_way()))?;
+                copies.into_iter().try_for_each(|copied| staged.take(copied))?;
                 Ok::<_, StorageError>(staged)
             };
             let name = format!("checkpoint-files-{}", store.shard());
@@ -201,7 +199,7 @@ impl Checkpoint {
         let mut staged = Staged::new(store, &options, file_bytes)?;
         between(CheckpointPhase::Slice)?;
         let copied = self.copy(&contents.due(), state, &mut |copied| {
-            staged.take(copied, || {})?;
+            staged.take(copied)?;
             between(CheckpointPhase::Slice)
         })?;
         self.finish(store, staged, &mut contents, copied, started, between)

@@ -51,20 +51,15 @@ impl<'a> Staged<'a> {
         Ok(Self { store, options, folder, file_bytes, writer, writer_bytes: 0, files, figures })
     }
 
-    /// Stages a copied slice, and calls `after_each` of its records.
-    pub(super) fn take(&mut self, copied: Copied, mut after_each: impl FnMut()) -> Result<(), StorageError> {
-        let mut stage = |key: &[u8], value: Option<&[u8]>| {
-            self.put_or_delete(key, value)?;
-            after_each();
-            Ok(())
-        };
+    /// Stages a copied slice.
+    pub(super) fn take(&mut self, copied: Copied) -> Result<(), StorageError> {
         match copied {
-            Copied::Record(key, value) => stage(&key, value.as_deref()),
+            Copied::Record(key, value) => self.put_or_delete(&key, value.as_deref()),
             Copied::Members(tree, page, entries) => {
-                stage(&keys::member_page(tree, page), encoded(&entries).as_deref())
+                self.put_or_delete(&keys::member_page(tree, page), encoded(&entries).as_deref())
             }
             Copied::Leaves(tree, pages) => pages.iter().try_for_each(|(page, entries)| {
-                stage(&keys::tree_page(tree, *page), encoded(entries).as_deref())
+                self.put_or_delete(&keys::tree_page(tree, *page), encoded(entries).as_deref())
             }),
         }
     }

@@ -1,7 +1,6 @@
 //! What the engine costs, in what does not depend on the machine's speed.
 //!
 //! - [`instructions`]: a job takes no more instructions and cache misses than it did
-//! - [`checksums`]: RocksDB computes them with the processor's instructions
 //!
 //! The benches' own engine and workload are counted.
 
@@ -23,5 +22,4 @@ mod raw_scores;
 #[path = "../../../benches/support/workload.rs"]
 mod workload;
 
-mod checksums;
 mod instructions;
