@@ -1,6 +1,7 @@
 //! What the engine costs, in what does not depend on the machine's speed.
 //!
 //! - [`instructions`]: a job takes no more instructions and cache misses than it did
+//! - [`checksums`]: RocksDB computes them with the processor's instruction
 //!
 //! The benches' own engine and workload are counted.
 
@@ -22,4 +23,5 @@ mod raw_scores;
 #[path = "../../../benches/support/workload.rs"]
 mod workload;
 
+mod checksums;
 mod instructions;
