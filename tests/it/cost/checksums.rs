@@ -1,7 +1,7 @@
 //! How RocksDB computes the checksums of its log.
 
-/// RocksDB chooses when it is compiled, by the flags in `.cargo/config.toml`, and tells in its own log what it
-/// has. Without them it is slower, and nothing else would say so.
+/// RocksDB chooses when it is compiled, by the flags in `.cargo/config.toml`, and tells in its own log what
+/// it has. Without them it is slower, and nothing else would say so.
 #[test]
 #[cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
 fn rocksdb_computes_checksums_with_the_processors_instruction() {
