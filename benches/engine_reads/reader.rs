@@ -21,6 +21,8 @@ const READ_EVERY: Duration = Duration::from_micros(250);
 const SLOW: Duration = Duration::from_micros(200);
 /// From so much on it is found out what a wait was spent on, which takes a microsecond itself.
 const NOTED: Duration = Duration::from_micros(50);
+/// Reads of a kind that are noted before memory is taken for more: of a minute.
+const NOTED_AT_ONCE: usize = 100_000;
 /// The kinds of reads, in turn.
 pub const KINDS: [&str; 3] = ["rank", "position", "page_of_100"];
 
@@ -70,6 +72,17 @@ impl AddAssign for Wait {
 }
 
 impl Reads {
+    /// With memory that is the process's already: to clear a huge page takes milliseconds on some machines,
+    /// which are not the read's that is noted then.
+    fn with_room() -> Self {
+        let mut reads = Self::default();
+        for took in &mut reads.took {
+            took.resize(NOTED_AT_ONCE, Duration::ZERO);
+            took.clear();
+        }
+        reads
+    }
+
     pub fn extend(&mut self, more: Self) {
         self.took.iter_mut().zip(more.took).for_each(|(all, more)| all.extend(more));
         self.slow += more.slow;
@@ -84,7 +97,7 @@ impl Reads {
 /// reader who is kept waiting does not make the next one late for free.
 pub fn read_for(shard: &StateLock, members: u64, time: Duration, stop: &AtomicBool) -> Reads {
     let mut random = SmallRng::seed_from_u64(7);
-    let mut reads = Reads::default();
+    let mut reads = Reads::with_room();
     let figures = ThreadFigures::of_this_thread();
     // Linux wakes a sleeper up to 50 us late unless asked for better. Packets wake threads without that.
     rustix::thread::set_current_timer_slack(NonZero::new(1)).expect("any thread may");

@@ -12,7 +12,7 @@ use crate::state::extras::{Extras, UnlistedPlace};
 use crate::state::members::Members;
 use crate::state::ranking::ShardRanking;
 use crate::state::retired::Retired;
-use crate::tree::{Edit, Handle, PageSet, Standing, Tree, Words};
+use crate::tree::{Edit, Handle, PageSet, PreImagePieces, Standing, Tree, Words};
 use crate::types::{BoardName, Sequence, Timestamp, count};
 
 /// Handles per member page and page of extras on disk.
@@ -353,7 +353,7 @@ impl WindowTree {
     }
 
     /// Prefetches what applying these changes will touch; see [`Tree::warm`].
-    pub fn warm(&self, changes: &[Change], members: &Members) {
+    pub fn warm(&self, changes: &[Change], members: &Members, pieces: &mut PreImagePieces) {
         let edit = |change: &Change| Edit {
             handle: change.handle,
             new: change.after.as_ref().and_then(Entry::listed),
@@ -361,7 +361,7 @@ impl WindowTree {
         // Members that are about to be added have no id yet that the tree could compare.
         let known = |change: &&Change| change.handle.0 < members.handle_space();
         let edits: Vec<Edit> = changes.iter().filter(known).map(edit).collect();
-        self.tree.warm(&edits, members);
+        self.tree.warm(&edits, members, pieces);
         let leaving = changes.iter().filter(known).filter(|change| change.after.is_none());
         let leaving: Vec<Handle> = leaving.map(|change| change.handle).collect();
         members.warm_removals(&leaving);

@@ -6,6 +6,7 @@
 //!
 //! Must not know how an entry is inserted or removed; that is `edit`.
 
+use super::capture::PreImagePieces;
 use super::columns::Columns;
 use super::large::{LOCATED, LargeTree};
 use super::leaf::NONE;
@@ -35,7 +36,7 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         self.order_scratch = arriving;
     }
 
-    pub(super) fn warm<'e>(&self, edits: &'e [Edit], order: &impl MemberOrder) {
+    pub(super) fn warm<'e>(&self, edits: &'e [Edit], order: &impl MemberOrder, pieces: &mut PreImagePieces) {
         let groups = edits.len().div_ceil(GROUP);
         let mut found = [[NONE; GROUP]; 2];
         for step in 0..groups + 2 {
@@ -56,11 +57,13 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
             let arriving = group_before(edits, step, 1).iter().filter_map(key);
             for (&leaf, (words, _)) in found[(step + 1) % 2].iter().zip(arriving) {
                 self.prefetch_insertion(leaf, words);
+                self.note_pre_image(leaf, pieces);
             }
             for edit in group_before(edits, step, 2) {
                 let leaf = self.locator.get(edit.handle);
                 if leaf != NONE {
                     self.prefetch_removal(leaf, edit.handle);
+                    self.note_pre_image(leaf, pieces);
                 }
             }
         }

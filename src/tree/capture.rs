@@ -7,7 +7,8 @@
 //! meaning of the two bits, so it costs nothing however many there are. Every change of a leaf calls `touch`
 //! first, which copies a pending leaf once. So the checkpoint stays exact while the tree goes on changing.
 
-use std::mem;
+use std::hint::black_box;
+use std::mem::{self, MaybeUninit};
 
 use super::columns::Columns;
 use super::large::LargeTree;
@@ -102,7 +103,35 @@ impl Capture {
     }
 }
 
+/// The pieces of memory that setting leaves aside will take, in bytes.
+#[derive(Default, Debug)]
+pub struct PreImagePieces(Vec<usize>);
+
+impl PreImagePieces {
+    /// Takes all of them and frees them, so that this thread's allocator has them at hand: mimalloc writes
+    /// its list of free pieces into them. To take memory from the system takes long, as Linux clears a huge
+    /// page of 2 MiB at once: 5 ms where a virtual machine's host has to find it first. For who holds no
+    /// lock.
+    pub fn take_and_free(self) {
+        let pieces: Vec<Box<[MaybeUninit<u8>]>> = self.0.into_iter().map(Box::new_uninit_slice).collect();
+        drop(black_box(pieces));
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.0.iter().sum()
+    }
+}
+
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
+    /// Notes what setting a leaf aside takes at most, if the next change of it does that.
+    pub(super) fn note_pre_image(&self, leaf: u32, pieces: &mut PreImagePieces) {
+        if self.capture.awaiting > 0 && self.leaves.meta(leaf).marks & self.capture.pending_mark() != 0 {
+            let copy = self.page_entries(leaf).map_or([0; 2], |entries| PageCopy::pieces_of(&entries));
+            pieces.0.extend(copy.into_iter().chain(PreImages::PIECES_OF_EACH));
+        }
+    }
+
     /// Must be called before a leaf's entries change, and when it is allocated or freed.
     #[inline]
     pub(super) fn touch(&mut self, leaf: u32) {
@@ -110,6 +139,11 @@ impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
         if self.leaves.meta(leaf).marks != self.capture.dirty_mark {
             self.touch_first(leaf);
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn pre_image_bytes(&self) -> usize {
+        self.capture.pre_images.bytes()
     }
 
     #[cold]

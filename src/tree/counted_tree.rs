@@ -4,6 +4,7 @@
 
 use std::cmp::Ordering;
 
+use super::capture::PreImagePieces;
 use super::cursor::Cursor;
 use super::large::LargeTree;
 use super::page_image::CapturedPage;
@@ -220,10 +221,13 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     /// Brings what [`Tree::apply`] will work on into the cache, changing nothing: for a caller that applies
     /// under a write lock, and can take the cache misses under a read lock before. About half of what
     /// applying costs from cold memory; a few hundred edits fit into a second-level cache.
-    pub fn warm(&self, edits: &[Edit], order: &impl MemberOrder) {
+    ///
+    /// # Arguments
+    /// `pieces`: receives what leaves that are set aside for a capture will take.
+    pub fn warm(&self, edits: &[Edit], order: &impl MemberOrder, pieces: &mut PreImagePieces) {
         match &self.form {
             Form::Small(small) => small.prefetch(),
-            Form::Large(large) => large.warm(edits, order),
+            Form::Large(large) => large.warm(edits, order, pieces),
         }
     }
 

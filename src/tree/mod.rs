@@ -58,6 +58,7 @@ mod model;
 mod tests;
 
 pub(crate) use arena::Blocks;
+pub use capture::PreImagePieces;
 pub use columns::Columns;
 pub use counted_tree::Tree;
 pub use cursor::Cursor;

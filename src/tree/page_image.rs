@@ -65,6 +65,14 @@ impl PageCopy {
         Self(Form::Whole { words, handles: entries.handles().collect() })
     }
 
+    /// The pieces of heap memory that a copy takes, in bytes.
+    pub(super) fn pieces_of(entries: &Columns<'_>) -> [usize; 2] {
+        match entries.block() {
+            Some(block) => [block.bytes.len(), 0],
+            None => [entries.width() * size_of::<u64>(), size_of::<u32>()].map(|bytes| bytes * entries.len()),
+        }
+    }
+
     #[must_use]
     pub fn entries(&self) -> Columns<'_> {
         match &self.0 {

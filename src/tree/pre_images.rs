@@ -28,6 +28,9 @@ fn bytes_of(pre_image: &PageCopy) -> usize {
 }
 
 impl PreImages {
+    /// The pieces of heap memory that an insertion takes at most, in bytes, apart from the pre-image's own.
+    pub(super) const PIECES_OF_EACH: [usize; 2] = [size_of::<PageCopy>(), size_of::<Group>()];
+
     pub(super) fn len(&self) -> usize {
         self.len
     }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 
+use super::capture::PreImagePieces;
 use super::counted_tree::Form;
 use super::model::{Ids, Model, handle_of};
 use super::*;
@@ -127,7 +128,7 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
                     edits.push(Edit { handle: Handle(handle), new: new.as_deref().map(Words::from_slice) });
                 }
                 // It changes nothing, whatever it is given.
-                self.tree.warm(&edits, &self.ids);
+                self.tree.warm(&edits, &self.ids, &mut PreImagePieces::default());
                 self.tree.apply(&edits, &self.ids);
             }
             Op::ApplyStanding(handle, new) => {
@@ -744,4 +745,30 @@ fn levels_are_those_of_inner_nodes() {
     let entries = |count: u32| (0..count).map(|n| (Words::from_slice(&[u64::from(n)]), Handle(n)));
     let levels = [0, 4, 5, 16, 17, 100].map(|count| Tree::<4, 4>::from_sorted(1, entries(count)).levels());
     assert_eq!(levels, [0, 0, 1, 1, 2, 3]);
+}
+
+/// In blocks, whose bytes are copied, and in a page of several columns that has none.
+#[test]
+fn what_is_noted_for_a_pre_image_is_what_it_takes() {
+    for columns in [1, 3, 8] {
+        let (mut tree, ids) = (Tree::<64, 64>::new(columns), Ids(Vec::new()));
+        for nth in 0..3_000_u32 {
+            let words: Vec<u64> = (0..columns).map(|column| u64::from(nth) << (8 * column)).collect();
+            tree.insert(&words, Handle(nth), &ids);
+        }
+        let Form::Large(tree) = &mut tree.form else { panic!("three thousand entries are not a small tree") };
+        let mut noted = PreImagePieces::default();
+        tree.note_pre_image(3, &mut noted);
+        assert_eq!(noted.bytes(), 0, "nothing captures");
+        tree.begin_capture();
+        // The list of groups is taken once, and not for each pre-image: by one of a later group.
+        tree.touch(20);
+        tree.note_pre_image(3, &mut noted);
+        let without = tree.pre_image_bytes();
+        tree.touch(3);
+        assert_eq!(noted.bytes(), tree.pre_image_bytes() - without, "{columns} columns");
+        let mut again = PreImagePieces::default();
+        tree.note_pre_image(3, &mut again);
+        assert_eq!(again.bytes(), 0, "it is set aside already");
+    }
 }

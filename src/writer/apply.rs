@@ -8,6 +8,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::state::{Change, Shard, ShardRanking, Step, StepPart};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
+use crate::tree::PreImagePieces;
 use crate::types::Sequence;
 use crate::writer::outcome::{BoardOutcome, BoardOutcomes, JobOutcome, MessageOutcome, UnparkedOutcome};
 use crate::writer::parking::OutcomeWaiter;
@@ -96,13 +97,16 @@ pub fn apply_next(
 }
 
 /// Prefetches what a step will touch. Cache misses are half of the work, and this part needs only the read
-/// lock, which it yields to writers.
+/// lock, which it yields to writers. Memory that a checkpoint will make it take is taken without any lock.
 fn warm(shard: &StateLock, changes: &[Change]) {
+    let mut pieces = PreImagePieces::default();
     let mut shard = YieldingReadGuard::new(shard, Purpose::Warm);
     for changes in changes.chunks(CHANGES_WARMED_PER_YIELD) {
         shard.yield_if_due();
-        shard.warm(changes);
+        shard.warm(changes, &mut pieces);
     }
+    drop(shard);
+    pieces.take_and_free();
 }
 
 /// Applies a message job by job, under one hold of the lock.

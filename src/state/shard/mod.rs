@@ -30,7 +30,7 @@ use crate::state::ranking::ShardRanking;
 use crate::state::retired::Retired;
 use crate::state::step::{Applied, BoardEvent, Step, StepPart};
 use crate::state::window_tree::{Change, WindowTree};
-use crate::tree::Handle;
+use crate::tree::{Handle, PreImagePieces};
 use crate::types::{BoardName, INSTANCE_MARK, Sequence, ShardId, Timestamp};
 use crate::window::Instance;
 
@@ -316,11 +316,12 @@ impl Shard {
         self.time = self.time.max(time);
     }
 
-    /// Prefetches what applying a step will touch, so that applying it takes less time.
-    pub fn warm(&self, changes: &[Change]) {
+    /// Prefetches what applying a step will touch, so that applying it takes less time; see
+    /// [`Tree::warm`](crate::tree::Tree::warm).
+    pub fn warm(&self, changes: &[Change], pieces: &mut PreImagePieces) {
         for changes in changes.chunk_by(|a, b| a.tree == b.tree) {
             if let Some(tree) = changes.first().and_then(|first| self.trees.get(&first.tree)) {
-                tree.warm(changes, &self.members);
+                tree.warm(changes, &self.members, pieces);
             }
         }
     }
