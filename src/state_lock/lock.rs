@@ -30,7 +30,8 @@ const UNHURRIED_CHANGE_MAX: Duration = Duration::from_millis(2);
 /// For how long a thread keeps its core and looks whether the lock is free: most holds are shorter.
 const READ_SPIN_MAX: Duration = Duration::from_micros(100);
 const WRITE_SPIN_MAX: Duration = Duration::from_micros(20);
-/// After this time who reads for an answer queues. In tests it hardly does, so that a missed wake-up shows.
+/// After this time who reads for an answer queues, and yields its core before. In tests it hardly does, so
+/// that a missed wake-up shows.
 const READ_WAIT_MAX: Duration = Duration::from_millis(if cfg!(test) { 600_000 } else { 2 });
 
 /// A shard's state, shared by its one writer and all readers.

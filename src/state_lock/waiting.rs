@@ -105,7 +105,7 @@ impl WaitingReaders {
     /// Tries, and sleeps until the lock is released or it is late. `None`: the lock may be free now.
     pub(super) fn sleep<L>(&self, until: Instant, try_lock: impl Fn() -> Option<L>) -> Option<L> {
         self.count.fetch_add(1, Ordering::SeqCst);
-        // Who releases the lock after the try below counts that after this, and looks at `count` then.
+        // See `wake`.
         fence(Ordering::SeqCst);
         let releases = self.releases.load(Ordering::SeqCst);
         let locked = try_lock();
@@ -129,7 +129,8 @@ impl WaitingReaders {
     /// For who has released the lock.
     #[allow(unsafe_code, reason = "as above")]
     fn wake(&self) {
-        // Who sees that it is counted sees that it has happened.
+        // Both this fence and the one in `sleep` are needed, as the lock itself has none: if no reader is
+        // counted below, one that comes later sees that the lock is free.
         fence(Ordering::SeqCst);
         self.releases.fetch_add(1, Ordering::SeqCst);
         if self.count.load(Ordering::SeqCst) > 0 {
@@ -228,8 +229,10 @@ mod tests {
         let late = Instant::now() + LONG;
         scope(|scope| {
             let reader = scope.spawn(|| {
-                while waiting.sleep(late, || is_free.load(Ordering::SeqCst).then_some(())).is_none() {}
-                assert!(Instant::now() < late, "nobody wakes it");
+                let try_lock = || is_free.load(Ordering::SeqCst).then_some(());
+                while waiting.sleep(late, try_lock).is_none() {
+                    assert!(Instant::now() < late, "nobody wakes it");
+                }
             });
             while waiting.count.load(Ordering::SeqCst) == 0 {
                 assert!(Instant::now() < late, "it does not sleep");

@@ -156,7 +156,7 @@ fn copy_leaves(state: &StateLock, id: TreeId, sink: Sink<'_>) -> Result<bool, St
             tree.tree
                 .capture_next(PAGES_PER_SLICE, &mut |captured| copied.push((captured.page, captured.copy())))
         });
-        // Unlock fairly, to waiting readers and not to the next slice.
+        // Unlock fairly, to who queues for it and not to the next slice.
         shard.unlock_fair();
         let Some(more) = more else { return Ok(false) };
         let pages = copied.iter().map(|(page, copy)| (*page, copy.entries().to_whole())).collect();

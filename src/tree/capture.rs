@@ -103,7 +103,7 @@ impl Capture {
     }
 }
 
-/// The pieces of memory that setting leaves aside will take, in bytes.
+/// The pieces of memory that setting leaves aside will take, about, in bytes.
 #[derive(Default, Debug)]
 pub struct PreImagePieces(Vec<usize>);
 
@@ -124,7 +124,8 @@ impl PreImagePieces {
 }
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
-    /// Notes what setting a leaf aside takes at most, if the next change of it does that.
+    /// Notes what setting a leaf aside takes, if the next change of it does that. A list that grows now and
+    /// then is left out, and a leaf that is changed twice is noted twice.
     pub(super) fn note_pre_image(&self, leaf: u32, pieces: &mut PreImagePieces) {
         if self.capture.awaiting > 0 && self.leaves.meta(leaf).marks & self.capture.pending_mark() != 0 {
             let copy = self.page_entries(leaf).map_or([0; 2], |entries| PageCopy::pieces_of(&entries));

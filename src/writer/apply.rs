@@ -34,7 +34,7 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             let mut guard = shard.write(Purpose::Apply);
             guard.begin_changes(step.applied);
             guard.apply(&step);
-            // Unlock fairly: otherwise the next step would always take the lock before the waiting readers.
+            // Unlock fairly: otherwise the next step would always take the lock before who queues for it.
             guard.unlock_fair();
             (step.applied.sequence, Answers::of_told(told))
         }
