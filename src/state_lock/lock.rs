@@ -19,9 +19,8 @@ use crate::state::Shard;
 /// 20 ms.
 const STEPS_UNREAD: u32 = if cfg!(test) { 3 } else { 256 };
 
-/// How often a thread that is in no hurry looks whether the lock is free, and after which time it waits as
-/// any other: a writer that only applies, and plans nothing, would keep it away for ever.
-const LOOK_EVERY: Duration = Duration::from_micros(50);
+/// After this time a thread that is in no hurry waits as any other: a writer that only applies, and plans
+/// nothing, would keep it away for ever.
 const UNHURRIED_MAX: Duration = Duration::from_millis(20);
 /// The same of who wants to change the state: several readers that overlap would keep it away as well, and a
 /// checkpoint does it 600 times for a million members.
@@ -128,9 +127,7 @@ impl StateLock {
         lock: impl FnOnce() -> L,
     ) -> L {
         try_lock().unwrap_or_else(|| {
-            measure_wait(self.timings.get(purpose.index()), || {
-                look_for(max, LOOK_EVERY, try_lock).unwrap_or_else(lock)
-            })
+            measure_wait(self.timings.get(purpose.index()), || look_for(max, try_lock).unwrap_or_else(lock))
         })
     }
 

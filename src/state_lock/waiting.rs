@@ -23,6 +23,9 @@ use parking_lot_core::{DEFAULT_PARK_TOKEN, DEFAULT_UNPARK_TOKEN, park, unpark_al
 /// lock's line of the cache away from who holds it.
 const PAUSES_PER_LOOK: u32 = 8;
 
+/// How often a thread that is in no hurry looks.
+const LOOK_EVERY: Duration = Duration::from_micros(50);
+
 /// No core, or one that is not known.
 const NONE: u32 = u32::MAX;
 
@@ -156,10 +159,10 @@ impl Drop for WakeReaders<'_> {
 }
 
 /// Tries now and then, and sleeps in between.
-pub(super) fn look_for<L>(max: Duration, every: Duration, try_lock: impl Fn() -> Option<L>) -> Option<L> {
+pub(super) fn look_for<L>(max: Duration, try_lock: impl Fn() -> Option<L>) -> Option<L> {
     let since = Instant::now();
     while since.elapsed() < max {
-        sleep(every);
+        sleep(LOOK_EVERY);
         if let Some(locked) = try_lock() {
             return Some(locked);
         }

@@ -133,3 +133,16 @@ pub(super) fn prefix_options(prefix: &[u8]) -> ReadOptions {
     options.fill_cache(false);
     options
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flushes_and_compactions_write_little_with_one_system_call() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        drop(rocksdb::DB::open(&creation_options(), folder.path()).expect("an empty folder can be opened"));
+        let log = std::fs::read_to_string(folder.path().join("LOG")).expect("RocksDB writes it");
+        assert!(log.contains("Options.writable_file_max_buffer_size: 65536\n"), "{log}");
+    }
+}

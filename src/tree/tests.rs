@@ -772,3 +772,23 @@ fn what_is_noted_for_a_pre_image_is_what_it_takes() {
         assert_eq!(again.bytes(), 0, "it is set aside already");
     }
 }
+
+#[test]
+fn warming_notes_leaves_that_will_be_set_aside_and_their_memory_is_taken_and_freed() {
+    let entries = (0..1_000_u32).map(|nth| (Words::from_slice(&[u64::from(nth)]), Handle(nth)));
+    let (mut tree, ids) = (Tree::<64, 64>::from_sorted(1, entries), Ids(Vec::new()));
+    let noted = |tree: &Tree<64, 64>| {
+        let mut pieces = PreImagePieces::default();
+        let moves = Edit { handle: Handle(5), new: Some(Words::from_slice(&[900])) };
+        tree.warm(&[moves], &ids, &mut pieces);
+        pieces
+    };
+    tree.mark_all_dirty();
+    assert_eq!(noted(&tree).bytes(), 0, "nothing captures");
+    tree.begin_capture();
+    let pieces = noted(&tree);
+    assert!(pieces.bytes() > 0);
+    let ((), allocated) = crate::allocated::count(|| pieces.take_and_free());
+    // Of the old leaf and the new one: its block, the copy's struct and its group.
+    assert!(allocated.allocations >= 6 && allocated.held <= 0, "{allocated:?}");
+}
