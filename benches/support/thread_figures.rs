@@ -1,5 +1,5 @@
-//! What Linux counts of a thread: how long it was ready to go on while others had the cores, and how often it
-//! touched memory that the system had yet to give.
+//! What Linux counts of a thread: how long it ran, how long it was ready to go on while others had the cores,
+//! and how often it touched memory that the system had yet to give.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -14,6 +14,11 @@ impl ThreadFigures {
     pub fn of_this_thread() -> Self {
         let open = |name: &str| File::open(format!("/proc/thread-self/{name}")).expect("Linux tells it");
         Self { schedstat: open("schedstat"), stat: open("stat") }
+    }
+
+    /// Its processor time so far.
+    pub fn ran(&self) -> Duration {
+        Duration::from_nanos(with_text(&self.schedstat, |text| figure(text, 0)))
     }
 
     /// How long it waited for a core so far.
