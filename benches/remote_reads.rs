@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use rand::rngs::SmallRng;
 use rand::{Rng as _, SeedableRng as _};
+use ranktree::applied_sequence::applied_sequence;
 use ranktree::board::Definition;
 use ranktree::cluster::questions::{
     AskSubjects, AskingShards, KnownOwner, KnownShard, Link, OwnerSource, Owners, QuestionService,
@@ -108,7 +109,7 @@ fn shards(count: u16, members: u64) -> Vec<ShardHandle> {
         health.set_state(ShardState::Live);
         ShardHandle {
             id: ShardId(number),
-            applied: watch::channel(shard.applied.sequence).1,
+            applied: applied_sequence(shard.applied.sequence).1,
             state: Arc::new(StateLock::new(shard)),
             started: watch::channel(true).1,
             health,

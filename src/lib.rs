@@ -22,6 +22,7 @@
 //! - [`wire`]: a job as JSON
 //! - [`state`]: a shard in memory
 //! - [`state_lock`]: the lock that its writer and its readers share
+//! - [`applied_sequence`]: up to where a shard is shown, and who waits for that
 //! - [`storage`]: a shard on disk
 //! - [`writer`]: fetch → plan → commit → apply → show
 //! - [`snapshot`]: copies of all shards, and how they are put in place
@@ -67,6 +68,8 @@ pub mod wire;
 pub mod state;
 
 pub mod state_lock;
+
+pub mod applied_sequence;
 
 pub mod storage;
 

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use ranktree::applied_sequence::{AppliedSequenceReader, applied_sequence};
 use ranktree::board::Definition;
 use ranktree::job::Job;
 use ranktree::query::{Node, ShardHandle};
@@ -40,7 +41,7 @@ pub struct Running {
     pub wanted: Arc<WantedBoards>,
     state: Arc<StateLock>,
     health: Arc<Health>,
-    applied: watch::Receiver<Sequence>,
+    applied: AppliedSequenceReader,
     queue: Option<SyncSender<Sent>>,
     /// Not sent yet.
     ready: Vec<Sent>,
@@ -79,7 +80,7 @@ impl Running {
             jobs_at_once: Arc::clone(&jobs_at_once),
             ahead: Arc::clone(&ahead),
         };
-        let (applied_sender, applied) = watch::channel(Sequence(0));
+        let (applied_sender, applied) = applied_sequence(Sequence(0));
         let (starting, started) = watch::channel(false);
         // Only when the bench wants one.
         let policy =
@@ -214,7 +215,7 @@ impl Running {
             queue.send(sent).expect("the writer runs");
             self.sent += 1;
         }
-        wait("all is applied", || self.applied.borrow().0 >= self.sent);
+        wait("all is applied", || self.applied.get().0 >= self.sent);
     }
 
     /// Waits until nothing is left of dropped boards and of members that are gone but what a checkpoint has
@@ -228,7 +229,7 @@ impl Running {
 
     /// Has a checkpoint begun of all that is applied, unless one is being written.
     pub fn want_checkpoint(&self) {
-        self.health.want_checkpoint_after(self.applied.borrow().0.saturating_sub(1));
+        self.health.want_checkpoint_after(self.applied.get().0.saturating_sub(1));
     }
 
     pub fn is_checkpointing(&self) -> bool {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ranktree::allocator::keep_huge_pages;
+use ranktree::applied_sequence::applied_sequence;
 use ranktree::board::Definition;
 use ranktree::job::Job;
 use ranktree::query::{Node, ShardHandle};
@@ -134,7 +135,7 @@ impl Engine {
 
     /// The shard for reads, which see what is applied.
     pub fn node(&self) -> Node {
-        let (_, applied) = watch::channel(self.shard.read(Purpose::Gauges).applied.sequence);
+        let (_, applied) = applied_sequence(self.shard.read(Purpose::Gauges).applied.sequence);
         let (_, started) = watch::channel(true);
         let store = Arc::new(StoreSlot::default());
         store.put(Arc::clone(&self.store));

@@ -34,6 +34,10 @@
 //! nats-server syncs its stream every two minutes, its default; `--nats-sync always` has each job on disk
 //! before it counts as published, which is what to hold against Redis with `always` and PostgreSQL.
 //!
+//! A system that takes more jobs has more of them at 70 % of what it takes. With `--loads-of redis` all systems
+//! get the same jobs a second instead: the shares are of the saturation of Redis with `everysec`, which is
+//! measured first.
+//!
 //! `cargo bench --bench visible -- --members 1000000 --seconds 10 --loads 20,50,70,90 --systems
 //! ranktree,redis,postgres`
 
@@ -54,11 +58,12 @@ mod stream_alone;
 mod support;
 mod system;
 
+use std::path::Path;
 use std::time::Duration;
 
 use run::{Figures, measure};
 use support::machine::load;
-use support::{list, number, scratch};
+use support::{argument, list, number, scratch};
 use system::System;
 
 fn main() {
@@ -83,30 +88,36 @@ fn main() {
         }
     };
     let folder = scratch();
-    let ours = if asked("ranktree") { add(ranktree::start(folder.path()), None) } else { None };
+    let everysec = |folder: &Path| redis::start(&folder.join("everysec"), "everysec");
+    let same = argument("loads-of").map(|name| {
+        assert_eq!(name, "redis", "loads are of each system, or of redis");
+        add(everysec(folder.path()), None).expect("loads are shares of what Redis takes")
+    });
+    let ours = if asked("ranktree") { add(ranktree::start(folder.path()), same) } else { None };
     if asked("stream") {
         add(
             ours.ok_or("the stream alone, as ranktree was not measured".to_owned())
                 .and_then(|_| stream_alone::start(folder.path())),
-            ours,
+            same.or(ours),
         );
     }
     if asked("redis") {
-        for sync in ["everysec", "always"] {
-            add(redis::start(&folder.path().join(sync), sync), None);
+        if same.is_none() {
+            add(everysec(folder.path()), None);
         }
+        add(redis::start(&folder.path().join("always"), "always"), same);
     }
     if asked("valkey") {
         for sync in ["everysec", "always"] {
-            add(redis::start_valkey(&folder.path().join(format!("valkey_{sync}")), sync), None);
+            add(redis::start_valkey(&folder.path().join(format!("valkey_{sync}")), sync), same);
         }
     }
     if asked("postgres") {
-        add(postgres::start(), None);
+        add(postgres::start(), same);
     }
     println!("{}", load());
-    let Some((ours, others)) = all.split_first().filter(|(ours, _)| ours.name == "ranktree") else { return };
-    for theirs in others {
+    let Some(ours) = all.iter().find(|figures| figures.name == "ranktree") else { return };
+    for theirs in all.iter().filter(|figures| figures.name != ours.name) {
         compare(ours, theirs, members);
     }
 }

@@ -11,6 +11,7 @@ use crate::http::guard::refusal_log::RefusalLog;
 use crate::http::guard::watchers::Watchers;
 use crate::http::offload::Offload;
 use crate::http::render::problem::Problem;
+use crate::http::resources::scrapes::{RenderMetrics, Scrapes};
 use crate::query::live::WatchedBoards;
 use crate::query::summary::Summaries;
 use crate::query::{LocalShards, NoBoard, Node, ShardClient};
@@ -29,8 +30,7 @@ pub struct Api {
     pub summaries: Arc<Summaries>,
     /// Boards that clients watch.
     pub live: Arc<WatchedBoards>,
-    /// Renders all metrics as Prometheus text.
-    pub render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    pub(super) scrapes: Scrapes,
     pub limits: Limits,
     /// The tokens that requests need; `None` if everybody may do everything.
     pub access: Option<Arc<ActiveTokens>>,
@@ -65,7 +65,7 @@ impl Api {
         node: Arc<Node>,
         publishers: Arc<Publishers>,
         registry: Arc<Registry>,
-        render_metrics: Arc<dyn Fn() -> String + Send + Sync>,
+        render_metrics: RenderMetrics,
         limits: Limits,
         access: Option<Arc<ActiveTokens>>,
         boards_stream: Option<Arc<BoardsStream>>,
@@ -83,7 +83,7 @@ impl Api {
             registry,
             summaries: Arc::new(Summaries::new(shards)),
             live: Arc::new(live),
-            render_metrics,
+            scrapes: Scrapes::new(render_metrics),
             limits,
             access,
             boards_stream,

@@ -7,8 +7,9 @@
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, SemaphorePermit, watch};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::applied_sequence::AppliedSequenceReader;
 use crate::query::question::{
     self, EntryMetadata, EntryProfile, InvalidQuestion, Question, Reply, ShardEntry, ShardReply,
 };
@@ -41,7 +42,7 @@ const WAIT_DEFAULT: Duration = Duration::from_secs(1);
 pub struct AnsweringShard {
     pub id: ShardId,
     pub state: Arc<StateLock>,
-    pub applied: watch::Receiver<Sequence>,
+    pub applied: AppliedSequenceReader,
     pub health: Arc<Health>,
     pub store: Arc<StoreSlot>,
     pub summaries: Arc<MadeSummaries>,
@@ -91,7 +92,7 @@ impl AnsweringShard {
         if let Question::Rejects(wanted) = question {
             let _turn = disk_turn().await?;
             // Before the rejects, so that none of those up to this sequence can be missing.
-            let (sequence, is_live) = (*self.applied.borrow(), self.health.is_live());
+            let (sequence, is_live) = (self.applied.get(), self.health.is_live());
             let rejects = read_rejects(self.id, Arc::clone(&self.store), wanted).await;
             let reply = Reply::Rejects(rejects.map_err(NotAnswered::Unreadable)?);
             return Ok(ShardReply { sequence, is_live, reply });
@@ -107,9 +108,8 @@ impl AnsweringShard {
             if attempt + 1 == ATTEMPTS {
                 break;
             }
-            let mut applied = self.applied.clone();
             // It may have stopped; then the next attempt finds the same.
-            let _ = tokio::time::timeout(DISK_AHEAD_WAIT, applied.wait_for(|now| *now >= ahead)).await;
+            let _ = tokio::time::timeout(DISK_AHEAD_WAIT, self.applied.reach(ahead)).await;
             reply = self.answer_from_memory(question, terms)?;
         }
         reply.reply.each_entry(&mut |entry| {
@@ -151,7 +151,7 @@ impl AnsweringShard {
                 || (question.is_of_every_board() && places.holds_any(sequence))
         };
         // Most questions ask for nothing.
-        sequence.0 == 0 || (*self.applied.borrow() >= sequence && !question.is_some_and(is_parked))
+        sequence.0 == 0 || (self.applied.get() >= sequence && !question.is_some_and(is_parked))
     }
 
     /// Waits until the shard has applied what is asked for at least, and unparked what of it was parked for a
@@ -168,11 +168,10 @@ impl AnsweringShard {
             return Ok(());
         }
         let until = terms.until.unwrap_or_else(|| Instant::now() + WAIT_DEFAULT);
-        let late = || NotAnswered::NotYetApplied { applied: *self.applied.borrow(), least: terms.least };
-        let mut applied = self.applied.clone();
-        let waiting = applied.wait_for(|now| *now >= terms.least);
+        let late = || NotAnswered::NotYetApplied { applied: self.applied.get(), least: terms.least };
+        let waiting = self.applied.reach(terms.least);
         match tokio::time::timeout_at(until.into(), waiting).await {
-            Ok(Ok(_)) => {}
+            Ok(Ok(())) => {}
             Ok(Err(_)) => return Err(NotAnswered::Ending),
             Err(_) => return Err(late()),
         }

@@ -212,6 +212,10 @@ pub struct TotalsOf<'a> {
 impl ShardsRead for TotalsOf<'_> {
     type Answer = (Vec<Option<(Instance, u64)>>, AsOf);
 
+    fn lookups(&self) -> usize {
+        self.boards.len()
+    }
+
     async fn read<'r>(&'r self, shards: ReadShards<'r>, _: &'r Registry) -> Result<Self::Answer, ReadError> {
         let asked = self.instance.not_before(shards.time());
         let instance = |(_, known): &(BoardName, RegisteredBoard)| asked.of(&known.definition).ok();

@@ -4,11 +4,13 @@ use crate::query::answer::{Listed, MemberEntry, Standing};
 use crate::query::entries::ConsistentAnswer;
 use crate::query::instance::InstanceAsked;
 use crate::query::merge::{EntrySource, MergedEntry};
+use crate::query::node::Node;
 use crate::query::question::{BoardLife, FoundMember, Mark};
 use crate::query::read::ShardsRead;
 use crate::query::read_shards::ReadShards;
 use crate::query::remote_shards::ReadError;
 use crate::state::TreeId;
+use crate::state_lock::Purpose;
 use crate::tree::Words;
 use crate::types::{AsOf, BoardName, MemberId};
 use crate::writer::{RegisteredBoard, Registry};
@@ -163,6 +165,20 @@ pub struct MemberOnBoards {
 
 impl ShardsRead for MemberOnBoards {
     type Answer = EntriesOfMember;
+
+    /// The score and the place of its entry on each board, of which most members are on few.
+    fn lookups_on(&self, node: &Node) -> usize {
+        let boards = match &self.boards {
+            BoardSelection::Named(boards) => boards.len(),
+            BoardSelection::All { after, limit, .. } => {
+                let Some(home) = node.owned(node.home_of(&self.member)) else { return 0 };
+                let shard = home.state.read(Purpose::Read);
+                let handle = shard.members.get(self.member.as_bytes());
+                handle.map_or(0, |handle| shard.members.trees_after(handle, *after).take(*limit).count())
+            }
+        };
+        2 * boards
+    }
 
     async fn read<'r>(
         &'r self,

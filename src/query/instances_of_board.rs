@@ -125,6 +125,10 @@ impl ListInstances {
 impl ShardsRead for ListInstances {
     type Answer = Result<InstancesOfBoard, NoBoard>;
 
+    fn lookups(&self) -> usize {
+        INSTANCES_MAX
+    }
+
     async fn read<'r>(
         &'r self,
         shards: ReadShards<'r>,

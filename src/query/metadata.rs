@@ -88,7 +88,7 @@ pub fn with_metadata<R: ShardsRead<Answer: ConsistentAnswer>>(
 /// Waits until readers see what the disk has.
 fn wait_for(node: &Node, ahead: &[(ShardId, Sequence)]) {
     let seen = |(shard, sequence): &(ShardId, Sequence)| {
-        node.owned(*shard).is_none_or(|shard| *shard.applied.borrow() >= *sequence)
+        node.owned(*shard).is_none_or(|shard| shard.applied.get() >= *sequence)
     };
     for _ in 0..PAUSES_MAX {
         if ahead.iter().all(seen) {

@@ -41,6 +41,11 @@ pub trait ShardsRead: Send + Sync {
         1
     }
 
+    /// The same, where what a shard of the node holds tells it better.
+    fn lookups_on(&self, _node: &Node) -> usize {
+        self.lookups()
+    }
+
     /// # Errors
     /// When some shard does not reply, or what is asked for kept changing.
     fn read<'r>(
@@ -213,7 +218,7 @@ pub async fn read<R: ShardsRead>(
 /// Whether a read asks the shards in memory as it would ask remote ones, each under its own lock and with
 /// pauses. It does if it would hold all locks for long, and every writer up.
 fn is_one_by_one<R: ShardsRead>(node: &Node, read: &R) -> bool {
-    node.remote.is_none() && read.lookups().saturating_mul(node.shards.len()) > LOOKUPS_UNDER_ALL_LOCKS
+    node.remote.is_none() && read.lookups_on(node).saturating_mul(node.shards.len()) > LOOKUPS_UNDER_ALL_LOCKS
 }
 
 /// As [`read`], over remote shards.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use crate::applied_sequence::AppliedSequenceReader;
 use crate::query::summary::MadeSummaries;
 use crate::state_lock::StateLock;
 use crate::storage::StoreSlot;
-use crate::types::{Sequence, ShardId};
+use crate::types::ShardId;
 use crate::writer::Health;
 
 /// One shard as reads see it; clone it freely.
@@ -18,7 +19,7 @@ pub struct ShardHandle {
     /// disk read.
     pub state: Arc<StateLock>,
     /// The applied sequence, after readers can see it.
-    pub applied: watch::Receiver<Sequence>,
+    pub applied: AppliedSequenceReader,
     /// Whether the writer has begun to work.
     pub started: watch::Receiver<bool>,
     pub health: Arc<Health>,

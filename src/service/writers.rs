@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use tokio::sync::watch;
 
+use crate::applied_sequence::applied_sequence;
 use crate::config::ServeConfig;
 use crate::query::ShardHandle;
 use crate::service::opening::OpenedShard;
@@ -43,7 +44,7 @@ pub fn start<S: JobSource + 'static>(
     common: &Common<'_>,
 ) -> std::io::Result<(ShardHandle, JoinHandle<()>)> {
     let Common { config, shards, registry, gate, reject_log } = common;
-    let (applied, applied_receiver) = watch::channel(Sequence::default());
+    let (applied, applied_receiver) = applied_sequence(Sequence::default());
     let (starting, started) = watch::channel(false);
     let policy = CheckpointPolicy {
         interval: config.checkpoint_interval,

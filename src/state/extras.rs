@@ -131,6 +131,10 @@ impl Extras {
         put(&mut self.metadata, handle, extra.has_metadata.then_some(()));
     }
 
+    pub(super) fn has_metadata(&self) -> bool {
+        self.metadata.len() > 0
+    }
+
     pub(super) fn with_metadata(&self) -> impl Iterator<Item = Handle> {
         self.metadata.handles()
     }

@@ -239,6 +239,11 @@ impl WindowTree {
         extras.extra(handle, tie_break_time)
     }
 
+    /// Whether any entry's metadata is on disk.
+    pub fn has_metadata(&self) -> bool {
+        self.extras().is_some_and(Extras::has_metadata)
+    }
+
     /// Entries, listed or not, whose metadata is on disk.
     pub fn with_metadata(&self) -> impl Iterator<Item = Handle> {
         self.extras().into_iter().flat_map(Extras::with_metadata)

@@ -123,6 +123,20 @@ fn readers_come_while_somebody_waits_unhurriedly_to_change_the_state() {
 }
 
 #[test]
+fn who_looks_unhurriedly_queues_when_its_time_is_over() {
+    let lock = StateLock::new(Shard::new(ShardId(0)));
+    let started = Instant::now();
+    let look = || {
+        assert!(started.elapsed() < Duration::from_secs(60), "it looks for ever");
+        None
+    };
+    for max in [Duration::ZERO, Duration::from_millis(1)] {
+        assert_eq!(lock.lock_unhurried(Purpose::CheckpointCopy, max, look, || "queued"), "queued");
+        assert!(started.elapsed() >= max);
+    }
+}
+
+#[test]
 fn an_unhurried_change_comes_even_if_the_state_is_always_read() {
     let lock = StateLock::new(Shard::new(ShardId(0)));
     thread::scope(|scope| {

@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::types::BoardName;
+use crate::writer::board_change::MAX_BOARDS;
 
 /// Boards that are still wanted are reported again at this interval.
 const REPORT_INTERVAL: Duration = Duration::from_secs(2);
@@ -20,8 +21,16 @@ pub struct WantedBoards {
 }
 
 impl WantedBoards {
+    /// Boards beyond as many as there can be are left out: their shards report them again.
     fn want(&self, boards: impl IntoIterator<Item = BoardName>) {
-        self.boards.lock().extend(boards);
+        let mut wanted = self.boards.lock();
+        for board in boards {
+            if wanted.len() >= MAX_BOARDS {
+                break;
+            }
+            wanted.insert(board);
+        }
+        drop(wanted);
         self.changed.notify_one();
     }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
+use crate::applied_sequence::AppliedSequence;
 use crate::job::JobPlace;
 use crate::state::{Applied, Expiring, LogHashes, Retired};
 use crate::state_lock::{Purpose, StateLock};
@@ -54,7 +55,7 @@ pub struct Writer<S> {
     pub store: Arc<StoreSlot>,
     pub registry: Arc<Registry>,
     pub health: Arc<Health>,
-    pub applied: watch::Sender<Sequence>,
+    pub applied: AppliedSequence,
     /// Set to true once the writer has resumed its queue, or has halted.
     pub started: watch::Sender<bool>,
     pub checkpointer: Checkpointer,
@@ -179,7 +180,7 @@ impl<S: JobSource> Writer<S> {
     /// Shows readers that everything up to a sequence is applied.
     pub(super) fn show(&self, sequence: Sequence) {
         self.health.set_applied_sequence(sequence);
-        self.applied.send_replace(sequence);
+        self.applied.show(sequence);
     }
 
     /// The source's state, unless another replica differs.

@@ -46,7 +46,7 @@ Examples:
   A season that has ended, with the names of its players:
     ranktree export --board arena --window s7 --profiles --output arena-s7.ndjson
   Every board, from one service to another, whose number of shards may differ:
-    ranktree export --all --url http://10.0.0.5:8080 | ranktree import - --url http://10.0.0.6:8080
+    ranktree export --all --profiles --url http://10.0.0.5:8080 | ranktree import - --url http://10.0.0.6:8080
 
 The first line is the definition of the board: its keys and their directions, its policy, its rule for ties. In CSV it \
 begins with #ranktree, in NDJSON it is an object of its own; --rows-only leaves it out. Each row has board, member, \

@@ -41,7 +41,8 @@ Examples:
   Over HTTP, with nine reads for each write:
     ranktree load --url http://127.0.0.1:8080 --read-ratio 0.9 --connections 100
   Jobs that each enter four instances, and reads of today's:
-    ranktree load --url http://127.0.0.1:8080 --windows all,day,week,month --read-window day --read-ratio 0.5
+    ranktree load --url http://127.0.0.1:8080 --windows all,day,week,month --read-window day \\
+        --read-ratio 0.5
   A service with TLS and tokens; the token needs the scope write:
     RANKTREE_TOKEN=... ranktree load --url https://ranks.example:8080 --ca authority.pem
   As the user of a game service, which may only publish, so that the number of shards has to be given:

@@ -108,7 +108,7 @@ impl Fetch<'_> {
             }
             Err(error) => return Err(NotFetched::Failed(error)),
         };
-        let applied = self.shard.applied.borrow().0;
+        let applied = self.shard.applied.get().0;
         match fault_of_offer(&offered, needed, self.nats.shards(), applied) {
             Some(fault) => Err(NotFetched::Failed(fault)),
             None => Ok(offered),

@@ -123,8 +123,7 @@ impl Level {
                 tokio::time::sleep(RETRY_PAUSE).await;
                 continue;
             };
-            let mut applied = shard.applied.clone();
-            let level = async { applied.wait_for(|now| *now >= end).await.is_ok() };
+            let level = async { shard.applied.reach(end).await.is_ok() };
             let is_same = || self.absences() == absences && shard.health.is_live();
             let has_changed = async {
                 while is_same() {

@@ -1,6 +1,6 @@
 //! A finished answer: its status, its kind and its body.
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
@@ -52,10 +52,6 @@ impl Reply {
         Self { status: StatusCode::OK, kind: TEXT, crc32c: None, body: text.into() }
     }
 
-    pub fn metrics(text: String) -> Self {
-        Self { status: StatusCode::OK, kind: METRICS, crc32c: None, body: text.into_bytes() }
-    }
-
     /// The memory that its body takes.
     pub fn bytes(&self) -> usize {
         self.body.capacity()
@@ -92,6 +88,11 @@ impl IntoResponse for Reply {
 /// JSON that all answers share.
 pub fn static_json(text: &'static str) -> Response {
     body_response(StatusCode::OK, JSON, text)
+}
+
+/// Metrics, whose text several answers may share.
+pub fn metrics_response(text: Bytes) -> Response {
+    body_response(StatusCode::OK, METRICS, text)
 }
 
 /// An HTML page that all answers share.

@@ -112,7 +112,7 @@ impl Call {
             let is_parked = |shard: &ShardHandle| {
                 board.as_ref().is_some_and(|board| shard.health.parked_places.holds(board, *sequence))
             };
-            shard(id).is_some_and(|shard| *shard.applied.borrow() < *sequence || is_parked(shard))
+            shard(id).is_some_and(|shard| shard.applied.get() < *sequence || is_parked(shard))
         };
         if !token.0.iter().any(|part| lacks(&part)) {
             return Ok(());
@@ -122,8 +122,7 @@ impl Call {
         self.in_progress.release_permit();
         for (id, sequence) in token.0.iter().filter(lacks) {
             let Some(shard) = shard(id) else { continue };
-            let mut applied = shard.applied.clone();
-            let waiting = applied.wait_for(|now| now >= sequence);
+            let waiting = shard.applied.reach(*sequence);
             let is_applied = matches!(tokio::time::timeout_at(deadline, waiting).await, Ok(Ok(_)));
             let places = &shard.health.parked_places;
             let is_free = match &board {

@@ -62,7 +62,7 @@ pub fn write_owners(
         } else if let Some((shard, lag)) = own {
             object.text("node", this.name.as_str());
             object.text("state", shard.health.state().name());
-            object.count("applied_sequence", shard.applied.borrow().0);
+            object.count("applied_sequence", shard.applied.get().0);
             object.count("lag", lag);
             object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
             let hash = shard.health.hashes().running.point().map(|point| point.to_string());

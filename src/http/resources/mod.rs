@@ -10,6 +10,7 @@ pub mod probes;
 pub mod ranks;
 pub mod rejects;
 pub mod removals;
+pub mod scrapes;
 pub mod seasons;
 pub mod snapshots;
 pub mod status;

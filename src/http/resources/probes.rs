@@ -7,7 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use crate::http::api::Api;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
-use crate::http::render::reply::Reply;
+use crate::http::render::reply::{Reply, metrics_response};
 use crate::http::resources::status::{
     damaged, far_ahead, is_ready, shards_with_troubled_queues, with_long_waits, write_shard, write_state,
 };
@@ -66,8 +66,6 @@ fn readiness(api: &Api) -> String {
 }
 
 pub async fn metrics(api: Arc<Api>) -> Response {
-    let render = Arc::clone(&api.render_metrics);
-    // It folds all samples since the last scrape, and asks the operating system: milliseconds.
-    let rendered = tokio::task::spawn_blocking(move || render()).await;
-    rendered.map_or_else(|_| Problem::internal().into_response(), |text| Reply::metrics(text).into_response())
+    let text = api.scrapes.text().await;
+    text.map_or_else(|| Problem::internal().into_response(), metrics_response)
 }

@@ -46,7 +46,7 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
 
 /// Messages in the queue that are not applied yet.
 fn lag(shard: &ShardHandle) -> u64 {
-    shard.health.last_sequence().saturating_sub(shard.applied.borrow().0)
+    shard.health.last_sequence().saturating_sub(shard.applied.get().0)
 }
 
 /// Whether every shard takes writes and its lag is under the limit.
@@ -96,7 +96,7 @@ pub fn write_state(object: &mut Object<'_>, shard: &ShardHandle) {
 }
 
 pub fn write_shard(api: &Api, object: &mut Object<'_>, shard: &ShardHandle) {
-    let (state, applied) = (shard.health.state(), shard.applied.borrow().0);
+    let (state, applied) = (shard.health.state(), shard.applied.get().0);
     object.count("shard", u64::from(shard.id.0));
     object.text("owner", "local");
     object.text("state", state.name());

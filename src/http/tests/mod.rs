@@ -22,6 +22,7 @@ use tokio::sync::watch;
 use tower::ServiceExt as _;
 
 use crate::access::ActiveTokens;
+use crate::applied_sequence::{AppliedSequence, applied_sequence};
 use crate::board::Definition;
 use crate::http::openapi::document::document;
 use crate::http::openapi::validator::check_answer;
@@ -92,7 +93,7 @@ fn start_guarded(shards: u16, limits: Limits, access: Option<Arc<ActiveTokens>>)
 fn start_shard(id: ShardId, registry: Arc<Registry>) -> (ShardHandle, Publisher) {
     let (publisher, mut source) = embedded::channel();
     let state = Arc::new(StateLock::new(Shard::new(id)));
-    let (applied_sender, applied) = watch::channel(Sequence(0));
+    let (applied_sender, applied) = applied_sequence(Sequence(0));
     let health = Arc::new(Health::default());
     health.set_state(ShardState::Live);
     let shard = Arc::clone(&state);
@@ -126,7 +127,7 @@ fn without_boards(targets: &Targets) -> JobOutcome {
 }
 
 /// A `set` of one score that never was there before, or what the score's value stands for.
-fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &watch::Sender<Sequence>) {
+fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &AppliedSequence) {
     let at = Applied { sequence: message.sequence, timestamp: message.timestamp, hash: 0 };
     let mut step = Step { applied: at, ..Step::default() };
     let mut shard = shard.write(Purpose::Apply);
@@ -222,7 +223,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &wa
     }
     shard.apply(&step);
     drop(shard);
-    applied.send_replace(message.sequence);
+    applied.show(message.sequence);
     if let Some(answer) = message.answer {
         let outcome = MessageOutcome { sequence: message.sequence, jobs: outcomes, removed };
         drop(answer.send(Ok(outcome)));

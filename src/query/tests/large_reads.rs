@@ -3,8 +3,9 @@
 use super::windows::{DAY, FRIDAY, asked, name};
 use super::{BOARD, id, movement, time};
 use crate::query::{
-    BoardRead, BoardView, End, LookupMembers, MovementAsked, OfBoard, RanksOf, ReadError, ReadOptions,
-    ShardsRead, Start, Top, VisitEntries as _, WithMovement, read, read_in_memory,
+    BoardRead, BoardSelection, BoardView, End, LookupMembers, MemberOnBoards, MovementAsked, OfBoard,
+    RanksOf, ReadError, ReadOptions, ShardsRead, Start, Top, VisitEntries as _, WithMovement, read,
+    read_in_memory,
 };
 use crate::types::Score;
 use crate::window::Window;
@@ -42,6 +43,21 @@ async fn a_read_that_looks_up_much_holds_one_shard_at_a_time() {
         let answer = reply.expect("it asks nothing").answer.expect("the board is there");
         assert_eq!(answer.body, holds_all, "{shards} shards, {lookups} look-ups");
     }
+}
+
+#[test]
+fn a_member_has_as_many_look_ups_as_it_has_boards() {
+    let windows = movement::windows(16);
+    for tree in [BOARD, "arena#2026-11-20.now", "arena#2026-11-20.then"] {
+        windows.enter(tree, "m1", 1, FRIDAY);
+    }
+    let node = windows.node();
+    let lookups = |member: &str, boards: BoardSelection| {
+        MemberOnBoards { member: id(member), boards, instance: asked("", NOW) }.lookups_on(&node)
+    };
+    let all = |limit| BoardSelection::All { after: None, limit, prefixes: None };
+    assert_eq!([lookups("m1", all(1_000)), lookups("m1", all(2)), lookups("m2", all(1_000))], [6, 4, 0]);
+    assert_eq!(lookups("m2", BoardSelection::Named(vec![name(BOARD); 5])), 10);
 }
 
 #[tokio::test]

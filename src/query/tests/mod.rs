@@ -24,6 +24,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tokio::sync::watch;
 
+use crate::applied_sequence::applied_sequence;
 use crate::board::{Definition, Key, Order, Ties};
 use crate::query::find_place::find_counting_rounds;
 use crate::query::model::{Model, ModelEntry};
@@ -667,7 +668,7 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
     let node = Node::in_memory(vec![ShardHandle {
         id: ShardId(0),
         state: Arc::new(StateLock::new(shard)),
-        applied: watch::channel(Sequence(0)).1,
+        applied: applied_sequence(Sequence(0)).1,
         started: watch::channel(true).1,
         health: Arc::default(),
         store: Arc::default(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::{BOARD, SPLITS, id, time};
+use crate::applied_sequence::applied_sequence;
 use crate::board::Definition;
 use crate::query::question::{BoardLife, LifeOnShard, Question, Reply, answer};
 use crate::query::tests::remote::AnsweringShards;
@@ -105,7 +106,7 @@ impl Windows {
         let handle = |shard: &Arc<StateLock>| ShardHandle {
             id: shard.read(Purpose::Read).id,
             state: Arc::clone(shard),
-            applied: watch::channel(Sequence(0)).1,
+            applied: applied_sequence(Sequence(0)).1,
             started: watch::channel(true).1,
             health: Arc::default(),
             store: Arc::default(),

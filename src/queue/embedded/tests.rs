@@ -183,10 +183,10 @@ fn nobody_is_left_waiting_once_the_writer_has_gone_and_no_writer_once_nobody_pub
     assert!(matches!(source.fetch(source.limits(), Duration::from_secs(600)), Fetched::Ended));
 }
 
-/// Those who were just answered come back at once, and share a batch again. Nobody waits for whoever stays
-/// away for longer than a moment.
+/// Those who were just answered come back at once, while the writer gathers. How many it waits for is tested
+/// with `gathering`.
 #[test]
-fn writes_of_those_who_were_just_answered_share_a_batch_and_a_writer_never_waits_long_for_them() {
+fn all_who_come_back_at_once_are_answered_and_their_messages_are_in_order() {
     const PUBLISHERS: usize = 8;
     let (publisher, mut source) = channel();
     let rounds = 200;

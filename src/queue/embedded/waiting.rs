@@ -129,6 +129,12 @@ mod tests {
         taken.into()
     }
 
+    fn until_somebody_waits<T>(waiting: &Waiting<T>) {
+        while waiting.inner.lock().wakes_at == usize::MAX {
+            std::thread::yield_now();
+        }
+    }
+
     #[test]
     fn a_writer_is_woken_by_as_many_as_it_waits_for() {
         let waiting = Arc::new(Waiting::new(100));
@@ -136,11 +142,13 @@ mod tests {
             let waiting = Arc::clone(&waiting);
             std::thread::spawn(move || waiting.wait_for(3, far()))
         };
+        let started = Instant::now();
+        until_somebody_waits(&waiting);
         for item in 1..=3 {
-            // Whether it waits already or not: what it finds is enough.
             waiting.push(item).expect("there is room");
         }
         assert_eq!(writer.join().expect("no panic"), Arrived { items: 3, is_closed: false });
+        assert!(started.elapsed() < Duration::from_secs(300), "it was not woken");
         assert_eq!(taken(&waiting), [1, 2, 3]);
     }
 
@@ -154,8 +162,11 @@ mod tests {
             let waiting = Arc::clone(&waiting);
             std::thread::spawn(move || waiting.wait_for(2, far()))
         };
+        let started = Instant::now();
+        until_somebody_waits(&waiting);
         waiting.close();
         assert_eq!(writer.join().expect("no panic"), Arrived { items: 1, is_closed: true });
+        assert!(started.elapsed() < Duration::from_secs(300), "it was not woken");
         assert_eq!(waiting.push(2), Err(NotTaken::Closed));
         assert_eq!(taken(&waiting), [1], "what was taken before is handed out");
     }

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use tokio::sync::watch;
-
+use crate::applied_sequence::AppliedSequenceReader;
 use crate::queue::nats::consume::shard_stream::ShardStream;
 use crate::queue::nats::publish::stream_publisher::StreamPublisher;
 use crate::state_lock::StateLock;
 use crate::storage::{StorageError, Store, StoreSlot};
-use crate::types::{Sequence, ShardId};
+use crate::types::ShardId;
 use crate::writer::Health;
 
 /// A shard that this node does not own, as far as it is needed: decisions about boards go into its stream.
@@ -24,7 +23,7 @@ pub struct NatsShard {
     pub id: ShardId,
     pub state: Arc<StateLock>,
     /// The applied sequence, after readers can see it.
-    pub applied: watch::Receiver<Sequence>,
+    pub applied: AppliedSequenceReader,
     pub health: Arc<Health>,
     pub store: Arc<StoreSlot>,
     pub publisher: StreamPublisher,

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use crate::board::Definition;
-use crate::state::{BoardEvent, Dropped, Incarnation, RecordNumber, Shard, TreeId};
+use crate::state::{BoardEvent, Dropped, Incarnation, RecordNumber, Shard, TreeId, WindowTree};
 use crate::tree::Handle;
 use crate::types::BoardName;
 use crate::window::MovementPart;
@@ -225,7 +225,11 @@ impl Batch<'_> {
 
     /// Drops a tree, with its metadata, including what this batch has set.
     fn forget_tree(&mut self, tree: TreeId) {
-        self.dropped_trees.push(tree);
+        // A range that is deleted costs every later look-up of metadata, until RocksDB has merged it away: a day
+        // of 100,000 boards ends at one moment.
+        if self.shard.tree(tree).is_some_and(WindowTree::has_metadata) {
+            self.dropped_trees.push(tree);
+        }
         // Only the tree's own range is searched: the batch may hold much metadata of other trees.
         let of_tree = self.metadata.range((tree, Handle(0))..=(tree, Handle(u32::MAX)));
         let of_tree: Vec<(TreeId, Handle)> = of_tree.map(|(entry, _)| *entry).collect();

@@ -275,7 +275,13 @@ impl Batch<'_> {
         );
         let (decision, other) = decided.map_err(|reject| with_board(job, board, reject))?;
         let decision = self.unless_too_old(definition, board, decision);
-        let shown = Shown::Entry { changed: decision.changed };
+        // Of a job on every board only their number is told. With rankings before and after, the lock would be
+        // held three times as long, for as many boards as the member is on.
+        let changed = decision.changed;
+        let shown = match job.targets {
+            Targets::EveryBoard => Shown::NoEntry { changed },
+            Targets::Boards(_) | Targets::Profile(_) => Shown::Entry { changed },
+        };
         let other = other.map(Box::new);
         Ok(BoardDecision { name: Cow::Borrowed(board), source, before, decision, other, shown })
     }

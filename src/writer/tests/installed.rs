@@ -128,7 +128,7 @@ fn the_writer_goes_on_after_the_copy_however_often_it_could_not_be_put_in_place(
         let running = Running::new(true);
         assert_eq!(run(&running, 5, failures), (vec![1, 2, 6, 7], true));
         assert_eq!(running.board("b"), all());
-        assert_eq!(*running.applied.borrow(), Sequence(7));
+        assert_eq!(running.applied.get(), Sequence(7));
         assert!(running.health.checkpoint_sequence() >= 5);
     }
 }

@@ -251,7 +251,7 @@ fn a_shard_that_is_halted_at_its_start_says_how_far_it_is_and_what_is_damaged() 
     drop(store);
     running.writer(Stream::new(vec![set(3)]).0).run();
     assert!(matches!(running.health.state(), ShardState::Halted(_)), "{:?}", running.health.state());
-    assert_eq!((*running.applied.borrow(), running.health.applied_sequence()), (Sequence(2), 2));
+    assert_eq!((running.applied.get(), running.health.applied_sequence()), (Sequence(2), 2));
     let damage = running.health.damage().expect("it was found");
     assert!(damage.contains("is damaged: "), "{damage}");
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::{oneshot, watch};
 
+use crate::applied_sequence::{AppliedSequence, AppliedSequenceReader, applied_sequence};
 use crate::job::Job;
 use crate::state::{Applied, LogHashes, Shard};
 use crate::state_lock::{Purpose, StateLock};
@@ -139,15 +140,15 @@ pub struct Running {
     pub store: Arc<StoreSlot>,
     pub health: Arc<Health>,
     pub registry: Arc<Registry>,
-    pub applied: watch::Receiver<Sequence>,
-    applied_sender: watch::Sender<Sequence>,
+    pub applied: AppliedSequenceReader,
+    applied_sender: AppliedSequence,
     pub shards: u16,
 }
 
 impl Running {
     pub fn new(auto_create: bool) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let (applied_sender, applied) = watch::channel(Sequence(0));
+        let (applied_sender, applied) = applied_sequence(Sequence(0));
         let running = Self {
             folder,
             shard: Arc::new(StateLock::new(Shard::new(ShardId(0)))),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use async_nats::Client;
 use futures_util::StreamExt as _;
 use futures_util::future::BoxFuture;
+use ranktree::applied_sequence::{AppliedSequence, applied_sequence};
 use ranktree::board::Definition;
 use ranktree::cluster::questions::{
     AskSubjects, AskingShards, KnownOwner, KnownShard, Link, OwnerSource, Owners, QuestionService,
@@ -31,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A shard in memory, and the writer's ends of it.
 struct Owner {
     shard: AnsweringShard,
-    applied: watch::Sender<Sequence>,
+    applied: AppliedSequence,
 }
 
 impl Owner {
@@ -59,7 +60,7 @@ impl Owner {
             step.changes.push(Change { tree: TreeId(0), handle, after: Some(after) });
         }
         shard.apply(&step);
-        let (applied, seen) = watch::channel(Sequence(5));
+        let (applied, seen) = applied_sequence(Sequence(5));
         let health = Arc::new(Health::default());
         health.set_state(ShardState::Live);
         let shard = AnsweringShard {
@@ -76,7 +77,7 @@ impl Owner {
     fn apply(&self, sequence: u64) {
         let applied = Applied { sequence: Sequence(sequence), ..Applied::default() };
         self.shard.state.write(Purpose::Apply).apply(&Step { applied, ..Step::default() });
-        self.applied.send_replace(Sequence(sequence));
+        self.applied.show(Sequence(sequence));
     }
 
     fn direct(&self, question: &Question<'_>) -> ShardReply {
@@ -359,11 +360,10 @@ fn a_reply_that_does_not_fit_the_question_is_followed_by_another_owner() {
                 }
             }
         };
-        let lies = [
-            reply_to(&mut all, &Question::Counts(vec![(life(), Vec::new())])).await,
-            reply_to(&mut all, &top(3)).await,
-        ];
+        let earlier = reply_to(&mut all, &top(3)).await;
         owner.apply(6);
+        let of_another_kind = reply_to(&mut all, &Question::Counts(vec![(life(), Vec::new())])).await;
+        let lies = [of_another_kind, earlier];
         let mut questions = client.subscribe("t.ask.0.bad").await.expect("it is connected");
         client.flush().await.expect("the server answers");
         tokio::spawn(async move {
@@ -461,7 +461,6 @@ fn a_question_waits_for_its_sequence_until_its_deadline() {
         };
         let (reply, ()) = futures_util::future::join(waiting, applying).await;
         assert_eq!(reply.map(|reply| reply.sequence), Ok(Sequence(6)));
-        assert!(ask(&asking, &top(1)).await.is_ok(), "an owner that waited has not failed");
     });
 }
 

@@ -36,6 +36,9 @@ fn a_job_takes_no_more_instructions_and_cache_misses_than_it_did() {
             "{case}: {counted:?}, limit {instructions} instructions"
         );
         assert!(counted.misses < misses, "{case}: {counted:?}, limit {misses} misses");
+        // Far below what a job takes: less means that the child has applied nothing.
+        let (least, few) = (instructions / 3.0, misses / 5.0);
+        assert!(counted.instructions > least && counted.misses > few, "{case}: {counted:?} is too little");
     }
 }
 

@@ -82,12 +82,15 @@ fn run(goes_on: impl Fn(usize, Duration) -> bool) {
             rounds += 1;
         }
     });
-    finish(world, recorder, &writes, answers);
+    finish(world, recorder, &writes, answers, done.values().sum());
     println!("disturbed: {done:?} in {:.0} s", started.elapsed().as_secs_f64());
 }
 
 /// Looks whether all was right.
-fn finish(mut world: World, recorder: Recorder, writes: &Writes, answers: Answers) {
+///
+/// # Arguments
+/// `rounds`: disturbances, after each of which all nodes were ready.
+fn finish(mut world: World, recorder: Recorder, writes: &Writes, answers: Answers, rounds: usize) {
     let streams = World::streams();
     let ends: Vec<u64> = streams
         .iter()
@@ -115,7 +118,12 @@ fn finish(mut world: World, recorder: Recorder, writes: &Writes, answers: Answer
             );
         }
     }
+    for node in 0..world.nodes.len() {
+        let given = answers_given.iter().filter(|answer| answer.node == node).count();
+        assert!(given > rounds, "node {node} has given {given} answers in {rounds} rounds");
+    }
     let acknowledged = writes.acknowledged.lock().expect("no panic");
+    assert!(acknowledged.len() > rounds, "{} writes in {rounds} rounds", acknowledged.len());
     for write in acknowledged.iter() {
         let stored = oracle.logs()[write.shard].get(write.sequence - 1);
         let holds = |job: &Value| job["meta"]["id"] == write.id && job["member"] == *write.member;

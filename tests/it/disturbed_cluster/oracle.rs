@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::disturbed_cluster::readers::{Answer, Question};
 use crate::disturbed_cluster::recorder::{Log, Stored};
+use crate::disturbed_cluster::world::SEASON;
 use crate::support::client::count_of;
 
 /// A shard's state is kept after every so many messages, and worked out from there.
@@ -75,8 +76,10 @@ impl Oracle {
             .map(|(shard, sequence)| self.at(*shard, *sequence).remove(answer.board).unwrap_or_default())
             .collect();
         let mut lives: Vec<u64> = boards.iter().map(|board| board.incarnation).collect();
-        // Of a life that no shard has yet, nobody is listed.
-        lives.push(u64::MAX);
+        // Of a life that no shard has yet, nobody is listed. Only the season gets another life.
+        if answer.board == SEASON {
+            lives.push(u64::MAX);
+        }
         lives.sort_unstable();
         lives.dedup();
         let mut problems = Vec::new();

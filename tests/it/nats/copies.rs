@@ -444,6 +444,8 @@ fn a_copy_goes_on_after_a_connection_was_lost() {
     link.drop_all(false);
     link.open();
     wait_all_live(&b, 1);
+    wait_installed(&b, 1.0);
+    assert_eq!(b.metric("ranktree_copies_total{result=\"failed\"}"), Some(0.0), "it began anew");
     end_alike(&nats, 1, vec![a, b]);
 }
 

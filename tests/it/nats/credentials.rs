@@ -121,13 +121,16 @@ fn only_the_right_nkey_logs_in() {
 #[test]
 fn credentials_that_expire_are_replaced_while_the_node_runs() {
     let operator = Operator::new();
-    let server = Secured::start(&operator.config());
-    let soon = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() + 10;
-    let file = server.file("node.creds", &operator.user(Some(soon)));
+    let mut server = Secured::start(&operator.config());
+    let lasting = operator.user(None);
+    let file = server.file("node.creds", &lasting);
     let service = Node::with_nats(&server.url()).flags(&["--nats-creds", &file]).start();
     check_works(&service, 1);
+    // Whether it is connected again before they expire or after, it is refused from then on.
+    let soon = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs() + 5;
+    server.file("node.creds", &operator.user(Some(soon)));
+    server.restart_with(&operator.config());
     check_refused(&service, "refused the credentials", 1);
-    let lasting = operator.user(None);
     server.file("node.creds", &lasting);
     check_works(&service, 2);
     let seed = lasting.lines().find(|line| line.starts_with("SU")).expect("there is a seed");

@@ -1,7 +1,7 @@
 //! A full stream: the log, `/readyz`, `/v1/status` and refused writes say what holds its messages and what
 //! makes room.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::stream::Config;
 use serde_json::{Value, json};
@@ -57,6 +57,7 @@ fn ready(service: &Node) -> String {
 
 #[test]
 fn a_stream_that_is_never_purged_is_reported_when_it_is_full_and_when_it_has_room_again() {
+    let started = Instant::now();
     let nats = Nats::start();
     let mut service = Node::with_nats(&nats)
         .stream_mib(STREAM_MIB)
@@ -93,7 +94,9 @@ fn a_stream_that_is_never_purged_is_reported_when_it_is_full_and_when_it_has_roo
         "{said}"
     );
     let warned = warnings(&service);
-    assert_eq!(warned.len(), 1, "{warned:?}");
+    // It is said again once a minute.
+    let most = 1 + usize::try_from(started.elapsed().as_secs() / 60).expect("small");
+    assert!((1..=most).contains(&warned.len()), "{warned:?}");
     assert!(warned[0].contains("WARN") && warned[0].contains(STREAM), "{warned:?}");
 
     let last = nats.info(STREAM).state.last_sequence;

@@ -344,21 +344,21 @@ fn game_services_have_jobs_written_and_their_answers_go_nowhere_else() {
     let scene = Scene::new();
     let Scene { runtime, game, rejects, member, .. } = &scene;
     let job = json!({ "board": "arena", "member": member, "score": 7 }).to_string();
-    let ask = |client: &Client| {
+    let ask = |client: &Client, patience: Duration| {
         let asked = client.request("ranktree.write.0", job.clone().into());
-        let answer = runtime.block_on(async { timeout(NO_ANSWER, asked).await });
+        let answer = runtime.block_on(async { timeout(patience, asked).await });
         let body = answer.ok().and_then(Result::ok).map(|answer| answer.payload);
         body.map(|body| serde_json::from_slice::<Value>(&body).expect("it is JSON"))
     };
     let mut answer = None;
     wait_until("a node answers", || {
-        answer = ask(game);
+        answer = ask(game, PATIENCE);
         answer.is_some()
     });
     let results = answer.unwrap_or_default()["results"].clone();
     assert_eq!(results[0]["entry"]["score"], 7, "{results}");
     let before = scene.ends();
-    assert_eq!(ask(rejects), None, "who listens to rejects writes nothing");
+    assert_eq!(ask(rejects, NO_ANSWER), None, "who listens to rejects writes nothing");
     runtime.block_on(async {
         for reply in ["ranktree.control.0", "ranktree.boards.arena", "$JS.API.STREAM.PURGE.RANKTREE_JOBS_0"] {
             let sent = game.publish_with_reply("ranktree.write.0", reply, job.clone().into());
@@ -366,7 +366,7 @@ fn game_services_have_jobs_written_and_their_answers_go_nowhere_else() {
         }
     });
     // Answered behind them.
-    assert!(ask(game).is_some());
+    assert!(ask(game, PATIENCE).is_some());
     let after = scene.ends();
     assert!(after[0] > before[0] && after[0] <= before[0] + 4, "{after:?}");
     assert_eq!(after[1..], before[1..]);

@@ -312,6 +312,8 @@ fn messages_within_the_duplicate_window_are_not_purged() {
     // 0.
     let other = "RANKTREE_JOBS_1";
     nats.update(&Config { duplicate_window: Duration::from_millis(100), ..nats.info(other).config });
+    // Longer than this test takes on any machine.
+    nats.update(&Config { duplicate_window: Duration::from_secs(3_600), ..nats.info(STREAM).config });
     let publisher = nats.publisher();
     let publish = |shard: usize, id: &str| {
         let home = |member: &str| {

@@ -95,7 +95,7 @@ const FLOORS: &[&[&str]] = &[
     &["tree", "access", "window", "traces"],
     &["board", "job"],
     &["wire", "state"],
-    &["state_lock"],
+    &["state_lock", "applied_sequence"],
     &["storage"],
     &["writer"],
     // Reads must not need a queue.

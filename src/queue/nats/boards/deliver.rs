@@ -264,9 +264,8 @@ pub(super) async fn in_force_at(
     recorded: &Record,
     deadline: tokio::time::Instant,
 ) -> Result<Sequence, BoardRefused> {
-    let mut applied = shard.applied.clone();
     loop {
-        applied.borrow_and_update();
+        let seen = shard.applied.get();
         let arrived = {
             let state = shard.state.read(Purpose::Boards);
             recorded.is_in_force(&state, name).then_some(state.applied.sequence)
@@ -274,7 +273,7 @@ pub(super) async fn in_force_at(
         if let Some(as_of) = arrived {
             return Ok(as_of);
         }
-        match tokio::time::timeout_at(deadline, applied.changed()).await {
+        match tokio::time::timeout_at(deadline, shard.applied.pass(seen)).await {
             Ok(Ok(())) => {}
             Ok(Err(_)) | Err(_) => return Err(BoardRefused::Late),
         }

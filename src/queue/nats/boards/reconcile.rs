@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 
+use crate::applied_sequence::Ending;
 use crate::queue::nats::boards::boards_stream::BoardsStream;
 use crate::queue::nats::boards::decision::Decision;
 use crate::queue::nats::boards::last_records::LastRecords;
@@ -102,15 +103,18 @@ impl BoardsStream {
             )
             | Control::Unknown(_) => false,
         };
-        let mut applied = shard.applied.clone();
         let is_applied = |applied: Sequence| {
             // Unknown until a session has read the stream's state.
             let offset = shard.stream.sequence_offset();
             offset.is_some_and(|offset| applied.0 >= last.sequence.saturating_add(offset))
         };
-        while !said && !is_applied(*applied.borrow_and_update()) && !is_halted(shard) {
+        while !said {
+            let seen = shard.applied.get();
+            if is_applied(seen) || is_halted(shard) {
+                break;
+            }
             // After a change, or after a while, the loop checks again.
-            if let Ok(Err(_)) = tokio::time::timeout(RECHECK_INTERVAL, applied.changed()).await {
+            if let Ok(Err(Ending)) = tokio::time::timeout(RECHECK_INTERVAL, shard.applied.pass(seen)).await {
                 return Err(format!("the writer of shard {} has ended", shard.id));
             }
         }

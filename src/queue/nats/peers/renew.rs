@@ -96,7 +96,7 @@ impl JetStream {
 
     pub(super) fn own_entry(&self, shards: &[NatsShard]) -> NodeEntry {
         let of_shard = |shard: &NatsShard| {
-            let applied = shard.applied.borrow().0;
+            let applied = shard.applied.get().0;
             ShardEntry {
                 shard: shard.id.0,
                 state: shard.health.state().name().to_owned(),

@@ -44,6 +44,6 @@ async fn publish_unpark_commands(shard: &mut NatsShard) -> Result<(), NotPublish
     let stored = try_join_all((0..commands).map(|_| shard.publisher.store_command(&payload))).await?;
     let last = stored.into_iter().max().unwrap_or_default();
     // If the commands are late, the next round sees what is left to be unparked.
-    let _ = tokio::time::timeout(DELIVERY_TIMEOUT, shard.applied.wait_for(|applied| *applied >= last)).await;
+    let _ = tokio::time::timeout(DELIVERY_TIMEOUT, shard.applied.reach(last)).await;
     Ok(())
 }

@@ -268,7 +268,7 @@ impl JetStream {
         }
         self.note_room(shard, state, &snapshot);
         let checkpoint = checkpoint();
-        let wants = state.retention.wants_checkpoint(&snapshot, checkpoint, shard.applied.borrow().0);
+        let wants = state.retention.wants_checkpoint(&snapshot, checkpoint, shard.applied.get().0);
         if wants {
             shared.health.want_checkpoint_after(checkpoint);
         }
@@ -283,7 +283,7 @@ impl JetStream {
         let in_stream = |sequence: u64| sequence.saturating_sub(offset);
         let is_known = state.session.is_some();
         let progress = room::Progress {
-            applied: in_stream(shard.applied.borrow().0),
+            applied: in_stream(shard.applied.get().0),
             checkpoint: in_stream(shared.health.checkpoint_sequence()),
             past_duplicate_window: if is_known { state.retention.past_duplicate_window(snapshot) } else { 0 },
             floor: state.floors.all,

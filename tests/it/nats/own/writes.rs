@@ -235,25 +235,27 @@ fn a_read_after_a_write_behind_a_job_of_another_board_waits_for_it() {
         let (status, answer) = none.post("/v1/jobs", &jobs);
         assert_eq!(status, 202, "{answer}");
         let token = answer["token"].as_str().expect("a token").to_owned();
-        let read = |node: &Node, board: &str| {
+        // What waits for a parked job waits in vain. What does not is answered once it is applied.
+        let (in_vain, long) = (300, 60_000);
+        let read = |node: &Node, board: &str, timeout_ms: u32| {
             let path = entry_path(board, &member);
-            node.client().get(&format!("{path}?partial=true&timeout_ms=300&after={token}"))
+            node.client().get(&format!("{path}?partial=true&timeout_ms={timeout_ms}&after={token}"))
         };
         for node in [&cluster.low, &cluster.none] {
-            let (status, answer) = read(node, BOARD);
+            let (status, answer) = read(node, BOARD, in_vain);
             assert_eq!((status, &answer["code"]), (504, &json!("not_yet_applied")), "{answer}");
             // No parked job names this one.
-            let (status, answer) = read(node, "third");
+            let (status, answer) = read(node, "third", long);
             assert_eq!((status, &answer["code"]), (404, &json!("unknown_member")), "{answer}");
-            let of_member = |boards: &str| {
-                let path = format!("/v1/members/{member}?partial=true&timeout_ms=300&after={token}{boards}");
-                node.client().get(&path)
+            let of_member = |boards: &str, timeout_ms: u32| {
+                let path = format!("/v1/members/{member}?partial=true&timeout_ms={timeout_ms}&after={token}");
+                node.client().get(&format!("{path}{boards}"))
             };
             for boards in ["", "&boards=third,arena"] {
-                let (status, answer) = of_member(boards);
+                let (status, answer) = of_member(boards, in_vain);
                 assert_eq!((status, &answer["code"]), (504, &json!("not_yet_applied")), "{boards}: {answer}");
             }
-            let (status, answer) = of_member("&boards=third");
+            let (status, answer) = of_member("&boards=third", long);
             assert_eq!((status, &answer["not_found"]), (200, &json!(["third"])), "{answer}");
         }
     }
