@@ -15,8 +15,8 @@
 //! not wait for its cores. Service, nats-server, publisher and reader share this machine all the same; the
 //! processor time that each of them took is printed beside.
 //!
-//! `cargo bench --bench http_beside_writes -- --members 10000000 --reads 20000 --load 80 --seconds 10 --rounds
-//! 3`; needs nats-server (`make nats`). `--rates 100000,200000` measures at these numbers of jobs a second in
+//! `cargo bench --bench http_beside_writes -- --members 10000000 --reads 20000 --load 80 --seconds 10
+//! --rounds 3`; needs nats-server (`make nats`). `--rates 100000,200000` measures at these numbers of jobs a second in
 //! place of the saturation and its share.
 
 #![allow(

@@ -34,9 +34,9 @@
 //! nats-server syncs its stream every two minutes, its default; `--nats-sync always` has each job on disk
 //! before it counts as published, which is what to hold against Redis with `always` and PostgreSQL.
 //!
-//! A system that takes more jobs has more of them at 70 % of what it takes. With `--loads-of redis` all systems
-//! get the same jobs a second instead: the shares are of the saturation of Redis with `everysec`, which is
-//! measured first.
+//! A system that takes more jobs has more of them at 70 % of what it takes. With `--loads-of redis` all
+//! systems get the same jobs a second instead: the shares are of the saturation of Redis with `everysec`,
+//! which is measured first.
 //!
 //! `cargo bench --bench visible -- --members 1000000 --seconds 10 --loads 20,50,70,90 --systems
 //! ranktree,redis,postgres`

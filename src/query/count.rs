@@ -212,6 +212,9 @@ pub struct TotalsOf<'a> {
 impl ShardsRead for TotalsOf<'_> {
     type Answer = (Vec<Option<(Instance, u64)>>, AsOf);
 
+    /// Of the boards as they were when they were listed: one that is dropped since counts as empty.
+    const IS_OF_THE_PAST: bool = true;
+
     fn lookups(&self) -> usize {
         self.boards.len()
     }

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::query::instance::{InstanceAsked, WindowChoice};
+use crate::query::node::Node;
 use crate::query::question::BoardLife;
 use crate::query::read::{NoBoard, ShardsRead};
 use crate::query::read_shards::ReadShards;
 use crate::query::remote_shards::ReadError;
+use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, Timestamp};
 use crate::window::{Instance, Span, Window};
 use crate::writer::Registry;
 
-/// Instances that one answer looks at, of all windows together. Each is looked up on every shard while all
-/// are held.
+/// Instances that one answer looks at, of all windows together, on every shard.
 const INSTANCES_MAX: usize = 1_000;
 
 /// A board, and instances of it.
@@ -125,8 +126,13 @@ impl ListInstances {
 impl ShardsRead for ListInstances {
     type Answer = Result<InstancesOfBoard, NoBoard>;
 
-    fn lookups(&self) -> usize {
-        INSTANCES_MAX
+    /// A board that has only `all` has one instance.
+    fn lookups_on(&self, node: &Node) -> usize {
+        let has_only_all = node.shards.first().is_some_and(|shard| {
+            let shard = shard.state.read(Purpose::Read);
+            shard.board(self.board.as_str()).is_some_and(|board| board.definition.has_only_all())
+        });
+        if has_only_all { 1 } else { INSTANCES_MAX }
     }
 
     async fn read<'r>(

@@ -217,7 +217,7 @@ pub async fn read<R: ShardsRead>(
 
 /// Whether a read asks the shards in memory as it would ask remote ones, each under its own lock and with
 /// pauses. It does if it would hold all locks for long, and every writer up.
-fn is_one_by_one<R: ShardsRead>(node: &Node, read: &R) -> bool {
+pub(super) fn is_one_by_one<R: ShardsRead>(node: &Node, read: &R) -> bool {
     node.remote.is_none() && read.lookups_on(node).saturating_mul(node.shards.len()) > LOOKUPS_UNDER_ALL_LOCKS
 }
 

@@ -111,8 +111,8 @@ pub struct BoardOutcome {
     /// Whether the entry has the job's metadata now. Of a board with several windows, another instance than
     /// the one shown may be what has changed.
     pub takes_metadata: bool,
-    /// The member's counts just before the job; `None` if it was not listed, or with
-    /// [`OutcomeDetail::Changed`].
+    /// The member's counts just before the job; `None` if it was not listed, with
+    /// [`OutcomeDetail::Changed`], or where a job removes it from every board.
     pub before: Option<ShardRanking>,
     /// Its counts just after; `None` likewise.
     pub after: Option<ShardRanking>,

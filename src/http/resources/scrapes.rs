@@ -9,7 +9,7 @@ use axum::body::Bytes;
 /// Renders all metrics as Prometheus text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
-/// Renderings, one at a time.
+/// Renderings, one at a time. One whose client goes away is made to its end beside the next.
 pub struct Scrapes {
     render: RenderMetrics,
     /// How many renderings have begun.

@@ -19,6 +19,7 @@ use crate::http::server::ended::{count_ended, register_ended};
 use crate::http::server::threads::Threads;
 use crate::http::server::timeouts::ClientTimeouts;
 use crate::http::server::tls::Tls;
+use crate::http::server::unread;
 use crate::metrics::HTTP_CONNECTIONS;
 
 /// How long requests in progress may take to end once the service shuts down.
@@ -57,6 +58,7 @@ pub async fn serve(
 ) -> std::io::Result<Threads> {
     let Serving { tls, timeouts, connections, loopback_guard, threads, by_hyper_alone } = serving;
     let threads = Threads::start(threads)?;
+    unread::limit(&listener);
     let ((router, direct), open_paths) = (router_and_direct(Arc::clone(&api)), open_paths());
     let direct = if by_hyper_alone { DirectRoutes::default() } else { direct };
     let context = ServerContext { router, direct, open_paths, tls, timeouts, api, loopback_guard };

@@ -1,7 +1,8 @@
 //! Sockets, TLS, connections, their limits, and how they end.
 //!
 //! In the order in which a request meets them:
-//! - `listener`: accepts connections; `connection_limit`: how many; `threads`: gives each to a thread
+//! - `listener`: accepts connections; `connection_limit`: how many; `threads`: gives each to a thread;
+//!   `unread`: what the system keeps of answers that a client does not read
 //! - `connection`: from the handshake (`tls`) to the end (`ended`); `cleartext`: who speaks no TLS; `socket`:
 //!   whether the client has left
 //! - `activity`, `observed_stream`, `pipelining`, `timeouts`: what a connection is doing, and for how long
@@ -26,3 +27,4 @@ mod socket;
 pub mod threads;
 pub mod timeouts;
 pub mod tls;
+mod unread;

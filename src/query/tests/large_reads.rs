@@ -2,10 +2,11 @@
 
 use super::windows::{DAY, FRIDAY, asked, name};
 use super::{BOARD, id, movement, time};
+use crate::query::read::is_one_by_one;
 use crate::query::{
-    BoardRead, BoardSelection, BoardView, End, LookupMembers, MemberOnBoards, MovementAsked, OfBoard,
-    RanksOf, ReadError, ReadOptions, ShardsRead, Start, Top, VisitEntries as _, WithMovement, read,
-    read_in_memory,
+    BoardRead, BoardSelection, BoardView, End, ListInstances, LookupMembers, MemberOnBoards, MovementAsked,
+    OfBoard, RanksOf, ReadError, ReadOptions, ShardsRead, Start, Top, TotalsOf, VisitEntries as _,
+    WithMovement, read, read_in_memory,
 };
 use crate::types::Score;
 use crate::window::Window;
@@ -43,6 +44,30 @@ async fn a_read_that_looks_up_much_holds_one_shard_at_a_time() {
         let answer = reply.expect("it asks nothing").answer.expect("the board is there");
         assert_eq!(answer.body, holds_all, "{shards} shards, {lookups} look-ups");
     }
+}
+
+#[test]
+fn reads_of_many_boards_and_instances_hold_one_shard_at_a_time() {
+    let windows = movement::windows(16);
+    windows.enter(BOARD, "m1", 1, FRIDAY);
+    let node = windows.node();
+    let known = windows.registry.get(BOARD).expect("it is defined");
+    let boards = |number| vec![(name(BOARD), known.clone()); number];
+    let totals = |number| {
+        let boards = boards(number);
+        is_one_by_one(&node, &TotalsOf { boards: &boards, instance: asked("", NOW) })
+    };
+    assert_eq!([totals(64), totals(65)], [false, true]);
+    let member = |number| {
+        let boards = BoardSelection::Named(vec![name(BOARD); number]);
+        is_one_by_one(&node, &MemberOnBoards { member: id("m1"), boards, instance: asked("", NOW) })
+    };
+    assert_eq!([member(32), member(33)], [false, true]);
+    let instances = |of: &str| {
+        let read = ListInstances { board: name(of), asked: asked("", NOW), before: None, limit: 1 };
+        is_one_by_one(&node, &read)
+    };
+    assert!(instances(BOARD), "it has windows");
 }
 
 #[test]

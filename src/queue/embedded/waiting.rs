@@ -130,7 +130,9 @@ mod tests {
     }
 
     fn until_somebody_waits<T>(waiting: &Waiting<T>) {
+        let started = Instant::now();
         while waiting.inner.lock().wakes_at == usize::MAX {
+            assert!(started.elapsed() < Duration::from_secs(60), "nobody waits");
             std::thread::yield_now();
         }
     }

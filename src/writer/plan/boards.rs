@@ -225,8 +225,8 @@ impl Batch<'_> {
 
     /// Drops a tree, with its metadata, including what this batch has set.
     fn forget_tree(&mut self, tree: TreeId) {
-        // A range that is deleted costs every later look-up of metadata, until RocksDB has merged it away: a day
-        // of 100,000 boards ends at one moment.
+        // A range that is deleted costs every later look-up of metadata, until RocksDB has merged it away: a
+        // day of 100,000 boards ends at one moment.
         if self.shard.tree(tree).is_some_and(WindowTree::has_metadata) {
             self.dropped_trees.push(tree);
         }

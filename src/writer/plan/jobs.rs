@@ -275,8 +275,8 @@ impl Batch<'_> {
         );
         let (decision, other) = decided.map_err(|reject| with_board(job, board, reject))?;
         let decision = self.unless_too_old(definition, board, decision);
-        // Of a job on every board only their number is told. With rankings before and after, the lock would be
-        // held three times as long, for as many boards as the member is on.
+        // Of a job on every board only their number is told. With rankings before and after, the lock would
+        // be held three times as long, for as many boards as the member is on.
         let changed = decision.changed;
         let shown = match job.targets {
             Targets::EveryBoard => Shown::NoEntry { changed },

@@ -50,6 +50,7 @@ const OF_OTHERS: &[(&str, &str)] = &[
     ("early", "benches/engine_reads"),
     ("ignore-missing", "sha256sum"),
     ("lib", "cargo"),
+    ("loads-of", "benches/visible"),
     ("max-bytes", "nats"),
     ("now", "systemctl"),
     ("offline", "cargo"),
