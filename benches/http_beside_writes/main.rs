@@ -16,8 +16,8 @@
 //! processor time that each of them took is printed beside.
 //!
 //! `cargo bench --bench http_beside_writes -- --members 10000000 --reads 20000 --load 80 --seconds 10
-//! --rounds 3`; needs nats-server (`make nats`). `--rates 100000,200000` measures at these numbers of jobs a second in
-//! place of the saturation and its share.
+//! --rounds 3`; needs nats-server (`make nats`). `--rates 100000,200000` measures at these numbers of jobs a
+//! second in place of the saturation and its share.
 
 #![allow(
     clippy::as_conversions,
