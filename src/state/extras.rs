@@ -132,7 +132,7 @@ impl Extras {
     }
 
     pub(super) fn has_metadata(&self) -> bool {
-        self.metadata.len() > 0
+        !self.metadata.is_empty()
     }
 
     pub(super) fn with_metadata(&self) -> impl Iterator<Item = Handle> {

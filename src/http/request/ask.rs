@@ -123,7 +123,7 @@ impl Call {
         for (id, sequence) in token.0.iter().filter(lacks) {
             let Some(shard) = shard(id) else { continue };
             let waiting = shard.applied.reach(*sequence);
-            let is_applied = matches!(tokio::time::timeout_at(deadline, waiting).await, Ok(Ok(_)));
+            let is_applied = matches!(tokio::time::timeout_at(deadline, waiting).await, Ok(Ok(())));
             let places = &shard.health.parked_places;
             let is_free = match &board {
                 Some(board) if is_applied => {

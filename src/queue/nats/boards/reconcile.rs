@@ -108,17 +108,19 @@ impl BoardsStream {
             let offset = shard.stream.sequence_offset();
             offset.is_some_and(|offset| applied.0 >= last.sequence.saturating_add(offset))
         };
-        while !said {
+        if said {
+            return Ok(false);
+        }
+        loop {
             let seen = shard.applied.get();
             if is_applied(seen) || is_halted(shard) {
-                break;
+                return Ok(true);
             }
             // After a change, or after a while, the loop checks again.
             if let Ok(Err(Ending)) = tokio::time::timeout(RECHECK_INTERVAL, shard.applied.pass(seen)).await {
                 return Err(format!("the writer of shard {} has ended", shard.id));
             }
         }
-        Ok(!said)
     }
 
     /// The shards that were filled without NATS. No stream continues them, so they halt, and their boards are
