@@ -19,7 +19,7 @@ use crate::types::Sequence;
 #[error("the shard ends")]
 pub struct Ending;
 
-/// The writer's end. Whoever waits is told when the last one is dropped.
+/// The writer's end. Whoever waits is told when the last one is dropped: in tests one writer follows another.
 #[derive(Clone)]
 pub struct AppliedSequence(Arc<WriterEnd>);
 

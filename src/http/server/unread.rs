@@ -82,11 +82,7 @@ mod tests {
         let [limited, other] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
         limit(&limited);
         let (limited, other) = (taken(&limited), taken(&other));
-        // Where the system's own limit is low, there is nothing to see.
-        assert!(limited < 1 << 20 || limited <= other, "{limited} bytes, without a limit {other}");
-        if other > 2 << 20 {
-            assert!(limited < 1 << 20, "{limited} bytes, without a limit {other}");
-        }
+        assert!(limited < 1 << 20, "{limited} bytes, without a limit {other}");
     }
 
     #[test]
