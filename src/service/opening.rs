@@ -147,6 +147,8 @@ fn open_shards(
 ) -> Result<Vec<OpenedShard>, ServiceError> {
     let known = known_layout(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     let lost = check_layout(config, layout, resources, known.as_ref())?;
+    let data_dir = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
+    tracing::info!(data_dir = %data_dir.display(), new = known.is_none(), "opening the data directory");
     // A node without shards has a directory too, which tells it from other nodes.
     make_private_directory(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     // Each step is done for all shards before the next step: if a shard is refused, no file of the others has

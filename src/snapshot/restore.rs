@@ -75,6 +75,10 @@ pub fn restore(
     if let Some((outer, inner)) = overlap(from, data_dir) {
         return Err(RestoreError::Overlap { outer, inner });
     }
+    if !data_dir.exists() {
+        // Nothing is made for a snapshot that is none.
+        Manifest::read(from)?;
+    }
     make_private_directory(data_dir)?;
     // Two restores do not work on the same directory.
     let _lock = DirectoryLock::exclusive(data_dir)?;

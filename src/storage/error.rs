@@ -52,6 +52,12 @@ pub enum StorageError {
     RocksDb(String),
     #[error("{} is not a directory; give the directory of the service's data with --data-dir", .0.display())]
     NotADirectory(PathBuf),
+    #[error(
+        "{} is the directory of a single shard; give the one above it, which holds all shards of the service, \
+         with --data-dir",
+        .0.display()
+    )]
+    OfOneShard(PathBuf),
     #[error("the directory {} cannot be created: {error}; give a writable directory with --data-dir", path.display())]
     NoDirectory { path: PathBuf, error: std::io::Error },
     #[error("{}: {error}{}", path.display(), if_denied(path, error))]

@@ -12,6 +12,9 @@ use crate::types::{ShardId, ShardSet, decimal};
 /// others those of the snapshot. `snapshot` writes and removes it.
 pub const RESTORING: &str = "RESTORING";
 
+/// RocksDB's file that names the manifest in use: every shard's directory has one, and no data directory.
+const CURRENT: &str = "CURRENT";
+
 /// A shard's directory.
 #[must_use]
 pub fn shard_directory(data_dir: &Path, shard: ShardId) -> PathBuf {
@@ -73,10 +76,12 @@ pub fn is_of_data(directory: &Path) -> bool {
     directory.join(MARKER).is_file()
 }
 
-/// Refuses a path that is not a directory, such as a configuration file given by mistake.
+/// Refuses a path that is given by mistake: one that is not a directory, such as a configuration file, and a
+/// shard's own directory, whose marker would be taken for a damaged one of a data directory, and replaced.
 fn check_directory(data_dir: &Path) -> Result<(), StorageError> {
     match std::fs::metadata(data_dir) {
         Ok(found) if !found.is_dir() => Err(StorageError::NotADirectory(data_dir.to_owned())),
+        _ if data_dir.join(CURRENT).is_file() => Err(StorageError::OfOneShard(data_dir.to_owned())),
         _ => Ok(()),
     }
 }
@@ -189,6 +194,22 @@ mod tests {
             assert!(said.contains("is not a directory; give the directory"), "{said}");
         }
         assert_eq!(shards_in(&file.path().with_extension("none")).expect("nothing is there yet"), 0);
+    }
+
+    #[test]
+    fn directory_of_one_shard_is_not_taken_for_a_data_directory() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let resources = StorageResources::new(1 << 20, 1);
+        let shard = shard_directory(folder.path(), ShardId(0));
+        drop(Store::open(&shard, ShardId(0), 1, &resources).expect("it opens"));
+        let marker = || std::fs::read(shard.join(MARKER)).expect("it has one");
+        let before = marker();
+        for error in [shards_in(&shard).err(), known_shards(&shard).err()] {
+            let said = error.expect("it is a shard's").to_string();
+            assert!(said.contains("is the directory of a single shard; give the one above"), "{said}");
+        }
+        assert_eq!(marker(), before);
+        assert_eq!(shards_in(folder.path()).expect("the one above"), 1);
     }
 
     #[test]

@@ -131,4 +131,17 @@ mod tests {
         wants.report(all);
         assert_eq!(reported(&wanted), std::slice::from_ref(c));
     }
+
+    #[test]
+    fn no_more_boards_are_kept_than_there_can_be() {
+        let wanted = WantedBoards::default();
+        let names = |from: usize| {
+            (from..from + MAX_BOARDS).map(|nth| BoardName::new(&format!("b{nth}")).expect("a good name"))
+        };
+        wanted.want(names(0));
+        wanted.want(names(10));
+        assert_eq!(wanted.take().len(), MAX_BOARDS);
+        wanted.want(names(10).take(1));
+        assert_eq!(wanted.take().len(), 1, "there is room again");
+    }
 }

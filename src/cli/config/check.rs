@@ -7,7 +7,10 @@ use rustix::fs::{Access, access};
 
 use crate::config::{NamedPath, ServeConfig, Settings};
 use crate::credential_files::{CredentialFiles, CredentialFilesError};
-use crate::storage::{FilledFrom, StorageError, filled_from, known_shards, shards_in};
+use crate::service::ServiceError;
+use crate::storage::{
+    FilledFrom, StorageError, filled_from, has_lost, known_layout, shard_directory, shards_in,
+};
 use crate::types::{ShardId, ShardSet};
 
 /// What cannot be used, one line each.
@@ -34,7 +37,8 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
 /// runs does not lock.
 fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
     let folder = config.data_dir.display();
-    let found = known_shards(&config.data_dir)?.unwrap_or(shards_in(&config.data_dir)?);
+    let known = known_layout(&config.data_dir)?;
+    let found = known.as_ref().map_or(shards_in(&config.data_dir)?, |known| known.shards);
     if found == 0 {
         return Ok(None);
     }
@@ -52,6 +56,14 @@ fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
              cannot change; set shards = {found}, or name another directory",
             if found == 1 { "" } else { "s" }
         )));
+    }
+    // With NATS, other nodes that own the shard may give copies of it.
+    let own = known.filter(|_| config.nats.is_none()).map(|known| known.own);
+    for shard in own.iter().flat_map(ShardSet::iter) {
+        if has_lost(&config.data_dir, shard)? {
+            let lost = shard_directory(&config.data_dir, shard);
+            return Ok(Some(ServiceError::MissingShard(lost).to_string()));
+        }
     }
     let mut filled = (0..found).map(ShardId).map(|shard| filled_from(&config.data_dir, shard));
     let with_nats = config.nats.is_some();

@@ -435,7 +435,10 @@ fn print_summary(args: &Args, summary: &Summary, elapsed: Duration) {
     }
     match (summary.have_more, &args.board) {
         (0, _) => {}
-        (_, Some(board)) => eprintln!("board {board} has other windows or instances; --window exports one"),
+        (_, Some(board)) => eprintln!(
+            "board {board} has other windows or instances, which are not in this export: --window NAME \
+             exports the one of that name"
+        ),
         (boards, None) => eprintln!(
             "{} of the boards have other windows or instances, which are not in this export; \
              --board and --window export one",

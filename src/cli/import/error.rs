@@ -100,7 +100,7 @@ pub enum ImportError {
     InDoubt { to: String, first: u64, last: u64, reason: String },
     #[error("{to} cannot be used: {reason}")]
     Unusable { to: String, reason: String },
-    #[error("{to} refused lines {first} to {last}: {reason}")]
+    #[error("{to} refused a request, whose rows are among lines {first} to {last}: {reason}")]
     Refused { to: String, first: u64, last: u64, reason: String },
     #[error("the first line does not describe a board: {0}")]
     BoardLine(String),

@@ -8,8 +8,10 @@ use crate::query::{
     OfBoard, RanksOf, ReadError, ReadOptions, ShardsRead, Start, Top, TotalsOf, VisitEntries as _,
     WithMovement, read, read_in_memory,
 };
+use crate::state::Incarnation;
 use crate::types::Score;
 use crate::window::Window;
+use crate::writer::RegisteredBoard;
 
 const NOW: i64 = FRIDAY + DAY / 2;
 
@@ -67,7 +69,27 @@ fn reads_of_many_boards_and_instances_hold_one_shard_at_a_time() {
         let read = ListInstances { board: name(of), asked: asked("", NOW), before: None, limit: 1 };
         is_one_by_one(&node, &read)
     };
-    assert!(instances(BOARD), "it has windows");
+    windows.define("endless", &[Window::All], 12);
+    assert_eq!([BOARD, "endless"].map(instances), [true, false], "the second has one instance");
+}
+
+#[tokio::test]
+async fn totals_of_a_board_that_is_over_meanwhile_are_zero_and_not_asked_again() {
+    let windows = movement::windows(16);
+    windows.enter(BOARD, "m1", 1, FRIDAY);
+    let node = windows.node();
+    let known = windows.registry.get(BOARD).expect("it is defined");
+    // On the shards the board's next life has begun since it was listed.
+    let listed = RegisteredBoard { incarnation: Incarnation(0), ..known.clone() };
+    assert!(listed.incarnation < known.incarnation);
+    let boards: Vec<_> =
+        (0..65).map(|nth| (name(BOARD), if nth == 0 { &listed } else { &known }.clone())).collect();
+    let totals = TotalsOf { boards: &boards, instance: asked("", NOW) };
+    assert!(is_one_by_one(&node, &totals));
+    let reply = read(&node, &windows.registry, &totals, &ReadOptions::default()).await;
+    let (found, _) = reply.expect("it is not asked until it is given up").answer;
+    let found: Vec<u64> = found.iter().flatten().map(|(_, total)| *total).collect();
+    assert_eq!(found, [&[0][..], &[1; 64]].concat());
 }
 
 #[test]

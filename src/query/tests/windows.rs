@@ -53,7 +53,7 @@ impl Windows {
     }
 
     /// Defines a board on every shard.
-    fn define(&self, board: &str, windows: &[Window], keep: u32) {
+    pub(super) fn define(&self, board: &str, windows: &[Window], keep: u32) {
         self.define_as(board, Definition { windows: windows.to_vec(), keep, ..Definition::default() });
     }
 

@@ -4,15 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::board::Definition;
-use crate::job::Op;
+use crate::job::{Job, Op};
 use crate::state_lock::Purpose;
 use crate::storage::CheckpointPhase;
+use crate::types::Timestamp;
 use crate::writer::tests::build::{bare, board, job};
 use crate::writer::tests::checkpoints::{
     disturbed, goes_on_after_a_restart, refused, undisturbed, with_members,
 };
 use crate::writer::tests::harness::Say;
-use crate::writer::{CheckpointGate, CheckpointPolicy, Checkpointer};
+use crate::writer::tests::planned_shard::PlannedShard;
+use crate::writer::{BadJob, CheckpointGate, CheckpointPolicy, Checkpointer, Payload};
 
 /// Boards join a checkpoint one after the other, and each is in it as it was when it began: also one that
 /// changes, is defined anew, dropped, or dropped and created again before its turn.
@@ -152,6 +154,28 @@ fn boards_that_no_checkpoint_saw_leave_nothing_to_remove() {
     assert_eq!(harness.shard.write(Purpose::Apply).take_dropped_trees(), []);
     harness.batch(&[Say::Drop(board("auto"))]);
     assert_eq!(harness.shard.write(Purpose::Apply).take_dropped_trees().len(), 1);
+}
+
+/// A range that is deleted costs each later look-up of metadata.
+#[test]
+fn a_dropped_board_leaves_a_range_to_delete_only_if_it_had_metadata() {
+    let mut shard = PlannedShard::new();
+    let jobs = |board: &str, meta: Option<&str>| {
+        let job = job("m1", &[(board, &[1])]);
+        Payload::Jobs(std::iter::once(Ok::<_, BadJob>(meta.into_iter().fold(job, Job::meta))).collect())
+    };
+    let mut ranges_after = |board: &str, meta| {
+        let written = shard.message(Timestamp::default(), jobs(board, meta));
+        shard.run(vec![written]);
+        let tree = shard.shard.read(Purpose::Read).board(board).expect("just made").all;
+        let payload = shard.drop_board(board);
+        let dropped = shard.message(Timestamp::default(), payload);
+        shard.run(vec![dropped]);
+        (tree, std::mem::take(&mut shard.dropped_trees))
+    };
+    assert_eq!(ranges_after("plain", None).1, []);
+    let (tree, dropped) = ranges_after("told", Some(r#"{"a":1}"#));
+    assert_eq!(dropped, [tree]);
 }
 
 /// With the thread that writes checkpoints, and a writer that drops boards as fast as it can.

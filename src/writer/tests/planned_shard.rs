@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::board::Definition;
 use crate::job::RejectCode;
-use crate::state::{LogHash, Shard};
+use crate::state::{LogHash, Shard, TreeId};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Checkpoint, Commit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, Timestamp, count};
@@ -26,6 +26,8 @@ pub struct PlannedShard {
     last: u64,
     /// Of all jobs that were rejected.
     pub rejects: Vec<RejectCode>,
+    /// Trees whose metadata were deleted as a range.
+    pub dropped_trees: Vec<TreeId>,
     pub hash: LogHash,
 }
 
@@ -41,6 +43,7 @@ impl PlannedShard {
             time: Timestamp::default(),
             last: 0,
             rejects: Vec::new(),
+            dropped_trees: Vec::new(),
             hash: LogHash::default(),
         }
     }
@@ -98,6 +101,7 @@ impl PlannedShard {
         };
         let plan = planner.plan(messages, None);
         self.rejects.extend(plan.rejects.iter().map(|reject| reject.code));
+        self.dropped_trees.extend(&plan.dropped_trees);
         let commit = Commit {
             applied: plan.applied,
             time: plan.time,

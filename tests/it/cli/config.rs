@@ -1,5 +1,6 @@
 //! Settings and their sources: flags, environment, file and defaults of the real binary.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -167,6 +168,36 @@ fn check_compares_settings_with_the_data_directory() {
         service.terminate();
         service = Node::start();
     }
+    let one_shard = folder.path().join("data/shard-001");
+    let given = ranktree(&["config", "check", "--data-dir", one_shard.to_str().expect("it is UTF-8")], &[]);
+    assert_eq!(given.code, Some(1), "{}", given.err);
+    assert!(given.out.contains("is the directory of a single shard"), "{}", given.out);
+    fs::remove_dir_all(&one_shard).expect("it is there");
+    let said = check(&["--shards", "2"]);
+    assert_eq!(said.code, Some(1), "{}", said.err);
+    assert!(said.out.contains("shard-001 is missing or empty"), "{}", said.out);
+}
+
+/// Its marker would be taken for a damaged one of a data directory, and written anew.
+#[test]
+fn no_command_takes_the_directory_of_one_shard_for_a_data_directory() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut service = Node::at(folder.path().join("data")).start();
+    let shard = folder.path().join("data/shard-000");
+    let names = || -> BTreeSet<_> {
+        let entries = fs::read_dir(&shard).expect("readable");
+        entries.map(|entry| entry.expect("readable").file_name()).collect()
+    };
+    service.terminate();
+    let (before, marker) = (names(), fs::read(shard.join("RANKTREE")).expect("it has one"));
+    let data_dir = ["--data-dir", shard.to_str().expect("it is UTF-8")];
+    for command in [&["serve", "--listen", "127.0.0.1:0"][..], &["verify"], &["rebuild"]] {
+        let said = ranktree(&[command, &data_dir[..]].concat(), &[]);
+        assert_eq!(said.code, Some(2), "{command:?}: {}", said.err);
+        assert!(said.err.contains("is the directory of a single shard"), "{command:?}: {}", said.err);
+    }
+    assert_eq!(names(), before);
+    assert_eq!(fs::read(shard.join("RANKTREE")).expect("still there"), marker);
 }
 
 #[test]

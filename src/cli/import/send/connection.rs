@@ -350,9 +350,12 @@ mod tests {
         for (reply, expect) in [
             (
                 Reply::With(401, r#"{"code":"unauthorized","detail":"a token is needed"}"#),
-                "URL refused lines 10 to 10: 401 unauthorized a token is needed",
+                "URL refused a request, whose rows are among lines 10 to 10: 401 unauthorized a token is needed",
             ),
-            (Reply::With(404, "nothing here"), "URL refused lines 10 to 10: 404"),
+            (
+                Reply::With(404, "nothing here"),
+                "URL refused a request, whose rows are among lines 10 to 10: 404",
+            ),
             (Reply::With(200, "hello"), "the answer of URL is not that"),
             (Reply::With(200, r#"{"results":[]}"#), "the answer of URL is not that"),
             (
