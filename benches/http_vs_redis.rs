@@ -38,6 +38,7 @@
 
 mod support;
 
+use std::cell::Cell;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -75,7 +76,6 @@ fn main() {
 
     let zrevrank = ["ZREVRANK", "arena", "m__rand_int__"];
     let zcount = ["ZCOUNT", "arena", "(__rand_int__", "+inf"];
-    let zadd = ["ZADD", "arena", "__rand_int__", "m__rand_int__"];
     let compare = |name: &str, unit: &str, ours: &dyn Fn() -> f64, theirs: &dyn Fn(&Redis) -> f64| {
         let round = |_| (ours(), servers.iter().map(theirs).collect());
         report(name, unit, &servers, &(0..runs).map(round).collect::<Vec<_>>());
@@ -103,7 +103,10 @@ fn main() {
     if ["put", "batch", "latency", "nats"].into_iter().any(asked) {
         servers.iter().for_each(Redis::make_durable);
     }
-    let durable = |server: &Redis| server.run(members, seconds * 5_000, 1, &zadd);
+    let zadd = |server: &Redis, commands, pipeline| {
+        server.run(members, commands, pipeline, &["ZADD", "arena", &server.new_scores(), "m__rand_int__"])
+    };
+    let durable = |server: &Redis| zadd(server, seconds * 5_000, 1);
     if asked("put") {
         compare("durable_put_vs_zadd", "writes/s", &|| run(PUT), &durable);
         let ours = || run(&[CHANGED, PUT].concat());
@@ -111,7 +114,7 @@ fn main() {
     }
     if asked("batch") {
         let ours = || run(BATCH_OF_JOBS) * BATCH as f64;
-        let theirs = |server: &Redis| server.run(members, seconds * 100_000, BATCH, &zadd);
+        let theirs = |server: &Redis| zadd(server, seconds * 100_000, BATCH);
         compare("durable_batch_vs_zadd", "writes/s", &ours, &theirs);
         let ours = || run(&[CHANGED, BATCH_OF_JOBS].concat()) * BATCH as f64;
         compare("durable_batch_changed_vs_zadd", "writes/s", &ours, &theirs);
@@ -127,9 +130,11 @@ fn main() {
             let commands = seconds * 1_000 * u64::clamp(connections, 2, 20);
             let rounds: Vec<Latencies> = (0..runs)
                 .map(|_| {
-                    let theirs =
-                        servers.iter().map(|server| server.measure(connections, members, commands, &zadd));
-                    let theirs: Vec<Measured> = theirs.collect();
+                    let zadd = |server: &Redis| {
+                        let command = ["ZADD", "arena", &server.new_scores(), "m__rand_int__"];
+                        server.measure(connections, members, commands, &command)
+                    };
+                    let theirs: Vec<Measured> = servers.iter().map(zadd).collect();
                     let before = before.as_ref().map(|service| put(service, connections));
                     Latencies { ours: put(&ranktree, connections), before, theirs }
                 })
@@ -286,6 +291,8 @@ request = function() return requests[math.random(#requests)] end
 struct Ranktree {
     process: Child,
     url: String,
+    /// How many there were; they seed the draws of the next one.
+    runs: Cell<u64>,
 }
 
 impl Ranktree {
@@ -302,7 +309,7 @@ impl Ranktree {
         let output = process.stdout.take().expect("piped");
         BufReader::new(output).read_line(&mut line).expect("it says where it listens");
         let url = line.split_whitespace().last().expect("an address").to_owned();
-        Self { process, url }
+        Self { process, url, runs: Cell::new(0) }
     }
 
     fn load(&self, members: u64) {
@@ -326,7 +333,11 @@ impl Ranktree {
     /// `requests`: Lua whose `request` makes one of them.
     fn run(&self, connections: u64, seconds: u64, members: u64, requests: &str) -> Measured {
         let host = self.url.trim_start_matches("http://");
-        let facts = format!("local host, members, batch, query = '{host}', {members}, {BATCH}, ''\n");
+        self.runs.set(self.runs.get() + 1);
+        let facts = format!(
+            "local host, members, batch, query = '{host}', {members}, {BATCH}, ''\nmath.randomseed({})\n",
+            self.runs.get()
+        );
         wrk::run(&self.url, connections, seconds, &[&facts, LUA, requests].concat())
     }
 }

@@ -1,5 +1,6 @@
 //! Real servers that speak Redis's protocol, asked by redis-benchmark: Redis, and Valkey if it is here.
 
+use std::cell::Cell;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -18,6 +19,8 @@ pub struct Redis {
     process: Child,
     port: u16,
     connections: u64,
+    /// How often new scores were asked for.
+    drawn: Cell<u64>,
 }
 
 impl Redis {
@@ -51,7 +54,7 @@ impl Redis {
             .stdout(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
-        let redis = Self { name, process, port, connections };
+        let redis = Self { name, process, port, connections, drawn: Cell::new(0) };
         while !redis.cli(&["PING"]).contains("PONG") {
             std::thread::yield_now();
         }
@@ -126,6 +129,16 @@ impl Redis {
             .expect("redis-cli runs");
         let told = String::from_utf8_lossy(&output.stdout);
         assert!(told.contains("errors: 0"), "{told}");
+    }
+
+    /// A score for redis-benchmark to draw that no earlier run has drawn.
+    ///
+    /// It seeds its draws with the second and the process id, and two runs often have the same seed. The
+    /// second one's `ZADD`s then change nothing, and Redis writes and syncs nothing for them: it is three
+    /// times as fast. So each run's scores begin with a number of their own.
+    pub fn new_scores(&self) -> String {
+        self.drawn.set(self.drawn.get() + 1);
+        format!("{}__rand_int__", self.drawn.get())
     }
 
     /// Commands per second.
