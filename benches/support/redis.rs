@@ -135,10 +135,11 @@ impl Redis {
     ///
     /// It seeds its draws with the second and the process id, and two runs often have the same seed. The
     /// second one's `ZADD`s then change nothing, and Redis writes and syncs nothing for them: it is three
-    /// times as fast. So each run's scores begin with a number of their own.
+    /// times as fast. So each run's scores have a fraction of their own: as spread out as those that are
+    /// there, and equal to none of them.
     pub fn new_scores(&self) -> String {
         self.drawn.set(self.drawn.get() + 1);
-        format!("{}__rand_int__", self.drawn.get())
+        format!("__rand_int__.{:04}", self.drawn.get())
     }
 
     /// Commands per second.
