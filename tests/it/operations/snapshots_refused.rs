@@ -111,6 +111,10 @@ fn damaged_and_foreign_snapshots_are_refused_and_the_data_directory_is_untouched
         assert_eq!(fs::read_dir(path("empty")).expect("it was made").count(), 0, "{name}");
         fs::remove_dir_all(&copy).expect("it is ours");
     }
+    // A directory that is no snapshot leaves no data directory behind.
+    let (code, said) = restore(&path("empty"), &path("none"), &[]);
+    assert!(code == Some(2) && said.contains("holds no snapshot"), "{said}");
+    assert!(!path("none").exists());
     // The shards are looked into, too: a manifest that states another sequence, with a checksum of its own.
     let copy = path("lying");
     copy_folder(&path("whole"), &copy);
