@@ -103,10 +103,7 @@ fn main() {
     if ["put", "batch", "latency", "nats"].into_iter().any(asked) {
         servers.iter().for_each(Redis::make_durable);
     }
-    let zadd = |server: &Redis, commands, pipeline| {
-        server.run(members, commands, pipeline, &["ZADD", "arena", &server.new_scores(), "m__rand_int__"])
-    };
-    let durable = |server: &Redis| zadd(server, seconds * 5_000, 1);
+    let durable = |server: &Redis| server.run(members, seconds * 5_000, 1, &server.zadd());
     if asked("put") {
         compare("durable_put_vs_zadd", "writes/s", &|| run(PUT), &durable);
         let ours = || run(&[CHANGED, PUT].concat());
@@ -114,7 +111,7 @@ fn main() {
     }
     if asked("batch") {
         let ours = || run(BATCH_OF_JOBS) * BATCH as f64;
-        let theirs = |server: &Redis| zadd(server, seconds * 100_000, BATCH);
+        let theirs = |server: &Redis| server.run(members, seconds * 100_000, BATCH, &server.zadd());
         compare("durable_batch_vs_zadd", "writes/s", &ours, &theirs);
         let ours = || run(&[CHANGED, BATCH_OF_JOBS].concat()) * BATCH as f64;
         compare("durable_batch_changed_vs_zadd", "writes/s", &ours, &theirs);
@@ -130,10 +127,8 @@ fn main() {
             let commands = seconds * 1_000 * u64::clamp(connections, 2, 20);
             let rounds: Vec<Latencies> = (0..runs)
                 .map(|_| {
-                    let zadd = |server: &Redis| {
-                        let command = ["ZADD", "arena", &server.new_scores(), "m__rand_int__"];
-                        server.measure(connections, members, commands, &command)
-                    };
+                    let zadd =
+                        |server: &Redis| server.measure(connections, members, commands, &server.zadd());
                     let theirs: Vec<Measured> = servers.iter().map(zadd).collect();
                     let before = before.as_ref().map(|service| put(service, connections));
                     Latencies { ours: put(&ranktree, connections), before, theirs }

@@ -84,8 +84,7 @@ fn main() {
         note("write_service_vs_bare".to_owned(), bare.per_second);
         let commands = seconds * 10_000;
         for server in &servers {
-            let zadd = ["ZADD", "arena", &server.new_scores(), "m__rand_int__"];
-            let zadd = server.run(members, commands, 1, &zadd);
+            let zadd = server.run(members, commands, 1, &server.zadd());
             let set = server.run(members, commands, 1, &["SET", "m__rand_int__", "__rand_int__"]);
             println!("{}: ZADD {zadd:.0}/s, SET {set:.0}/s", server.name);
             note(ratio_name("write_service_vs_zadd", server.name), zadd);

@@ -1,6 +1,7 @@
 //! Real servers that speak Redis's protocol, asked by redis-benchmark: Redis, and Valkey if it is here.
 
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -19,8 +20,8 @@ pub struct Redis {
     process: Child,
     port: u16,
     connections: u64,
-    /// How often new scores were asked for.
-    drawn: Cell<u64>,
+    /// How many runs of `ZADD` there were.
+    zadds: Cell<u64>,
 }
 
 impl Redis {
@@ -54,7 +55,7 @@ impl Redis {
             .stdout(Stdio::null())
             .spawn()
             .unwrap_or_else(|error| panic!("{}: {error}", program.display()));
-        let redis = Self { name, process, port, connections, drawn: Cell::new(0) };
+        let redis = Self { name, process, port, connections, zadds: Cell::new(0) };
         while !redis.cli(&["PING"]).contains("PONG") {
             std::thread::yield_now();
         }
@@ -131,19 +132,20 @@ impl Redis {
         assert!(told.contains("errors: 0"), "{told}");
     }
 
-    /// A score for redis-benchmark to draw that no earlier run has drawn.
+    /// A `ZADD` for redis-benchmark, of scores that no earlier run has drawn.
     ///
     /// It seeds its draws with the second and the process id, and two runs often have the same seed. The
-    /// second one's `ZADD`s then change nothing, and Redis writes and syncs nothing for them: it is three
+    /// second one's `ZADD`s would change nothing, and Redis writes and syncs nothing for them: it is three
     /// times as fast. So each run's scores have a fraction of their own: as spread out as those that are
     /// there, and equal to none of them.
-    pub fn new_scores(&self) -> String {
-        self.drawn.set(self.drawn.get() + 1);
-        format!("__rand_int__.{:04}", self.drawn.get())
+    pub fn zadd(&self) -> [String; 4] {
+        self.zadds.set(self.zadds.get() + 1);
+        let score = format!("__rand_int__.{:04}", self.zadds.get());
+        ["ZADD".to_owned(), "arena".to_owned(), score, "m__rand_int__".to_owned()]
     }
 
     /// Commands per second.
-    pub fn run(&self, members: u64, commands: u64, pipeline: u64, command: &[&str]) -> f64 {
+    pub fn run(&self, members: u64, commands: u64, pipeline: u64, command: &[impl AsRef<OsStr>]) -> f64 {
         let output = Command::new("redis-benchmark")
             .args(["-p", &self.port.to_string(), "-q", "-c", &self.connections.to_string()])
             .args(["-n", &commands.to_string(), "-r", &members.to_string(), "-P", &pipeline.to_string()])
@@ -158,7 +160,13 @@ impl Redis {
     }
 
     /// The same with so many connections, and how long the answers took.
-    pub fn measure(&self, connections: u64, members: u64, commands: u64, command: &[&str]) -> Measured {
+    pub fn measure(
+        &self,
+        connections: u64,
+        members: u64,
+        commands: u64,
+        command: &[impl AsRef<OsStr>],
+    ) -> Measured {
         let output = Command::new("redis-benchmark")
             .args(["-p", &self.port.to_string(), "--csv", "-c", &connections.to_string()])
             .args(["-n", &commands.to_string(), "-r", &members.to_string()])
