@@ -27,7 +27,7 @@ pub use timestamp::Timestamp;
 /// The most keys a score may have.
 pub const MAX_KEYS: usize = 8;
 /// The longest member id, in bytes of UTF-8.
-pub const MAX_MEMBER_BYTES: usize = 128;
+pub const MAX_MEMBER_BYTES: usize = 256;
 /// The longest board name, in bytes (it is ASCII).
 pub const MAX_BOARD_BYTES: usize = 64;
 /// The longest name of an instance of a window, in bytes (it is ASCII).

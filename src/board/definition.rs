@@ -40,6 +40,25 @@ impl Order {
     }
 }
 
+/// What becomes of an increment that would take a key beyond a bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Beyond {
+    /// The job is refused.
+    Reject,
+    /// The key stops at the bound.
+    Clamp,
+}
+
+impl Beyond {
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reject => "reject",
+            Self::Clamp => "clamp",
+        }
+    }
+}
+
 /// One component of a board's scores.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Key {
@@ -49,13 +68,24 @@ pub struct Key {
     pub min: i64,
     /// The greatest value a job may lead to, inclusive.
     pub max: i64,
+    /// What an `incr` to less than `min` does.
+    pub below_min: Beyond,
+    /// What an `incr` to more than `max` does.
+    pub above_max: Beyond,
 }
 
 impl Key {
     /// The key of a board that names none: `score`, greater is better, any 64-bit value.
     #[must_use]
     pub fn score() -> Self {
-        Self { name: "score".to_owned(), order: Order::Descending, min: i64::MIN, max: i64::MAX }
+        Self {
+            name: "score".to_owned(),
+            order: Order::Descending,
+            min: i64::MIN,
+            max: i64::MAX,
+            below_min: Beyond::Reject,
+            above_max: Beyond::Reject,
+        }
     }
 }
 
@@ -121,8 +151,8 @@ impl Kind {
     }
 }
 
-/// Everything a board's creator decides. Keys, kind, policy, ties, windows, the offset and when seasons start
-/// can never change.
+/// Everything a board's creator decides. Keys, kind, ties, movement, the offset, when seasons start and the
+/// windows that are there can never change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Definition {
     pub keys: Vec<Key>,
@@ -187,6 +217,11 @@ pub enum InvalidDefinition {
          the other out"
     )]
     SeasonWindow,
+    #[error(
+        "seasons need both starts and every, such as {{\"starts\":\"2026-11-02T00:00:00Z\",\"every\":\"14d\"}}; one \
+         of them can be left out only where the board has it already"
+    )]
+    SeasonParts,
     #[error(transparent)]
     Seasons(#[from] InvalidSeasons),
     #[error("grace must be 0s to 36500d; got {}", length_text(*.0))]
@@ -349,28 +384,52 @@ impl Definition {
                 Some(last) => Some(known.with_length(last.every, now)?),
                 None => Some(known.clone()),
             },
-            (known, _) => known.clone(),
+            (Some(known), _) => Some(known.clone()),
+            // The window is a new one.
+            (None, asked) => asked.clone(),
         };
         let changed = Self { seasons, ..asked.clone() };
         changed.validate()?;
         Ok(changed)
     }
 
-    /// Whether `other` could replace this definition: all that can never change is the same. Bounds judge
-    /// jobs, and not the entries that are there.
+    /// Whether this definition and `other` may be two of the same board, the one before and the other after a
+    /// change: all that can never change is the same, and of their windows one has all that the other has.
+    /// Bounds judge jobs, and not the entries that are there.
     #[must_use]
     pub fn agrees_with(&self, other: &Self) -> bool {
-        let unbounded = |key: &Key| Key { min: i64::MIN, max: i64::MAX, ..key.clone() };
-        let fixed = |definition: &Self| Self {
-            keys: definition.keys.iter().map(unbounded).collect(),
-            seasons: definition.seasons.as_ref().map(Seasons::first),
+        let has_windows_of =
+            |one: &Self, other: &Self| other.windows.iter().all(|of| one.windows.contains(of));
+        let seasons_agree = match (&self.seasons, &other.seasons) {
+            (Some(one), Some(other)) => one.first() == other.first(),
+            // Only one of them has the window.
+            _ => true,
+        };
+        seasons_agree
+            && (has_windows_of(self, other) || has_windows_of(other, self))
+            && self.fixed() == other.fixed()
+    }
+
+    /// The windows that this definition has and a changed one would lack: no window can be taken away.
+    #[must_use]
+    pub fn windows_missing_in(&self, changed: &Self) -> Vec<Window> {
+        self.windows.iter().copied().filter(|window| !changed.windows.contains(window)).collect()
+    }
+
+    /// Without all that can change.
+    fn fixed(&self) -> Self {
+        let unbounded = |key: &Key| Key { name: key.name.clone(), order: key.order, ..Key::score() };
+        Self {
+            keys: self.keys.iter().map(unbounded).collect(),
+            policy: Policy::Set,
+            windows: Vec::new(),
+            seasons: None,
             keep: 0,
             grace_micros: 0,
             entry_ttl_micros: None,
             // It decides which members of a stream are kept.
-            capacity: definition.capacity.filter(|_| definition.is_top_k()),
-            ..definition.clone()
-        };
-        fixed(self) == fixed(other)
+            capacity: self.capacity.filter(|_| self.is_top_k()),
+            ..self.clone()
+        }
     }
 }

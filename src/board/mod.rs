@@ -4,11 +4,13 @@
 //! definitions are kept, or how they are written as JSON.
 //!
 //! - `definition`: what a definition consists of, which are valid, and how one may change
+//! - `patch`: what a request names of a definition
 //! - `times`: when instances close and are dropped, and when entries expire
 //! - `scores`: scores and the words of a tree
 //! - `told`: a definition in words
 
 mod definition;
+mod patch;
 mod scores;
 mod times;
 mod told;
@@ -17,8 +19,9 @@ mod told;
 mod tests;
 
 pub use definition::{
-    DEFAULT_GRACE_MICROS, Definition, InvalidDefinition, Key, Kind, MAX_CAPACITY, MAX_DURATION_MICROS,
-    MAX_KEEP, MIN_TTL_MICROS, OPEN_INSTANCES_MAX, Order, Policy, Ties,
+    Beyond, DEFAULT_GRACE_MICROS, Definition, InvalidDefinition, Key, Kind, MAX_CAPACITY,
+    MAX_DURATION_MICROS, MAX_KEEP, MIN_TTL_MICROS, OPEN_INSTANCES_MAX, Order, Policy, Ties,
 };
+pub use patch::{DefinitionPatch, Field, KeyPatch, SeasonsPatch};
 pub use scores::{ScoreRefused, decode, encode};
 pub use told::offset;

@@ -3,7 +3,7 @@
 
 use thiserror::Error;
 
-use crate::board::definition::{Definition, Order, Ties};
+use crate::board::definition::{Beyond, Definition, Key, Order, Ties};
 use crate::tree::Words;
 use crate::types::{MAX_KEYS, Score, Timestamp};
 
@@ -30,7 +30,7 @@ impl Definition {
         if inside { Ok(()) } else { Err(ScoreRefused::OutOfRange) }
     }
 
-    /// The sum of two scores, key by key; never wrapped, never clamped.
+    /// The sum of two scores, key by key; never wrapped, and clamped only where its key says so.
     ///
     /// # Errors
     /// When the key counts differ, or a sum leaves 64 bits.
@@ -38,10 +38,14 @@ impl Definition {
         if step.keys().len() != self.keys.len() {
             return Err(ScoreRefused::KeyCount);
         }
-        let Some(base) = base else { return Ok(step.clone()) };
         let mut sums = [0; MAX_KEYS];
-        for ((sum, left), right) in sums.iter_mut().zip(base.keys()).zip(step.keys()) {
-            *sum = left.checked_add(*right).ok_or(ScoreRefused::Overflow)?;
+        let left = base.map_or(&[0; MAX_KEYS][..], Score::keys);
+        for (((sum, left), right), key) in sums.iter_mut().zip(left).zip(step.keys()).zip(&self.keys) {
+            // A step is to the side of its sign, so a sum that leaves 64 bits is beyond that side's bound.
+            let (beyond, end) =
+                if *right < 0 { (key.below_min, i64::MIN) } else { (key.above_max, i64::MAX) };
+            let exact = left.checked_add(*right).or_else(|| (beyond == Beyond::Clamp).then_some(end));
+            *sum = key.clamp(exact.ok_or(ScoreRefused::Overflow)?);
         }
         let sums = sums.get(..self.keys.len()).ok_or(ScoreRefused::KeyCount)?;
         Score::new(sums).map_err(|_| ScoreRefused::KeyCount)
@@ -114,6 +118,19 @@ impl Definition {
     #[must_use]
     pub fn columns(&self) -> usize {
         self.keys.len() + 1 + usize::from(self.is_top_k())
+    }
+}
+
+impl Key {
+    /// A value within the bounds that clamp.
+    fn clamp(&self, value: i64) -> i64 {
+        if value < self.min && self.below_min == Beyond::Clamp {
+            self.min
+        } else if value > self.max && self.above_max == Beyond::Clamp {
+            self.max
+        } else {
+            value
+        }
     }
 }
 

@@ -36,7 +36,7 @@ fn an_increment_is_refused_rather_than_wrapped() {
 }
 
 #[test]
-fn keep_and_the_bounds_of_keys_may_change_and_nothing_else() {
+fn policy_keep_and_the_bounds_of_keys_may_change_and_what_orders_entries_may_not() {
     let board = Definition::default();
     assert!(board.agrees_with(&Definition { keep: 3, ..board.clone() }));
     let keys = |key: Key| Definition { keys: vec![key], ..board.clone() };
@@ -44,7 +44,10 @@ fn keep_and_the_bounds_of_keys_may_change_and_nothing_else() {
     assert!(!board.agrees_with(&keys(Key { order: Order::Ascending, ..Key::score() })));
     assert!(!board.agrees_with(&keys(Key { name: "points".to_owned(), ..Key::score() })));
     assert!(!board.agrees_with(&Definition { ties: Ties::Last, ..board.clone() }));
-    assert!(!board.agrees_with(&Definition { policy: Policy::Best, ..board.clone() }));
+    assert!(board.agrees_with(&Definition { policy: Policy::Best, ..board.clone() }));
+    assert!(!board.agrees_with(&Definition { utc_offset_minutes: 60, ..board.clone() }));
+    let clamping = Key { below_min: Beyond::Clamp, above_max: Beyond::Clamp, ..Key::score() };
+    assert!(board.agrees_with(&keys(clamping)));
 }
 
 #[test]
@@ -69,7 +72,13 @@ fn the_lengths_of_a_definition_may_change_and_its_windows_may_not() {
     };
     assert!(!board.agrees_with(&manual(&[])));
     assert!(manual(&[1, 2]).agrees_with(&manual(&[])));
-    assert!(!board.agrees_with(&Definition { windows: vec![Window::Season], ..board.clone() }));
+    // Windows are added: of two definitions of a board, one has all that the other has.
+    let fewer = Definition { windows: vec![Window::All], seasons: None, ..board.clone() };
+    assert!(board.agrees_with(&fewer) && fewer.agrees_with(&board));
+    assert_eq!(board.windows_missing_in(&fewer), [Window::Season]);
+    assert_eq!(fewer.windows_missing_in(&board), []);
+    let others = Definition { windows: vec![Window::All, Window::Day], ..fewer };
+    assert!(!board.agrees_with(&others) && !others.agrees_with(&board));
     assert_eq!(
         board.differences(&manual(&[])),
         ["season is from 1970-01-01T00:00:00.000007Z on, not manual"]

@@ -73,13 +73,16 @@ impl Definition {
             let told = |definition: &Self| definition.capacity.unwrap_or_default().to_string();
             differ("capacity of top_k", told(self), told(asked));
         }
-        differ("policy", self.policy.name().to_owned(), asked.policy.name().to_owned());
         differ("ties", self.ties.name().to_owned(), asked.ties.name().to_owned());
         let windows = |definition: &Self| {
             definition.windows.iter().map(|window| window.name()).collect::<Vec<_>>().join(", ")
         };
-        differ("the list of windows", windows(self), windows(asked));
-        differ("season", seasons_told(self), seasons_told(asked));
+        if !self.windows_missing_in(asked).is_empty() {
+            differ("the list of windows", windows(self), windows(asked));
+        }
+        if self.seasons.is_some() {
+            differ("season", seasons_told(self), seasons_told(asked));
+        }
         differ("movement", self.movement.to_string(), asked.movement.to_string());
         differ("utc_offset", offset(self.utc_offset_minutes), offset(asked.utc_offset_minutes));
         told

@@ -1,9 +1,9 @@
-//! A trim of one shard: the entries after a trim point, removed in a series of messages.
+//! A trim of one shard: the entries on one side of a trim point, removed in a series of messages.
 //!
 //! Knows: that an owner finds the entries in its memory, and hears what its messages have removed. Must not
 //! know: who asks for the trim, or how the trim point was found.
 //!
-//! Each message names some members, and removes those that are still after the trim point when it is applied.
+//! Each message names some members, and removes those that are still on that side when it is applied.
 //! So no message is large, and what an interrupted trim has removed stays removed.
 
 use std::collections::VecDeque;
@@ -20,9 +20,9 @@ use crate::state_lock::{Purpose, StateLock};
 use crate::types::{BoardName, MemberId, Sequence, ShardId};
 use crate::writer::{Health, Payload};
 
-/// Members that a message names: as many edits as a reader may have to wait for. Their ids take 64 KiB at
-/// most.
-const MEMBERS_PER_MESSAGE: usize = 256;
+/// Members that a message names: as many edits as a reader may have to wait for. Their ids take 97 KiB at
+/// most, if each is of 256 bytes that JSON escapes.
+const MEMBERS_PER_MESSAGE: usize = 192;
 /// Messages of a shard that are sent at a time: enough to share the cost of a commit.
 const MESSAGES_AT_ONCE: usize = 8;
 /// The size of a message beside its members' ids.

@@ -1,7 +1,7 @@
-//! Finds the members whose entries are after a trim point of a board, for a trim to name.
+//! Finds the members whose entries are on one side of a trim point of a board, for a trim to name.
 //!
-//! Knows: how to find the trim point over all shards, and how to walk a shard's entries from the worst one up
-//! to it, a slice under each hold of the lock. Must not know: what becomes of them. Scores may change between
+//! Knows: how to find the trim point over all shards, and how to walk a shard's entries from the end of
+//! that side up to it, a slice under each hold of the lock. Must not know: what becomes of them. Scores may change between
 //! two slices; an entry that does not change is visited exactly once.
 
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use crate::query::find_place::find_place;
 use crate::query::merge::MergedEntry;
 use crate::query::read::BoardRead;
 use crate::query::remote_shards::ReadError;
-use crate::state::{Incarnation, Shard, TrimPoint, WindowTree};
+use crate::state::{Incarnation, Shard, TrimPoint, TrimSide, WindowTree};
 use crate::tree::{Handle, Words};
 use crate::types::{BoardName, MemberId, Score};
 
@@ -31,19 +31,22 @@ pub async fn trim_point_of_position(
     let Some(index) = position.checked_sub(1) else { return Ok(None) };
     let place = find_place(board, |total| Some(index).filter(|index| *index < total), 1, false).await?;
     let Some(place) = place else { return Ok(None) };
-    let point =
-        |found: &MergedEntry<'_>| TrimPoint { words: found.key.words, member: Some(found.key.member.into()) };
+    let point = |found: &MergedEntry<'_>| TrimPoint {
+        side: TrimSide::Worse,
+        words: found.key.words,
+        member: Some(found.key.member.into()),
+    };
     Ok(place.entries(1).first().map(point))
 }
 
 /// The trim point of a score, or of the first keys of one. Entries with exactly this score are not removed.
 #[must_use]
-pub fn trim_point_of_score(board: &BoardView<'_>, score: &Score) -> TrimPoint {
-    TrimPoint { words: board.definition.score_words(score), member: None }
+pub fn trim_point_of_score(board: &BoardView<'_>, score: &Score, side: TrimSide) -> TrimPoint {
+    TrimPoint { side, words: board.definition.score_words(score), member: None }
 }
 
-/// A walk over a shard's entries after a trim point: first the listed ones, worst first, and then the hidden
-/// ones.
+/// A walk over a shard's entries on one side of a trim point: first the listed ones, from the end, and then
+/// the hidden ones.
 pub struct TrimScan {
     board: BoardName,
     incarnation: Incarnation,
@@ -52,7 +55,7 @@ pub struct TrimScan {
 }
 
 enum ScanPosition {
-    /// Before the entry of these words and this id, or at the end.
+    /// Beyond the entry of these words and this id, seen from the end, or at the end.
     Listed(Option<(Words, Box<[u8]>)>),
     /// At this handle.
     Hidden(u32),
@@ -70,8 +73,8 @@ impl TrimScan {
         matches!(self.at, ScanPosition::End)
     }
 
-    /// The members of the next slice. It may be empty if the next hidden entries are not after the trim
-    /// point. At the end of the walk it is always empty.
+    /// The members of the next slice. It may be empty if the trim removes none of the next hidden
+    /// entries. At the end of the walk it is always empty.
     pub fn next_slice(&mut self, shard: &Shard) -> Vec<MemberId> {
         let board = shard.board(self.board.as_str()).filter(|board| board.incarnation == self.incarnation);
         let Some(window) = board.and_then(|board| shard.tree(board.all)) else {
@@ -95,18 +98,30 @@ impl TrimScan {
         last: Option<&(Words, Box<[u8]>)>,
     ) -> (ScanPosition, Vec<Handle>) {
         let members = &shard.members;
+        let from_top = self.point.side == TrimSide::Better;
         let before = match last {
-            None => window.total(),
+            None => {
+                if from_top {
+                    0
+                } else {
+                    window.total()
+                }
+            }
             Some((words, id)) => {
-                let mut compare = |handle: Handle| -> Ordering { members.id(handle).cmp(id) };
+                // Walking down, the next entry is the first one behind those up to the last one.
+                let mut compare = |handle: Handle| -> Ordering {
+                    let order = members.id(handle).cmp(id);
+                    if from_top && order == Ordering::Equal { Ordering::Less } else { order }
+                };
                 window.tree.count_before(words.as_slice(), &mut compare)
             }
         };
         let mut cursor = window.tree.cursor_at(before);
-        let is_after = |(handle, words): &(Handle, Words)| self.point.is_before(words, members.id(*handle));
+        let is_removed = |(handle, words): &(Handle, Words)| self.point.removes(words, members.id(*handle));
         let (mut handles, mut last) = (Vec::with_capacity(LISTED_AT_ONCE), None);
         while handles.len() < LISTED_AT_ONCE {
-            let Some((handle, words)) = cursor.prev().filter(is_after) else {
+            let next = if from_top { cursor.next() } else { cursor.prev() };
+            let Some((handle, words)) = next.filter(is_removed) else {
                 return (ScanPosition::Hidden(0), handles);
             };
             handles.push(handle);
@@ -121,9 +136,9 @@ impl TrimScan {
         let few = usize::try_from(HANDLES_AT_ONCE).unwrap_or(usize::MAX);
         // Hidden entries are walked by handle: nothing else about them is stable while others come and go.
         let end = if window.hidden_count() <= few { space } else { from.saturating_add(HANDLES_AT_ONCE) };
-        let is_after =
-            |(handle, words): &(Handle, Words)| self.point.is_before(words, shard.members.id(*handle));
-        let found = window.hidden_in(from..end.max(from)).into_iter().filter(is_after);
+        let is_removed =
+            |(handle, words): &(Handle, Words)| self.point.removes(words, shard.members.id(*handle));
+        let found = window.hidden_in(from..end.max(from)).into_iter().filter(is_removed);
         let next = if end >= space { ScanPosition::End } else { ScanPosition::Hidden(end) };
         (next, found.map(|(handle, _)| handle).collect())
     }
@@ -134,12 +149,12 @@ impl TrimScan {
 pub enum TrimFrom {
     /// After the entry at this position.
     Position(u64),
-    /// After a score, or the first keys of one.
-    Score(Score),
+    /// On one side of a score, or of the first keys of one.
+    Score(Score, TrimSide),
 }
 
-/// Finds the trim point, and the life of the board that has it; `None` if no entry is
-/// after it. An error is how many keys the score and the board have, if the score has more.
+/// Finds the trim point, and the life of the board that has it; `None` if it removes no
+/// entry. An error is how many keys the score and the board have, if the score has more.
 pub struct FindTrimPoint(pub TrimFrom);
 
 impl BoardRead for FindTrimPoint {
@@ -149,8 +164,8 @@ impl BoardRead for FindTrimPoint {
         let keys = board.definition.keys.len();
         let point = match &self.0 {
             TrimFrom::Position(position) => Ok(trim_point_of_position(board, *position).await?),
-            TrimFrom::Score(score) if score.keys().len() > keys => Err((score.keys().len(), keys)),
-            TrimFrom::Score(score) => Ok(Some(trim_point_of_score(board, score))),
+            TrimFrom::Score(score, _) if score.keys().len() > keys => Err((score.keys().len(), keys)),
+            TrimFrom::Score(score, side) => Ok(Some(trim_point_of_score(board, score, *side))),
         };
         Ok((board.incarnation, point))
     }

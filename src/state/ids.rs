@@ -9,6 +9,7 @@
 
 use super::in_groups::InGroups;
 use crate::tree::{Blocks, Handle};
+use crate::types::MAX_MEMBER_BYTES;
 
 /// Slots per chunk.
 const CHUNK: usize = 256;
@@ -16,7 +17,7 @@ const CHUNK_SETS: u16 = 256;
 /// A slot with less would not hold a reference to a cell.
 const SHORTEST_SLOT: usize = 6;
 /// The longest id.
-const LONGEST: usize = 255;
+const LONGEST: usize = MAX_MEMBER_BYTES;
 /// The first byte of a slot whose id is in a cell. No id has it, nor zero, for control characters are not
 /// allowed in ids.
 const IN_CELL: u8 = 1;
@@ -37,7 +38,8 @@ struct Chunk {
 
 #[derive(Clone, Copy)]
 struct CellRef {
-    length: u8,
+    /// Of the id, from 1.
+    length: u16,
     cell: u32,
 }
 
@@ -45,7 +47,7 @@ impl CellRef {
     fn of(slot: &[u8]) -> Option<Self> {
         match *slot {
             [IN_CELL, length, a, b, c, d, ..] => {
-                Some(Self { length, cell: u32::from_le_bytes([a, b, c, d]) })
+                Some(Self { length: u16::from(length) + 1, cell: u32::from_le_bytes([a, b, c, d]) })
             }
             _ => None,
         }
@@ -53,7 +55,8 @@ impl CellRef {
 
     fn bytes(self) -> [u8; SHORTEST_SLOT] {
         let [a, b, c, d] = self.cell.to_le_bytes();
-        [IN_CELL, self.length, a, b, c, d]
+        // An id of 256 bytes has a length of one byte, too: none is empty.
+        [IN_CELL, u8::try_from(self.length - 1).unwrap_or(u8::MAX), a, b, c, d]
     }
 }
 
@@ -154,7 +157,7 @@ impl Ids {
         cells.and_then(|cells| cells.blocks.get(cell).get(..length)).unwrap_or_default()
     }
 
-    /// Puts an id of at most 255 bytes into a slot; an empty one vacates it.
+    /// Puts an id of at most 256 bytes into a slot; an empty one vacates it.
     pub fn set(&mut self, handle: Handle, id: &[u8]) {
         let (number, at) = place(handle);
         self.chunks.reach(number);
@@ -219,7 +222,7 @@ impl Ids {
         while self.cells.len() <= size {
             self.cells.push(Cells::new(self.cells.len() * CELL_STEP));
         }
-        let length = u8::try_from(id.len()).expect("ids are at most 128 bytes");
+        let length = u16::try_from(id.len()).expect("ids are at most 256 bytes");
         CellRef { length, cell: self.cells.get_mut(size).map_or(NONE, |cells| cells.add(id)) }
     }
 
@@ -310,7 +313,7 @@ mod tests {
     use super::*;
 
     fn id() -> impl Strategy<Value = Vec<u8>> {
-        let length = prop_oneof![4 => Just(36_usize), 4 => 1_usize..16, 1 => 0_usize..1, 1 => 1_usize..129];
+        let length = prop_oneof![4 => Just(36_usize), 4 => 1_usize..16, 1 => 0_usize..1, 1 => 1_usize..257];
         (length, b'!'..b'~').prop_map(|(length, first)| {
             let mut id = vec![b'x'; length];
             id.iter_mut().take(1).for_each(|byte| *byte = first);
@@ -322,7 +325,7 @@ mod tests {
         #[test]
         fn agrees_with_a_plain_vector(
             sets in prop::collection::vec((0_u32..600, id()), 1..1_500),
-            alike in 1_usize..129,
+            alike in 1_usize..257,
         ) {
             let mut ids = Ids::default();
             let mut model = vec![Vec::new(); 600];
@@ -348,7 +351,9 @@ mod tests {
     #[test]
     fn ids_of_any_length_are_held() {
         let mut ids = Ids::default();
-        for (length, handle) in [(1, 7), (13, 5_000), (14, 5_001), (15, 9_000), (16, 9_001), (128, 89_600)] {
+        for (length, handle) in
+            [(1, 7), (13, 5_000), (14, 5_001), (15, 9_000), (16, 9_001), (255, 89_601), (256, 89_600)]
+        {
             let handle = Handle(handle);
             let id = vec![b'x'; length];
             ids.set(handle, &id);
@@ -366,8 +371,8 @@ mod tests {
     #[test]
     fn long_ids_come_and_go_and_their_room_is_used_again() {
         let mut ids = Ids::default();
-        let length = |number: u32| usize::try_from(15 + number % 114).expect("small");
-        let id = |number: u32| format!("{}{}", uuid(number), "x".repeat(128)).into_bytes();
+        let length = |number: u32| usize::try_from(15 + number % 242).expect("small");
+        let id = |number: u32| format!("{}{}", uuid(number), "x".repeat(256)).into_bytes();
         for number in 0..5_000 {
             ids.set(Handle(number), &id(number)[..length(number)]);
         }

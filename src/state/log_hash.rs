@@ -16,7 +16,7 @@
 use std::collections::VecDeque;
 use std::fmt;
 
-use crate::board::{DEFAULT_GRACE_MICROS, Definition, Order, Policy, Ties};
+use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Order, Policy, Ties};
 use crate::state::entry::{Entry, EntryState};
 use crate::state::step::Applied;
 use crate::tree::Words;
@@ -190,8 +190,9 @@ impl LogHash {
                 Order::Ascending => 0,
                 Order::Descending => 1,
             };
+            let clamps = |beyond: Beyond| u64::from(beyond == Beyond::Clamp);
             self.bytes(key.name.as_bytes());
-            self.words(order, 0);
+            self.words(order, clamps(key.below_min) | (clamps(key.above_max) << 1));
             self.words(key.min.cast_unsigned(), key.max.cast_unsigned());
         }
         if !definition.has_only_all() {

@@ -43,5 +43,5 @@ pub use ranking::ShardRanking;
 pub use retired::Retired;
 pub use shard::Shard;
 pub use step::{Applied, BoardEvent, IdBytes, Step, StepPart, StepPlace};
-pub use trim_point::TrimPoint;
+pub use trim_point::{TrimPoint, TrimSide};
 pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, TieBreakTimes, WindowTree};

@@ -13,7 +13,7 @@ pub enum Malformed {
         "a node's name must be 1 to 64 letters, digits or characters of _.:-, and begin with a letter or digit"
     )]
     Node,
-    #[error("a member id must be 1 to 128 bytes of UTF-8 without control characters")]
+    #[error("a member id must be 1 to 256 bytes of UTF-8 without control characters")]
     Member,
     #[error("a score must have 1 to 8 keys, each an exact signed 64-bit integer")]
     Score,

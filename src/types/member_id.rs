@@ -10,7 +10,7 @@ use crate::types::{MAX_MEMBER_BYTES, Malformed};
 /// another, which costs the allocator several times what it costs on one.
 const SHORT_BYTES: usize = 22;
 
-/// Who holds a score: 1 to 128 bytes of UTF-8 without control characters.
+/// Who holds a score: 1 to 256 bytes of UTF-8 without control characters.
 #[derive(Clone)]
 pub struct MemberId(Text);
 
@@ -113,7 +113,7 @@ mod tests {
         for good in ["a", "owner/repo.name", "日本", " ", &"a".repeat(128)] {
             assert!(MemberId::new(good).is_ok(), "{good}");
         }
-        for bad in ["", "a\n", "\u{0}", "\u{7f}", "\u{85}", &"a".repeat(129), &"日".repeat(43)] {
+        for bad in ["", "a\n", "\u{0}", "\u{7f}", "\u{85}", &"a".repeat(257), &"日".repeat(86)] {
             assert_eq!(MemberId::new(bad), Err(Malformed::Member), "{bad:?}");
         }
     }

@@ -15,7 +15,7 @@ const EVERY_MIN: i64 = 60 * 1_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Seasons {
     /// One follows the other. Usually there is one series; a further one begins where seasons became longer
-    /// or shorter.
+    /// or shorter, or where one was ended early.
     Regular(Vec<Series>),
     /// When each season began, or will begin. The last one has no end yet.
     Manual(Vec<Timestamp>),
@@ -67,9 +67,9 @@ impl Seasons {
                 }
                 let continues = |pair: &[Series]| match pair {
                     [one, next] => {
-                        one.begin < next.begin
-                            && one.first < next.first
-                            && one.begin_of(next.first) == Some(next.begin)
+                        one.first < next.first
+                            && one.begin_of(next.first).is_some_and(|begin| next.begin <= begin)
+                            && one.begin_of(next.first - 1).is_some_and(|begin| begin < next.begin)
                     }
                     _ => true,
                 };
@@ -131,14 +131,26 @@ impl Seasons {
                 let number = u32::try_from(number).ok()?;
                 let after = all.partition_point(|series| series.first <= number);
                 let series = all.get(after.checked_sub(1)?)?;
-                let (begin, end) = (series.begin_of(number)?, series.begin_of(number.checked_add(1)?));
-                Some(Span { begin, end })
+                let next = number.checked_add(1)?;
+                let end = match all.get(after).filter(|following| following.first == next) {
+                    Some(following) => Some(following.begin),
+                    None => series.begin_of(next),
+                };
+                Some(Span { begin: series.begin_of(number)?, end })
             }
             Self::Manual(begins) => {
                 let index = usize::try_from(number.checked_sub(1)?).ok()?;
                 Some(Span { begin: *begins.get(index)?, end: begins.get(index + 1).copied() })
             }
         }
+    }
+
+    /// When a regular season ends unless it is ended early. `None`: it does not end by itself.
+    #[must_use]
+    pub fn natural_end(&self, number: u32) -> Option<Timestamp> {
+        let Self::Regular(all) = self else { return None };
+        let after = all.partition_point(|series| series.first <= number);
+        all.get(after.checked_sub(1)?)?.begin_of(number.checked_add(1)?)
     }
 
     /// With regular seasons of another length from the next one on. Unchanged, if they are that long anyway.
@@ -153,11 +165,7 @@ impl Seasons {
             // Its first season has not begun, so that there is none to be left as it is.
             Some(last) if last.begin > now => {
                 last.every = every;
-                // Back to the length of the seasons before it, which it continues.
-                let before = series.len().checked_sub(2).and_then(|index| series.get(index));
-                if before.is_some_and(|before| before.every == every) {
-                    series.pop();
-                }
+                join_last(&mut series);
             }
             Some(last) => {
                 let number = last.number_at(now).ok_or(InvalidSeasons::Order)?;
@@ -183,6 +191,103 @@ impl Seasons {
         let changed = Self::Manual(begins);
         changed.validate()?;
         Ok(changed)
+    }
+
+    /// With regular seasons of which the running one ends, and the next one begins, at this time. The
+    /// following ones are counted from there.
+    ///
+    /// # Errors
+    /// When no season is running, when that is not between its begin and its end, or when seasons have
+    /// changed too often.
+    pub fn with_early_end(&self, begin: Timestamp, now: Timestamp) -> Result<Self, InvalidSeasons> {
+        let Self::Regular(series) = self else { return Err(InvalidSeasons::Order) };
+        let mut series = series.clone();
+        // One that has not begun says how long the following ones are.
+        let following = series.pop_if(|last| last.begin > now);
+        let running = series.last().ok_or(InvalidSeasons::Order)?;
+        let first = running.number_at(now).and_then(|number| number.checked_add(1));
+        let (first, every) = (first.ok_or(InvalidSeasons::Order)?, following.unwrap_or(*running).every);
+        series.push(Series { first, begin, every });
+        let changed = Self::Regular(series);
+        changed.validate()?;
+        Ok(changed)
+    }
+
+    /// The seasons that an operator has planned and that have not begun, with the time at which they do: the
+    /// number and the time of each. Regular ones that begin when their time has come are none.
+    #[must_use]
+    pub fn planned(&self, now: Timestamp) -> Vec<(u32, Timestamp)> {
+        match self {
+            Self::Manual(begins) => {
+                let numbered = (1..).zip(begins.iter().copied());
+                numbered.filter(|(_, begin)| *begin > now).collect()
+            }
+            Self::Regular(series) => match &series[..] {
+                [.., before, last] if last.begin > now && before.begin_of(last.first) != Some(last.begin) => {
+                    vec![(last.first, last.begin)]
+                }
+                _ => Vec::new(),
+            },
+        }
+    }
+
+    /// With the season of this number, the last that is planned, beginning at another time.
+    ///
+    /// # Errors
+    /// When it is not planned, or would not begin between those beside it.
+    pub fn with_moved(&self, number: u32, begin: Timestamp, now: Timestamp) -> Result<Self, InvalidSeasons> {
+        if !self.planned(now).iter().any(|(planned, _)| *planned == number) {
+            return Err(InvalidSeasons::Order);
+        }
+        let mut changed = self.clone();
+        match &mut changed {
+            Self::Manual(begins) => {
+                let index = usize::try_from(number - 1).map_err(|_| InvalidSeasons::Order)?;
+                *begins.get_mut(index).ok_or(InvalidSeasons::Order)? = begin;
+            }
+            Self::Regular(series) => {
+                series.last_mut().ok_or(InvalidSeasons::Order)?.begin = begin;
+                join_last(series);
+            }
+        }
+        changed.validate()?;
+        Ok(changed)
+    }
+
+    /// Without the season of this number, the last that is planned.
+    ///
+    /// # Errors
+    /// When it is not planned, or another one is planned after it, whose number would change.
+    pub fn without(&self, number: u32, now: Timestamp) -> Result<Self, InvalidSeasons> {
+        if self.planned(now).last().is_none_or(|(planned, _)| *planned != number) {
+            return Err(InvalidSeasons::Order);
+        }
+        match self {
+            Self::Manual(begins) => {
+                let mut begins = begins.clone();
+                begins.pop();
+                Ok(Self::Manual(begins))
+            }
+            Self::Regular(series) => {
+                let mut series = series.clone();
+                if let [.., before, last] = &mut series[..] {
+                    // The running season ends when it would have. The length of the following ones stays.
+                    last.begin = before.begin_of(last.first).ok_or(InvalidSeasons::Order)?;
+                }
+                join_last(&mut series);
+                Ok(Self::Regular(series))
+            }
+        }
+    }
+}
+
+/// Takes the last series away if the one before it would go on in the same way.
+fn join_last(series: &mut Vec<Series>) {
+    if let [.., before, last] = &series[..]
+        && before.every == last.every
+        && before.begin_of(last.first) == Some(last.begin)
+    {
+        series.pop();
     }
 }
 

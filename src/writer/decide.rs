@@ -159,7 +159,7 @@ fn bounds(key: &Key) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::board::Ties;
+    use crate::board::{Beyond, Ties};
 
     fn at(micros: i64) -> Timestamp {
         Timestamp::from_micros(micros).expect("in range")
@@ -233,6 +233,15 @@ mod tests {
         let refused = run(&Definition::default(), Some(&top), Op::Incr, 1, 2).expect_err("beyond 64 bits");
         assert_eq!(refused.code, RejectCode::Overflow);
         assert_eq!(refused.detail, "adding 1 would take a key out of the signed 64-bit range");
+        let clamping =
+            Key { min: -2, max: 10, below_min: Beyond::Clamp, above_max: Beyond::Clamp, ..Key::score() };
+        let clamping = Definition { keys: vec![clamping], ..Definition::default() };
+        for (step, expected) in [(4, 10), (i64::MAX, 10), (-9, -2), (i64::MIN, -2), (3, 10), (-8, -1)] {
+            assert_eq!(score(&entry(run(&clamping, Some(&seven), Op::Incr, step, 2))), expected, "{step}");
+        }
+        assert_eq!(score(&entry(run(&clamping, None, Op::Incr, 99, 2))), 10);
+        let refused = run(&clamping, None, Op::Set, 11, 2).expect_err("only increments are clamped");
+        assert_eq!(refused.code, RejectCode::OutOfRange);
         let two = Definition {
             keys: vec![Key::score(), Key { name: "t".to_owned(), min: 5, max: 7, ..Key::score() }],
             ..board

@@ -43,7 +43,7 @@ mod traced;
 mod writer_loop;
 
 pub use apply::apply;
-pub use board_change::{BoardChange, DefineRefused, MAX_BOARDS, next_season};
+pub use board_change::{BoardChange, DefineRefused, MAX_BOARDS, SeasonChange, SeasonRefused};
 pub use checkpoint_gate::CheckpointGate;
 pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;

@@ -223,7 +223,7 @@ impl Registry {
     /// As [`Registry::change`].
     #[cfg(test)]
     pub fn define(&self, name: &BoardName, definition: Definition) -> Result<Defined, DefineRefused> {
-        self.change(name, &BoardChange::Define(definition), Timestamp::default())
+        self.change(name, &BoardChange::Define(definition.into()), Timestamp::default())
     }
 
     /// Whether a job may create this board by naming it. The answer may be outdated when the job is planned,

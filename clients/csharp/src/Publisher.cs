@@ -271,9 +271,9 @@ namespace Ranktree
         private int ShardOf(string member)
         {
             var size = member == null ? 0 : Encoding.UTF8.GetByteCount(member);
-            if (size < 1 || size > 128)
+            if (size < 1 || size > 256)
             {
-                throw new ArgumentException($"a member's id is 1 to 128 bytes; got {member}");
+                throw new ArgumentException($"a member's id is 1 to 256 bytes; got {member}");
             }
             return Tokens.ShardOf(member, Shards);
         }

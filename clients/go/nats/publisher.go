@@ -319,8 +319,8 @@ func (p *Publisher) leave() {
 }
 
 func (p *Publisher) shard(member string) (int, error) {
-	if len(member) < 1 || len(member) > 128 {
-		return 0, fmt.Errorf("a member's id is 1 to 128 bytes; got %q", member)
+	if len(member) < 1 || len(member) > 256 {
+		return 0, fmt.Errorf("a member's id is 1 to 256 bytes; got %q", member)
 	}
 	return ranktree.ShardOf(member, p.shards)
 }

@@ -102,7 +102,7 @@ def test_arrays_are_cut_at_a_thousand_jobs_and_127_kib(nats: Nats, nats_node: No
         with pytest.raises(ValueError, match="at most"):
             publisher.publish({**job("p1"), "meta": {"text": "x" * 200_000}})
         for wrong in ("", "x" * 129):
-            with pytest.raises(ValueError, match="1 to 128 bytes"):
+            with pytest.raises(ValueError, match="1 to 256 bytes"):
                 publisher.publish(job(wrong))
 
 

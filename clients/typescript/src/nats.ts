@@ -221,8 +221,8 @@ export class Publisher {
     const { member } = job;
     const bytes = Buffer.byteLength(member, "utf8");
     // Half of a pair is not a character, and has no UTF-8.
-    if (bytes < 1 || bytes > 128 || /\p{Surrogate}/u.test(member)) {
-      throw new RangeError(`a member's id is 1 to 128 bytes of UTF-8; got ${JSON.stringify(member)}`);
+    if (bytes < 1 || bytes > 256 || /\p{Surrogate}/u.test(member)) {
+      throw new RangeError(`a member's id is 1 to 256 bytes of UTF-8; got ${JSON.stringify(member)}`);
     }
     return shardOf(member, this.shards);
   }

@@ -106,6 +106,11 @@ pub fn components() -> Value {
             "description": "A position on the board, counted from 1.",
             "schema": {"type": "integer", "minimum": 1, "maximum": u64::MAX, "examples": [2]}
         },
+        "season": {
+            "name": "season", "in": "path", "required": true,
+            "description": "The name of a season.",
+            "schema": {"type": "string", "pattern": "^s[1-9][0-9]*$", "examples": ["s2"]}
+        },
         "snapshot": {
             "name": "snapshot", "in": "path", "required": true,
             "description": "The `snapshot` of the answer that began it.",

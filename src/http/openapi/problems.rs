@@ -27,7 +27,7 @@ pub const PROBLEMS: &[ProblemKind] = &[
         &[404, 409],
         "there is no board of this name; for a job, the node runs with `--no-auto-create`, so that jobs do not create boards",
     ),
-    kind("bad_member", &[422], "a member's id is not 1 to 128 bytes of UTF-8 without control characters"),
+    kind("bad_member", &[422], "a member's id is not 1 to 256 bytes of UTF-8 without control characters"),
     kind(
         "bad_score",
         &[409, 422],
@@ -96,14 +96,21 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind("unsupported", &[422], "the request uses a part of the API that is not supported yet"),
     kind("invalid_definition", &[422], "a board's definition is not valid; `detail` says why"),
     kind("unknown_shard", &[422], "the token names a shard that this service does not have"),
-    kind("no_manual_seasons", &[409], "the board has no manual seasons, so that none can be opened"),
+    kind("no_manual_seasons", &[409], "the board has no seasons, so that none can be opened"),
     kind(
         "season_conflict",
         &[409],
-        "another request has opened the season at the same time, or the last season begins at that time or \
-         later",
+        "a season is planned or has just begun, so that the request looks like a repeated one; or the season \
+         would not begin between those beside it, or has begun and cannot change any more; `detail` says \
+         which, and what to send",
     ),
     kind("too_many_seasons", &[409], "the board has as many manual seasons as it can"),
+    kind(
+        "would_drop",
+        &[409],
+        "the change would drop instances or entries, whose numbers are in `instances` and `entries`; \
+         `?force=true` consents",
+    ),
     kind("board_differs", &[409], "the board exists with other values of settings that cannot change"),
     kind(
         "too_many_boards",

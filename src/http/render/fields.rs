@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use crate::board::{Definition, Key, offset};
+use crate::board::{Beyond, Definition, Key, offset};
 use crate::http::render::json::{self, Object};
 use crate::http::render::repeated::Repeated;
 use crate::query::{
@@ -289,5 +289,10 @@ fn key(object: &mut Object<'_>, key: &Key) {
     }
     if key.max < i64::MAX {
         json::signed(object.name("max"), key.max);
+    }
+    for (name, beyond) in [("below_min", key.below_min), ("above_max", key.above_max)] {
+        if beyond != Beyond::Reject {
+            object.text(name, beyond.name());
+        }
     }
 }

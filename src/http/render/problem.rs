@@ -18,7 +18,7 @@ use crate::snapshot::SnapshotError;
 use crate::types::{Malformed, ShardId, quoted};
 use crate::window::Instance;
 use crate::wire::json_words;
-use crate::writer::DefineRefused;
+use crate::writer::{DefineRefused, SeasonRefused};
 
 /// The code of what a token's board prefixes rule out, also within a list of jobs.
 pub const FORBIDDEN_BOARD: &str = "forbidden_board";
@@ -145,6 +145,15 @@ impl Problem {
     /// The board has no such window, or the instance has not begun or was dropped.
     pub fn unknown_window(why: &UnknownWindow) -> Self {
         Self::new(StatusCode::NOT_FOUND, "unknown_window", why.to_string())
+    }
+
+    pub fn unknown_season(detail: String) -> Self {
+        Self::new(StatusCode::NOT_FOUND, "unknown_window", detail)
+    }
+
+    /// A change of a board would take from it what readers can see. `?force=true` consents.
+    pub fn would_drop(detail: String) -> Self {
+        Self::new(StatusCode::CONFLICT, "would_drop", detail)
     }
 
     /// The instance is final.
@@ -454,9 +463,10 @@ impl From<DefineRefused> for Problem {
             DefineRefused::TooMany => return Self::too_many_boards(why.to_string()),
             DefineRefused::Invalid(why) => return why.into(),
             DefineRefused::Unknown => return Self::unknown_board(),
-            DefineRefused::NoManualSeasons => "no_manual_seasons",
-            DefineRefused::SeasonOpened(_) | DefineRefused::SeasonOrder(_) => "season_conflict",
-            DefineRefused::TooManySeasons(_) => "too_many_seasons",
+            DefineRefused::Season(SeasonRefused::NoSeasons) => "no_manual_seasons",
+            DefineRefused::Season(SeasonRefused::TooMany(_)) => "too_many_seasons",
+            DefineRefused::Season(SeasonRefused::Unknown(_)) => return Self::unknown_season(why.to_string()),
+            DefineRefused::Season(_) => "season_conflict",
         };
         Self::new(StatusCode::CONFLICT, code, why.to_string())
     }

@@ -6,12 +6,15 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::board::{Definition, Key, Kind, MAX_CAPACITY, Order, Policy, Ties};
+use crate::board::{
+    Beyond, Definition, DefinitionPatch, Field, KeyPatch, Kind, MAX_CAPACITY, Order, Policy, SeasonsPatch,
+    Ties,
+};
 use crate::http::render::fields;
 use crate::http::render::json::Object;
 use crate::http::render::problem::Problem;
 use crate::types::{BoardName, Timestamp, quoted, shown};
-use crate::window::{Seasons, Window, length};
+use crate::window::{Window, length};
 use crate::wire::lenient::{JsonFields, parse_integer};
 
 const FIELDS: [&str; 12] = [
@@ -30,20 +33,20 @@ const FIELDS: [&str; 12] = [
 ];
 /// What answers show of a board beside its definition. It is accepted, so that an answer can be sent back
 /// with what is to change, and changes nothing.
-pub const SHOWN_FIELDS: [&str; 8] =
-    ["board", "totals", "instances", "next_cursors", "token", "as_of", "stale", "missing"];
-const KEY_FIELDS: [&str; 4] = ["name", "order", "min", "max"];
+pub const SHOWN_FIELDS: [&str; 9] =
+    ["board", "totals", "instances", "next_cursors", "planned_seasons", "token", "as_of", "stale", "missing"];
+const KEY_FIELDS: [&str; 6] = ["name", "order", "min", "max", "below_min", "above_max"];
 const SEASON_FIELDS: [&str; 2] = ["starts", "every"];
 
 const KEYS: &str = r#"keys must be an array of objects such as {"name": "points", "order": "desc"}"#;
 
-/// Reads the definition of a board. No body at all is the default one.
+/// Reads what a request names of a board's definition. No body at all names nothing.
 ///
 /// # Errors
 /// When it is wrong, is that of another board, or names something that is not supported yet.
-pub fn parse(body: &[u8], board: &BoardName) -> Result<Definition, Problem> {
+pub fn parse(body: &[u8], board: &BoardName) -> Result<DefinitionPatch, Problem> {
     if body.trim_ascii().is_empty() {
-        return Ok(Definition::default());
+        return Ok(DefinitionPatch::default());
     }
     let mut value: Value = serde_json::from_slice(body).map_err(|error| Problem::not_json(body, &error))?;
     if let Some(fields) = value.as_object_mut() {
@@ -59,62 +62,57 @@ pub fn parse(body: &[u8], board: &BoardName) -> Result<Definition, Problem> {
     let fields = fields.ok_or_else(|| wrong("a board's definition must be a JSON object", &value))?;
     check_fields(fields, &FIELDS, "a board")?;
     check_repeated(body)?;
-    let mut definition = Definition::default();
-    if let Some(keys) = given(fields, "keys") {
-        let keys = keys.as_array().ok_or_else(|| wrong(KEYS, keys))?;
-        definition.keys = keys.iter().map(key).collect::<Result<_, _>>()?;
+    let patch = DefinitionPatch {
+        keys: field(fields, "keys", |keys| {
+            let keys = keys.as_array().ok_or_else(|| wrong(KEYS, keys))?;
+            keys.iter().map(key).collect()
+        })?,
+        policy: field(fields, "policy", |policy| {
+            let all = [Policy::Set, Policy::Best, Policy::Incr];
+            named(policy, all, Policy::name, "policy must be set, best or incr")
+        })?,
+        ties: field(fields, "ties", |ties| {
+            let all = [Ties::First, Ties::Last, Ties::Member];
+            named(ties, all, Ties::name, "ties must be first, last or member")
+        })?,
+        windows: field(fields, "windows", windows)?,
+        seasons: field(fields, "season", seasons)?,
+        utc_offset_minutes: field(fields, "utc_offset", |offset| {
+            let rule = "utc_offset must be a string such as +09:00, from -18:00 to +18:00";
+            offset.as_str().and_then(offset_minutes).ok_or_else(|| wrong(rule, offset))
+        })?,
+        keep: field(fields, "keep", |keep| {
+            let count = keep.as_u64().and_then(|keep| u32::try_from(keep).ok());
+            count.ok_or_else(|| wrong("keep must be a whole number from 0 to 1000", keep))
+        })?,
+        grace_micros: field(fields, "grace", |grace| micros("grace", grace))?,
+        entry_ttl_micros: field(fields, "entry_ttl", |ttl| micros("entry_ttl", ttl))?,
+        movement: field(fields, "movement", |movement| {
+            movement.as_bool().ok_or_else(|| wrong("movement must be true or false", movement))
+        })?,
+        capacity: field(fields, "capacity", |capacity| {
+            let rule =
+                format!("capacity must be a whole number from 1 to {MAX_CAPACITY}, or null for no limit");
+            capacity.as_u64().ok_or_else(|| wrong(&rule, capacity))
+        })?,
+        kind: field(fields, "kind", |kind| {
+            named(kind, [Kind::Ranking, Kind::TopK], Kind::name, "kind must be ranking or top_k")
+        })?,
+    };
+    Ok(patch)
+}
+
+/// What a request says of a field: `null` is its default.
+fn field<T>(
+    fields: &Map<String, Value>,
+    name: &str,
+    read: impl FnOnce(&Value) -> Result<T, Problem>,
+) -> Result<Field<T>, Problem> {
+    match fields.get(name) {
+        None => Ok(Field::Absent),
+        Some(Value::Null) => Ok(Field::Default),
+        Some(value) => read(value).map(Field::Value),
     }
-    if let Some(policy) = given(fields, "policy") {
-        let all = [Policy::Set, Policy::Best, Policy::Incr];
-        definition.policy = named(policy, all, Policy::name, "policy must be set, best or incr")?;
-    }
-    if let Some(ties) = given(fields, "ties") {
-        let all = [Ties::First, Ties::Last, Ties::Member];
-        definition.ties = named(ties, all, Ties::name, "ties must be first, last or member")?;
-    }
-    if let Some(windows) = given(fields, "windows") {
-        definition.windows = self::windows(windows)?;
-    }
-    if let Some(season) = given(fields, "season") {
-        definition.seasons = Some(seasons(season)?);
-    }
-    if let Some(offset) = given(fields, "utc_offset") {
-        let minutes = offset.as_str().and_then(offset_minutes);
-        definition.utc_offset_minutes = minutes.ok_or_else(|| {
-            wrong("utc_offset must be a string such as +09:00, from -18:00 to +18:00", offset)
-        })?;
-    }
-    if let Some(keep) = given(fields, "keep") {
-        let count = keep.as_u64().and_then(|keep| u32::try_from(keep).ok());
-        definition.keep = count.ok_or_else(|| wrong("keep must be a whole number from 0 to 1000", keep))?;
-    }
-    if let Some(grace) = given(fields, "grace") {
-        definition.grace_micros = micros("grace", grace)?;
-    }
-    if let Some(ttl) = given(fields, "entry_ttl") {
-        definition.entry_ttl_micros = Some(micros("entry_ttl", ttl)?);
-    }
-    if let Some(movement) = given(fields, "movement") {
-        definition.movement =
-            movement.as_bool().ok_or_else(|| wrong("movement must be true or false", movement))?;
-    }
-    if let Some(capacity) = given(fields, "capacity") {
-        let rule = format!("capacity must be a whole number from 1 to {MAX_CAPACITY}, or null for no limit");
-        definition.capacity = Some(capacity.as_u64().ok_or_else(|| wrong(&rule, capacity))?);
-    }
-    match given(fields, "kind").map(|kind| (kind, kind.as_str())) {
-        None | Some((_, Some("ranking"))) => {}
-        Some((_, Some("top_k"))) => {
-            definition.kind = Kind::TopK;
-            // It has no other: there is nothing to choose.
-            if given(fields, "policy").is_none() {
-                definition.policy = Policy::Incr;
-            }
-        }
-        Some((kind, _)) => return Err(wrong("kind must be ranking or top_k", kind)),
-    }
-    definition.validate()?;
-    Ok(definition)
 }
 
 /// A definition as [`parse`] reads it and as answers show it.
@@ -193,7 +191,7 @@ fn named<T: Copy, const N: usize>(
     all.into_iter().find(|one| text == Some(name(*one))).ok_or_else(|| wrong(rule, value))
 }
 
-fn key(value: &Value) -> Result<Key, Problem> {
+fn key(value: &Value) -> Result<KeyPatch, Problem> {
     let fields = value.as_object().ok_or_else(|| wrong(KEYS, value))?;
     check_fields(fields, &KEY_FIELDS, "a key")?;
     let name = given(fields, "name").and_then(Value::as_str);
@@ -201,18 +199,22 @@ fn key(value: &Value) -> Result<Key, Problem> {
     if name.chars().any(char::is_control) {
         return Err(wrong("a key's name must not have control characters, such as line breaks", value));
     }
-    let mut key = Key { name: name.to_owned(), ..Key::score() };
-    if let Some(order) = given(fields, "order") {
+    let order = |order: &Value| {
         let all = [Order::Ascending, Order::Descending];
-        key.order = named(order, all, Order::name, "a key's order must be asc or desc")?;
-    }
-    if let Some(min) = given(fields, "min") {
-        key.min = bound(min)?;
-    }
-    if let Some(max) = given(fields, "max") {
-        key.max = bound(max)?;
-    }
-    Ok(key)
+        named(order, all, Order::name, "a key's order must be asc or desc")
+    };
+    let beyond = |beyond: &Value| {
+        let all = [Beyond::Reject, Beyond::Clamp];
+        named(beyond, all, Beyond::name, "a key's below_min and above_max must be reject or clamp")
+    };
+    Ok(KeyPatch {
+        name: name.to_owned(),
+        order: field(fields, "order", order)?,
+        min: field(fields, "min", bound)?,
+        max: field(fields, "max", bound)?,
+        below_min: field(fields, "below_min", beyond)?,
+        above_max: field(fields, "above_max", beyond)?,
+    })
 }
 
 fn bound(value: &Value) -> Result<i64, Problem> {
@@ -239,21 +241,27 @@ fn windows(value: &Value) -> Result<Vec<Window>, Problem> {
     Ok(windows)
 }
 
-fn seasons(value: &Value) -> Result<Seasons, Problem> {
+fn seasons(value: &Value) -> Result<SeasonsPatch, Problem> {
     if value.as_str() == Some("manual") {
-        return Ok(Seasons::Manual(Vec::new()));
+        return Ok(SeasonsPatch::Manual);
     }
     let rule =
         r#"season must be an object such as {"starts":"2026-11-02T00:00:00Z","every":"14d"}, or "manual""#;
     let fields = value.as_object().ok_or_else(|| wrong(rule, value))?;
     check_fields(fields, &SEASON_FIELDS, "season")?;
-    let (Some(starts), Some(every)) = (given(fields, "starts"), given(fields, "every")) else {
+    let (starts, every) = (given(fields, "starts"), given(fields, "every"));
+    if starts.or(every).is_none() {
         return Err(wrong(rule, value));
+    }
+    let begin = |starts: &Value| {
+        starts.as_str().and_then(|starts| Timestamp::parse(starts).ok()).ok_or_else(|| {
+            wrong("starts of season must be a time such as 2026-11-02T00:00:00Z, from 1970 to 2262", starts)
+        })
     };
-    let begin = starts.as_str().and_then(|starts| Timestamp::parse(starts).ok()).ok_or_else(|| {
-        wrong("starts of season must be a time such as 2026-11-02T00:00:00Z, from 1970 to 2262", starts)
-    })?;
-    Ok(Seasons::regular(begin, micros("every of season", every)?))
+    Ok(SeasonsPatch::Regular {
+        starts: starts.map(begin).transpose()?,
+        every: every.map(|every| micros("every of season", every)).transpose()?,
+    })
 }
 
 /// A length of time, in microseconds.
@@ -289,9 +297,57 @@ pub fn offset_minutes(text: &str) -> Option<i16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::window::Seasons;
 
+    /// The definition of a new board.
     fn parse(body: &[u8]) -> Result<Definition, Problem> {
-        super::parse(body, &BoardName::new("arena").expect("a good name"))
+        let definition = super::parse(body, &BoardName::new("arena").expect("a good name"))?.onto(None)?;
+        definition.validate()?;
+        Ok(definition)
+    }
+
+    fn changed(known: &Definition, body: &str) -> Definition {
+        let patch = super::parse(body.as_bytes(), &BoardName::new("arena").expect("a good name"));
+        patch.expect(body).onto(Some(known)).expect(body)
+    }
+
+    #[test]
+    fn absent_fields_keep_their_value_and_null_is_the_default() {
+        let known = parse(
+            br#"{"keys":[{"name":"points","min":0,"max":9,"above_max":"clamp"},{"name":"t","order":"asc"}],
+            "policy":"best","ties":"last","windows":["day","all","season"],
+            "season":{"starts":"2026-11-02T00:00:00Z","every":"14d"},
+            "utc_offset":"-03:30","keep":3,"grace":"90m","entry_ttl":"30d","capacity":1000,"movement":true}"#,
+        )
+        .expect("a definition");
+        for nothing in ["", "{}", r#"{"board":"arena","totals":{"all":3}}"#] {
+            assert_eq!(changed(&known, nothing), known, "{nothing}");
+        }
+        assert_eq!(changed(&known, r#"{"keep":5}"#), Definition { keep: 5, ..known.clone() });
+        let defaults =
+            changed(&known, r#"{"keep":null,"grace":null,"entry_ttl":null,"capacity":null,"policy":null}"#);
+        let plain = Definition::default();
+        assert_eq!(
+            defaults,
+            Definition {
+                keep: plain.keep,
+                grace_micros: plain.grace_micros,
+                entry_ttl_micros: None,
+                capacity: None,
+                policy: Policy::Set,
+                ..known.clone()
+            }
+        );
+        let keys = changed(&known, r#"{"keys":[{"name":"points","max":null},{"name":"t","min":7}]}"#).keys;
+        let [points, time] = &keys[..] else { panic!("two keys: {keys:?}") };
+        assert_eq!((points.min, points.max, points.above_max), (0, i64::MAX, Beyond::Clamp));
+        assert_eq!((time.order, time.min), (Order::Ascending, 7));
+        let seasons = changed(&known, r#"{"season":{"every":"7d"}}"#).seasons;
+        let begin = Timestamp::parse("2026-11-02T00:00:00Z").expect("a time");
+        assert_eq!(seasons, Some(Seasons::regular(begin, 7 * 86_400_000_000)));
+        // Windows that are there keep their order, and new ones come behind.
+        let windows = changed(&known, r#"{"windows":["hour","all","day","season","week"]}"#).windows;
+        assert_eq!(windows, [Window::Day, Window::All, Window::Season, Window::Hour, Window::Week]);
     }
 
     #[test]

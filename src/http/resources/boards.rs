@@ -6,7 +6,7 @@ use std::time::Instant;
 use axum::http::StatusCode;
 
 use crate::access::Grant;
-use crate::board::Definition;
+use crate::board::{Definition, DefinitionPatch};
 use crate::http::api::Api;
 use crate::http::guard::board_limit::check_board_limit;
 use crate::http::render::fields;
@@ -17,8 +17,9 @@ use crate::http::request::call::Call;
 use crate::http::request::definition;
 use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::params::{Params, board_name};
-use crate::http::writes::boards::{ChangedBoard, change_board, drop_board};
+use crate::http::writes::boards::{ChangedBoard, change_board, definition_of, drop_board};
 use crate::http::writes::options::read_wait;
+use crate::http::writes::would_drop::check_keeps_all;
 use crate::query::{
     Answer, InstanceAsked, InstancesOfWindow, ListInstances, NoBoard, OfBoard, ReadError, ReadOptions,
     ReadReply, TotalOnly, TotalsOf, WindowChoice, read,
@@ -73,6 +74,13 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
     Ok(Reply::sized(600 + 140 * instances, |object| {
         write_board(object, call.board(), &answer.definition, answer.total);
         write_instances(object, &answer.windows);
+        let planned = answer.definition.seasons.as_ref().map(|seasons| seasons.planned(call.api.now()));
+        object.array("planned_seasons", &planned.unwrap_or_default(), |out, (number, begin)| {
+            let mut object = Object::begin(out);
+            object.text("name", &format!("s{number}"));
+            object.plain("begin", begin);
+            object.end();
+        });
         call.write_answer_end(object, &answer.as_of);
     }))
 }
@@ -134,11 +142,13 @@ pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
 }
 
 pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
-    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
+    let params = Params::parse(call.query(), &["wait", "force"])?;
+    read_wait(&call.api, &params)?;
     let name = call.board_name()?;
-    let definition = definition::parse(&call.body, &name)?;
+    let asked =
+        DefinitionAsked { patch: definition::parse(&call.body, &name)?, may_drop: params.flag("force")? };
     let define =
-        define_within_limit(Arc::clone(&call.api), name.clone(), definition, call.board_limited().cloned());
+        define_within_limit(Arc::clone(&call.api), name.clone(), asked, call.board_limited().cloned());
     // In a task of its own: a client that leaves must not leave the board defined on some shards only.
     let defined = tokio::spawn(define).await.map_err(|_| Problem::internal())??;
     call.log_change(if defined.created {
@@ -153,6 +163,13 @@ pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
         call.write_answer_end(object, &defined.as_of);
     });
     Ok(reply.with_status(if defined.created { StatusCode::CREATED } else { StatusCode::OK }))
+}
+
+/// What a client asks of a board's definition.
+struct DefinitionAsked {
+    patch: DefinitionPatch,
+    /// Whether the client consents to what a change drops.
+    may_drop: bool,
 }
 
 /// A board right after it was defined.
@@ -173,14 +190,20 @@ struct DefinedBoard {
 async fn define_within_limit(
     api: Arc<Api>,
     name: BoardName,
-    definition: Definition,
+    asked: DefinitionAsked,
     grant: Option<Arc<Grant>>,
 ) -> Result<DefinedBoard, Problem> {
     let _in_order = api.board_changes.lock().await;
     if let Some(grant) = &grant {
         check_board_limit(&api.registry, grant, std::slice::from_ref(&name))?;
     }
-    let change = BoardChange::Define(definition);
+    let change = BoardChange::Define(asked.patch);
+    if !asked.may_drop
+        && let Some(known) = definition_of(&api, &name).await?
+    {
+        let changed = change.applied_to(Some(&known), api.now())?;
+        check_keeps_all(&api, &name, (&known, &changed)).await?;
+    }
     let ChangedBoard { created, definition, token } =
         change_board(&api, &name, &change, grant.as_deref()).await?;
     // The lock keeps this node from beginning a drop: one that waits for its turn must not make this answer

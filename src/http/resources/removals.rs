@@ -1,7 +1,8 @@
-//! `:clear` and `:trim`: removing all entries of a board, or those after a position or a score.
+//! `:clear` and `:trim`: removing all entries of a board, those after a position, or those on one side of a
+//! score.
 //!
 //! A clear begins the board's next life, which every shard gets through its queue like any definition. A trim
-//! finds the trim point once, over all shards, and removes what is after it (`http/writes/trim.rs`).
+//! finds the trim point once, over all shards, and removes what is on one side of it (`http/writes/trim.rs`).
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::http::writes::options::read_wait;
 use crate::http::writes::publish::check_live;
 use crate::http::writes::trim::trim_board;
 use crate::query::{FindTrimPoint, TrimFrom};
+use crate::state::TrimSide;
 use crate::types::BoardName;
 use crate::window::Instance;
 use crate::wire::lenient::{score_of, unsigned_of};
@@ -26,7 +28,7 @@ use crate::wire::lenient::{score_of, unsigned_of};
 /// The most characters that are shown of a value that is refused.
 const SHOWN_CHARS: usize = 40;
 
-const TRIM_FORMS: &str = "send exactly one of the two: {\"positions_beyond\":1000} or {\"worse_than\":100}";
+const TRIM_FORMS: &str = "send exactly one of the three: {\"positions_beyond\":1000}, {\"worse_than\":100} or {\"better_than\":9000}";
 
 /// # Arguments
 /// `instance`: the one that was trimmed.
@@ -63,6 +65,8 @@ struct TrimBody<'a> {
     positions_beyond: Option<&'a RawValue>,
     #[serde(borrow, default, deserialize_with = "present")]
     worse_than: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    better_than: Option<&'a RawValue>,
 }
 
 /// A value that is present, `null` included.
@@ -77,21 +81,27 @@ fn parse_trim_start(body: &[u8]) -> Result<TrimFrom, Problem> {
     // serde would read an array as the values of the fields in their order.
     let is_object = body.trim_ascii_start().starts_with(b"{");
     let body: TrimBody<'_> = parse_body(body)?;
-    match (body.positions_beyond.filter(|_| is_object), body.worse_than.filter(|_| is_object)) {
-        (Some(position), None) => {
+    let given = |field: Option<&'_ RawValue>| field.filter(|_| is_object).is_some();
+    let TrimBody { positions_beyond, worse_than, better_than } = body;
+    if [positions_beyond, worse_than, better_than].into_iter().filter(|field| given(*field)).count() != 1 {
+        return Err(Problem::bad_parameter(TRIM_FORMS));
+    }
+    let of_score = |(name, score, side): (&str, &RawValue, TrimSide)| {
+        let wrong = |why: String| Problem::bad_score(format!("{name} is {}: {why}", shown(Some(score))));
+        score_of(score.get()).map(|score| TrimFrom::Score(score, side)).map_err(wrong)
+    };
+    match (positions_beyond, worse_than, better_than) {
+        (Some(position), ..) => {
             let position = unsigned_of(position.get()).filter(|position| *position > 0);
             position.map(TrimFrom::Position).ok_or_else(|| {
                 Problem::bad_parameter(format!(
                     "positions_beyond must be the last position that stays, a whole number of 1 or more; got {}. To remove every entry, clear the board",
-                    shown(body.positions_beyond)
+                    shown(positions_beyond)
                 ))
             })
         }
-        (None, Some(score)) => {
-            let wrong =
-                |why: String| Problem::bad_score(format!("worse_than is {}: {why}", shown(body.worse_than)));
-            score_of(score.get()).map(TrimFrom::Score).map_err(wrong)
-        }
+        (_, Some(score), _) => of_score(("worse_than", score, TrimSide::Worse)),
+        (.., Some(score)) => of_score(("better_than", score, TrimSide::Better)),
         _ => Err(Problem::bad_parameter(TRIM_FORMS)),
     }
 }
@@ -104,7 +114,7 @@ fn shown(value: Option<&RawValue>) -> String {
 fn too_many_keys((given, keys): (usize, usize)) -> Problem {
     let plural = if keys == 1 { "" } else { "s" };
     Problem::bad_score(format!(
-        "the board's scores have {keys} key{plural}, and worse_than has {given}; give the first key, or the first keys as a list"
+        "the board's scores have {keys} key{plural}, and the trim's has {given}; give the first key, or the first keys as a list"
     ))
 }
 

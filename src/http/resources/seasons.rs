@@ -1,62 +1,146 @@
-//! Manual seasons: opening the next one.
+//! Seasons: opening the next one, moving or cancelling one that is planned.
 
 use std::sync::Arc;
 
 use axum::http::StatusCode;
 use serde::Deserialize;
 
+use crate::board::Definition;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::parse_body;
 use crate::http::request::params::Params;
-use crate::http::writes::boards::open_season;
+use crate::http::writes::boards::{ChangedSeasons, change_seasons};
 use crate::http::writes::options::read_wait;
-use crate::types::{Timestamp, quoted};
+use crate::types::{AsOf, BoardName, Timestamp, quoted};
+use crate::window::{Instance, Window};
+use crate::writer::SeasonChange;
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeasonBody {
     #[serde(default)]
     at: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
 }
 
-/// When the season is to begin. `None`: as soon as possible.
-fn parse_begin(body: &[u8]) -> Result<Option<Timestamp>, Problem> {
-    let body = body.trim_ascii();
-    if body.is_empty() {
-        return Ok(None);
+impl SeasonBody {
+    fn parse(body: &[u8]) -> Result<Self, Problem> {
+        let body = body.trim_ascii();
+        if body.is_empty() {
+            return Ok(Self::default());
+        }
+        // serde would read an array as the values of the fields in their order.
+        if body.starts_with(b"[") {
+            return Err(Problem::bad_parameter(
+                r#"the body must be an object such as {"name":"s2","at":"2026-12-01T00:00:00Z"}, or none at all"#,
+            ));
+        }
+        parse_body(body)
     }
-    // serde would read an array as the values of the fields in their order.
-    if body.starts_with(b"[") {
-        return Err(Problem::bad_parameter(
-            r#"the body must be an object such as {"at":"2026-12-01T00:00:00Z"}, or none at all"#,
-        ));
+
+    /// When the season is to begin. `None`: as soon as possible.
+    fn begin(&self) -> Result<Option<Timestamp>, Problem> {
+        let read = |at: &String| {
+            Timestamp::parse(at).map_err(|_| {
+                Problem::bad_parameter(format!(
+                    "at must be a time such as 2026-12-01T00:00:00Z, until 2262; got {}",
+                    quoted(at)
+                ))
+            })
+        };
+        self.at.as_ref().map(read).transpose()
     }
-    let SeasonBody { at } = parse_body(body)?;
-    let read = |at: String| {
-        Timestamp::parse(&at).map_err(|_| {
-            Problem::bad_parameter(format!(
-                "at must be a time such as 2026-12-01T00:00:00Z, until 2262; got {}",
-                quoted(&at)
-            ))
-        })
-    };
-    at.map(read).transpose()
+}
+
+/// The number of a season from its name.
+fn number_of(name: &str) -> Option<u32> {
+    let instance = Instance::of_name(name).filter(|instance| instance.window == Window::Season)?;
+    u32::try_from(instance.number).ok()
+}
+
+fn number_in_path(call: &Call) -> Result<u32, Problem> {
+    let name = call.segment("season");
+    number_of(name).ok_or_else(|| {
+        Problem::unknown_season(format!("a season has a name such as s7; got {}", quoted(name)))
+    })
+}
+
+fn begin_of(definition: &Definition, number: u32) -> Option<Timestamp> {
+    Some(definition.seasons.as_ref()?.span(i64::from(number))?.begin)
 }
 
 pub async fn open(call: Box<Call>) -> Result<Reply, Problem> {
-    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
-    let (name, at) = (call.board_name()?, parse_begin(&call.body)?);
-    // In a task of its own: a client that leaves must not leave the season opened on some shards only.
-    let open = open_season(Arc::clone(&call.api), name.clone(), at);
-    let opened = tokio::spawn(open).await.map_err(|_| Problem::internal())??;
-    call.log_change("a season of a board was opened");
-    let reply = Reply::object(|object| {
-        object.text("board", name.as_str());
-        object.text("season", &format!("s{}", opened.number));
-        object.plain("begin", &opened.begin);
-        object.plain("token", &opened.token);
+    let params = Params::parse(call.query(), &["wait", "force"])?;
+    read_wait(&call.api, &params)?;
+    let force = params.flag("force")?;
+    let (name, body) = (call.board_name()?, SeasonBody::parse(&call.body)?);
+    let at = body.begin()?;
+    let number = body.name.as_deref().map(|name| {
+        number_of(name).ok_or_else(|| {
+            Problem::bad_parameter(format!("name must be that of a season, such as s2; got {}", quoted(name)))
+        })
     });
-    Ok(reply.with_status(StatusCode::CREATED))
+    let number = number.transpose()?;
+    let change = move |earliest| SeasonChange::Open { number, at, earliest, force };
+    let ChangedSeasons { definition, token, changed } = self::changed(&call, &name, at, change).await?;
+    // The one that was opened is the last that is planned.
+    let seasons = definition.seasons.as_ref();
+    let last = seasons.and_then(|seasons| seasons.planned(call.api.now()).last().copied());
+    let number = number.or(last.map(|(number, _)| number)).unwrap_or_default();
+    let begin = begin_of(&definition, number).unwrap_or_default();
+    if changed {
+        call.log_change("a season of a board was opened");
+    }
+    let reply = reply(&name, number, Some(begin), &token);
+    Ok(reply.with_status(if changed { StatusCode::CREATED } else { StatusCode::OK }))
+}
+
+pub async fn move_planned(call: Box<Call>) -> Result<Reply, Problem> {
+    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
+    let (name, number) = (call.board_name()?, number_in_path(&call)?);
+    let body = SeasonBody::parse(&call.body)?;
+    let at = body.begin()?.filter(|_| body.name.is_none()).ok_or_else(|| {
+        Problem::bad_parameter(r#"the body must be an object such as {"at":"2026-12-01T00:00:00Z"}"#)
+    })?;
+    let change = move |_| SeasonChange::Move { number, at };
+    let ChangedSeasons { token, .. } = changed(&call, &name, Some(at), change).await?;
+    call.log_change("a planned season of a board was moved");
+    Ok(reply(&name, number, Some(at), &token))
+}
+
+pub async fn cancel(call: Box<Call>) -> Result<Reply, Problem> {
+    read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
+    let (name, number) = (call.board_name()?, number_in_path(&call)?);
+    let change = move |_| SeasonChange::Cancel { number };
+    let ChangedSeasons { token, .. } = changed(&call, &name, None, change).await?;
+    call.log_change("a planned season of a board was cancelled");
+    Ok(reply(&name, number, None, &token))
+}
+
+/// In a task of its own: a client that leaves must not leave the seasons changed on some shards only.
+async fn changed(
+    call: &Call,
+    name: &BoardName,
+    at: Option<Timestamp>,
+    change: impl FnOnce(Timestamp) -> SeasonChange + Send + 'static,
+) -> Result<ChangedSeasons, Problem> {
+    let changing = change_seasons(Arc::clone(&call.api), name.clone(), at, change);
+    tokio::spawn(changing).await.map_err(|_| Problem::internal())?
+}
+
+/// # Arguments
+/// `begin`: `None`: it was cancelled.
+fn reply(name: &BoardName, number: u32, begin: Option<Timestamp>, token: &AsOf) -> Reply {
+    Reply::object(|object| {
+        object.text("board", name.as_str());
+        object.text("season", &format!("s{number}"));
+        match &begin {
+            Some(begin) => object.plain("begin", begin),
+            None => object.bool("cancelled", true),
+        }
+        object.plain("token", token);
+    })
 }

@@ -20,6 +20,7 @@ use crate::http::routing::router_builder::{RouterBuilder, delete, get, post, put
 use crate::http::routing::verbs::BOARD;
 
 const ENTRY: &str = "/v1/boards/{board}/members/{member}";
+const SEASON: &str = "/v1/boards/{board}/seasons/{season}";
 const MEMBER: &str = "/v1/members/{member}";
 
 /// All of the API. Metrics go to the recorder that is installed at this moment.
@@ -72,6 +73,14 @@ fn routes() -> RouterBuilder {
         .add(
             post("/v1/boards/{board}/seasons", "open_season"),
             Token(Admin, InPath), Inline(seasons::open), docs::open_season(),
+        )
+        .add(
+            put(SEASON, "move_season"),
+            Token(Admin, InPath), Inline(seasons::move_planned), docs::move_season(),
+        )
+        .add(
+            delete(SEASON, "cancel_season"),
+            Token(Admin, InPath), Inline(seasons::cancel), docs::cancel_season(),
         );
     routes
         .add(put(ENTRY, "put_member"), Token(Write, InPath), Inline(members::put), docs::put_member())

@@ -146,7 +146,7 @@ fn answer(message: Message, shard: &StateLock, registry: &Registry, applied: &Ap
                 let handle = shard.members.get(member.as_bytes()).expect("it was just found");
                 let words =
                     shard.entry(tree, handle).and_then(|entry| entry.words()).expect("it was found there");
-                assert!(point.is_before(&words, member.as_bytes()), "{member} is to stay");
+                assert!(point.removes(&words, member.as_bytes()), "{member} is to stay");
                 step.changes.push(Change { tree, handle, after: None });
                 removed += 1;
             }

@@ -13,7 +13,7 @@ use crate::writer::{OutcomeDetail, ShardState};
 async fn every_wrong_request_is_answered_with_a_problem_and_its_code() {
     let service = start(2);
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
-    let long = format!("/v1/boards/a/members/{}", "x".repeat(129));
+    let long = format!("/v1/boards/a/members/{}", "x".repeat(257));
     let lookup = format!(r#"{{"members":[{}]}}"#, vec!["\"m\""; 1_001].join(","));
     let scores = format!(r#"{{"scores":[{}]}}"#, vec!["1"; 1_001].join(","));
     service

@@ -95,12 +95,28 @@ async fn manual_seasons_are_opened_one_after_the_other() {
             (StatusCode::CREATED, &json!("s1"), &json!("league"))
         );
         assert!(micros(&first["begin"]) >= before + 1_000_000, "{first}");
-        let (status, second) = service.send("POST", path, &opening).await;
+        // The first has not begun yet, so this looks like the same request once more.
+        let refusals =
+            [("POST", path, "", 409, "season_conflict"), ("POST", path, &opening, 409, "season_conflict")];
+        service.check_refusals(&refusals).await;
+        for named in [r#"{"name":"s1"}"#.to_owned(), format!(r#"{{"name":"s1","at":{}}}"#, first["begin"])] {
+            let (status, again) = service.send("POST", path, &named).await;
+            assert_eq!((status, &again["begin"]), (StatusCode::OK, &first["begin"]), "{again}");
+        }
+        let (status, second) = service.send("POST", &format!("{path}?force=true"), &opening).await;
         assert_eq!((status, &second["season"]), (StatusCode::CREATED, &json!("s2")));
         assert_eq!(micros(&second["begin"]), micros(&json!(later)));
         // The third would begin before the second, or with it.
-        let refusals =
-            [("POST", path, "{}", 409, "season_conflict"), ("POST", path, &opening, 409, "season_conflict")];
+        let forced = format!("{path}?force=true");
+        let other_time = format!(r#"{{"name":"s2","at":"{}"}}"#, ahead(7_200));
+        let refusals = [
+            ("POST", forced.as_str(), "{}", 409, "season_conflict"),
+            ("POST", forced.as_str(), &opening, 409, "season_conflict"),
+            ("POST", path, &other_time, 409, "season_conflict"),
+            ("POST", path, r#"{"name":"s4"}"#, 409, "season_conflict"),
+            ("POST", path, r#"{"name":"third"}"#, 422, "bad_parameter"),
+            ("POST", path, r#"{"name":"2026-11"}"#, 422, "bad_parameter"),
+        ];
         service.check_refusals(&refusals).await;
         // The same definition again is the same board, with its seasons; it is changed with them, too.
         for keep in [12, 3] {
@@ -139,6 +155,68 @@ async fn each_season_is_opened_by_one_request() {
     opened.sort_by_key(|(_, begin)| *begin);
     let names: Vec<Value> = opened.iter().map(|(name, _)| name.clone()).collect();
     let expected: Vec<Value> = (1..=names.len()).map(|number| json!(format!("s{number}"))).collect();
-    assert!(!names.is_empty());
-    assert_eq!(names, expected);
+    assert_eq!((names.len(), &names), (1, &expected), "the others look like the same request");
+}
+
+/// A mistyped year is seen, and taken back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn planned_seasons_are_listed_moved_and_cancelled() {
+    for shards in SHARDS {
+        let service = start(shards);
+        let (board, path) = ("/v1/boards/league", "/v1/boards/league/seasons");
+        service.put(board, r#"{"windows":["all","season"],"season":"manual"}"#).await;
+        let planned = || async { service.get(board).await["planned_seasons"].clone() };
+        assert_eq!(planned().await, json!([]));
+        let (status, first) = service.send("POST", path, r#"{"at":"2036-12-01T00:00:00Z"}"#).await;
+        assert_eq!(status, StatusCode::CREATED, "{first}");
+        assert_eq!(planned().await, json!([{"name": "s1", "begin": "2036-12-01T00:00:00Z"}]));
+        let season = format!("{path}/s1");
+        let (later, too_early) = (ahead(3_600), format!(r#"{{"at":"{}"}}"#, ahead(0)));
+        let moving = format!(r#"{{"at":"{later}"}}"#);
+        let (status, moved) = service.send("PUT", &season, &moving).await;
+        assert_eq!((status, micros(&moved["begin"])), (StatusCode::OK, micros(&json!(later))), "{moved}");
+        assert_eq!(planned().await, json!([{"name": "s1", "begin": moved["begin"]}]));
+        let unknown = format!("{path}/s2");
+        service
+            .check_refusals(&[
+                ("PUT", &season, &too_early, 422, "bad_parameter"),
+                ("PUT", &season, "{}", 422, "bad_parameter"),
+                ("PUT", &season, r#"{"at":null}"#, 422, "bad_parameter"),
+                ("PUT", &unknown, &moving, 404, "unknown_window"),
+                ("DELETE", &unknown, "", 404, "unknown_window"),
+                ("DELETE", &format!("{path}/first"), "", 404, "unknown_window"),
+                ("DELETE", "/v1/boards/none/seasons/s1", "", 404, "unknown_board"),
+            ])
+            .await;
+        let (status, cancelled) = service.send("DELETE", &season, "").await;
+        assert_eq!((status, &cancelled["cancelled"]), (StatusCode::OK, &json!(true)), "{cancelled}");
+        assert_eq!(planned().await, json!([]));
+        service.check_refusals(&[("DELETE", &season, "", 404, "unknown_window")]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_regular_season_is_ended_early() {
+    for shards in SHARDS {
+        let service = start(shards);
+        let (board, path) = ("/v1/boards/cup", "/v1/boards/cup/seasons");
+        let starts = ahead(-86_400);
+        let definition =
+            format!(r#"{{"windows":["season"],"season":{{"starts":"{starts}","every":"14d"}}}}"#);
+        service.put(board, &definition).await;
+        let end = ahead(3_600);
+        let (status, second) = service.send("POST", path, &format!(r#"{{"at":"{end}"}}"#)).await;
+        assert_eq!((status, &second["season"]), (StatusCode::CREATED, &json!("s2")), "{second}");
+        let shown = service.get(board).await;
+        assert_eq!(shown["planned_seasons"], json!([{"name": "s2", "begin": second["begin"]}]));
+        assert_eq!(micros(&shown["instances"]["season"][0]["end"]), micros(&json!(end)), "{shown}");
+        service.check_refusals(&[("POST", path, "{}", 409, "season_conflict")]).await;
+        let (status, _) = service.send("DELETE", &format!("{path}/s2"), "").await;
+        assert_eq!(status, StatusCode::OK);
+        let shown = service.get(board).await;
+        let natural = micros(&json!(starts)) + 14 * 86_400_000_000;
+        assert_eq!(micros(&shown["instances"]["season"][0]["end"]), natural, "{shown}");
+        let (status, second) = service.send("POST", path, r#"{"name":"s2"}"#).await;
+        assert_eq!((status, &second["season"]), (StatusCode::CREATED, &json!("s2")), "{second}");
+    }
 }

@@ -13,9 +13,9 @@ use crate::queue::nats::{BoardLimit, Decided};
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, ShardId, Timestamp};
-use crate::writer::{BoardChange, Defined, Payload, RegisteredBoard, next_season};
+use crate::writer::{BoardChange, Defined, Payload, RegisteredBoard, SeasonChange};
 
-/// How far ahead a manual season begins at least: it has reached every shard by then.
+/// How far ahead a season begins at least: it has reached every shard by then.
 const SEASON_AHEAD: Duration = Duration::from_secs(1);
 
 /// Entries that a clear or a trim removed, and the token of the last removal.
@@ -93,46 +93,61 @@ pub async fn change_board(
     Ok(ChangedBoard { created, definition, token: AsOf(token) })
 }
 
-/// A manual season that was opened.
-pub struct OpenedSeason {
-    pub number: usize,
-    pub begin: Timestamp,
+/// A board's seasons after a change of them.
+pub struct ChangedSeasons {
+    pub definition: Arc<Definition>,
     pub token: AsOf,
+    /// Whether they were others before.
+    pub changed: bool,
 }
 
-/// Opens the next manual season of a board. Of two requests at once, one opens it and the other is refused:
-/// both have looked at the same season before.
+/// Opens a season of a board, or moves or cancels a planned one.
 ///
 /// # Arguments
-/// `at`: when it begins. `None`: as soon as possible.
+/// - `change`: made from the earliest time at which a season can begin.
+/// - `at`: when it is to begin, if the request says that.
 ///
 /// # Errors
-/// When there is no such board, or it has no manual seasons; when the season was opened meanwhile, or would
-/// begin too early; when a shard does not take it.
-pub async fn open_season(
+/// When there is no such board, or it has no seasons; when they cannot change so; when a shard does not take
+/// the change.
+pub async fn change_seasons(
     api: Arc<Api>,
     name: BoardName,
     at: Option<Timestamp>,
-) -> Result<OpenedSeason, Problem> {
-    let definition = match &api.boards_stream {
-        Some(boards) => boards.definition(&name).await?,
-        None => api.registry.get(name.as_str()).map(|known| known.definition),
-    };
-    let definition = definition.ok_or_else(|| api.unknown_board())?;
-    let number = next_season(&definition)?;
+    change: impl FnOnce(Timestamp) -> SeasonChange,
+) -> Result<ChangedSeasons, Problem> {
     let _in_order = api.board_changes.lock().await;
     // Jobs that come before every shard knows of the season must not be of it.
     let earliest = now(&api).plus(SEASON_AHEAD);
-    let begin = at.unwrap_or(earliest);
-    if begin < earliest {
-        return Err(Problem::bad_parameter(format!(
-            "at must be at least a second ahead, {earliest} or later; got {begin}. Leave it out to have the \
-             season begin as soon as possible"
-        )));
+    let change = change(earliest);
+    // A season that is there stays, whatever its time is.
+    let is_named = matches!(change, SeasonChange::Open { number: Some(_), .. });
+    if let Some(at) = at.filter(|at| *at < earliest && !is_named) {
+        return Err(too_soon(at, earliest));
     }
-    let change = BoardChange::OpenSeason { number, begin };
-    let ChangedBoard { token, .. } = change_board(&api, &name, &change, None).await?;
-    Ok(OpenedSeason { number, begin, token })
+    let before = definition_of(&api, &name).await?;
+    let season = BoardChange::Season(change);
+    let ChangedBoard { definition, token, .. } = change_board(&api, &name, &season, None).await?;
+    let changed = before.is_none_or(|before| before.seasons != definition.seasons);
+    Ok(ChangedSeasons { definition, token, changed })
+}
+
+/// A board's definition as it was last decided. `None`: there is no such board.
+///
+/// # Errors
+/// When the boards' stream cannot be read.
+pub async fn definition_of(api: &Api, name: &BoardName) -> Result<Option<Arc<Definition>>, Problem> {
+    match &api.boards_stream {
+        Some(boards) => Ok(boards.definition(name).await?),
+        None => Ok(api.registry.get(name.as_str()).map(|known| known.definition)),
+    }
+}
+
+fn too_soon(at: Timestamp, earliest: Timestamp) -> Problem {
+    Problem::bad_parameter(format!(
+        "at must be at least a second ahead, {earliest} or later; got {at}. Leave it out to have the season \
+         begin as soon as possible"
+    ))
 }
 
 /// Clears a board on every shard. If that fails halfway, readers find the board empty already, and the next

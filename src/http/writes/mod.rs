@@ -22,3 +22,4 @@ pub mod scatter;
 pub mod sent_metadata;
 pub mod settle;
 pub mod trim;
+pub mod would_drop;

@@ -11,13 +11,12 @@ use foldhash::quality::FixedState;
 
 use crate::query::summary::estimate::Estimate;
 use crate::tree::{MAX_WORDS, Words};
+use crate::types::MAX_MEMBER_BYTES;
 
 /// The most marks, and shared scores, of a summary: above what is made, so that a later version may make
 /// more.
 const MARKS_MAX: usize = 8_192;
 const SHARED_MAX: usize = 1_024;
-/// The longest id of a member.
-const ID_BYTES_MAX: usize = 128;
 
 /// One tree of a shard at one applied sequence. Its marks are entries with their indexes in the tree, in
 /// order: the best ones without a gap, and the last one among them. So whatever is between two marks has its
@@ -188,7 +187,7 @@ impl Summary {
                 == self.ids.len();
         let is_ascending = || {
             self.marks().count() == marks
-                && self.marks().all(|(_, _, id)| id.len() <= ID_BYTES_MAX)
+                && self.marks().all(|(_, _, id)| id.len() <= MAX_MEMBER_BYTES)
                 && self.marks().is_sorted_by(|a, b| a.0 < b.0 && (a.1, a.2) < (b.1, b.2))
         };
         // So that there is a mark on each side of every entry.

@@ -35,7 +35,9 @@ use crate::query::{
     from_position, histogram, lookup, member, range, ranks_of_scores, read_in_memory, run_in_memory,
     score_at, top, trim_point_of_position, trim_point_of_score,
 };
-use crate::state::{Applied, BoardEvent, Change, Entry, EntryState, Incarnation, Shard, Step, TreeId};
+use crate::state::{
+    Applied, BoardEvent, Change, Entry, EntryState, Incarnation, Shard, Step, TreeId, TrimSide,
+};
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::{BoardName, MemberId, Score, Sequence, ShardId, Timestamp, shard_of};
 use crate::window::Instance;
@@ -453,26 +455,31 @@ proptest! {
     #[test]
     fn each_member_after_a_trim_point_is_found_once(
         (definition, rows) in boards(), asked in prop::collection::vec(value(), 3), position in 0_usize..40,
+        better in any::<bool>(),
     ) {
+        let side = if better { TrimSide::Better } else { TrimSide::Worse };
         for keys in 0..=definition.keys.len() {
             // For no keys, a position.
             let score = Score::new(&asked[..keys]).ok();
             // What is beyond the capacity is trimmed as well.
             let model = whole(&definition, &rows);
             let place = position.checked_sub(1).and_then(|index| model.entries.get(index));
-            let is_after = |entry: &ModelEntry| match &score {
-                Some(score) => super::model::compare(&definition, score.keys(), &entry.score[..keys]).is_lt(),
+            let is_removed = |entry: &ModelEntry| match &score {
+                Some(score) => {
+                    let order = super::model::compare(&definition, score.keys(), &entry.score[..keys]);
+                    if better { order.is_gt() } else { order.is_lt() }
+                }
                 None => place.is_some_and(|place| {
                     let two = vec![place.clone(), entry.clone()];
                     *entry != *place && Model::new(Arc::clone(&definition), two).entries[0] == *place
                 }),
             };
             let mut expected: Vec<_> =
-                rows.iter().filter(|row| is_after(&row.entry)).map(|row| row.entry.member.clone()).collect();
+                rows.iter().filter(|row| is_removed(&row.entry)).map(|row| row.entry.member.clone()).collect();
             expected.sort();
             on_every_split(&definition, &rows, |board, _, shards| {
                 let point = match &score {
-                    Some(score) => Some(trim_point_of_score(board, score)),
+                    Some(score) => Some(trim_point_of_score(board, score, side)),
                     None => ok(trim_point_of_position(board, position as u64)),
                 };
                 prop_assert_eq!(point.is_some(), score.is_some() || place.is_some());

@@ -6,7 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::board::{DEFAULT_GRACE_MICROS, Definition, Key, Kind, Order, Policy, Ties};
+use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Key, Kind, Order, Policy, Ties};
 use crate::types::Timestamp;
 use crate::window::{Seasons, Series, Window};
 
@@ -79,6 +79,11 @@ struct KeyJson {
     order: String,
     min: i64,
     max: i64,
+    /// Absent: it is refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    clamps_below_min: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    clamps_above_max: bool,
 }
 
 const ORDERS: [(Order, &str); 2] = [(Order::Ascending, "asc"), (Order::Descending, "desc")];
@@ -101,6 +106,8 @@ impl From<&Definition> for DefinitionJson {
             order: name_of(&key.order, &ORDERS),
             min: key.min,
             max: key.max,
+            clamps_below_min: key.below_min == Beyond::Clamp,
+            clamps_above_max: key.above_max == Beyond::Clamp,
         };
         Self {
             keys: definition.keys.iter().map(key).collect(),
@@ -151,7 +158,15 @@ impl DefinitionJson {
     /// `None` if it is no valid definition.
     pub fn read(self) -> Option<Definition> {
         let key = |key: KeyJson| {
-            Some(Key { name: key.name, order: named(&key.order, &ORDERS)?, min: key.min, max: key.max })
+            let beyond = |clamps| if clamps { Beyond::Clamp } else { Beyond::Reject };
+            Some(Key {
+                name: key.name,
+                order: named(&key.order, &ORDERS)?,
+                min: key.min,
+                max: key.max,
+                below_min: beyond(key.clamps_below_min),
+                above_max: beyond(key.clamps_above_max),
+            })
         };
         let windows = match self.windows {
             Some(windows) => windows.iter().map(|name| Window::of_name(name)).collect::<Option<_>>()?,

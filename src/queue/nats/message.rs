@@ -13,7 +13,7 @@ use smallvec::smallvec;
 
 use crate::job::{MAX_JOBS_PER_MESSAGE, Reject, RejectCode};
 use crate::queue::nats::definition_json::{DefinitionJson, format_of};
-use crate::state::{Incarnation, RecordNumber, TrimPoint};
+use crate::state::{Incarnation, RecordNumber, TrimPoint, TrimSide};
 use crate::tree::{MAX_WORDS, Words};
 use crate::types::{BoardName, MemberId};
 use crate::wire::{self, BoardNames};
@@ -69,11 +69,14 @@ struct TrimJson<'a> {
     #[serde(borrow)]
     board: Cow<'a, str>,
     incarnation: u64,
-    /// The key words of the trim point, after which entries are removed.
+    /// Whether entries before the trim point are removed, and not those after it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    better: bool,
+    /// The key words of the trim point.
     words: Cow<'a, [u64]>,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
     member: Option<Cow<'a, str>>,
-    /// Members whose entries are removed if they are after that point.
+    /// Members whose entries are removed if they are on that side of it.
     #[serde(borrow)]
     members: Vec<Cow<'a, str>>,
 }
@@ -98,6 +101,7 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
             let json = TrimJson {
                 board: board.as_str().into(),
                 incarnation: incarnation.0,
+                better: point.side == TrimSide::Better,
                 words: point.words.as_slice().into(),
                 member: point.member.as_deref().map(String::from_utf8_lossy),
                 members: members.iter().map(|member| member.as_str().into()).collect(),
@@ -180,7 +184,8 @@ fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
 
 /// `None` if it names no members, or more than one hold of the lock may remove.
 fn decode_trim(json: TrimJson<'_>) -> Option<Payload> {
-    let TrimJson { board, incarnation, words, member, members } = json;
+    let TrimJson { board, incarnation, better, words, member, members } = json;
+    let side = if better { TrimSide::Better } else { TrimSide::Worse };
     let are_few = (1..=MAX_JOBS_PER_MESSAGE).contains(&members.len());
     if !are_few || !(1..=MAX_WORDS).contains(&words.len()) {
         return None;
@@ -194,7 +199,7 @@ fn decode_trim(json: TrimJson<'_>) -> Option<Payload> {
     Some(Payload::Trim {
         board: BoardName::of_shard(&board).ok()?,
         incarnation: Incarnation(incarnation),
-        point: TrimPoint { words, member },
+        point: TrimPoint { side, words, member },
         members: members.collect::<Result<_, _>>().ok()?,
     })
 }
@@ -325,7 +330,8 @@ mod tests {
         let members: Vec<MemberId> =
             ["p42", "a\"b\\c", "日本"].map(|id| MemberId::new(id).expect("an id")).into();
         for member in [None, Some("日本".as_bytes().into())] {
-            let point = TrimPoint { words: Words::from_slice(&[0, u64::MAX, 7]), member };
+            let side = if member.is_some() { TrimSide::Worse } else { TrimSide::Better };
+            let point = TrimPoint { side, words: Words::from_slice(&[0, u64::MAX, 7]), member };
             let board = BoardName::new("a.b").expect("a good name");
             let trim = Payload::Trim {
                 board: board.clone(),

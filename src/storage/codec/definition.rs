@@ -9,7 +9,7 @@ use bincode::enc::Encoder;
 use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
-use crate::board::{DEFAULT_GRACE_MICROS, Definition, Key, Kind, Order, Policy, Ties};
+use crate::board::{Beyond, DEFAULT_GRACE_MICROS, Definition, Key, Kind, Order, Policy, Ties};
 use crate::storage::codec::bytes::{Undecodable, undecodable};
 use crate::types::Timestamp;
 use crate::window::{Seasons, Series, Window};
@@ -17,6 +17,9 @@ use crate::window::{Seasons, Series, Window};
 const KIND: &str = "board definition";
 /// In the byte of the tie rule: settings follow.
 const HAS_SETTINGS: u8 = 0x80;
+/// In the byte of a key's order: what an increment beyond a bound does.
+const CLAMPS_BELOW_MIN: u8 = 0x40;
+const CLAMPS_ABOVE_MAX: u8 = 0x80;
 
 pub(super) struct DefinitionWire {
     keys: Vec<(String, u8, i64, i64)>,
@@ -79,7 +82,9 @@ pub(super) fn definition_to_wire(definition: &Definition) -> DefinitionWire {
             Order::Ascending => 0,
             Order::Descending => 1,
         };
-        (key.name.clone(), order, key.min, key.max)
+        let clamps = |beyond, bit| if beyond == Beyond::Clamp { bit } else { 0 };
+        let flags = clamps(key.below_min, CLAMPS_BELOW_MIN) | clamps(key.above_max, CLAMPS_ABOVE_MAX);
+        (key.name.clone(), order | flags, key.min, key.max)
     });
     DefinitionWire {
         keys: keys.collect(),
@@ -129,13 +134,15 @@ fn settings_of(definition: &Definition) -> Vec<SettingWire> {
 pub(super) fn definition_from_wire(wire: DefinitionWire) -> Result<Definition, Undecodable> {
     let unknown = |what: &str| undecodable(KIND, format!("its {what} has an unknown number"));
     let mut keys = Vec::with_capacity(wire.keys.len());
-    for (name, order, min, max) in wire.keys {
-        let order = match order {
+    for (name, flags, min, max) in wire.keys {
+        let beyond = |bit| if flags & bit == 0 { Beyond::Reject } else { Beyond::Clamp };
+        let (below_min, above_max) = (beyond(CLAMPS_BELOW_MIN), beyond(CLAMPS_ABOVE_MAX));
+        let order = match flags & !(CLAMPS_BELOW_MIN | CLAMPS_ABOVE_MAX) {
             0 => Order::Ascending,
             1 => Order::Descending,
             _ => return Err(unknown("order")),
         };
-        keys.push(Key { name, order, min, max });
+        keys.push(Key { name, order, min, max, below_min, above_max });
     }
     let policy = match wire.policy {
         0 => Policy::Set,

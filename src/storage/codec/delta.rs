@@ -14,7 +14,7 @@ use crate::storage::codec::numbers::{put_signed, put_unsigned};
 use crate::storage::codec::parts::{
     AppliedWire, EntryStateWire, applied_from_wire, applied_to_wire, board_name, put_entry_state,
 };
-use crate::types::{MemberId, Sequence, Timestamp};
+use crate::types::{MAX_MEMBER_BYTES, MemberId, Sequence, Timestamp};
 
 /// One (tree, member) before and after a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl DeltaEncoder {
         if self.bytes.get(self.member.clone()) == Some(member) {
             self.bytes.push(SAME_MEMBER);
         } else {
-            self.bytes.push(u8::try_from(member.len()).unwrap_or(u8::MAX));
+            put_unsigned(&mut self.bytes, crate::types::count(member.len()));
             let start = self.bytes.len();
             self.bytes.extend_from_slice(member);
             self.member = start..self.bytes.len();
@@ -260,7 +260,7 @@ struct DecodedChange {
 impl Decode<Timestamp> for DecodedChange {
     fn decode<D: Decoder<Context = Timestamp>>(decoder: &mut D) -> Result<Self, DecodeError> {
         let tree = Option::<u32>::decode(decoder)?.map(TreeId);
-        let member = match u8::decode(decoder)? {
+        let member = match u32::decode(decoder)? {
             0 => None,
             length => Some(decode_member(decoder, length)?),
         };
@@ -270,11 +270,11 @@ impl Decode<Timestamp> for DecodedChange {
     }
 }
 
-fn decode_member<D: Decoder>(decoder: &mut D, length: u8) -> Result<Vec<u8>, DecodeError> {
-    let mut member = vec![0; usize::from(length)];
+fn decode_member<D: Decoder>(decoder: &mut D, length: u32) -> Result<Vec<u8>, DecodeError> {
+    let length = usize::try_from(length).ok().filter(|length| *length <= MAX_MEMBER_BYTES);
+    let mut member = vec![0; length.ok_or(DecodeError::Other("a member id is too long"))?];
     decoder.reader().read(&mut member)?;
     let text = std::str::from_utf8(&member).map_err(|_| DecodeError::Other("a member id is not UTF-8"))?;
-    MemberId::new(text)
-        .map_err(|_| DecodeError::Other("a member id is too long, or has control characters"))?;
+    MemberId::new(text).map_err(|_| DecodeError::Other("a member id has control characters"))?;
     Ok(member)
 }

@@ -1,6 +1,6 @@
-//! Plans a trim: removes entries from the end of a board.
+//! Plans a trim: removes entries from an end of a board.
 //!
-//! Knows: which of the named members' entries are still after the trim point. The node that published the
+//! Knows: which of the named members' entries are still on the removed side of the trim point. The node that published the
 //! message has looked the members up, so the effect follows from the messages alone, on every replica and
 //! replay.
 
@@ -15,7 +15,7 @@ use crate::writer::plan::Batch;
 const MEMBERS_PER_YIELD: usize = 16;
 
 impl Batch<'_> {
-    /// Removes the named members' entries that are after a trim point, and returns how many. Removes none if
+    /// Removes the named members' entries that are on one side of a trim point, and returns how many. Removes none if
     /// the board has another incarnation.
     pub(super) fn trim(
         &mut self,
@@ -42,7 +42,7 @@ impl Batch<'_> {
             let Some(handle) = self.find_member(member) else { continue };
             let before = self.entry(tree, handle);
             let words = before.and_then(|entry| entry.words());
-            if !words.is_some_and(|words| point.is_before(&words, member.as_bytes())) {
+            if !words.is_some_and(|words| point.removes(&words, member.as_bytes())) {
                 continue;
             }
             let request = Request {

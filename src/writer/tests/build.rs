@@ -65,7 +65,7 @@ impl Job {
 
 /// Two keys of different directions with narrow bounds, best, the latest first among ties.
 pub fn race() -> Arc<Definition> {
-    let key = |name: &str, order| Key { name: name.to_owned(), order, min: -3, max: 3 };
+    let key = |name: &str, order| Key { name: name.to_owned(), order, min: -3, max: 3, ..Key::score() };
     Arc::new(Definition {
         keys: vec![key("points", Order::Descending), key("time", Order::Ascending)],
         policy: Policy::Best,
@@ -76,7 +76,7 @@ pub fn race() -> Arc<Definition> {
 
 /// One ascending key, incremented, ties by member.
 pub fn strokes() -> Arc<Definition> {
-    let key = Key { name: "strokes".to_owned(), order: Order::Ascending, min: i64::MIN, max: i64::MAX };
+    let key = Key { name: "strokes".to_owned(), order: Order::Ascending, ..Key::score() };
     Arc::new(Definition {
         keys: vec![key],
         policy: Policy::Incr,

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, RejectCode};
-use crate::state::{Incarnation, Shard, TrimPoint};
+use crate::state::{Incarnation, Shard, TrimPoint, TrimSide};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{
     Checkpoint, CheckpointPhase, Commit, Recovered, STAGED_FILE_BYTES, StorageError, StorageResources, Store,
@@ -409,9 +409,9 @@ fn trim_point(definition: &Definition, place: &Place) -> TrimPoint {
         Some((reached, id)) => {
             let reached = Timestamp::from_micros(*reached).expect("in range");
             let words = definition.entry_words(&score, reached, id.as_bytes());
-            TrimPoint { words, member: Some(id.as_bytes().into()) }
+            TrimPoint { side: TrimSide::Worse, words, member: Some(id.as_bytes().into()) }
         }
-        None => TrimPoint { words: definition.score_words(&score), member: None },
+        None => TrimPoint { side: TrimSide::Worse, words: definition.score_words(&score), member: None },
     }
 }
 

@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 
 use crate::board::{Definition, Kind, Policy, Ties};
 use crate::job::{Job, Op, RejectCode, Targets};
-use crate::state::{Shard, TrimPoint};
+use crate::state::{Shard, TrimPoint, TrimSide};
 use crate::state_lock::Purpose;
 use crate::storage::TreesFrom;
 use crate::types::{BoardName, Timestamp, count};
@@ -209,7 +209,7 @@ impl Run {
                     let known = self.planned.known(name);
                     let words = known.definition.score_words(&score(&[*least]));
                     let members = members.iter().map(|id| member(id)).collect();
-                    let point = TrimPoint { words, member: None };
+                    let point = TrimPoint { side: TrimSide::Worse, words, member: None };
                     Payload::Trim { board: board(name), incarnation: known.incarnation, point, members }
                 }
             };

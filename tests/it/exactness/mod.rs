@@ -10,6 +10,7 @@
 //! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
 //! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
 //! - [`real_windows`]: thirty days of real jobs through every window, as sorted by hand, over crashes
+//! - [`definitions`]: a changed definition changes what it names, and drops nothing without consent
 //! - [`capacity`]: a board with a capacity shows its best entries only, however many there are
 //! - [`top_k`]: boards that count in fixed memory hold what `SpaceSaving` gives, on every replica
 //! - [`movement`]: how far entries have moved since a season began is what two lists say
@@ -21,6 +22,7 @@
 mod board_tokens;
 mod capacity;
 mod contract;
+mod definitions;
 mod future_time;
 mod movement;
 mod nats_real_data;

@@ -223,7 +223,7 @@ fn movement_that_there_is_none_of_is_refused() {
     let answer = ok(client.get(&format!("{BOARD}/members/m?movement=day")));
     // It came today, unless midnight has passed since.
     assert!(answer["movement"].is_null() || answer["movement"] == 0, "{answer}");
-    let other = json!({ "windows": ["all", "season", "day"], "season": "manual" });
+    let other = json!({ "windows": ["all", "season", "day"], "season": "manual", "movement": false });
     let (status, problem) = client.put(BOARD, &other);
     assert_eq!((status, &problem["code"]), (409, &json!("board_differs")), "{problem}");
     assert!(problem["detail"].as_str().expect("words").contains("movement is true, not false"), "{problem}");

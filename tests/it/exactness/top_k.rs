@@ -131,7 +131,8 @@ fn replicas_that_are_killed_keep_the_same_frequent_members() {
     let (status, problem) =
         two.client().put("/v1/boards/searches", &json!({"kind": "top_k", "capacity": 21}));
     assert_eq!((status, &problem["code"]), (409, &json!("board_differs")), "{problem}");
-    let (status, problem) = two.client().put("/v1/boards/searches", &json!({"capacity": CAPACITY}));
+    let (status, problem) =
+        two.client().put("/v1/boards/searches", &json!({"kind": "ranking", "capacity": CAPACITY}));
     assert_eq!((status, &problem["code"]), (409, &json!("board_differs")), "{problem}");
 
     let hour = jiff::SignedDuration::from_hours(1);

@@ -189,7 +189,7 @@ fn a_refused_request_has_its_code_and_changes_nothing(place: Place) {
     let alice = entry_path("capped", "alice");
     ok(client.put(&alice, &json!({"score": 7, "version": 5})));
 
-    let long = "x".repeat(129);
+    let long = "x".repeat(257);
     let far = format!("{alice}?after=0:999999&timeout_ms=1");
     let cases = [
         ("PUT", alice.as_str(), json!({"score": 4}), 409, "out_of_range"),

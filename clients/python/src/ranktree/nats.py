@@ -265,8 +265,8 @@ class AsyncPublisher:
 
     def _shard(self, job: types.Job) -> int:
         member = job["member"]
-        if not 1 <= len(member.encode("utf-8")) <= 128:
-            raise ValueError(f"a member's id is 1 to 128 bytes; got {member!r}")
+        if not 1 <= len(member.encode("utf-8")) <= 256:
+            raise ValueError(f"a member's id is 1 to 256 bytes; got {member!r}")
         return shard_of(member, self.shards)
 
     async def _put_all(

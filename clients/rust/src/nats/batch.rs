@@ -108,8 +108,8 @@ pub(super) fn encode(job: &Job) -> Result<Vec<u8>, Error> {
 }
 
 pub(super) fn shard_of_job(job: &Job, shards: u32) -> Result<u32, Error> {
-    if !(1..=128).contains(&job.member.len()) {
-        return Err(Error::Argument(format!("a member's id is 1 to 128 bytes; got {:?}", job.member)));
+    if !(1..=256).contains(&job.member.len()) {
+        return Err(Error::Argument(format!("a member's id is 1 to 256 bytes; got {:?}", job.member)));
     }
     shard_of(&job.member, shards).map_err(|error| Error::Argument(error.to_string()))
 }

@@ -136,7 +136,7 @@ async fn arrays_are_cut_at_a_thousand_jobs_and_127_kib() {
     assert!(long.contains("at most"), "{long}");
     for wrong in [String::new(), "x".repeat(129)] {
         let told = refused(job(&wrong)).await;
-        assert!(told.contains("1 to 128 bytes"), "{told}");
+        assert!(told.contains("1 to 256 bytes"), "{told}");
     }
     assert!(matches!(publisher.publish_many(&[]).await, Err(Error::Argument(_))));
     let id = publisher.publish(&job("p1")).message_id("é").await.expect_err("it is no id");

@@ -9,7 +9,7 @@ use crate::cluster::questions::wire::{
 };
 use crate::cluster::trim::{TrimOrder, Trimmed};
 use crate::query::question::BoardLife;
-use crate::state::TrimPoint;
+use crate::state::{TrimPoint, TrimSide};
 use crate::types::Sequence;
 
 /// The format of trims that this version writes and reads, far from those of questions.
@@ -30,6 +30,7 @@ struct AskedTrimWire<'a> {
     least: u64,
     wait_ms: u32,
     board: LifeWire<'a>,
+    removes_better: bool,
     words: WordsWire,
     member: Option<&'a [u8]>,
 }
@@ -50,6 +51,7 @@ pub fn encode_trim(asked: &AskedTrim) -> Result<Vec<u8>, Undecodable> {
         least: asked.least.0,
         wait_ms: asked.wait_ms,
         board: LifeWire::of(&life),
+        removes_better: point.side == TrimSide::Better,
         words: WordsWire(point.words),
         member: point.member.as_deref(),
     };
@@ -60,9 +62,11 @@ pub fn encode_trim(asked: &AskedTrim) -> Result<Vec<u8>, Undecodable> {
 /// When the bytes are no trim of a known format.
 pub fn decode_trim(bytes: &[u8]) -> Result<AskedTrim, Undecodable> {
     let body = body_of(TRIM_FORMAT, bytes, QUESTION_BYTES_MAX)?;
-    let AskedTrimWire { least, wait_ms, board, words, member } = decode::<_, QUESTION_MEMORY_MAX>(body)?;
+    let AskedTrimWire { least, wait_ms, board, removes_better, words, member } =
+        decode::<_, QUESTION_MEMORY_MAX>(body)?;
     let BoardLife { board, incarnation } = board.read()?;
-    let point = TrimPoint { words: words.0, member: member.map(Into::into) };
+    let side = if removes_better { TrimSide::Better } else { TrimSide::Worse };
+    let point = TrimPoint { side, words: words.0, member: member.map(Into::into) };
     Ok(AskedTrim { order: TrimOrder { board, incarnation, point }, least: Sequence(least), wait_ms })
 }
 
@@ -93,7 +97,9 @@ mod tests {
     use crate::types::BoardName;
 
     fn asked(member: Option<&[u8]>) -> AskedTrim {
-        let point = TrimPoint { words: Words::from_slice(&[1 << 63, 7]), member: member.map(Into::into) };
+        let side = if member.is_some() { TrimSide::Worse } else { TrimSide::Better };
+        let point =
+            TrimPoint { side, words: Words::from_slice(&[1 << 63, 7]), member: member.map(Into::into) };
         let board = BoardName::new("a").expect("a good name");
         let order = TrimOrder { board, incarnation: Incarnation(7), point };
         AskedTrim { order, least: Sequence(300), wait_ms: 500 }
@@ -107,8 +113,8 @@ mod tests {
     #[test]
     fn golden_trims_and_answers() {
         for (asked, expected) in [
-            (asked(None), "65fb2c01fbf40101610702 00fdf1ffffffffffffff00"),
-            (asked(Some(b"m7")), "65fb2c01fbf40101610702 00fdf1ffffffffffffff01026d37"),
+            (asked(None), "65fb2c01fbf401016107 01 02 00fdf1ffffffffffffff00"),
+            (asked(Some(b"m7")), "65fb2c01fbf401016107 00 02 00fdf1ffffffffffffff01026d37"),
         ] {
             let mut bytes = encode_trim(&asked).expect("it is small");
             assert_eq!(hex(&bytes), expected.replace(' ', ""));

@@ -50,21 +50,30 @@ pub fn board() -> Doc {
 pub fn put_board() -> Doc {
     write(TAG, "Define a board")
         .describe(
-            "Creates the board, or confirms that it exists. Idempotent. `keep`, `grace`, `entry_ttl`, \
-             `capacity`, the `every` of `season` and the `min` and `max` of keys may change later, and an absent one is \
-             reset to its default. Everything else is fixed when the board is created, and a definition \
-             that differs in it is refused with `board_differs`. New bounds apply to the jobs that follow; \
-             existing entries stay as they are. Another length of seasons holds from the next season on. \
-             Manual seasons that were opened stay. An empty body is the default definition: one key `score`, descending, `set`, and the \
-             first to reach a score leads its ties.\n\nAn answer of `GET /v1/boards/{board}` can be sent back as \
-             it is, or with another `keep`, say: what it shows beside the definition is ignored. Any other \
-             field is refused.\n\nA job for a board that does not exist creates it \
-             with the defaults, unless the node was started with `--no-auto-create`.",
+            "Creates the board, or changes what the body names. Idempotent. An absent field keeps its value, \
+             or has its default on a new board; `null` is the default. `policy`, `keep`, `grace`, `entry_ttl`, \
+             `capacity`, the `every` of `season` and the bounds of keys may change, and `windows` be added, \
+             which begin with the next job. Everything else is fixed when the board is created, and a \
+             definition that differs in it is refused with `board_differs`. New bounds apply to the jobs that \
+             follow; existing entries stay as they are. Another length of seasons holds from the next season \
+             on. A change that would drop instances or entries that can be read is refused with `would_drop` \
+             and their number, unless `force=true` says that they may go. An empty body changes nothing; it \
+             creates a board with one key `score`, descending, `set`, and the first to reach a score leads \
+             its ties.\n\nAn answer of `GET /v1/boards/{board}` can be sent back as it is, or with another \
+             `keep`, say: what it shows beside the definition is ignored. Any other field is refused.\n\nA job \
+             for a board that does not exist creates it with the defaults, unless the node was started with \
+             `--no-auto-create`.",
         )
+        .query(query(
+            "force",
+            &json!({"type": "boolean", "default": false}),
+            "Whether instances and entries may be dropped.",
+        ))
         .body("DefinitionInput", false, "The definition.")
         .answer(201, "DefinedBoard", "The board was created.")
         .answer(200, "DefinedBoard", "The board existed already, or only what may change was changed.")
         .problem(409, "board_differs")
+        .problem(409, "would_drop")
         .problem(422, "invalid_definition")
         .problem(422, "too_many_boards")
         .problem(422, "unsupported")
@@ -75,18 +84,55 @@ pub fn put_board() -> Doc {
 pub fn open_season() -> Doc {
     write(TAG, "Open a season")
         .describe(
-            "Opens the next manual season of a board that was defined with the window `season` and \
-             `\"season\":\"manual\"`: `s1`, `s2`, and so on. The season before it ends at that moment, which \
-             is the same on every shard. Before the first one the board has no season. Of two requests at \
-             the same time one opens the season; the other is refused with `season_conflict`. A request \
-             whose answer was lost may have opened the season: `GET /v1/boards/{board}` shows whether it did.",
+            "Opens the next season of a board with the window `season`: `s1`, `s2`, and so on. The season \
+             before it ends at that moment, which is the same on every shard; where seasons are regular, the \
+             running one ends early, and the following ones are counted from there. Before its first manual \
+             season a board has none. With `name` the request can be repeated: it is answered with 200 if \
+             that season is there, or planned for that time. Without it, while a season is planned or less \
+             than a minute after one began, the request is refused with `season_conflict`, because it looks \
+             like the same request once more; `force=true` opens a further manual season all the same.",
         )
-        .body("SeasonInput", false, "When it begins.")
+        .query(query(
+            "force",
+            &json!({"type": "boolean", "default": false}),
+            "Whether a season is opened also where the request looks like a repeated one.",
+        ))
+        .body("SeasonInput", false, "Which one it is, and when it begins.")
+        .answer(200, "OpenedSeason", "The season that `name` says is there already, or planned.")
         .answer(201, "OpenedSeason", "The season is opened, and begins at the time of the answer.")
         .problem(404, "unknown_board")
         .problem(409, "no_manual_seasons")
         .problem(409, "season_conflict")
         .problem(409, "too_many_seasons")
+        .problem(504, "not_yet_applied")
+}
+
+pub fn move_season() -> Doc {
+    write(TAG, "Move a planned season")
+        .describe(
+            "Has a season that was planned by `POST` and has not begun begin at another time, at least a \
+             second ahead, and between those beside it. `planned_seasons` of the board lists them.",
+        )
+        .body("MovedSeasonInput", true, "When it begins.")
+        .answer(200, "OpenedSeason", "The season is planned for that time.")
+        .problem(404, "unknown_board")
+        .problem(404, "unknown_window")
+        .problem(409, "no_manual_seasons")
+        .problem(409, "season_conflict")
+        .problem(504, "not_yet_applied")
+}
+
+pub fn cancel_season() -> Doc {
+    write(TAG, "Cancel a planned season")
+        .describe(
+            "Cancels a season that was planned by `POST` and has not begun; of several, the last one. The \
+             running season goes on; a regular one ends when it would have.",
+        )
+        .answer(200, "CancelledSeason", "The season is not planned any more.")
+        .problem(404, "unknown_board")
+        .problem(404, "unknown_window")
+        .problem(409, "no_manual_seasons")
+        .problem(409, "season_conflict")
         .problem(504, "not_yet_applied")
 }
 
@@ -121,11 +167,11 @@ pub fn clear_board() -> Doc {
 pub fn trim_board() -> Doc {
     write(TAG, "Trim a board")
         .describe(
-            "Removes the entries beyond a position, or those with a worse score; give exactly one of the \
-             two. The place where the removed entries begin is found once, over all shards. An entry is \
-             removed if it is behind that place at that time, and still is when the removal reaches its \
-             shard's queue; an entry that has improved in the meantime stays. Hidden entries with a score \
-             behind the place are removed, too. A removal by a trim has no version of its own; if the \
+            "Removes the entries beyond a position, those with a worse score, or those with a better one; \
+             give exactly one of the three. The place where the removed entries begin is found once, over all shards. An entry is \
+             removed if it is on that side of the place at that time, and still is when the removal reaches \
+             its shard's queue; an entry that has left that side in the meantime stays. Hidden entries \
+             with a score on that side are removed, too. A removal by a trim has no version of its own; if the \
              entry had a version, it is remembered.\n\nOne instance is trimmed: that of `window`, or \
              `all`, or if the board does not have it the current instance of its first window. A closed \
              instance is final, and refused with `closed_window`.\n\nA large trim is many messages, and takes some \

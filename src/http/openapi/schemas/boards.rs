@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::board::{MAX_CAPACITY, MAX_KEEP, Order, Policy, Ties};
+use crate::board::{Beyond, MAX_CAPACITY, MAX_KEEP, Order, Policy, Ties};
 use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::parts::{
     AS_OF_PATTERN, array, as_of, by_window, count, missing, object, object_with, or_null, stale,
@@ -22,7 +22,9 @@ pub fn schemas() -> Value {
             "order": {"type": ["string", "null"], "enum": orders(true), "default": "desc",
                       "description": "`desc`: greater is better; `asc`: smaller is better."},
             "min": bound_input("The least value that a job may lead to. Existing entries stay as they are."),
-            "max": bound_input("The greatest value that a job may lead to; not below `min`. Existing entries stay as they are.")
+            "max": bound_input("The greatest value that a job may lead to; not below `min`. Existing entries stay as they are."),
+            "below_min": beyond_input("What an `incr` to less than `min` does."),
+            "above_max": beyond_input("What an `incr` to more than `max` does.")
         }
     });
     let board = |more: Value| {
@@ -30,7 +32,7 @@ pub fn schemas() -> Value {
         let mut required: Vec<String> =
             fields.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default();
         if let (Some(fields), Value::Object(more)) = (fields.as_object_mut(), more) {
-            let always = ["instances", "next_cursors", "as_of", "token"]
+            let always = ["instances", "planned_seasons", "next_cursors", "as_of", "token"]
                 .into_iter()
                 .filter(|name| more.contains_key(*name));
             required.extend(always.map(str::to_owned));
@@ -46,7 +48,9 @@ pub fn schemas() -> Value {
                 "name": {"type": "string"},
                 "order": {"enum": orders(false)},
                 "min": component("Integer"),
-                "max": component("Integer")
+                "max": component("Integer"),
+                "below_min": {"enum": ["clamp"], "description": "`clamp`: an `incr` to less than `min` leads to `min`. Absent: it is refused."},
+                "above_max": {"enum": ["clamp"], "description": "`clamp`: an `incr` to more than `max` leads to `max`. Absent: it is refused."}
             }),
             &["name", "order"]
         ),
@@ -60,6 +64,10 @@ pub fn schemas() -> Value {
                 "total": count("Entries of the instance.")
             })
         ),
+        "PlannedSeason": object(
+            "A season that was planned by a request and has not begun.",
+            json!({"name": component("InstanceName"), "begin": component("Time")})
+        ),
         "DefinitionInput": definition_input(),
         "ListedBoard": board(json!({})),
         "Board": board(json!({
@@ -67,6 +75,7 @@ pub fn schemas() -> Value {
                 "The instances that can be read, by window, newest first: from the current one to the oldest one that has entries and is not dropped.",
                 &array(component("Instance"))
             ),
+            "planned_seasons": array(component("PlannedSeason")),
             "next_cursors": by_window(
                 "For windows with older instances that have entries than those listed: the `cursor` that lists them. More than 1,000 instances behind the newest, it may list some without entries.",
                 &component("InstanceName")
@@ -126,14 +135,31 @@ pub fn seasons() -> Value {
     json!({
         "SeasonInput": {
             "type": "object", "additionalProperties": false,
-            "description": "The next manual season.",
+            "description": "The next season.",
             "properties": {
+                "name": {"type": ["string", "null"], "pattern": "^s[1-9][0-9]*$",
+                         "description": "Which one it is to be. The request can be repeated then."},
                 "at": {"anyOf": [component("Time"), {"type": "null"}],
                        "description": "When it begins, at least a second ahead and after the last one. Absent: a second from now."}
             }
         },
+        "MovedSeasonInput": {
+            "type": "object", "additionalProperties": false, "required": ["at"],
+            "description": "When a planned season begins.",
+            "properties": {"at": component("Time")}
+        },
+        "CancelledSeason": object(
+            "A planned season that was cancelled.",
+            json!({
+                "board": {"type": "string"},
+                "season": {"type": "string", "pattern": "^s[1-9][0-9]*$", "description": "Its name."},
+                "cancelled": {"const": true},
+                "token": {"type": "string", "pattern": AS_OF_PATTERN,
+                          "description": "Names every shard, with a sequence from which on that is known there."}
+            })
+        ),
         "OpenedSeason": object(
-            "A manual season that was opened. When it begins, the season before it ends.",
+            "A season that was opened or moved. When it begins, the season before it ends.",
             json!({
                 "board": {"type": "string"},
                 "season": {"type": "string", "pattern": "^s[1-9][0-9]*$", "description": "Its name."},
@@ -148,7 +174,7 @@ pub fn seasons() -> Value {
 fn definition_input() -> Value {
     let mut input = json!({
         "type": "object",
-        "description": "The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the `min` and `max` of keys can change later.",
+        "description": "What a board's definition is to have. On a new board absent fields have their default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys can change, and windows be added.",
         "additionalProperties": false,
         "properties": {
             "keys": {"type": ["array", "null"], "minItems": 1, "maxItems": MAX_KEYS, "items": component("KeyInput"),
@@ -208,7 +234,7 @@ pub fn removals() -> Value {
     json!({
         "TrimInput": {
             "type": "object", "additionalProperties": false, "minProperties": 1, "maxProperties": 1,
-            "description": "Which entries are removed: give exactly one of the two.",
+            "description": "Which entries are removed: give exactly one of the three.",
             "properties": {
                 "positions_beyond": {
                     "description": "The last position that stays, from 1.",
@@ -220,6 +246,10 @@ pub fn removals() -> Value {
                 "worse_than": {
                     "description": "The worst score that stays. On boards with several keys it may have \
                                     the first keys only; then only these are compared.",
+                    "allOf": [component("ScoreInput")]
+                },
+                "better_than": {
+                    "description": "The best score that stays. It may have the first keys only, as `worse_than`.",
                     "allOf": [component("ScoreInput")]
                 }
             }
@@ -255,7 +285,7 @@ fn length_input(description: &str, example: &str) -> Value {
 fn season(description: &str) -> Value {
     let forms = [
         json!({
-            "type": "object", "additionalProperties": false, "required": ["starts", "every"],
+            "type": "object", "additionalProperties": false, "minProperties": 1,
             "properties": {
                 "starts": component("Time"),
                 "every": length("How long each season is, a minute at least. Another length holds from the next season on.")
@@ -273,6 +303,11 @@ fn windows() -> Vec<Value> {
 
 fn bound_input(description: &str) -> Value {
     json!({"description": description, "anyOf": [component("IntegerInput"), {"type": "null"}]})
+}
+
+fn beyond_input(description: &str) -> Value {
+    json!({"type": ["string", "null"], "enum": names([Beyond::Reject, Beyond::Clamp].map(Beyond::name), true),
+           "default": "reject", "description": format!("{description} `reject` refuses the job; `clamp` stops at the bound.")})
 }
 
 fn names<const N: usize>(names: [&str; N], nullable: bool) -> Vec<Value> {

@@ -162,8 +162,9 @@ impl BoardsStream {
         limit: Option<&BoardLimit>,
     ) -> Result<(bool, Record), BoardRefused> {
         // A board that this node does not know mostly has no record. If it has one, the server refuses
-        // another.
-        let mut last = if self.held(name).is_some() { self.last(name).await? } else { None };
+        // another. No board is made for a season.
+        let is_season = matches!(change, BoardChange::Season(_));
+        let mut last = if is_season || self.held(name).is_some() { self.last(name).await? } else { None };
         loop {
             let after = last.as_ref().map_or(0, |last| last.sequence);
             let said = last.as_ref().map(|last| last.decision.clone());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 
-use crate::board::{Definition, Key, Kind, Order, Policy, Ties};
+use crate::board::{Beyond, Definition, Key, Kind, Order, Policy, Ties};
 use crate::job::RejectCode;
 use crate::state::{
     Applied, BoardEvent, DroppedName, Entry, EntryState, Extra, Incarnation, LogHash, TreeId, Unlisted,
@@ -192,7 +192,7 @@ proptest! {
 
     #[test]
     fn any_definition_is_read_back(
-        keys in prop::collection::vec((any::<bool>(), any::<i64>(), any::<i64>()), 1..=MAX_KEYS),
+        keys in prop::collection::vec((any::<[bool; 3]>(), any::<i64>(), any::<i64>()), 1..=MAX_KEYS),
         (policy, ties, offset, keep) in (0_usize..3, 0_usize..3, -1_080_i16..=1_080, 0_u32..=1_000),
         windows in prop::sample::subsequence(Window::ALL.to_vec(), 1..=6).prop_shuffle(),
         (begin, every) in (0_i64..=1 << 52, 60_000_000_i64..=1 << 40),
@@ -206,11 +206,13 @@ proptest! {
             None => Seasons::regular(time(begin), every),
         });
         let movement = movement && windows.contains(&Window::All) && windows.len() > 1;
-        let keys = keys.into_iter().enumerate().map(|(index, (ascending, a, b))| Key {
+        let keys = keys.into_iter().enumerate().map(|(index, ([ascending, below, above], a, b))| Key {
             name: format!("k{index}"),
             order: if ascending { Order::Ascending } else { Order::Descending },
             min: a.min(b),
             max: a.max(b),
+            below_min: if below { Beyond::Clamp } else { Beyond::Reject },
+            above_max: if above { Beyond::Clamp } else { Beyond::Reject },
         });
         let definition = Definition {
             keys: keys.collect(),

@@ -42,7 +42,7 @@ pub fn applied() -> Applied {
 }
 
 pub fn definition() -> Arc<Definition> {
-    let time = Key { name: "time_ms".to_owned(), order: Order::Ascending, min: 0, max: i64::MAX };
+    let time = Key { name: "time_ms".to_owned(), order: Order::Ascending, min: 0, ..Key::score() };
     Arc::new(Definition {
         keys: vec![Key::score(), time],
         policy: Policy::Best,

@@ -24,8 +24,8 @@ fn definition(client: &Client, board: &str) -> Option<Value> {
 fn boards_that_are_defined_and_dropped_through_a_node_without_shards_reach_all() {
     let cluster = Cluster::start();
     let none = cluster.none.client();
-    let (status, answer) = define(&none, BOARD, &json!({ "policy": "best" }));
-    assert_eq!((status, &answer["policy"], answer.get("missing")), (201, &json!("best"), None), "{answer}");
+    let (status, answer) = define(&none, BOARD, &json!({ "ties": "last" }));
+    assert_eq!((status, &answer["ties"], answer.get("missing")), (201, &json!("last"), None), "{answer}");
     cluster.wait_applied(&parts(&answer));
     for shard in 0..SHARDS {
         // One whose acknowledgement is late is sent again, and does nothing twice.
@@ -37,8 +37,8 @@ fn boards_that_are_defined_and_dropped_through_a_node_without_shards_reach_all()
         wait_until("every node knows it", || definition(&node.client(), BOARD).is_some());
     }
     // The same again, and a change of what can change.
-    assert_eq!(define(&cluster.high.client(), BOARD, &json!({ "policy": "best" })).0, 200);
-    let (status, answer) = define(&cluster.high.client(), BOARD, &json!({ "policy": "set" }));
+    assert_eq!(define(&cluster.high.client(), BOARD, &json!({ "ties": "last" })).0, 200);
+    let (status, answer) = define(&cluster.high.client(), BOARD, &json!({ "ties": "first" }));
     assert_eq!((status, &answer["code"]), (409, &json!("board_differs")), "{answer}");
     for (member, _) in members(2) {
         assert_eq!(score(&none, &member, 3).0, 202);
@@ -204,7 +204,7 @@ fn a_write_behind_a_drop_through_another_node_is_kept() {
 fn a_node_without_shards_that_makes_the_lost_boards_stream_again_ends_no_board() {
     let mut cluster = Cluster::start();
     for board in ["first", BOARD] {
-        assert_eq!(define(&cluster.low.client(), board, &json!({ "policy": "best" })).0, 201);
+        assert_eq!(define(&cluster.low.client(), board, &json!({ "ties": "last" })).0, 201);
     }
     let mut last = std::collections::BTreeMap::new();
     for (member, _) in members(2) {
@@ -220,9 +220,9 @@ fn a_node_without_shards_that_makes_the_lost_boards_stream_again_ends_no_board()
     cluster.nats.delete("RANKTREE_BOARDS");
     cluster.none.restart();
     let none = cluster.none.client();
-    let (status, answer) = define(&none, BOARD, &json!({ "policy": "set" }));
+    let (status, answer) = define(&none, BOARD, &json!({ "ties": "first" }));
     assert_eq!((status, &answer["code"]), (409, &json!("board_differs")), "{answer}");
-    let (status, answer) = define(&none, BOARD, &json!({ "policy": "best" }));
+    let (status, answer) = define(&none, BOARD, &json!({ "ties": "last" }));
     assert_eq!(status, 200, "{answer}");
     cluster.wait_applied(&parts(&answer));
     assert_eq!(lives(&cluster), before);

@@ -1,0 +1,163 @@
+//! What readers would lose by a change of a board's definition: instances that fewer are kept of, and entries
+//! that expire or are beyond the capacity.
+//!
+//! Knows: which settings take something away. Must not know: what the client says to it (`?force=true`).
+
+use std::fmt::Write as _;
+
+use crate::board::Definition;
+use crate::http::api::Api;
+use crate::http::render::problem::Problem;
+use crate::query::{
+    End, InstanceAsked, ListInstances, ListedInstance, NoBoard, OfBoard, ReadOptions, ShardsRead, Start, Top,
+    WindowChoice, read,
+};
+use crate::types::{BoardName, Timestamp};
+use crate::window::Instance;
+
+/// Instances of a page.
+const INSTANCES_AT_ONCE: usize = 1_000;
+/// Entries of a page.
+const ENTRIES_AT_ONCE: usize = 1_000;
+/// Entries that are looked at for those that would expire: a second's work.
+const LOOKED_AT_MAX: u64 = 1_000_000;
+
+/// What a change would take from readers.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Dropped {
+    /// Instances that have entries.
+    instances: u64,
+    /// Entries of instances that stay.
+    entries: u64,
+    /// Whether there are more entries than were looked at.
+    is_at_least: bool,
+}
+
+/// Refuses a change of a board's definition that would drop instances or entries.
+///
+/// # Errors
+/// When it would, with their number; when some shard does not reply, so that it is not known.
+pub async fn check_keeps_all(
+    api: &Api,
+    board: &BoardName,
+    (known, changed): (&Definition, &Definition),
+) -> Result<(), Problem> {
+    let drops_instances = changed.keep < known.keep || changed.grace_micros < known.grace_micros;
+    let is_lower = |known: Option<u64>, changed: Option<u64>| {
+        changed.is_some_and(|changed| known.is_none_or(|known| changed < known))
+    };
+    let hides_entries = is_lower(known.capacity, changed.capacity);
+    let micros = |ttl: Option<i64>| ttl.and_then(|ttl| u64::try_from(ttl).ok());
+    let expires_entries = is_lower(micros(known.entry_ttl_micros), micros(changed.entry_ttl_micros));
+    if !drops_instances && !hides_entries && !expires_entries {
+        return Ok(());
+    }
+    let now = api.now();
+    let (mut dropped, mut looked_at) = (Dropped::default(), 0);
+    for listed in instances_of(api, board, known, now).await? {
+        if changed.drops_at(listed.instance).is_some_and(|at| at <= now) {
+            dropped.instances += 1;
+            continue;
+        }
+        let shown = changed.within_capacity(listed.total);
+        dropped.entries += listed.total - shown;
+        if expires_entries && (listed.instance == Instance::ALL || changed.is_open(listed.instance, now)) {
+            let (expired, is_all) =
+                expired_in(api, board, changed, (listed.instance, now), shown, &mut looked_at).await?;
+            dropped.entries += expired;
+            dropped.is_at_least |= !is_all;
+        }
+    }
+    if dropped == Dropped::default() { Ok(()) } else { Err(dropped.into()) }
+}
+
+impl From<Dropped> for Problem {
+    fn from(dropped: Dropped) -> Self {
+        let Dropped { instances, entries, is_at_least } = dropped;
+        let counted =
+            |count: u64, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+        let mut lost = Vec::new();
+        if instances > 0 {
+            lost.push(counted(instances, "closed instance", "closed instances"));
+        }
+        if entries > 0 || is_at_least {
+            let least = if is_at_least { "at least " } else { "" };
+            lost.push(format!("{least}{}", counted(entries, "entry", "entries")));
+        }
+        let mut detail = format!("the change would drop {} of the board", lost.join(" and "));
+        let _ = write!(detail, "; export them first if they are wanted, and send ?force=true to drop them");
+        let members = format!(r#""instances":{instances},"entries":{entries}"#).into_bytes();
+        Self::would_drop(detail).with(members)
+    }
+}
+
+async fn ask<R: ShardsRead>(api: &Api, asked: &R) -> Result<R::Answer, Problem> {
+    Ok(read(&api.node, &api.registry, asked, &ReadOptions::default()).await?.answer)
+}
+
+/// The instances of a board that have entries, of all its windows.
+async fn instances_of(
+    api: &Api,
+    board: &BoardName,
+    known: &Definition,
+    now: Timestamp,
+) -> Result<Vec<ListedInstance>, Problem> {
+    let mut found = Vec::new();
+    for window in &known.windows {
+        let choice = WindowChoice::Current(*window);
+        let mut before = None;
+        loop {
+            let asked = InstanceAsked { choice, now };
+            let page = ListInstances { board: board.clone(), asked, before, limit: INSTANCES_AT_ONCE };
+            let page = match ask(api, &page).await? {
+                Ok(page) => page,
+                // No season has begun, or another client has dropped the board.
+                Err(NoBoard::Window(_) | NoBoard::Unknown | NoBoard::Movement(_)) => break,
+            };
+            let of_window = page.windows.into_iter().find(|listed| listed.window == *window);
+            let Some(of_window) = of_window else { break };
+            found.extend(of_window.instances.into_iter().filter(|listed| listed.total > 0));
+            before = of_window.next;
+            if before.is_none() {
+                break;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// How many of the entries that an instance shows are so old that they would expire, and whether all were
+/// looked at.
+async fn expired_in(
+    api: &Api,
+    board: &BoardName,
+    changed: &Definition,
+    (instance, now): (Instance, Timestamp),
+    shown: u64,
+    looked_at: &mut u64,
+) -> Result<(u64, bool), Problem> {
+    let (mut expired, mut seen, mut start) = (0, 0, Start::End(End::Top));
+    while seen < shown {
+        if *looked_at >= LOOKED_AT_MAX {
+            return Ok((expired, false));
+        }
+        let asked = InstanceAsked { choice: WindowChoice::Named(instance), now };
+        let top = Top { start, limit: ENTRIES_AT_ONCE };
+        let page = match ask(api, &OfBoard { board: board.clone(), instance: asked, read: top }).await? {
+            Ok(answer) => answer.body,
+            Err(_) => break,
+        };
+        for entry in &page.entries {
+            let is_shown = seen < shown;
+            let expires = changed.expires_at(instance, entry.updated_at).is_some_and(|at| at <= now);
+            expired += u64::from(is_shown && expires);
+            seen += 1;
+            *looked_at += 1;
+        }
+        match page.next {
+            Some(next) => start = Start::After(next),
+            None => break,
+        }
+    }
+    Ok((expired, true))
+}
