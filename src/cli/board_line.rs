@@ -6,7 +6,7 @@
 //! too, because it does not always follow from the definition: manual seasons begin when they are opened.
 
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::types::{BoardName, Timestamp, quoted, shown};
 use crate::window::{Instance, Span};
@@ -15,8 +15,8 @@ use crate::wire::json_words;
 /// What the line begins with in CSV, before its JSON. No header of anybody's begins so.
 pub const IN_CSV: &str = "#ranktree ";
 
-/// What of a definition can never change, and decides ranks.
-const IMMUTABLE_FIELDS: [&str; 5] = ["keys", "policy", "ties", "windows", "utc_offset"];
+/// What of a definition decides ranks, and can never change.
+const FIXED_FIELDS: [&str; 3] = ["keys", "ties", "utc_offset"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BoardLine {
@@ -78,10 +78,15 @@ impl BoardLine {
     /// Whether a board of this definition, of which the rest may change, is the same.
     pub fn is_met_by(&self, found: &Value) -> bool {
         let definition: Value = serde_json::from_str(&self.definition).unwrap_or_default();
-        IMMUTABLE_FIELDS
-            .iter()
-            .all(|name| definition.get(name).is_some_and(|field| found.get(name) == Some(field)))
+        definition.get("windows").is_some_and(|windows| found.get("windows") == Some(windows))
+            && fixed_part(&definition) == fixed_part(found)
             && season_starts(&definition) == season_starts(found)
+    }
+
+    /// The part of the definition that a board which is there has to agree with, as a request.
+    pub fn fixed_part(&self) -> String {
+        let definition: Value = serde_json::from_str(&self.definition).unwrap_or_default();
+        Value::from(fixed_part(&definition)).to_string()
     }
 }
 
@@ -104,6 +109,20 @@ impl ExportedInstance {
     }
 }
 
+/// What can never change: of keys, their names and orders.
+fn fixed_part(definition: &Value) -> Map<String, Value> {
+    let mut fixed = Map::new();
+    for name in FIXED_FIELDS {
+        fixed.extend(definition.get(name).map(|field| (name.to_owned(), field.clone())));
+    }
+    for key in fixed.get_mut("keys").and_then(Value::as_array_mut).into_iter().flatten() {
+        if let Some(fields) = key.as_object_mut() {
+            fields.retain(|name, _| name == "name" || name == "order");
+        }
+    }
+    fixed
+}
+
 /// When the seasons of a definition start, or that they are manual. How long they are may change.
 fn season_starts(definition: &Value) -> Option<&Value> {
     let season = definition.get("season").filter(|season| !season.is_null())?;
@@ -115,7 +134,7 @@ fn season_starts(definition: &Value) -> Option<&Value> {
 /// What is not known here is passed on: the service that it is for takes it, or refuses it by name.
 pub fn definition_in(answer: &str) -> Option<String> {
     let Ok(Value::Object(mut fields)) = serde_json::from_str(answer) else { return None };
-    for about_it in ["board", "totals", "instances", "next_cursors", "as_of", "stale"] {
+    for about_it in ["board", "totals", "instances", "planned_seasons", "next_cursors", "as_of", "stale"] {
         // What is left keeps its order.
         fields.shift_remove(about_it);
     }
@@ -184,6 +203,8 @@ mod tests {
         assert!(is_met(&definition) && is_met(&Definition { keep: 4, ..definition.clone() }));
         assert!(!is_met(&Definition { ties: Ties::First, ..definition.clone() }));
         assert!(!is_met(&Definition::default()));
+        let bounded = Key { max: 7, ..definition.keys[0].clone() };
+        assert!(is_met(&Definition { keys: vec![bounded], ..definition.clone() }), "bounds can change");
         let seasonal = |seasons| Definition {
             windows: vec![Window::Season],
             seasons: Some(seasons),

@@ -69,11 +69,9 @@ impl Connection<'_> {
         if status != StatusCode::OK {
             return Err(refused(found.describe(status)));
         }
-        let mut definition = found.definition();
-        if let Some(fields) = definition.as_object_mut() {
-            fields.insert("entry_ttl".to_owned(), ttl.clone());
-        }
-        self.put_board(board, &definition.to_string(), refused)
+        // The rows that are older than that had left before they were exported, or while they were away.
+        let query = "?force=true";
+        self.put_board(board, query, &json!({ "entry_ttl": ttl }).to_string(), refused)
     }
 
     fn prepare_board(&self, line: &BoardLine, to_finish: &mut Vec<ToFinish>) -> Result<(), ImportError> {
@@ -110,8 +108,20 @@ impl Connection<'_> {
             ));
             return Ok(());
         }
-        // The service explains a mismatch better than a comparison here could.
-        self.put_board(board, definition, refused)?;
+        if status == StatusCode::OK {
+            // The service explains what is fixed better than a comparison here could. What it would change,
+            // an import leaves alone.
+            self.put_board(board, "", &line.fixed_part(), refused)?;
+            let windows = |definition: &Value| definition.get("windows").cloned().unwrap_or_default();
+            let ours: Value = serde_json::from_str(definition).unwrap_or_default();
+            return Err(refused(format!(
+                "the board has the windows {} or its seasons, and the file has {} or others. Add windows with PUT \
+                 /v1/boards/{board}, or use --rows-only to import the rows into the board as it is",
+                windows(&found),
+                windows(&ours)
+            )));
+        }
+        self.put_board(board, "", definition, refused)?;
         self.note(&format!("board {board} is defined as the file says"));
         Ok(())
     }
@@ -140,13 +150,14 @@ impl Connection<'_> {
     fn put_without_ttl(
         &self,
         board: &BoardName,
-        without: Map<String, Value>,
+        mut without: Map<String, Value>,
         ttl: Value,
         to_finish: &mut Vec<ToFinish>,
     ) -> Result<(), ImportError> {
         let refused =
             |reason| self.refused(board, format!("without entry_ttl, until all rows are there: {reason}"));
-        let put = self.put_board(board, &Value::from(without).to_string(), refused);
+        without.insert("entry_ttl".to_owned(), Value::Null);
+        let put = self.put_board(board, "", &Value::from(without).to_string(), refused);
         // What was not refused, but had no answer, may have been done.
         if !matches!(put, Err(ImportError::Board { .. })) {
             to_finish.push(ToFinish { board: board.clone(), ttl });
@@ -180,7 +191,7 @@ impl Connection<'_> {
         }
         let now = Timestamp::parse(&jiff::Timestamp::now().to_string()).expect("a clock's time is one");
         let Archive { definition, drops_at } = archive(&line.definition, rows_of, now).map_err(unfit)?;
-        self.put_board(board, &definition, |reason| self.refused(board, reason))?;
+        self.put_board(board, "", &definition, |reason| self.refused(board, reason))?;
         let until = drops_at.map(|drops_at| {
             format!(
                 ". {instance} is dropped with all of its entries at {drops_at}: to keep it for good, define a \
@@ -212,10 +223,11 @@ impl Connection<'_> {
     fn put_board(
         &self,
         board: &BoardName,
+        query: &str,
         definition: &str,
         failed: impl Fn(String) -> ImportError,
     ) -> Result<(), ImportError> {
-        let url = self.board_url(board.as_str());
+        let url = self.board_url(board.as_str()) + query;
         // Twice the same definition is the same as once.
         match until_answered(|| self.client.put(&url, definition), true, &mut Retries::new(self.service))? {
             Ended::Answered(status, _) if status.is_success() => Ok(()),
