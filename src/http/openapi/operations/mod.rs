@@ -8,7 +8,9 @@ mod service;
 mod snapshots;
 mod writes;
 
-pub use boards::{board, boards, clear_board, delete_board, open_season, put_board, trim_board};
+pub use boards::{
+    board, boards, cancel_season, clear_board, delete_board, move_season, open_season, put_board, trim_board,
+};
 pub use entries::{around, live, lookup, member, member_boards, positions, range, top};
 pub use ranks::{count, histogram, percentiles, rank, ranks_of, score};
 pub use service::{docs, healthz, metrics, openapi, readyz, rejects, status};
