@@ -20,6 +20,7 @@ mod memberships;
 mod ranking;
 mod retired;
 mod shard;
+mod shard_time;
 mod step;
 mod tree_sets;
 mod trim_point;
@@ -42,6 +43,7 @@ pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, Me
 pub use ranking::ShardRanking;
 pub use retired::Retired;
 pub use shard::Shard;
+pub use shard_time::ShardTime;
 pub use step::{Applied, BoardEvent, IdBytes, Step, StepPart, StepPlace};
 pub use trim_point::TrimPoint;
 pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, TieBreakTimes, WindowTree};

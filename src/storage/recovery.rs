@@ -67,7 +67,7 @@ pub fn recover(
             shard.applied.sequence
         )));
     }
-    shard.time = store.meta()?.map_or(shard.applied.timestamp, |meta| meta.time());
+    shard.note_time(store.meta()?.map_or_else(|| shard.applied.timestamp.into(), |meta| meta.time()));
     // Handles without entries are freed only after the replay. A delta may name a member that has no entry in
     // the checkpoint. The replay must then find the member under its old handle. With another handle, pages
     // that contain the old one would not be marked dirty.

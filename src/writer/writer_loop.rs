@@ -2,6 +2,7 @@
 //!
 //! Knows: the order of the five verbs, and what happens when one fails. Must not know: what any of them does.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread::yield_now;
@@ -11,18 +12,18 @@ use tokio::sync::watch;
 
 use crate::applied_sequence::AppliedSequence;
 use crate::job::JobPlace;
-use crate::state::{Applied, Expiring, LogHashes, Retired};
+use crate::state::{Applied, Expiring, LogHashes, Retired, ShardTime};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::Meta;
 use crate::storage::{Commit, HashCommit, Reopened, StorageError, Store, StoreSlot};
-use crate::types::{BoardName, MemberId, Sequence, ShardId, Timestamp, count};
+use crate::types::{BoardName, MemberId, Sequence, ShardId, count};
 use crate::writer::apply::apply_next;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
 use crate::writer::parked_places::ParkedChanges;
 use crate::writer::parking::{ParkedJob, Parking};
-use crate::writer::plan::{Plan, PlannedStep, Planner, ReadOn};
+use crate::writer::plan::{EarlyInstances, Plan, PlannedStep, Planner, ReadOn};
 use crate::writer::registry::Registry;
 use crate::writer::reject_log::RejectLog;
 use crate::writer::reject_retention::RejectRetention;
@@ -64,8 +65,10 @@ pub struct Writer<S> {
     pub gauges: Gauges,
     /// Parked jobs, if definitions come through the queue.
     pub parking: Option<Parking>,
-    /// The effective time of the last committed message; see [`Plan::time`].
-    pub time: Timestamp,
+    /// What is known of the time after the last committed message.
+    pub time: ShardTime,
+    /// The instances that have not begun by then.
+    pub early: EarlyInstances,
     /// The hashes of the log, as of the last commit. They are computed where there are streams, which other
     /// nodes may apply too.
     pub hashes: LogHashes,
@@ -141,6 +144,7 @@ impl<S: JobSource> Writer<S> {
         };
         let meta = store.meta().map_err(|error| error.to_string())?;
         self.time = meta.as_ref().map_or(self.time, Meta::time);
+        self.early = self.shard.read(Purpose::Start).early_instances();
         self.hashes = store.log_hashes(applied.sequence).map_err(|error| error.to_string())?;
         self.health.set_hashes(self.hashes.clone());
         self.health.set_copied_from(store.copied_from().map_err(|error| error.to_string())?);
@@ -276,6 +280,8 @@ impl<S: JobSource> Writer<S> {
         let arrived = self.gauges.note_batch(&messages, waited);
         let mut plan = self.plan(messages);
         self.parking = plan.parking.take();
+        // If the commit fails, the shard is asked for them again.
+        self.early = std::mem::take(&mut plan.early);
         let hash = plan.hash.take();
         let planned = Instant::now();
         let hashes = hash.as_ref().map(|(running, kept)| HashCommit {
@@ -345,6 +351,7 @@ impl<S: JobSource> Writer<S> {
             shards: self.shards,
             registry: &self.registry,
             time: self.time,
+            early: Cell::new(std::mem::take(&mut self.early)),
             hash: parking.as_ref().map(|_| self.hashes.running),
             read_parked: &read_parked,
             read_profile: &read_profile,
@@ -460,7 +467,7 @@ impl<S: JobSource> Writer<S> {
         }
         let store = self.store.get().ok();
         self.note_damage_of(store.as_deref());
-        self.gauges.note_time(self.id, self.time, &self.health);
+        self.gauges.note_time(self.id, self.time.effective, &self.health);
         self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
     }
 

@@ -30,6 +30,18 @@ impl Shard {
         drop.into_iter().chain(self.expiry.next()).min()
     }
 
+    /// Instances that have not begun by the shard's time, with the time at which they begin: jobs of a leap
+    /// have entered them. See [`ShardTime`](crate::state::ShardTime).
+    #[must_use]
+    pub fn early_instances(&self) -> BTreeSet<(Timestamp, BoardName)> {
+        let instances = self.boards.iter().filter(|(name, _)| name.is_instance());
+        let early = instances.filter_map(|(name, board)| {
+            let begin = board.definition.begins_name_at(name)?;
+            (begin > self.time).then(|| (begin, name.clone()))
+        });
+        early.collect()
+    }
+
     #[must_use]
     pub fn expiry(&self) -> &Expiry {
         &self.expiry

@@ -28,6 +28,7 @@ use crate::state::joining::Joining;
 use crate::state::members::Members;
 use crate::state::ranking::ShardRanking;
 use crate::state::retired::Retired;
+use crate::state::shard_time::ShardTime;
 use crate::state::step::{Applied, BoardEvent, Step, StepPart};
 use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::{Handle, PreImagePieces};
@@ -37,8 +38,10 @@ use crate::window::Instance;
 pub struct Shard {
     pub id: ShardId,
     pub applied: Applied,
-    /// The effective time of the last message: the latest time of any so far.
+    /// The effective time of the last message: the latest time that is believed.
     pub time: Timestamp,
+    /// The time of a leap that is not believed yet; see [`ShardTime::leap`].
+    leap: Option<Timestamp>,
     pub members: Members,
     /// What changes are marked with at least; see [`Shard::begin_changes`].
     change_mark: Sequence,
@@ -79,6 +82,7 @@ impl Shard {
             id,
             applied: Applied::default(),
             time: Timestamp::default(),
+            leap: None,
             members: Members::new(),
             change_mark: Sequence(0),
             restored: Sequence(0),
@@ -311,9 +315,17 @@ impl Shard {
         tree.changed.max(self.restored)
     }
 
-    /// Notes the effective time of a message. It never decreases.
-    pub fn note_time(&mut self, time: Timestamp) {
-        self.time = self.time.max(time);
+    /// What the shard knows of the time.
+    #[must_use]
+    pub fn known_time(&self) -> ShardTime {
+        ShardTime { effective: self.time, leap: self.leap }
+    }
+
+    /// Notes what is known of the time after a message. The effective time never decreases.
+    pub fn note_time(&mut self, time: ShardTime) {
+        if time.effective >= self.time {
+            (self.time, self.leap) = (time.effective, time.leap);
+        }
     }
 
     /// Prefetches what applying a step will touch, so that applying it takes less time; see

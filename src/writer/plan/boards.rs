@@ -146,6 +146,7 @@ impl Batch<'_> {
         self.put_event(BoardEvent::Define { board: name.clone(), incarnation, number, definition });
         self.boards.insert(name.clone(), Some(board));
         self.note_drops_due(name);
+        self.note_early(name);
         if let Some(parking) = self.parking.as_mut().filter(|_| !name.is_instance()) {
             parking.note_defined(name);
         }

@@ -29,6 +29,7 @@ mod rejects;
 mod reopened;
 mod replayed;
 mod staged_files;
+mod time_leaps;
 mod times;
 mod top_k;
 mod waiting;
