@@ -17,8 +17,8 @@ mod told;
 mod tests;
 
 pub use definition::{
-    DEFAULT_GRACE_MICROS, Definition, InvalidDefinition, Key, Kind, MAX_CAPACITY, MAX_DURATION_MICROS,
-    MAX_KEEP, MIN_TTL_MICROS, OPEN_INSTANCES_MAX, Order, Policy, Ties,
+    DEFAULT_GRACE_MICROS, Definition, INSTANCES_MAX, InvalidDefinition, Key, Kind, MAX_CAPACITY,
+    MAX_DURATION_MICROS, MAX_KEEP, MIN_TTL_MICROS, OPEN_INSTANCES_MAX, Order, Policy, Ties,
 };
 pub use scores::{ScoreRefused, decode, encode};
 pub use told::offset;

@@ -5,6 +5,7 @@
 //! - `plan`: what a batch changes; `decide`: what one operation does to one entry
 //! - commit is `storage::commit`; `reopen`: what follows when it fails; `install`:
 //!   goes on from a copy of another node's data
+//! - `one_batch`: where a batch ends
 //! - `apply`: steps of a plan, put into the state in memory
 //! - `traced`: the spans of messages that are sampled
 //! - `outcome`: what came of a job, for the client that waits
@@ -19,6 +20,7 @@ mod plan;
 
 mod apply;
 mod long_wait;
+mod one_batch;
 mod order;
 mod outcome;
 mod parked_names;

@@ -21,6 +21,7 @@ use crate::writer::apply::apply_next;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
+use crate::writer::one_batch::length_of_batch;
 use crate::writer::parked_places::ParkedChanges;
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::{EarlyInstances, Plan, PlannedStep, Planner, ReadOn};
@@ -240,14 +241,12 @@ impl<S: JobSource> Writer<S> {
         Ok(())
     }
 
-    /// Processes messages in one batch, unless one gives a board an `entry_ttl`: that ends a batch, because
-    /// when the board's entries expire must be noted before the next message is planned.
+    /// Processes messages in one batch, or in several; see [`length_of_batch`].
     fn process_in_parts(&mut self, messages: Vec<Message>, waited: Duration) -> Result<(), BatchFailed> {
         let mut rest = messages;
         while !rest.is_empty() {
             self.note_expiring();
-            let ends = rest.iter().position(|message| message.payload.has_entry_ttl());
-            let later = ends.map_or_else(Vec::new, |end| rest.split_off(end + 1));
+            let later = rest.split_off(length_of_batch(&self.shard, &rest));
             if let Err(mut failed) = self.process_batch(rest, waited) {
                 failed.waiting.add_messages(later);
                 if self.source.needs_sync() {

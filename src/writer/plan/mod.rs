@@ -27,6 +27,7 @@
 //! - [`jobs`], [`parked`]: what a job does, now or once its board is defined
 //! - [`awaited`]: jobs whose outcomes clients wait for
 //! - [`plain`]: the commonest jobs, by a shorter way
+//! - [`work`]: how much the jobs of a message may do
 //! - [`trim`]: which entries a trim removes
 //! - [`expiry`]: the entries that expire
 //! - [`windows`]: the instances that a job changes, and those whose time is over
@@ -54,6 +55,7 @@ mod profiles;
 mod top_k;
 mod trim;
 mod windows;
+mod work;
 
 mod boards;
 mod changes;
@@ -193,6 +195,8 @@ struct Batch<'a> {
     /// Its messages that are answered.
     told: Vec<ToldMessage>,
     step_jobs: usize,
+    /// The trees that the jobs of the message have been decided on so far.
+    trees_counted: usize,
     /// As how many jobs what was due at the message counts.
     due_cost: usize,
     /// Number of the current step, or part of one. Every change belongs to exactly one.
@@ -269,6 +273,7 @@ impl Planner<'_> {
             parts_end: StepPlace::default(),
             told: Vec::new(),
             step_jobs: 0,
+            trees_counted: 0,
             due_cost: 0,
             step_number: 0,
             rejects: Vec::new(),
@@ -291,6 +296,7 @@ impl Planner<'_> {
                 applied =
                     Applied { sequence: message.sequence, timestamp: message.timestamp, hash: message.hash };
                 batch.note_time(message.timestamp);
+                batch.begin_work();
                 batch.begin_hashing(applied);
                 batch.plan_message(message, applied);
                 batch.end_hashing();

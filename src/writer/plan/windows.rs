@@ -111,6 +111,7 @@ impl Batch<'_> {
         let definition = match source.definition() {
             Some(definition) if !definition.has_only_all() => Arc::clone(definition),
             _ => {
+                self.count_trees(1)?;
                 decided.push(self.decide_on(job, board, source, score, handle, now)?);
                 return Ok(());
             }
@@ -119,6 +120,7 @@ impl Batch<'_> {
             BoardSource::OnShard(_, incarnation, _) | BoardSource::OnNode { incarnation, .. } => *incarnation,
             BoardSource::New => Incarnation::default(),
         };
+        self.count_trees(definition.trees_of_job())?;
         let op = job.op.unwrap_or_else(|| default_op(definition.policy));
         let at = job.at.unwrap_or(now);
         let on = OnBoard { job, board, definition, incarnation, op, score, handle, at };
@@ -190,7 +192,11 @@ impl Batch<'_> {
         let names = match self.few_open_instances(on) {
             Some(open) => open,
             // The instances of the member, of which there are fewer.
-            None => self.boards_of(handle),
+            None => {
+                let all = self.boards_of(handle);
+                self.count_trees(all.len())?;
+                all
+            }
         };
         for name in names {
             let (board, Some(instance)) = name.split() else { continue };

@@ -61,6 +61,18 @@ fn a_removal_from_every_board_lets_others_in_whenever_it_has_looked_at_some_of_t
     harness.check_all();
 }
 
+#[test]
+fn a_job_of_many_boards_lets_others_in_between_them() {
+    let (mut harness, holds) = on_many_boards();
+    let names: Vec<String> = (0..64).map(|number| format!("b{number}")).collect();
+    let scores: Vec<(&str, &[i64])> = names.iter().map(|name| (name.as_str(), &[5_i64][..])).collect();
+    holds.0.store(0, Ordering::Relaxed);
+    harness.batch(&[Say::Jobs(vec![job("m", &scores)])]);
+    let planned = holds.0.load(Ordering::Relaxed);
+    assert!(planned >= 64, "{planned} holds");
+    harness.check_all();
+}
+
 /// Until the members of dropped boards are let go of, they are known to trees that are nobody's.
 #[test]
 fn a_removal_from_every_board_lets_others_in_while_it_passes_over_dropped_ones() {

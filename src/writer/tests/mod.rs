@@ -35,3 +35,4 @@ mod top_k;
 mod waiting;
 mod window_edges;
 mod windows;
+mod work;

@@ -31,6 +31,8 @@ pub struct PlannedShard {
     /// Trees whose metadata were deleted as a range.
     pub dropped_trees: Vec<TreeId>,
     pub hash: LogHash,
+    /// Entries that the last batch changed.
+    pub changes: usize,
 }
 
 impl PlannedShard {
@@ -48,6 +50,7 @@ impl PlannedShard {
             rejects: Vec::new(),
             dropped_trees: Vec::new(),
             hash: LogHash::default(),
+            changes: 0,
         }
     }
 
@@ -119,6 +122,7 @@ impl PlannedShard {
         self.store().commit(&commit, false).expect("the disk takes it");
         self.time = plan.time;
         self.early = plan.early;
+        self.changes = plan.changes;
         self.hash = plan.hash.expect("it was asked for").0;
         let answers: Vec<_> = plan.steps.into_iter().map(|step| apply(&self.shard, step).1).collect();
         answers.into_iter().for_each(Answers::send);
