@@ -7,6 +7,7 @@
 //!   goes on from a copy of another node's data
 //! - `one_batch`: where a batch ends
 //! - `apply`: steps of a plan, put into the state in memory
+//! - `time_log`: what is logged of leaps of time
 //! - `traced`: the spans of messages that are sampled
 //! - `outcome`: what came of a job, for the client that waits
 //! - `registry`: which boards there are; `board_change`: what a definition may become
@@ -41,6 +42,7 @@ mod reject_retention;
 
 mod install;
 mod reopen;
+mod time_log;
 mod traced;
 mod writer_loop;
 

@@ -31,6 +31,7 @@ use crate::writer::reject_retention::RejectRetention;
 use crate::writer::reopen::{BatchFailed, BatchWaiters};
 use crate::writer::source::{Fetched, JobSource, Message, OriginChanged};
 use crate::writer::stored_parked;
+use crate::writer::time_log::log_leap;
 use crate::writer::traced::{TracedBatch, VerbTimes};
 
 /// How long a fetch waits for the first message. It bounds only how late idle work, such as a due checkpoint,
@@ -399,6 +400,10 @@ impl<S: JobSource> Writer<S> {
         };
         match written {
             Ok(()) => {
+                // While the shard catches up, messages of long ago may be far apart.
+                if self.health.is_live() {
+                    log_leap(self.id, self.time, plan.time);
+                }
                 self.time = plan.time;
                 self.health.set_jobs_rejected(jobs_rejected);
                 self.reject_log.note(self.id, &commit.rejects);

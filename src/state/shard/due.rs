@@ -98,16 +98,11 @@ impl Shard {
         }
     }
 
-    /// When an instance is dropped, or what movement needs since one began, by the definition that its board
-    /// has now.
+    /// When an instance is dropped, or what movement needs since one began, by the definition that it has:
+    /// that of its board, once nothing is unfinished.
     pub(super) fn drop_due(&self, name: &BoardName) -> Option<(Timestamp, BoardName)> {
-        let definition = &self.boards.get(name.split().0)?.definition;
+        let definition = &self.boards.get(name.as_str())?.definition;
         Some((definition.drops_name_at(name)?, name.clone()))
-    }
-
-    /// When the instances of a board are dropped, by the definition that it has now.
-    pub(super) fn drops_due_of(&self, board: &BoardName) -> Vec<(Timestamp, BoardName)> {
-        self.boards.instances_of(board).filter_map(|(name, _)| self.drop_due(name)).collect()
     }
 
     #[must_use]

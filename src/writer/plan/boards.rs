@@ -166,7 +166,10 @@ impl Batch<'_> {
 
     /// Drops the instances of a board that ends. The event of the board's end ends them on the shard.
     fn forget_instances(&mut self, board: &BoardName) {
-        for name in self.instances_of(board) {
+        for (index, name) in self.instances_of(board).into_iter().enumerate() {
+            if index.is_multiple_of(TREES_PER_YIELD) {
+                self.shard.yield_if_due();
+            }
             if let Some(tree) = self.board(&name).map(|instance| instance.tree) {
                 self.forget_tree(tree);
             }

@@ -28,6 +28,9 @@ use crate::writer::plan::top_k;
 /// Instances whose drop is due that one message drops. Later messages drop the rest.
 pub(super) const DROPS_PER_MESSAGE: usize = if cfg!(test) { 2 } else { 32 };
 
+/// Instances of a board whose definition changes that are looked at before the lock is yielded.
+const INSTANCES_PER_YIELD: usize = 16;
+
 /// Open instances that are looked at one by one.
 const FEW_INSTANCES: usize = if cfg!(test) { 4 } else { 16 };
 
@@ -310,7 +313,10 @@ impl Batch<'_> {
         }
         // It may be new to the shard, which has no instances of it then.
         self.drops.due.retain(|(_, of)| of.split().0 != board.as_str());
-        for name in self.instances_of(&board) {
+        for (index, name) in self.instances_of(&board).into_iter().enumerate() {
+            if index.is_multiple_of(INSTANCES_PER_YIELD) {
+                self.shard.yield_if_due();
+            }
             self.drops.due.extend(drops_at(&name).map(|at| (at, name)));
         }
         self.drops.redefined.insert(board);
