@@ -12,14 +12,13 @@ use ranktree::applied_sequence::{AppliedSequenceReader, applied_sequence};
 use ranktree::board::Definition;
 use ranktree::job::Job;
 use ranktree::query::{Node, ShardHandle};
-use ranktree::state::{Applied, Incarnation, LogHashes, RecordNumber, ShardTime, TrimPoint};
+use ranktree::state::{Applied, EarlyInstances, Incarnation, LogHashes, RecordNumber, ShardTime, TrimPoint};
 use ranktree::state_lock::{HoldObserver, Purpose, StateLock};
 use ranktree::storage::{Reopened, StorageResources, Store, StoreSlot, TreesFrom, recover};
 use ranktree::types::{BoardName, MemberId, Sequence, ShardId, Timestamp};
 use ranktree::writer::{
-    BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, EarlyInstances, Fetched, Gauges, Health,
-    JobSource, Message, Outcome, Parking, Payload, RegisteredBoard, Registry, RejectRetention, WantedBoards,
-    Writer,
+    BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, Fetched, Gauges, Health, JobSource, Message,
+    Outcome, Parking, Payload, RegisteredBoard, Registry, RejectRetention, WantedBoards, Writer,
 };
 use tokio::sync::{oneshot, watch};
 

@@ -143,9 +143,9 @@ mod tests {
         let first = known.after(monday);
         assert!(is_behind(known, monday) && !is_behind(first, monday.plus(TOLD_AGAIN - INTERVAL)));
         assert!(is_behind(first, monday.plus(TOLD_AGAIN)));
-        assert_eq!(first.after(monday.plus(TOLD_AGAIN)), monday.plus(TOLD_AGAIN).into());
+        assert_eq!(first.after(monday.plus(TOLD_AGAIN)), ShardTime::from(monday.plus(TOLD_AGAIN)));
         // This node's clock knows better than the one that stamped the leap.
         assert!(is_behind(first, noon.plus(INTERVAL)));
-        assert_eq!(first.after(noon.plus(INTERVAL)), noon.plus(INTERVAL).into());
+        assert_eq!(first.after(noon.plus(INTERVAL)), ShardTime::from(noon.plus(INTERVAL)));
     }
 }

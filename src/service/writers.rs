@@ -10,11 +10,11 @@ use crate::applied_sequence::applied_sequence;
 use crate::config::ServeConfig;
 use crate::query::ShardHandle;
 use crate::service::opening::OpenedShard;
-use crate::state::{LogHashes, ShardTime};
+use crate::state::{EarlyInstances, LogHashes, ShardTime};
 use crate::types::Sequence;
 use crate::writer::{
-    CheckpointGate, CheckpointPolicy, Checkpointer, EarlyInstances, Gauges, JobSource, Parking, Registry,
-    RejectLog, RejectRetention, Writer,
+    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectLog,
+    RejectRetention, Writer,
 };
 
 /// What the writers of a node share.

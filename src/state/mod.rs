@@ -3,6 +3,7 @@
 mod boards;
 mod definitions;
 mod dropped;
+mod early;
 mod entry;
 mod expiry;
 mod extras;
@@ -24,6 +25,7 @@ mod shard_time;
 mod step;
 mod tree_sets;
 mod trim_point;
+mod unfinished;
 mod window_tree;
 
 #[cfg(test)]
@@ -32,6 +34,7 @@ mod changed_tests;
 pub use boards::Board;
 pub use definitions::Definitions;
 pub use dropped::{Dropped, DroppedName, REMEMBERED_MAX, RecordNumber};
+pub use early::EarlyInstances;
 pub use entry::{Entry, EntryParts, EntryState, EntryStateParts, Extra, TreeId, Unlisted};
 pub use expiry::{Expiring, Expiry};
 pub use incarnation::Incarnation;

@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn the_first_message_and_all_of_an_hour_at_most_are_believed_at_once() {
-        assert_eq!(ShardTime::default().after(at(50 * DAY)), at(50 * DAY).into());
+        assert_eq!(ShardTime::default().after(at(50 * DAY)), ShardTime::from(at(50 * DAY)));
         assert_eq!(after(&[HOUR]), known(HOUR, None));
         assert_eq!(after(&[HOUR, 2 * HOUR, 3 * HOUR]), known(3 * HOUR, None));
         let behind = after(&[-5, -5]);

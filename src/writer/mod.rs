@@ -58,7 +58,7 @@ pub use outcome::{
 };
 pub use parked_places::ParkedPlaces;
 pub use parking::{ParkedJob, Parking, lines_of};
-pub use plan::{EarlyInstances, Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
+pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
 pub use queue_room::{QueueFault, QueueLevel, QueueRoom, RetainedBy, RetainedMessages};
 pub use registry::{BoardLookup, Defined, RegisteredBoard, Registry};
 pub use reject_log::RejectLog;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::applied_sequence::AppliedSequence;
 use crate::job::JobPlace;
-use crate::state::{Applied, Expiring, LogHashes, Retired, ShardTime};
+use crate::state::{Applied, EarlyInstances, Expiring, LogHashes, Retired, ShardTime};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::Meta;
 use crate::storage::{Commit, HashCommit, Reopened, StorageError, Store, StoreSlot};
@@ -24,7 +24,7 @@ use crate::writer::health::{Health, ShardState};
 use crate::writer::one_batch::length_of_batch;
 use crate::writer::parked_places::ParkedChanges;
 use crate::writer::parking::{ParkedJob, Parking};
-use crate::writer::plan::{EarlyInstances, Plan, PlannedStep, Planner, ReadOn};
+use crate::writer::plan::{Plan, PlannedStep, Planner, ReadOn};
 use crate::writer::registry::Registry;
 use crate::writer::reject_log::RejectLog;
 use crate::writer::reject_retention::RejectRetention;

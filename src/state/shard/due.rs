@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
+use crate::state::early::EarlyInstances;
 use crate::state::entry::TreeId;
 use crate::state::expiry::{Expiring, Expiry};
 use crate::state::shard::Shard;
@@ -33,7 +34,7 @@ impl Shard {
     /// Instances that have not begun by the shard's time, with the time at which they begin: jobs of a leap
     /// have entered them. See [`ShardTime`](crate::state::ShardTime).
     #[must_use]
-    pub fn early_instances(&self) -> BTreeSet<(Timestamp, BoardName)> {
+    pub fn early_instances(&self) -> EarlyInstances {
         let instances = self.boards.iter().filter(|(name, _)| name.is_instance());
         let early = instances.filter_map(|(name, board)| {
             let begin = board.definition.begins_name_at(name)?;

@@ -7,13 +7,13 @@
 //!
 //! - `due`: what time brings: instances that are dropped, and entries that expire
 //! - `checkpointed`: what checkpoints take of it
-//! - `unfinished`: what becomes of the instances of a board that changes or ends, a slice at a time
+//! - `slices`: what becomes of the instances of a board that changes or ends, a slice at a time
 //! - `retired`: dropped boards, whose members are released bit by bit
 
 mod checkpointed;
 mod due;
 mod retired;
-mod unfinished;
+mod slices;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -30,9 +30,9 @@ use crate::state::joining::Joining;
 use crate::state::members::Members;
 use crate::state::ranking::ShardRanking;
 use crate::state::retired::Retired;
-use crate::state::shard::unfinished::Unfinished;
 use crate::state::shard_time::ShardTime;
 use crate::state::step::{Applied, BoardEvent, Step, StepPart};
+use crate::state::unfinished::Unfinished;
 use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::{Handle, PreImagePieces};
 use crate::types::{BoardName, INSTANCE_MARK, Sequence, ShardId, Timestamp};

@@ -6,14 +6,9 @@
 //!
 //! The set follows from the shard, so it is not stored: it is what has not begun there.
 
-use std::collections::BTreeSet;
-
 use crate::types::{BoardName, Timestamp};
 use crate::writer::plan::Batch;
 use crate::writer::plan::windows::DROPS_PER_MESSAGE;
-
-/// Instances by the time at which they begin.
-pub type EarlyInstances = BTreeSet<(Timestamp, BoardName)>;
 
 /// Instances that are looked at before the lock is yielded.
 const LOOKED_AT_PER_YIELD: usize = 16;

@@ -70,13 +70,14 @@ use std::sync::Arc;
 use foldhash::fast::{FixedState, RandomState};
 use hashbrown::HashMap;
 
-pub use early::EarlyInstances;
 pub use messages::STEP_JOBS;
 pub use parked::UNPARKED_PER_MESSAGE;
 pub use planned::{Plan, PlannedBoard, PlannedBoards, PlannedJob, PlannedStep, PlannedUnparked, ToldMessage};
 
 use crate::job::JobPlace;
-use crate::state::{Applied, BoardEvent, Dropped, IdBytes, LogHash, ShardTime, Step, StepPlace, TreeId};
+use crate::state::{
+    Applied, BoardEvent, Dropped, EarlyInstances, IdBytes, LogHash, ShardTime, Step, StepPlace, TreeId,
+};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;

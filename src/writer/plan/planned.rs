@@ -5,13 +5,14 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::job::Reject;
-use crate::state::{Applied, BoardEvent, HashPoint, Incarnation, LogHash, ShardTime, Step, StepPart, TreeId};
+use crate::state::{
+    Applied, BoardEvent, EarlyInstances, HashPoint, Incarnation, LogHash, ShardTime, Step, StepPart, TreeId,
+};
 use crate::storage::codec::{MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
 use crate::types::{BoardName, Sequence};
 use crate::writer::outcome::{BoardOutcome, FoundBoard, JobOutcome, ParkedOutcome};
 use crate::writer::parking::{OutcomeWaiter, Parking};
-use crate::writer::plan::early::EarlyInstances;
 use crate::writer::source::OutcomeSender;
 
 /// A board that a job named, for the answer.

@@ -7,12 +7,12 @@ use tempfile::TempDir;
 
 use crate::board::Definition;
 use crate::job::RejectCode;
-use crate::state::{LogHash, Shard, ShardTime, TreeId};
+use crate::state::{EarlyInstances, LogHash, Shard, ShardTime, TreeId};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Checkpoint, Commit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::{Answers, apply};
-use crate::writer::plan::{EarlyInstances, Planner};
+use crate::writer::plan::Planner;
 use crate::writer::tests::build::board;
 use crate::writer::tests::harness::open;
 use crate::writer::{Defined, Message, Payload, RegisteredBoard, Registry};

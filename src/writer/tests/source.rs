@@ -8,15 +8,14 @@ use tokio::sync::{oneshot, watch};
 
 use crate::applied_sequence::{AppliedSequence, AppliedSequenceReader, applied_sequence};
 use crate::job::Job;
-use crate::state::{Applied, LogHashes, Shard, ShardTime};
+use crate::state::{Applied, EarlyInstances, LogHashes, Shard, ShardTime};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{StorageError, StoreSlot, TreesFrom, recover};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::tests::harness::{open, time};
 use crate::writer::{
-    BadJob, BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, CommitFailed, EarlyInstances,
-    Fetched, Gauges, Health, JobSource, Message, MessageOutcome, Payload, Registry, RejectRetention,
-    ShardState, Writer,
+    BadJob, BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, CommitFailed, Fetched, Gauges,
+    Health, JobSource, Message, MessageOutcome, Payload, Registry, RejectRetention, ShardState, Writer,
 };
 
 /// Members and their scores, best first.

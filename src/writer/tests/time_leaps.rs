@@ -124,7 +124,7 @@ fn a_clock_that_is_40_days_ahead_for_one_message_and_right_again_destroys_nothin
             assert_eq!(leaping.of("days", "truthful"), [("2026-11-27".to_owned(), 1)], "{ahead}");
             // Right again: truthful jobs count at once, and where they belong.
             leaping.point(now + MINUTE, "truthful");
-            assert_eq!(leaping.known(), at(now + MINUTE).into());
+            assert_eq!(leaping.known(), ShardTime::from(at(now + MINUTE)));
             assert_eq!(leaping.scores("truthful"), on_friday(2), "{ahead}");
             leaping.ticks(now + 2 * MINUTE, 20);
             // Of the job itself is left what is not ahead.
@@ -148,7 +148,7 @@ fn a_clock_that_stays_ahead_is_believed_after_a_minute() {
     leaping.ticks(ahead + MINUTE - 1, 20);
     assert_eq!(leaping.scores("old"), on_friday(1));
     leaping.ticks(ahead + MINUTE, 20);
-    assert_eq!(leaping.known(), at(ahead + MINUTE).into());
+    assert_eq!(leaping.known(), ShardTime::from(at(ahead + MINUTE)));
     // What is over by then is gone, as the documents say; of the month and the season one is kept.
     let left: Vec<String> = leaping.scores("old").into_iter().map(|(name, _)| name).collect();
     assert_eq!(left, ["2026-11", "s1"]);
@@ -176,7 +176,7 @@ fn jobs_after_a_long_stop_count_in_the_instances_of_their_time_at_once_and_stay(
         leaping.jobs(later + 2, vec![Job { at: Some(at(later - 5)), ..job("new", &[("board", &[7])]) }]);
         assert_eq!(leaping.scores("new").len(), 6, "{stopped}");
         leaping.ticks(later + MINUTE + 2, 20);
-        assert_eq!(leaping.known(), at(later + MINUTE + 2).into(), "{stopped}");
+        assert_eq!(leaping.known(), ShardTime::from(at(later + MINUTE + 2)), "{stopped}");
         assert_eq!(leaping.of("days", "new"), day_of_new, "{stopped}");
         assert_eq!(leaping.scores("new").len(), 6, "it is not as old as the stop: {stopped}");
         assert!(leaping.planned.rejects.is_empty(), "{:?}", leaping.planned.rejects);

@@ -10,24 +10,11 @@ use crate::board::Definition;
 use crate::state::boards::Board;
 use crate::state::incarnation::Incarnation;
 use crate::state::shard::Shard;
+use crate::state::unfinished::{Unfinished, What};
 use crate::types::BoardName;
 
 /// Instances that are changed under one hold of the lock: some microseconds each.
 const INSTANCES_AT_ONCE: usize = if cfg!(test) { 3 } else { 32 };
-
-/// What is left to be done to the instances of a board.
-pub(super) struct Unfinished {
-    board: BoardName,
-    what: What,
-    /// It is done to those up to this one.
-    through: Option<BoardName>,
-}
-
-enum What {
-    Redefine(Arc<Definition>),
-    /// Of this life.
-    Drop(Incarnation),
-}
 
 impl Shard {
     /// Whether instances of a board are still to be changed. Nothing else may be applied, or planned, before.
