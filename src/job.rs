@@ -30,9 +30,9 @@ pub const MAX_BOARDS_PER_REQUEST: usize = 4_000;
 /// The most trees of a shard that one board of a job changes: one for each window, and with movement two more
 /// for each window but `all`.
 pub const MAX_TREES_PER_BOARD: usize = 16;
-/// The most trees that the jobs of one message change together; those behind are rejected. A message is applied
-/// under one hold of the shard's lock. As many jobs as a message may have, each of one board, are never too
-/// much, whatever the windows of that board.
+/// The most trees that the jobs of one message change together; those behind are rejected. A message is
+/// applied under one hold of the shard's lock. As many jobs as a message may have, each of one board, are
+/// never too much, whatever the windows of that board.
 pub const MAX_TREES_PER_MESSAGE: usize = MAX_JOBS_PER_MESSAGE * MAX_TREES_PER_BOARD;
 /// As many boards as the jobs of a message may change together, each counted once for every job that does, so
 /// that it is never too much, whatever their windows. Nodes send no more in a message.

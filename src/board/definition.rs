@@ -322,8 +322,8 @@ impl Definition {
         }
     }
 
-    /// How many instances of all windows but `all` the board has at a time at most: of each window the current
-    /// one, those that are open for late jobs, and those that are kept.
+    /// How many instances of all windows but `all` the board has at a time at most: of each window the
+    /// current one, those that are open for late jobs, and those that are kept.
     fn instances_max(&self) -> i64 {
         let of_window = |window: Window| {
             let open = self.shortest(window).map_or(0, |length| self.grace_micros / length.max(1) + 1);

@@ -29,7 +29,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 const TICKS_AT_ONCE: usize = 1_024;
 /// A shard that has heard nothing for so long is told the time: well before a message would be a leap.
 const QUIET: Duration = Duration::from_secs(30 * 60);
-/// A shard is told the time again after so long, if it did not help: the server's clock is behind this node's.
+/// A shard is told the time again after so long, if it did not help: the server's clock is behind this
+/// node's.
 const TOLD_AGAIN: Duration = Duration::from_secs(60);
 /// How long they may take to be applied.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -69,8 +70,8 @@ fn known_time(shard: &ShardHandle) -> ShardTime {
     shard.state.read(Purpose::Gauges).known_time()
 }
 
-/// Whether a tick moves a shard's time although nothing may be due: it has heard nothing for long, so that the
-/// next job would be a leap, or it has a leap that a tick decides. A shard without messages has no time.
+/// Whether a tick moves a shard's time although nothing may be due: it has heard nothing for long, so that
+/// the next job would be a leap, or it has a leap that a tick decides. A shard without messages has no time.
 fn is_behind(known: ShardTime, now: Timestamp) -> bool {
     if known.effective == Timestamp::default() {
         return false;

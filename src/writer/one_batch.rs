@@ -7,7 +7,8 @@ use crate::job::MAX_TREES_PER_BOARD;
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::writer::source::{Message, Payload};
 
-/// Trees that the jobs of a batch change: a tenth of a second's work or so. One message may have half of them.
+/// Trees that the jobs of a batch change: a tenth of a second's work or so. One message may have half of
+/// them.
 const TREES_PER_BATCH: usize = if cfg!(test) { 256 } else { 32_768 };
 /// Jobs that are looked at before the lock is yielded.
 const JOBS_PER_YIELD: usize = 16;

@@ -1,5 +1,5 @@
-//! What becomes of the instances of a board that is defined otherwise, or ends: a slice under each hold of the
-//! lock, as a board may have thousands of them.
+//! What becomes of the instances of a board that is defined otherwise, or ends: a slice under each hold of
+//! the lock, as a board may have thousands of them.
 //!
 //! Knows: that the board itself is changed at once, and what readers may see of its instances meanwhile. Must
 //! not know: who goes on with it. The writer does, before it applies the next step or plans the next message.

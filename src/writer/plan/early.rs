@@ -1,5 +1,5 @@
-//! Instances that have not begun by the shard's time: jobs of a leap have entered them, and it is not known yet
-//! whether that is true; see [`ShardTime`](crate::state::ShardTime).
+//! Instances that have not begun by the shard's time: jobs of a leap have entered them, and it is not known
+//! yet whether that is true; see [`ShardTime`](crate::state::ShardTime).
 //!
 //! Knows: that they stay once the leap is believed, and are dropped once it is not. Must not know: which
 //! messages are a leap.

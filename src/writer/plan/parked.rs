@@ -180,8 +180,8 @@ impl Batch<'_> {
         applied: Applied,
         answered: &mut Vec<PlannedUnparked>,
     ) {
-        // Its effects belong to this message; its time is that of the message that brought it, unless that was
-        // of a leap which is not believed any more.
+        // Its effects belong to this message; its time is that of the message that brought it, unless that
+        // was of a leap which is not believed any more.
         let job_applied = Applied { timestamp: timestamp.min(self.message_time), ..applied };
         let job = Ok(job);
         let Some(to) = self.take_waiter(place) else {

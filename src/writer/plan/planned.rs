@@ -158,8 +158,8 @@ pub struct Plan {
     pub applied: Applied,
     /// What is known of the time after the batch.
     pub time: ShardTime,
-    /// The instances that have not begun by then: the planner's, with this batch's changes. If the batch is not
-    /// committed, the shard is asked for them again.
+    /// The instances that have not begun by then: the planner's, with this batch's changes. If the batch is
+    /// not committed, the shard is asked for them again.
     pub early: EarlyInstances,
     pub jobs: usize,
     pub changes: usize,

@@ -218,8 +218,8 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Whether a job of the message may change an instance. While a leap is not believed, the one that its time
-    /// falls in has begun, and none is closed by it.
+    /// Whether a job of the message may change an instance. While a leap is not believed, the one that its
+    /// time falls in has begun, and none is closed by it.
     pub(super) fn is_open(&self, definition: &Definition, instance: Instance) -> bool {
         definition.is_open_between(instance, self.time, self.message_time)
     }

@@ -1,8 +1,8 @@
 //! Counts the trees that the jobs of a message change, and rejects the jobs for which there are too many: a
 //! message is applied under one hold of the lock, and a job may change a thousand trees.
 //!
-//! Knows: that jobs are counted in their order, whatever comes of them, so that replicas reject the same ones.
-//! Must not know: which trees a job changes.
+//! Knows: that jobs are counted in their order, whatever comes of them, so that replicas reject the same
+//! ones. Must not know: which trees a job changes.
 
 use crate::job::{MAX_BOARDS_PER_JOB, MAX_TREES_PER_BOARD, MAX_TREES_PER_MESSAGE, Reject, RejectCode};
 use crate::writer::plan::Batch;
@@ -19,8 +19,8 @@ impl Batch<'_> {
     /// Counts trees that a job may change, before it is decided on them.
     ///
     /// # Errors
-    /// When the jobs of the message would change too many. All jobs behind are refused, too: what the rest of a
-    /// message does must not depend on which of its jobs happen to be small.
+    /// When the jobs of the message would change too many. All jobs behind are refused, too: what the rest of
+    /// a message does must not depend on which of its jobs happen to be small.
     pub(super) fn count_trees(&mut self, trees: usize) -> Result<(), Reject> {
         let counted = self.trees_counted;
         self.trees_counted = counted.saturating_add(trees);

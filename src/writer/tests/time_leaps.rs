@@ -1,5 +1,5 @@
-//! A clock that is wrong for a while destroys nothing, whatever it says; one that stays is believed. Of a shard
-//! that was away for long, jobs count in the instances of their time at once.
+//! A clock that is wrong for a while destroys nothing, whatever it says; one that stays is believed. Of a
+//! shard that was away for long, jobs count in the instances of their time at once.
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};

@@ -1,6 +1,6 @@
-//! A clock that is wrong for one write destroys nothing, and after a long stop a write counts where it belongs
-//! at once. Clocks cannot be set here, so what an earlier node wrote by such a clock is written into its data
-//! by the program's own planner.
+//! A clock that is wrong for one write destroys nothing, and after a long stop a write counts where it
+//! belongs at once. Clocks cannot be set here, so what an earlier node wrote by such a clock is written into
+//! its data by the program's own planner.
 
 use std::cell::Cell;
 use std::path::Path;
