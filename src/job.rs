@@ -27,6 +27,17 @@ pub const MAX_BOARDS_PER_JOB: usize = 64;
 /// what comes of each is told.
 pub const MAX_BOARDS_PER_REQUEST: usize = 4_000;
 
+/// The most trees of a shard that one board of a job changes: one for each window, and with movement two more
+/// for each window but `all`.
+pub const MAX_TREES_PER_BOARD: usize = 16;
+/// The most trees that the jobs of one message change together; those behind are rejected. A message is
+/// applied under one hold of the shard's lock. As many jobs as a message may have, each of one board, are
+/// never too much, whatever the windows of that board.
+pub const MAX_TREES_PER_MESSAGE: usize = MAX_JOBS_PER_MESSAGE * MAX_TREES_PER_BOARD;
+/// As many boards as the jobs of a message may change together, each counted once for every job that does, so
+/// that it is never too much, whatever their windows. Nodes send no more in a message.
+pub const BOARDS_PER_MESSAGE: usize = MAX_TREES_PER_MESSAGE / MAX_TREES_PER_BOARD;
+
 /// What a job does to a member's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
@@ -123,6 +134,17 @@ impl Job {
             Targets::EveryBoard | Targets::Profile(_) => &[],
         };
         named.iter().map(|(board, _)| board)
+    }
+
+    /// As how many boards it counts where work is limited. On how many a member is that leaves all of them,
+    /// only its shard knows.
+    #[must_use]
+    pub fn board_count(&self) -> usize {
+        match &self.targets {
+            Targets::Boards(boards) => boards.len().max(1),
+            Targets::EveryBoard => MAX_BOARDS_PER_JOB,
+            Targets::Profile(_) => 1,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use ranktree::applied_sequence::{AppliedSequenceReader, applied_sequence};
 use ranktree::board::Definition;
 use ranktree::job::Job;
 use ranktree::query::{Node, ShardHandle};
-use ranktree::state::{Applied, Incarnation, LogHashes, RecordNumber, TrimPoint};
+use ranktree::state::{Applied, EarlyInstances, Incarnation, LogHashes, RecordNumber, ShardTime, TrimPoint};
 use ranktree::state_lock::{HoldObserver, Purpose, StateLock};
 use ranktree::storage::{Reopened, StorageResources, Store, StoreSlot, TreesFrom, recover};
 use ranktree::types::{BoardName, MemberId, Sequence, ShardId, Timestamp};
@@ -100,7 +100,8 @@ impl Running {
             gauges: Gauges::new(id),
             reject_log: Arc::default(),
             parking: Some(Parking::new(true, Arc::clone(&wanted))),
-            time: Timestamp::default(),
+            time: ShardTime::default(),
+            early: EarlyInstances::default(),
             hashes: LogHashes::default(),
             rejects_kept: RejectRetention::default(),
         };

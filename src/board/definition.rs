@@ -20,6 +20,8 @@ pub const MAX_CAPACITY: u64 = 1_000_000_000_000;
 /// The most instances of a window that may have ended and be open. Each of them may be changed by the next
 /// job, so that each is kept in memory.
 pub const OPEN_INSTANCES_MAX: i64 = 10_000;
+/// The most instances that a board may have at a time, those of all its windows together.
+pub const INSTANCES_MAX: i64 = 16_000;
 
 /// Which of two values of a key is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -232,6 +234,12 @@ pub enum InvalidDefinition {
         length_text(*.most), length_text(*.grace)
     )]
     GraceOfWindow { window: &'static str, most: i64, grace: i64 },
+    #[error(
+        "the windows of a board may have {INSTANCES_MAX} instances together, and these would have {0}: of each \
+         window the current one, those that grace keeps open, and those that keep says. Send a shorter grace or \
+         a smaller keep, or leave a window out"
+    )]
+    Instances(i64),
     #[error("entry_ttl must be 1s to 36500d; got {}", length_text(*.0))]
     EntryTtl(i64),
     #[error("capacity must be 1 to {MAX_CAPACITY}, or null for no limit; got {0}")]
@@ -330,17 +338,33 @@ impl Definition {
             return Err(InvalidDefinition::Grace(grace));
         }
         for window in &self.windows {
-            let shortest = match window {
-                Window::Season => self.seasons.as_ref().and_then(Seasons::shortest),
-                other => other.shortest(),
-            };
+            let shortest = self.shortest(*window);
             // No length is beyond 64 bits: what is longer is longer than every grace.
             let most = shortest.map(|length| length.saturating_mul(OPEN_INSTANCES_MAX));
             if let Some(most) = most.filter(|most| grace > *most) {
                 return Err(InvalidDefinition::GraceOfWindow { window: window.name(), most, grace });
             }
         }
-        Ok(())
+        let instances = self.instances_max();
+        if instances > INSTANCES_MAX { Err(InvalidDefinition::Instances(instances)) } else { Ok(()) }
+    }
+
+    /// How long the shortest instance of a window is. `None`: it never ends, or somebody says when.
+    fn shortest(&self, window: Window) -> Option<i64> {
+        match window {
+            Window::Season => self.seasons.as_ref().and_then(Seasons::shortest),
+            other => other.shortest(),
+        }
+    }
+
+    /// How many instances of all windows but `all` the board has at a time at most: of each window the
+    /// current one, those that are open for late jobs, and those that are kept.
+    fn instances_max(&self) -> i64 {
+        let of_window = |window: Window| {
+            let open = self.shortest(window).map_or(0, |length| self.grace_micros / length.max(1) + 1);
+            1 + open + i64::from(self.keep)
+        };
+        self.windows.iter().filter(|window| **window != Window::All).map(|window| of_window(*window)).sum()
     }
 
     /// How many entries are shown of so many that lead an instance.
@@ -359,6 +383,15 @@ impl Definition {
     #[must_use]
     pub fn has_only_all(&self) -> bool {
         self.windows == [Window::All]
+    }
+
+    /// How many trees of a shard a job with a score changes at most: one for each window, that of versions
+    /// where `all` is none of them, and with movement two more for each window but `all`.
+    #[must_use]
+    pub fn trees_of_job(&self) -> usize {
+        let windows = self.windows.len();
+        let of_movement = if self.movement { 2 * windows.saturating_sub(1) } else { 0 };
+        windows + usize::from(!self.has_all()) + of_movement
     }
 
     #[must_use]

@@ -19,7 +19,7 @@ mod told;
 mod tests;
 
 pub use definition::{
-    Beyond, DEFAULT_GRACE_MICROS, Definition, InvalidDefinition, Key, Kind, MAX_CAPACITY,
+    Beyond, DEFAULT_GRACE_MICROS, Definition, INSTANCES_MAX, InvalidDefinition, Key, Kind, MAX_CAPACITY,
     MAX_DURATION_MICROS, MAX_KEEP, MIN_TTL_MICROS, OPEN_INSTANCES_MAX, Order, Policy, Ties,
 };
 pub use patch::{DefinitionPatch, Field, KeyPatch, SeasonsPatch};

@@ -122,6 +122,33 @@ fn a_grace_that_keeps_too_many_instances_open_is_refused() {
 }
 
 #[test]
+fn a_board_whose_windows_have_too_many_instances_together_is_refused() {
+    let hour = DAY / 24;
+    let with = |keep, grace_micros| {
+        let windows = vec![Window::Hour, Window::Day, Window::Week, Window::Month, Window::Season];
+        let seasons = Some(Seasons::regular(at(0), hour));
+        Definition { windows, seasons, keep, grace_micros, ..Definition::default() }.validate()
+    };
+    assert_eq!(with(MAX_KEEP, 0), Ok(()), "what is kept alone is never too much");
+    // Of hours and seasons 7,001 and 12 each, and some hundreds of days, weeks and months.
+    assert_eq!(with(12, 7_000 * hour), Ok(()));
+    let refused = with(MAX_KEEP, 7_000 * hour).expect_err("19,353").to_string();
+    assert!(refused.contains("may have 16000 instances together, and these would have 1"), "{refused}");
+    assert!(with(0, 9_000 * hour).is_err(), "each window alone may have as many");
+}
+
+#[test]
+fn a_job_changes_a_tree_for_each_window_and_two_more_with_movement() {
+    let trees = |windows: &[Window], movement| {
+        Definition { windows: windows.to_vec(), movement, ..Definition::default() }.trees_of_job()
+    };
+    assert_eq!(trees(&[Window::All], false), 1);
+    assert_eq!(trees(&[Window::Day, Window::Week], false), 3);
+    assert_eq!(trees(&[Window::All, Window::Day, Window::Week], true), 7);
+    assert_eq!(trees(&Window::ALL, true), 16);
+}
+
+#[test]
 fn a_capacity_cuts_what_is_behind_it() {
     let with = |capacity| Definition { capacity, ..Definition::default() };
     let (none, ten) = (with(None), with(Some(10)));

@@ -38,6 +38,12 @@ impl Definition {
         }
     }
 
+    /// When an instance begins that shards keep under a name. `None`: it is not one of an instance.
+    #[must_use]
+    pub fn begins_name_at(&self, name: &BoardName) -> Option<Timestamp> {
+        Some(self.calendar().span(Instance::of_name_on_shards(name)?)?.begin)
+    }
+
     /// When an entry that is not updated again leaves. `None`: not while its instance is open.
     #[must_use]
     pub fn expires_at(&self, instance: Instance, updated_at: Timestamp) -> Option<Timestamp> {
@@ -58,10 +64,17 @@ impl Definition {
         rule(self) == rule(other)
     }
 
-    /// Whether a job whose message has this time may change an instance.
+    /// Whether an instance has begun at this time and is not closed.
     #[must_use]
     pub fn is_open(&self, instance: Instance, now: Timestamp) -> bool {
-        let has_begun = self.calendar().span(instance).is_some_and(|span| span.begin <= now);
-        has_begun && self.closes_at(instance).is_none_or(|closes| now < closes)
+        self.is_open_between(instance, now, now)
+    }
+
+    /// Whether an instance has begun at `latest` and is not closed at `believed`, which is earlier while it
+    /// is not known whether `latest` is true.
+    #[must_use]
+    pub fn is_open_between(&self, instance: Instance, believed: Timestamp, latest: Timestamp) -> bool {
+        let has_begun = self.calendar().span(instance).is_some_and(|span| span.begin <= latest);
+        has_begun && self.closes_at(instance).is_none_or(|closes| believed < closes)
     }
 }

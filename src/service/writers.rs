@@ -10,8 +10,8 @@ use crate::applied_sequence::applied_sequence;
 use crate::config::ServeConfig;
 use crate::query::ShardHandle;
 use crate::service::opening::OpenedShard;
-use crate::state::LogHashes;
-use crate::types::{Sequence, Timestamp};
+use crate::state::{EarlyInstances, LogHashes, ShardTime};
+use crate::types::Sequence;
 use crate::writer::{
     CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectLog,
     RejectRetention, Writer,
@@ -76,7 +76,8 @@ pub fn start<S: JobSource + 'static>(
         rejects_kept: RejectRetention::default(),
         reject_log: Arc::clone(reject_log),
         parking,
-        time: Timestamp::default(),
+        time: ShardTime::default(),
+        early: EarlyInstances::default(),
         hashes: LogHashes::default(),
     };
     Ok((handle, spawn(writer)?))

@@ -3,6 +3,7 @@
 mod boards;
 mod definitions;
 mod dropped;
+mod early;
 mod entry;
 mod expiry;
 mod extras;
@@ -20,9 +21,11 @@ mod memberships;
 mod ranking;
 mod retired;
 mod shard;
+mod shard_time;
 mod step;
 mod tree_sets;
 mod trim_point;
+mod unfinished;
 mod window_tree;
 
 #[cfg(test)]
@@ -31,6 +34,7 @@ mod changed_tests;
 pub use boards::Board;
 pub use definitions::Definitions;
 pub use dropped::{Dropped, DroppedName, REMEMBERED_MAX, RecordNumber};
+pub use early::EarlyInstances;
 pub use entry::{Entry, EntryParts, EntryState, EntryStateParts, Extra, TreeId, Unlisted};
 pub use expiry::{Expiring, Expiry};
 pub use incarnation::Incarnation;
@@ -42,6 +46,7 @@ pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, Me
 pub use ranking::ShardRanking;
 pub use retired::Retired;
 pub use shard::Shard;
+pub use shard_time::ShardTime;
 pub use step::{Applied, BoardEvent, IdBytes, Step, StepPart, StepPlace};
 pub use trim_point::{TrimPoint, TrimSide};
 pub use window_tree::{Change, DirtyEntries, ENTRIES_PER_PAGE, TieBreakTimes, WindowTree};

@@ -9,8 +9,9 @@ use smallvec::SmallVec;
 use crate::board::Definition;
 use crate::state::dropped::RecordNumber;
 use crate::state::incarnation::Incarnation;
+use crate::state::shard_time::ShardTime;
 use crate::state::window_tree::Change;
-use crate::types::{BoardName, Sequence, Timestamp};
+use crate::types::{BoardName, Sequence};
 
 /// A change to the set of boards. Has the number of its record, if boards are decided in the boards' stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,8 +50,8 @@ pub struct Step {
     pub added: Vec<IdBytes>,
     pub changes: Vec<Change>,
     pub applied: Applied,
-    /// The effective time of its last message. Earlier than the shard's: it does not count.
-    pub time: Timestamp,
+    /// What is known of the time after its last message. Earlier than the shard's: it does not count.
+    pub time: ShardTime,
 }
 
 /// A place in a step: so many events, new members and changes come before it.

@@ -5,7 +5,7 @@
 
 use rocksdb::WriteBatch;
 
-use crate::state::{Applied, TreeId};
+use crate::state::{Applied, ShardTime, TreeId};
 use crate::storage::codec::{
     self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord,
 };
@@ -21,8 +21,8 @@ const ROOM_BESIDE_DELTA: usize = 512;
 #[derive(Debug, Default)]
 pub struct Commit {
     pub applied: Applied,
-    /// The latest time of any message so far.
-    pub time: Timestamp,
+    /// What is known of the time after the batch.
+    pub time: ShardTime,
     /// The encoded delta; see [`codec::DeltaEncoder`].
     pub delta: Vec<u8>,
     pub rejects: Vec<RejectRecord>,
@@ -98,6 +98,9 @@ impl Store {
         if let Some(hashes) = &commit.hashes {
             self.put_hashes(&mut batch, commit.applied.sequence, hashes);
         }
+        let ShardTime { effective, leap } = commit.time;
+        // Without a leap, no message is later than the effective time.
+        let effective = if leap.is_some() { effective } else { effective.max(commit.applied.timestamp) };
         let meta = Meta {
             format_version: FORMAT_VERSION,
             shard: self.shard().0,
@@ -105,7 +108,8 @@ impl Store {
             applied_sequence: commit.applied.sequence.0,
             message_timestamp_micros: commit.applied.timestamp.as_micros(),
             message_hash: commit.applied.hash,
-            time_micros: commit.time.max(commit.applied.timestamp).as_micros(),
+            time_micros: effective.as_micros(),
+            leap_micros: leap.map(Timestamp::as_micros),
             jobs_rejected: commit.jobs_rejected,
             stream: commit.stream.clone(),
         };

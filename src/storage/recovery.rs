@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::state::{
     Applied, Board, Definitions, Dictionary, Dropped, ENTRIES_PER_PAGE, Extra, MEMBERS_PER_PAGE, Members,
-    Shard, TreeId, Unlisted, WindowTree,
+    Shard, ShardTime, TreeId, Unlisted, WindowTree,
 };
 use crate::storage::codec::{self, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::error::StorageError;
@@ -67,7 +67,8 @@ pub fn recover(
             shard.applied.sequence
         )));
     }
-    shard.time = store.meta()?.map_or(shard.applied.timestamp, |meta| meta.time());
+    let time = store.meta()?.map_or_else(|| ShardTime::from(shard.applied.timestamp), |meta| meta.time());
+    shard.note_time(time);
     // Handles without entries are freed only after the replay. A delta may name a member that has no entry in
     // the checkpoint. The replay must then find the member under its old handle. With another handle, pages
     // that contain the old one would not be marked dirty.

@@ -33,9 +33,12 @@ pub fn apply(shard: &StateLock, step: PlannedStep) -> (Sequence, Answers) {
             }
             let mut guard = shard.write(Purpose::Apply);
             guard.begin_changes(step.applied);
-            guard.apply(&step);
+            guard.apply_part(&step, step.whole());
+            guard.end_step(&step);
+            let is_unfinished = guard.has_unfinished();
             // Unlock fairly: otherwise the next step would always take the lock before who queues for it.
             guard.unlock_fair();
+            finish_in_slices(shard, is_unfinished);
             (step.applied.sequence, Answers::of_told(told))
         }
         PlannedStep::Unparked { step, jobs, told } => {
@@ -92,7 +95,9 @@ pub fn apply_next(
         answers.unparked.extend(unparked);
     }
     let sequence = guard.applied.sequence;
+    let is_unfinished = guard.has_unfinished();
     guard.unlock_fair();
+    finish_in_slices(shard, is_unfinished);
     Some((sequence, answers))
 }
 
@@ -120,8 +125,22 @@ fn apply_jobs(
     warm(shard, &step.changes);
     let mut guard = shard.write(Purpose::Apply);
     let applied = apply_message(&mut guard, step, due, jobs, unparked);
+    let is_unfinished = guard.has_unfinished();
     guard.unlock_fair();
+    finish_in_slices(shard, is_unfinished);
     applied
+}
+
+/// Goes on with the instances of boards that were defined otherwise or have ended. Readers have their turn
+/// between two slices: they see such a board as it is now, and none of its instances that are over.
+fn finish_in_slices(shard: &StateLock, is_unfinished: bool) {
+    let mut is_unfinished = is_unfinished;
+    while is_unfinished {
+        let mut guard = shard.write(Purpose::Apply);
+        guard.finish_some();
+        is_unfinished = guard.has_unfinished();
+        guard.unlock_fair();
+    }
 }
 
 fn apply_message(

@@ -5,7 +5,9 @@
 //! - `plan`: what a batch changes; `decide`: what one operation does to one entry
 //! - commit is `storage::commit`; `reopen`: what follows when it fails; `install`:
 //!   goes on from a copy of another node's data
+//! - `one_batch`: where a batch ends
 //! - `apply`: steps of a plan, put into the state in memory
+//! - `time_log`: what is logged of leaps of time
 //! - `traced`: the spans of messages that are sampled
 //! - `outcome`: what came of a job, for the client that waits
 //! - `registry`: which boards there are; `board_change`: what a definition may become
@@ -19,6 +21,7 @@ mod plan;
 
 mod apply;
 mod long_wait;
+mod one_batch;
 mod order;
 mod outcome;
 mod parked_names;
@@ -39,6 +42,7 @@ mod reject_retention;
 
 mod install;
 mod reopen;
+mod time_log;
 mod traced;
 mod writer_loop;
 

@@ -119,11 +119,11 @@ impl Payload {
         matches!(self, Self::Define { definition, .. } if definition.entry_ttl_micros.is_some())
     }
 
-    /// As how many jobs a batch's limit counts it.
+    /// As how many jobs of one board a batch's limit counts it.
     #[must_use]
     pub fn cost(&self) -> usize {
         match self {
-            Self::Jobs(jobs) => jobs.len(),
+            Self::Jobs(jobs) => jobs.iter().map(|job| job.as_ref().map_or(1, Job::board_count)).sum(),
             Self::Define { .. } => DEFINITION_COST,
             Self::Drop { .. } | Self::Tick => 1,
             Self::Trim { members, .. } => members.len(),

@@ -10,7 +10,7 @@ use std::time::{Instant, SystemTime};
 
 use crate::traces::{self, Arrived, Kind, Span};
 use crate::types::{Sequence, ShardId, count};
-use crate::writer::source::Message;
+use crate::writer::source::{Message, Payload};
 
 /// The sampled messages of a batch.
 pub struct TracedBatch {
@@ -58,7 +58,11 @@ impl TracedBatch {
         let batch_messages = count(messages.len());
         let traced = |message: &mut Message| {
             let arrived = message.traced.take()?;
-            Some(TracedMessage { sequence: message.sequence, jobs: count(message.payload.cost()), arrived })
+            let jobs = match &message.payload {
+                Payload::Jobs(jobs) => jobs.len(),
+                command => command.cost(),
+            };
+            Some(TracedMessage { sequence: message.sequence, jobs: count(jobs), arrived })
         };
         let waiting: VecDeque<_> = messages.iter_mut().filter_map(traced).collect();
         if waiting.is_empty() {

@@ -2,6 +2,7 @@
 //!
 //! Knows: the order of the five verbs, and what happens when one fails. Must not know: what any of them does.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::thread::yield_now;
@@ -11,15 +12,16 @@ use tokio::sync::watch;
 
 use crate::applied_sequence::AppliedSequence;
 use crate::job::JobPlace;
-use crate::state::{Applied, Expiring, LogHashes, Retired};
+use crate::state::{Applied, EarlyInstances, Expiring, LogHashes, Retired, ShardTime};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::Meta;
 use crate::storage::{Commit, HashCommit, Reopened, StorageError, Store, StoreSlot};
-use crate::types::{BoardName, MemberId, Sequence, ShardId, Timestamp, count};
+use crate::types::{BoardName, MemberId, Sequence, ShardId, count};
 use crate::writer::apply::apply_next;
 use crate::writer::checkpointer::Checkpointer;
 use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
+use crate::writer::one_batch::length_of_batch;
 use crate::writer::parked_places::ParkedChanges;
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::{Plan, PlannedStep, Planner, ReadOn};
@@ -29,6 +31,7 @@ use crate::writer::reject_retention::RejectRetention;
 use crate::writer::reopen::{BatchFailed, BatchWaiters};
 use crate::writer::source::{Fetched, JobSource, Message, OriginChanged};
 use crate::writer::stored_parked;
+use crate::writer::time_log::log_leap;
 use crate::writer::traced::{TracedBatch, VerbTimes};
 
 /// How long a fetch waits for the first message. It bounds only how late idle work, such as a due checkpoint,
@@ -64,8 +67,10 @@ pub struct Writer<S> {
     pub gauges: Gauges,
     /// Parked jobs, if definitions come through the queue.
     pub parking: Option<Parking>,
-    /// The effective time of the last committed message; see [`Plan::time`].
-    pub time: Timestamp,
+    /// What is known of the time after the last committed message.
+    pub time: ShardTime,
+    /// The instances that have not begun by then.
+    pub early: EarlyInstances,
     /// The hashes of the log, as of the last commit. They are computed where there are streams, which other
     /// nodes may apply too.
     pub hashes: LogHashes,
@@ -141,6 +146,7 @@ impl<S: JobSource> Writer<S> {
         };
         let meta = store.meta().map_err(|error| error.to_string())?;
         self.time = meta.as_ref().map_or(self.time, Meta::time);
+        self.early = self.shard.read(Purpose::Start).early_instances();
         self.hashes = store.log_hashes(applied.sequence).map_err(|error| error.to_string())?;
         self.health.set_hashes(self.hashes.clone());
         self.health.set_copied_from(store.copied_from().map_err(|error| error.to_string())?);
@@ -236,14 +242,12 @@ impl<S: JobSource> Writer<S> {
         Ok(())
     }
 
-    /// Processes messages in one batch, unless one gives a board an `entry_ttl`: that ends a batch, because
-    /// when the board's entries expire must be noted before the next message is planned.
+    /// Processes messages in one batch, or in several; see [`length_of_batch`].
     fn process_in_parts(&mut self, messages: Vec<Message>, waited: Duration) -> Result<(), BatchFailed> {
         let mut rest = messages;
         while !rest.is_empty() {
             self.note_expiring();
-            let ends = rest.iter().position(|message| message.payload.has_entry_ttl());
-            let later = ends.map_or_else(Vec::new, |end| rest.split_off(end + 1));
+            let later = rest.split_off(length_of_batch(&self.shard, &rest));
             if let Err(mut failed) = self.process_batch(rest, waited) {
                 failed.waiting.add_messages(later);
                 if self.source.needs_sync() {
@@ -276,6 +280,8 @@ impl<S: JobSource> Writer<S> {
         let arrived = self.gauges.note_batch(&messages, waited);
         let mut plan = self.plan(messages);
         self.parking = plan.parking.take();
+        // If the commit fails, the shard is asked for them again.
+        self.early = std::mem::take(&mut plan.early);
         let hash = plan.hash.take();
         let planned = Instant::now();
         let hashes = hash.as_ref().map(|(running, kept)| HashCommit {
@@ -345,6 +351,7 @@ impl<S: JobSource> Writer<S> {
             shards: self.shards,
             registry: &self.registry,
             time: self.time,
+            early: Cell::new(std::mem::take(&mut self.early)),
             hash: parking.as_ref().map(|_| self.hashes.running),
             read_parked: &read_parked,
             read_profile: &read_profile,
@@ -393,6 +400,10 @@ impl<S: JobSource> Writer<S> {
         };
         match written {
             Ok(()) => {
+                // While the shard catches up, messages of long ago may be far apart.
+                if self.health.is_live() {
+                    log_leap(self.id, self.time, plan.time);
+                }
                 self.time = plan.time;
                 self.health.set_jobs_rejected(jobs_rejected);
                 self.reject_log.note(self.id, &commit.rejects);
@@ -460,7 +471,7 @@ impl<S: JobSource> Writer<S> {
         }
         let store = self.store.get().ok();
         self.note_damage_of(store.as_deref());
-        self.gauges.note_time(self.id, self.time, &self.health);
+        self.gauges.note_time(self.id, self.time.effective, &self.health);
         self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
     }
 

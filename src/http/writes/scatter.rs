@@ -17,7 +17,7 @@ use crate::http::writes::remote::{unreachable, write_remotely};
 use crate::http::writes::results::{JobResult, ReportedJob, message_results};
 use crate::http::writes::results_json::answer_bytes_max;
 use crate::http::writes::settle::settle;
-use crate::job::Job;
+use crate::job::{BOARDS_PER_MESSAGE, Job};
 use crate::queue::MessageOrder;
 use crate::queue::NotPublished;
 use crate::queue::nats::BoardsStream;
@@ -28,6 +28,8 @@ use crate::writer::MessageOutcome;
 /// Jobs per message. A message is applied under one hold of the lock, so this is how many edits a reader may
 /// have to wait for: 64 of them take about 50 microseconds.
 const JOBS_PER_MESSAGE: usize = 64;
+/// How many jobs each message of a request has. Most have one message.
+type Lengths = SmallVec<[usize; 1]>;
 /// How long a request waits for the definition of a new board. It takes milliseconds, unless boards cannot be
 /// decided on. Then the client is told that its job waits.
 const BOARD_TIMEOUT: Duration = Duration::from_secs(10);
@@ -116,8 +118,10 @@ pub async fn write_jobs(
         }
         let publisher = api.publishers.of(shard);
         let (indexes, jobs): (Vec<usize>, Vec<Job>) = jobs.into_iter().unzip();
-        messages.extend(indexes.chunks(JOBS_PER_MESSAGE).map(|indexes| (shard, indexes.to_vec())));
-        publishings.extend(messages_of(publisher, jobs, options).map(|publishing| (shard, publishing)));
+        let lengths = lengths_of(&jobs);
+        messages.extend(parts(&indexes, &lengths).map(|indexes| (shard, indexes.to_vec())));
+        let published = messages_of(publisher, jobs, lengths, options);
+        publishings.extend(published.map(|publishing| (shard, publishing)));
     }
     let (published, remote) = tokio::join!(publish_all(publishings), join_all(remote));
     let published = published?;
@@ -192,7 +196,8 @@ async fn write_to_one(
     reported: &[ReportedJob],
     options: WriteOptions,
 ) -> Result<Written, Problem> {
-    let mut publishings = messages_of(api.publishers.of(home), jobs, options);
+    let lengths = lengths_of(&jobs);
+    let mut publishings = messages_of(api.publishers.of(home), jobs, lengths.clone(), options);
     let first = publishings.next();
     let rest: Vec<_> = publishings.collect();
     let published: SmallVec<[Result<MessageOutcome, NotPublished>; 1]> = match first {
@@ -206,7 +211,7 @@ async fn write_to_one(
     let owned = api.node.owned(home).filter(|_| options.wait == Wait::UntilApplied);
     let mut results = Vec::with_capacity(reported.len());
     let mut last = None;
-    for (published, reported) in published.into_iter().zip(reported.chunks(JOBS_PER_MESSAGE)) {
+    for (published, reported) in published.into_iter().zip(parts(reported, &lengths)) {
         let end = results.len() + reported.len();
         match published {
             Ok(outcome) => {
@@ -229,16 +234,17 @@ async fn write_to_one(
 fn messages_of<'p>(
     publisher: &'p Publisher,
     jobs: Vec<Job>,
+    lengths: Lengths,
     options: WriteOptions,
 ) -> impl ExactSizeIterator<Item = Publishing<'p, MessageOutcome>> + use<'p> {
     let orders = if publisher.stores_before_apply() {
-        orders_of(&jobs)
+        orders_of(&jobs, &lengths)
     } else {
-        MessageOrder::in_sequence(jobs.len().div_ceil(JOBS_PER_MESSAGE))
+        MessageOrder::in_sequence(lengths.len())
     };
     let mut jobs = jobs.into_iter();
-    orders.into_iter().map(move |order| -> Publishing<'p, MessageOutcome> {
-        let jobs = jobs.by_ref().take(JOBS_PER_MESSAGE).collect();
+    orders.into_iter().zip(lengths).map(move |(order, length)| -> Publishing<'p, MessageOutcome> {
+        let jobs = jobs.by_ref().take(length).collect();
         match options.wait {
             Wait::UntilApplied => Box::pin(publisher.publish_jobs(jobs, order, options.detail.of_outcomes())),
             Wait::UntilStored => Box::pin(store(publisher, jobs, order)),
@@ -247,10 +253,85 @@ fn messages_of<'p>(
 }
 
 /// Which of a shard's earlier messages each message waits for.
-fn orders_of(jobs: &[Job]) -> Vec<MessageOrder> {
-    match jobs.len() {
-        0 => Vec::new(),
-        1..=JOBS_PER_MESSAGE => vec![MessageOrder::default()],
-        _ => MessageOrder::of(jobs.chunks(JOBS_PER_MESSAGE).map(|jobs| jobs.iter().map(|job| &job.member))),
+fn orders_of(jobs: &[Job], lengths: &[usize]) -> Vec<MessageOrder> {
+    match lengths {
+        [] => Vec::new(),
+        [_] => vec![MessageOrder::default()],
+        _ => MessageOrder::of(parts(jobs, lengths).map(|jobs| jobs.iter().map(|job| &job.member))),
+    }
+}
+
+/// Cuts jobs into messages, in their order: each as long as one may be, and with no more boards than a shard
+/// takes in a message, so that it rejects none of them for that.
+fn lengths_of(jobs: &[Job]) -> Lengths {
+    let mut lengths = Lengths::new();
+    let mut boards = 0;
+    for job in jobs {
+        let more = job.board_count();
+        match lengths.last_mut() {
+            Some(length) if *length < JOBS_PER_MESSAGE && boards + more <= BOARDS_PER_MESSAGE => {
+                *length += 1;
+                boards += more;
+            }
+            _ => {
+                lengths.push(1);
+                boards = more;
+            }
+        }
+    }
+    lengths
+}
+
+/// The parts of these lengths that follow one another.
+fn parts<'a, T>(all: &'a [T], lengths: &'a [usize]) -> impl Iterator<Item = &'a [T]> {
+    let mut rest = all;
+    lengths.iter().map(move |length| {
+        let (part, later) = rest.split_at_checked(*length).unwrap_or((rest, <&[T]>::default()));
+        rest = later;
+        part
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::{MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, Op, Targets};
+    use crate::types::{BoardName, MemberId};
+
+    fn jobs(boards: &[usize]) -> Vec<Job> {
+        let job = |(index, boards): (usize, &usize)| {
+            let name = |number| BoardName::new(&format!("b{number}")).expect("a good name");
+            let targets = match *boards {
+                0 => Targets::EveryBoard,
+                boards => Targets::Boards((0..boards).map(|number| (name(number), None)).collect()),
+            };
+            let member = MemberId::new(format!("m{index}")).expect("a good id");
+            Job { member, targets, op: Some(Op::Remove), version: None, at: None, meta: None }
+        };
+        boards.iter().enumerate().map(job).collect()
+    }
+
+    #[test]
+    fn messages_have_as_many_jobs_and_boards_as_a_shard_takes() {
+        let check = |boards: &[usize], expected: &[usize]| {
+            let jobs = jobs(boards);
+            let lengths = lengths_of(&jobs);
+            assert_eq!(lengths.as_slice(), expected);
+            let cut: Vec<&[Job]> = parts(&jobs, &lengths).collect();
+            assert_eq!(cut.concat(), jobs);
+            for part in cut {
+                let boards: usize = part.iter().map(Job::board_count).sum();
+                assert!(boards <= BOARDS_PER_MESSAGE && part.len() <= JOBS_PER_MESSAGE);
+            }
+        };
+        check(&[], &[]);
+        check(&[1], &[1]);
+        check(&[1; 64], &[64]);
+        check(&[1; MAX_JOBS_PER_MESSAGE], &[[64; 15].as_slice(), &[40]].concat());
+        check(&[15; 64], &[64]);
+        check(&[16; 64], &[62, 2]);
+        check(&[MAX_BOARDS_PER_JOB; 62], &[15, 15, 15, 15, 2]);
+        // Of a member that leaves every board nobody knows here how many they are.
+        check(&[0; 16], &[15, 1]);
     }
 }

@@ -94,7 +94,7 @@ impl Windows {
         let sequence = shard.applied.sequence.next();
         let applied = Applied { sequence, timestamp: time(at), hash: 0 };
         let changes = vec![Change { tree, handle, after }];
-        shard.apply(&Step { added, changes, applied, time: time(at), ..Step::default() });
+        shard.apply(&Step { added, changes, applied, time: time(at).into(), ..Step::default() });
     }
 
     fn count(&self) -> u16 {

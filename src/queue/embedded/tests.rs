@@ -227,7 +227,7 @@ fn all_who_come_back_at_once_are_answered_and_their_messages_are_in_order() {
 }
 
 #[test]
-fn a_failed_commit_and_a_clock_set_back_are_told_and_borne() {
+fn a_failed_commit_and_a_clock_that_was_ahead_are_told_and_borne() {
     let runtime = runtime();
     let (publisher, mut source) = channel();
     let ahead = Timestamp::MAX;
@@ -235,7 +235,7 @@ fn a_failed_commit_and_a_clock_set_back_are_told_and_borne() {
     let mut publishing = pin!(publisher.publish_jobs(vec![job("m")]));
     assert!(poll_once(publishing.as_mut()).is_pending());
     let message = batch(&mut source).remove(0);
-    assert_eq!(message.timestamp, ahead, "the queue's time never goes back");
+    assert!(message.timestamp < ahead, "the queue says what the clock says; the shard's time is its own");
     let failed = CommitFailed { reason: "the disk is full".to_owned() };
     message.answer.expect("somebody waits").send(Err(failed.clone())).expect("they wait still");
     assert_eq!(runtime.block_on(publishing), Err(NotPublished::CommitFailed(failed)));

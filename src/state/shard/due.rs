@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
+use crate::state::early::EarlyInstances;
 use crate::state::entry::TreeId;
 use crate::state::expiry::{Expiring, Expiry};
 use crate::state::shard::Shard;
@@ -28,6 +29,18 @@ impl Shard {
     pub fn next_due(&self) -> Option<Timestamp> {
         let drop = self.drops_due.first().map(|(at, _)| *at);
         drop.into_iter().chain(self.expiry.next()).min()
+    }
+
+    /// Instances that have not begun by the shard's time, with the time at which they begin: jobs of a leap
+    /// have entered them. See [`ShardTime`](crate::state::ShardTime).
+    #[must_use]
+    pub fn early_instances(&self) -> EarlyInstances {
+        let instances = self.boards.iter().filter(|(name, _)| name.is_instance());
+        let early = instances.filter_map(|(name, board)| {
+            let begin = board.definition.begins_name_at(name)?;
+            (begin > self.time).then(|| (begin, name.clone()))
+        });
+        early.collect()
     }
 
     #[must_use]
@@ -86,16 +99,11 @@ impl Shard {
         }
     }
 
-    /// When an instance is dropped, or what movement needs since one began, by the definition that its board
-    /// has now.
+    /// When an instance is dropped, or what movement needs since one began, by the definition that it has:
+    /// that of its board, once nothing is unfinished.
     pub(super) fn drop_due(&self, name: &BoardName) -> Option<(Timestamp, BoardName)> {
-        let definition = &self.boards.get(name.split().0)?.definition;
+        let definition = &self.boards.get(name.as_str())?.definition;
         Some((definition.drops_name_at(name)?, name.clone()))
-    }
-
-    /// When the instances of a board are dropped, by the definition that it has now.
-    pub(super) fn drops_due_of(&self, board: &BoardName) -> Vec<(Timestamp, BoardName)> {
-        self.boards.instances_of(board).filter_map(|(name, _)| self.drop_due(name)).collect()
     }
 
     #[must_use]

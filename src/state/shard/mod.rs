@@ -7,13 +7,15 @@
 //!
 //! - `due`: what time brings: instances that are dropped, and entries that expire
 //! - `checkpointed`: what checkpoints take of it
+//! - `slices`: what becomes of the instances of a board that changes or ends, a slice at a time
 //! - `retired`: dropped boards, whose members are released bit by bit
 
 mod checkpointed;
 mod due;
 mod retired;
+mod slices;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -28,7 +30,9 @@ use crate::state::joining::Joining;
 use crate::state::members::Members;
 use crate::state::ranking::ShardRanking;
 use crate::state::retired::Retired;
+use crate::state::shard_time::ShardTime;
 use crate::state::step::{Applied, BoardEvent, Step, StepPart};
+use crate::state::unfinished::Unfinished;
 use crate::state::window_tree::{Change, WindowTree};
 use crate::tree::{Handle, PreImagePieces};
 use crate::types::{BoardName, INSTANCE_MARK, Sequence, ShardId, Timestamp};
@@ -37,8 +41,10 @@ use crate::window::Instance;
 pub struct Shard {
     pub id: ShardId,
     pub applied: Applied,
-    /// The effective time of the last message: the latest time of any so far.
+    /// The effective time of the last message: the latest time that is believed.
     pub time: Timestamp,
+    /// The time of a leap that is not believed yet; see [`ShardTime::leap`].
+    leap: Option<Timestamp>,
     pub members: Members,
     /// What changes are marked with at least; see [`Shard::begin_changes`].
     change_mark: Sequence,
@@ -66,6 +72,8 @@ pub struct Shard {
     released: Vec<Retired>,
     /// When entries expired of trees that are gone, or that expire otherwise now: memory to be freed.
     expired: Vec<BTreeSet<Expiring>>,
+    /// Instances that are still to be changed, after their boards were.
+    unfinished: VecDeque<Unfinished>,
     /// Trees dropped since the last checkpoint began, which may still be on disk.
     dropped_trees: Vec<TreeId>,
     /// Trees from this number on came after the last checkpoint began: none of them is on disk.
@@ -79,6 +87,7 @@ impl Shard {
             id,
             applied: Applied::default(),
             time: Timestamp::default(),
+            leap: None,
             members: Members::new(),
             change_mark: Sequence(0),
             restored: Sequence(0),
@@ -93,6 +102,7 @@ impl Shard {
             retired: BTreeMap::new(),
             released: Vec::new(),
             expired: Vec::new(),
+            unfinished: VecDeque::new(),
             dropped_trees: Vec::new(),
             first_tree_not_on_disk: 0,
         }
@@ -129,7 +139,9 @@ impl Shard {
 
     #[must_use]
     pub fn board(&self, name: &str) -> Option<&Board> {
-        self.boards.get(name)
+        let known = self.boards.get(name)?;
+        // Mostly nothing is unfinished.
+        if self.has_unfinished() && self.waits_to_be_dropped(name, known) { None } else { Some(known) }
     }
 
     /// Boards, without the instances of their windows.
@@ -237,10 +249,14 @@ impl Shard {
     /// Applies a committed step. Absolute: applying it twice in a row changes nothing more.
     pub fn apply(&mut self, step: &Step) {
         self.apply_part(step, step.whole());
+        while self.has_unfinished() {
+            self.finish_some();
+        }
         self.end_step(step);
     }
 
     /// Applies a part of a step. [`Shard::end_step`] follows the last part, under the same hold of the lock.
+    /// What is unfinished then is gone on with before anything else is done.
     pub fn apply_part(&mut self, step: &Step, part: StepPart) {
         for event in step.events_of(part) {
             self.apply_event(event);
@@ -311,9 +327,17 @@ impl Shard {
         tree.changed.max(self.restored)
     }
 
-    /// Notes the effective time of a message. It never decreases.
-    pub fn note_time(&mut self, time: Timestamp) {
-        self.time = self.time.max(time);
+    /// What the shard knows of the time.
+    #[must_use]
+    pub fn known_time(&self) -> ShardTime {
+        ShardTime { effective: self.time, leap: self.leap }
+    }
+
+    /// Notes what is known of the time after a message. The effective time never decreases.
+    pub fn note_time(&mut self, time: ShardTime) {
+        if time.effective >= self.time {
+            (self.time, self.leap) = (time.effective, time.leap);
+        }
     }
 
     /// Prefetches what applying a step will touch, so that applying it takes less time; see
@@ -371,7 +395,7 @@ impl Shard {
                     if let Some(tree) = self.trees.get_mut(&all) {
                         tree.definition = Arc::clone(&definition);
                     }
-                    for due in self.drops_due_of(board) {
+                    if let Some(due) = self.drop_due(board) {
                         self.drops_due.remove(&due);
                     }
                     let expires_alike = known_definition.expires_like(&definition);
@@ -379,14 +403,12 @@ impl Shard {
                         board.clone(),
                         Board { definition: Arc::clone(&definition), incarnation, all },
                     );
-                    self.drops_due.extend(self.drops_due_of(board));
-                    self.redefine_instances(board, &definition);
+                    self.drops_due.extend(self.drop_due(board));
                     if !expires_alike {
-                        let instances: Vec<TreeId> =
-                            self.boards.instances_of(board).map(|(_, instance)| instance.all).collect();
-                        for id in instances.into_iter().chain([all]) {
-                            self.await_expiry(id);
-                        }
+                        self.await_expiry(all);
+                    }
+                    if !board.is_instance() {
+                        self.begin_redefining(board, &definition);
                     }
                     return;
                 }
@@ -411,36 +433,15 @@ impl Shard {
         }
     }
 
-    /// Gives the instances of a board its definition.
-    fn redefine_instances(&mut self, board: &BoardName, definition: &Arc<Definition>) {
-        let instances: Vec<(BoardName, Board)> = self
-            .boards
-            .instances_of(board)
-            .map(|(name, instance)| (name.clone(), instance.clone()))
-            .collect();
-        for (name, instance) in instances {
-            self.join_before_change(instance.all);
-            if let Some(tree) = self.trees.get_mut(&instance.all) {
-                tree.definition = Arc::clone(definition);
-            }
-            self.boards.insert(name, Board { definition: Arc::clone(definition), ..instance });
-        }
-    }
-
     /// Drops a board with its instances, or an instance.
     fn drop_board(&mut self, name: &BoardName) {
-        if name.is_instance() {
-            if let Some(due) = self.drop_due(name) {
-                self.drops_due.remove(&due);
-            }
-        } else {
-            let instances: Vec<BoardName> =
-                self.boards.instances_of(name).map(|(name, _)| name.clone()).collect();
-            for instance in &instances {
-                self.drop_board(instance);
-            }
+        if let Some(due) = self.drop_due(name) {
+            self.drops_due.remove(&due);
         }
-        let Some(all) = self.boards.get(name.as_str()).map(|board| board.all) else { return };
+        let Some((all, life)) = self.boards.get(name.as_str()).map(|board| (board.all, board.incarnation))
+        else {
+            return;
+        };
         self.join_before_change(all);
         let Some(board) = self.boards.remove(name.as_str()) else { return };
         // Boards that are defined and dropped between two checkpoints have no records to remove.
@@ -452,6 +453,9 @@ impl Shard {
             let forgotten = self.expiry.forget(board.all);
             self.note_expired(forgotten);
             self.retired.insert(board.all, Box::new(tree.retire(board.all)));
+        }
+        if !name.is_instance() {
+            self.begin_dropping(name, life);
         }
     }
 

@@ -5,6 +5,7 @@ use bincode::error::DecodeError;
 use bincode::{Decode, Encode};
 
 use crate::job::RejectCode;
+use crate::state::ShardTime;
 use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, from_slice, to_vec, undecodable};
 use crate::types::{Sequence, Timestamp};
 
@@ -22,15 +23,19 @@ pub struct Meta {
     pub jobs_rejected: u64,
     /// Identity of the queue the sequences belong to: empty for the embedded queue.
     pub stream: String,
-    /// The latest time of any message so far. Records of format 1 lack it, and use the message's time.
+    /// The shard's effective time. Records of format 1 lack it, and use the message's time.
     pub time_micros: i64,
+    /// The time of a leap that is not believed yet; mostly there is none.
+    pub leap_micros: Option<i64>,
 }
 
 impl Meta {
-    /// The latest time of any message so far.
+    /// What the shard knew of the time after its last message.
     #[must_use]
-    pub fn time(&self) -> Timestamp {
-        Timestamp::from_micros(self.time_micros).unwrap_or_default()
+    pub fn time(&self) -> ShardTime {
+        let effective = Timestamp::from_micros(self.time_micros).unwrap_or_default();
+        let leap = self.leap_micros.and_then(|micros| Timestamp::from_micros(micros).ok());
+        ShardTime { effective, leap }
     }
 }
 
@@ -125,6 +130,10 @@ pub fn encode_meta(meta: &Meta) -> Vec<u8> {
     });
     if meta.format_version > 1 {
         bytes.extend(to_vec(&meta.time_micros));
+        // Behind the rest, and only if there is one.
+        if let Some(leap) = &meta.leap_micros {
+            bytes.extend(to_vec(leap));
+        }
     }
     bytes
 }
@@ -135,10 +144,15 @@ pub fn decode_meta(bytes: &[u8]) -> Result<Meta, Undecodable> {
     let fail = |error: DecodeError| undecodable("meta record", error);
     let (wire, read): (MetaWire, usize) = decode_bounded(bytes).map_err(fail)?;
     let rest = bytes.get(read..).unwrap_or_default();
-    let time_micros = match wire.format_version {
-        ..=1 if rest.is_empty() => wire.message_timestamp_micros,
+    let (time_micros, leap_micros) = match wire.format_version {
+        ..=1 if rest.is_empty() => (wire.message_timestamp_micros, None),
         ..=1 => return Err(undecodable("meta record", "there are more bytes after its end")),
-        _ => from_slice("meta record", rest)?,
+        _ => {
+            let (time, read): (i64, usize) = decode_bounded(rest).map_err(fail)?;
+            let rest = rest.get(read..).unwrap_or_default();
+            let leap = if rest.is_empty() { None } else { Some(from_slice("meta record", rest)?) };
+            (time, leap)
+        }
     };
     Ok(Meta {
         format_version: wire.format_version,
@@ -150,6 +164,7 @@ pub fn decode_meta(bytes: &[u8]) -> Result<Meta, Undecodable> {
         jobs_rejected: wire.jobs_rejected,
         stream: wire.stream,
         time_micros,
+        leap_micros,
     })
 }
 

@@ -242,6 +242,7 @@ impl Store {
             message_timestamp_micros: 0,
             message_hash: 0,
             time_micros: 0,
+            leap_micros: None,
             jobs_rejected: 0,
             stream: String::new(),
         };

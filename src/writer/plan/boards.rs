@@ -146,6 +146,7 @@ impl Batch<'_> {
         self.put_event(BoardEvent::Define { board: name.clone(), incarnation, number, definition });
         self.boards.insert(name.clone(), Some(board));
         self.note_drops_due(name);
+        self.note_early(name);
         if let Some(parking) = self.parking.as_mut().filter(|_| !name.is_instance()) {
             parking.note_defined(name);
         }
@@ -165,7 +166,10 @@ impl Batch<'_> {
 
     /// Drops the instances of a board that ends. The event of the board's end ends them on the shard.
     fn forget_instances(&mut self, board: &BoardName) {
-        for name in self.instances_of(board) {
+        for (index, name) in self.instances_of(board).into_iter().enumerate() {
+            if index.is_multiple_of(TREES_PER_YIELD) {
+                self.shard.yield_if_due();
+            }
             if let Some(tree) = self.board(&name).map(|instance| instance.tree) {
                 self.forget_tree(tree);
             }

@@ -20,6 +20,7 @@ enum Effect {
     Parked,
     Unparked,
     Profile,
+    Leap,
 }
 
 impl Effect {
@@ -32,6 +33,7 @@ impl Effect {
             Self::Parked => 5,
             Self::Unparked => 6,
             Self::Profile => 7,
+            Self::Leap => 8,
         }
     }
 }
@@ -46,6 +48,10 @@ impl Batch<'_> {
     pub(super) fn begin_hashing(&mut self, message: Applied) {
         if let Some(hash) = &mut self.hash {
             hash.running.begin_message(message);
+            if let Some(leap) = self.leap {
+                hash.running.words(Effect::Leap.word(), leap.as_micros().cast_unsigned());
+                hash.running.words(self.time.as_micros().cast_unsigned(), 0);
+            }
         }
     }
 

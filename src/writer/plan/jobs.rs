@@ -93,13 +93,16 @@ impl Batch<'_> {
             return Ok(JobPlan::Planned);
         }
         let handle = self.find_member(&job.member);
+        let counted_before = self.trees_counted;
         loop {
+            self.trees_counted = counted_before;
             // Most jobs name one board, whose only window is `all`. This path allocates nothing.
             if let Targets::Boards(boards) = &job.targets
                 && let [(board, score)] = boards.as_slice()
             {
                 let source = self.source_of(board)?;
                 if source.definition().is_none_or(|definition| definition.has_only_all()) {
+                    self.count_trees(1)?;
                     let decision =
                         self.decide_on(job, board, source, score.as_ref(), handle, applied.timestamp)?;
                     let mut decided = [decision];
@@ -121,6 +124,7 @@ impl Batch<'_> {
             match &job.targets {
                 Targets::Boards(boards) => {
                     for (board, score) in boards {
+                        self.shard.yield_if_due();
                         self.decide_on_windows(
                             job,
                             board,
@@ -133,6 +137,7 @@ impl Batch<'_> {
                 }
                 Targets::EveryBoard => {
                     every = handle.map(|handle| self.all_of(job, handle)).unwrap_or_default();
+                    self.count_trees(every.len())?;
                     decided.reserve_exact(every.len());
                     for (index, board) in every.iter().enumerate() {
                         if index % BOARDS_PER_YIELD == 0 {

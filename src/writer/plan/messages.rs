@@ -25,8 +25,9 @@ const UNPARKED_BY_DEFINITION: usize = if cfg!(test) { 3 } else { 64 };
 impl Batch<'_> {
     /// Plans a message in its place: most are several cache lines long.
     pub(super) fn plan_message(&mut self, message: &mut Message, applied: Applied) {
-        // Jobs get the effective time. Readers and the disk get the message's own.
-        let job_applied = Applied { timestamp: self.time, ..applied };
+        // Jobs get the effective time, or the message's own if that is a leap. Readers and the disk get the
+        // message's own.
+        let job_applied = Applied { timestamp: self.message_time, ..applied };
         match (&message.payload, message.answer.take()) {
             (Payload::Jobs(jobs), Some(answer)) if answer.detail() == OutcomeDetail::Changed => {
                 self.do_what_is_due(job_applied);
@@ -110,7 +111,8 @@ impl Batch<'_> {
         self.close_step();
         if let Some(answer) = answer {
             // What it did is in a step before.
-            let (step, due) = (Step { applied, time: self.time, ..Step::default() }, StepPart::default());
+            let (step, due) =
+                (Step { applied, time: self.known_time(), ..Step::default() }, StepPart::default());
             let (jobs, unparked) = (Vec::new(), Vec::new());
             self.steps.push(PlannedStep::Answered { step, due, jobs, unparked, removed, answer });
         }
@@ -175,6 +177,6 @@ impl Batch<'_> {
         // The next step is most likely as long.
         let changes = Vec::with_capacity(self.step.changes.len());
         let step = std::mem::replace(&mut self.step, Step { changes, ..Step::default() });
-        Step { applied, time: self.time, ..step }
+        Step { applied, time: self.known_time(), ..step }
     }
 }

@@ -27,9 +27,11 @@
 //! - [`jobs`], [`parked`]: what a job does, now or once its board is defined
 //! - [`awaited`]: jobs whose outcomes clients wait for
 //! - [`plain`]: the commonest jobs, by a shorter way
+//! - [`work`]: how much the jobs of a message may do
 //! - [`trim`]: which entries a trim removes
 //! - [`expiry`]: the entries that expire
 //! - [`windows`]: the instances that a job changes, and those whose time is over
+//! - [`early`]: the instances that jobs of a leap have entered, until it is known whether that is true
 //! - [`movement`]: what is kept of entries that change for the first time since an instance began
 //! - [`top_k`]: which member a new one replaces where memory is fixed
 //! - [`profiles`]: what becomes of a member's profile
@@ -43,6 +45,7 @@ mod look_ahead;
 mod messages;
 
 mod awaited;
+mod early;
 mod expiry;
 mod jobs;
 mod movement;
@@ -52,6 +55,7 @@ mod profiles;
 mod top_k;
 mod trim;
 mod windows;
+mod work;
 
 mod boards;
 mod changes;
@@ -59,6 +63,7 @@ mod packed;
 
 mod hashed;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -70,7 +75,9 @@ pub use parked::UNPARKED_PER_MESSAGE;
 pub use planned::{Plan, PlannedBoard, PlannedBoards, PlannedJob, PlannedStep, PlannedUnparked, ToldMessage};
 
 use crate::job::JobPlace;
-use crate::state::{Applied, BoardEvent, Dropped, IdBytes, LogHash, Step, StepPlace, TreeId};
+use crate::state::{
+    Applied, BoardEvent, Dropped, EarlyInstances, IdBytes, LogHash, ShardTime, Step, StepPlace, TreeId,
+};
 use crate::state_lock::{Purpose, StateLock, YieldingReadGuard};
 use crate::storage::codec::{DeltaEncoder, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
@@ -113,8 +120,10 @@ pub struct Planner<'a> {
     pub id: ShardId,
     pub shards: u16,
     pub registry: &'a Registry,
-    /// The effective time of the last message; see [`Plan::time`].
-    pub time: Timestamp,
+    /// What is known of the time after the last message.
+    pub time: ShardTime,
+    /// The instances that had not begun by that time. The plan takes them, and gives them back.
+    pub early: Cell<EarlyInstances>,
     /// The hash of the log up to the last message; `None` where no other replica could compare it.
     pub hash: Option<LogHash>,
     /// Reads a line of parked jobs, as of the last commit.
@@ -163,8 +172,14 @@ struct Batch<'a> {
     outcome_has_ranks: bool,
     /// Of the job being planned, if it is about a profile: whether it changes that.
     outcome_profile: Option<bool>,
-    /// The effective time of the message being planned.
+    /// The effective time of the message being planned: by it, instances close and entries expire.
     time: Timestamp,
+    /// The leap that is not believed at that message; see [`ShardTime`].
+    leap: Option<Timestamp>,
+    /// The time of that message's jobs: the effective one, unless the message is of a leap.
+    message_time: Timestamp,
+    /// The instances that have not begun by the effective time.
+    early: EarlyInstances,
     next_tree: u32,
     events: Vec<BoardEvent>,
     metadata: BTreeMap<(TreeId, Handle), (Vec<u8>, Option<MetadataRecord>)>,
@@ -181,6 +196,8 @@ struct Batch<'a> {
     /// Its messages that are answered.
     told: Vec<ToldMessage>,
     step_jobs: usize,
+    /// The trees that the jobs of the message have been decided on so far.
+    trees_counted: usize,
     /// As how many jobs what was due at the message counts.
     due_cost: usize,
     /// Number of the current step, or part of one. Every change belongs to exactly one.
@@ -242,7 +259,10 @@ impl Planner<'_> {
             outcome_boards: None,
             outcome_has_ranks: false,
             outcome_profile: None,
-            time: self.time,
+            time: self.time.effective,
+            leap: self.time.leap,
+            message_time: self.time.effective,
+            early: self.early.take(),
             next_tree,
             events: Vec::new(),
             metadata: BTreeMap::new(),
@@ -254,6 +274,7 @@ impl Planner<'_> {
             parts_end: StepPlace::default(),
             told: Vec::new(),
             step_jobs: 0,
+            trees_counted: 0,
             due_cost: 0,
             step_number: 0,
             rejects: Vec::new(),
@@ -275,10 +296,8 @@ impl Planner<'_> {
             for message in group {
                 applied =
                     Applied { sequence: message.sequence, timestamp: message.timestamp, hash: message.hash };
-                // A server's clock may be set back, or a new leader's clock may be behind. The effective time
-                // never decreases. It rises by the least, so that ties keep the order of the log.
-                batch.time =
-                    if message.timestamp < batch.time { batch.time.next() } else { message.timestamp };
+                batch.note_time(message.timestamp);
+                batch.begin_work();
                 batch.begin_hashing(applied);
                 batch.plan_message(message, applied);
                 batch.end_hashing();
@@ -290,7 +309,18 @@ impl Planner<'_> {
 }
 
 impl Batch<'_> {
+    fn note_time(&mut self, message: Timestamp) {
+        let known = self.known_time().after(message);
+        (self.time, self.leap, self.message_time) = (known.effective, known.leap, known.of_message(message));
+    }
+
+    /// What is known of the time after the message being planned.
+    fn known_time(&self) -> ShardTime {
+        ShardTime { effective: self.time, leap: self.leap }
+    }
+
     fn finish(mut self, first: Sequence, applied: Applied) -> Plan {
+        let time = self.known_time();
         let (new_members, net_changes, packed) = (&self.new_members, &self.net_changes, &self.packed);
         let names = self.shard.unlocked(|| {
             let names = new_members.iter().map(|(id, handle)| (*handle, &**id));
@@ -320,7 +350,8 @@ impl Batch<'_> {
         Plan {
             first,
             applied,
-            time: self.time,
+            time,
+            early: self.early,
             jobs: self.jobs,
             changes: net_changes.len(),
             expired: self.expired,

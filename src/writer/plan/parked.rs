@@ -95,7 +95,8 @@ impl Batch<'_> {
         let at_board_limit = self.is_at_board_limit(parking);
         self.replaying_parked = true;
         let mut budget = limit.min(UNPARKED_PER_MESSAGE);
-        while budget > 0 {
+        // What the message does beside them counts as well: later messages unpark the rest.
+        while budget > 0 && self.has_room_for_parked() {
             let Some(checked_out) = self.parking.as_mut().and_then(Parking::check_out_line) else { break };
             let line = checked_out.line;
             let mut jobs = match self.read_front_of_line(checked_out, budget, at_board_limit) {
@@ -107,6 +108,7 @@ impl Batch<'_> {
             };
             let before = unparked.count;
             while unparked.count - before < budget
+                && self.has_room_for_parked()
                 && jobs
                     .first()
                     .is_some_and(|(_, parked)| at_board_limit || self.first_unknown_board(parked).is_none())
@@ -178,8 +180,9 @@ impl Batch<'_> {
         applied: Applied,
         answered: &mut Vec<PlannedUnparked>,
     ) {
-        // Its effects belong to this message; its time is that of the message that brought it.
-        let job_applied = Applied { timestamp, ..applied };
+        // Its effects belong to this message; its time is that of the message that brought it, unless that
+        // was of a leap which is not believed any more.
+        let job_applied = Applied { timestamp: timestamp.min(self.message_time), ..applied };
         let job = Ok(job);
         let Some(to) = self.take_waiter(place) else {
             // The rejection is already recorded, and no client waits for it.

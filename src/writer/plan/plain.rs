@@ -52,6 +52,9 @@ impl Batch<'_> {
         if before.as_ref().is_some_and(|entry| entry.has_metadata) {
             return None;
         }
+        if let Err(reject) = self.count_trees(1) {
+            return Some(Err(reject));
+        }
         let request = Request {
             op: job.op.unwrap_or_else(|| default_op(definition.policy)),
             score: Some(score),

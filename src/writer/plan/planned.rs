@@ -5,10 +5,12 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::job::Reject;
-use crate::state::{Applied, BoardEvent, HashPoint, Incarnation, LogHash, Step, StepPart, TreeId};
+use crate::state::{
+    Applied, BoardEvent, EarlyInstances, HashPoint, Incarnation, LogHash, ShardTime, Step, StepPart, TreeId,
+};
 use crate::storage::codec::{MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
-use crate::types::{BoardName, Sequence, Timestamp};
+use crate::types::{BoardName, Sequence};
 use crate::writer::outcome::{BoardOutcome, FoundBoard, JobOutcome, ParkedOutcome};
 use crate::writer::parking::{OutcomeWaiter, Parking};
 use crate::writer::source::OutcomeSender;
@@ -154,9 +156,11 @@ impl PlannedStep {
 pub struct Plan {
     pub first: Sequence,
     pub applied: Applied,
-    /// The shard's effective time after the batch: the latest time of any message so far. It never decreases,
-    /// even if the clock of a queue's server is set back. It is the time of a job that has no `at`.
-    pub time: Timestamp,
+    /// What is known of the time after the batch.
+    pub time: ShardTime,
+    /// The instances that have not begun by then: the planner's, with this batch's changes. If the batch is
+    /// not committed, the shard is asked for them again.
+    pub early: EarlyInstances,
     pub jobs: usize,
     pub changes: usize,
     /// Entries that expired.

@@ -30,7 +30,7 @@ impl Batch<'_> {
         let definition = std::sync::Arc::clone(board.definition);
         // A closed instance is final.
         let instance = name.split().1.and_then(Instance::of_name);
-        if instance.is_some_and(|instance| !definition.is_open(instance, self.time)) {
+        if instance.is_some_and(|instance| !self.is_open(&definition, instance)) {
             return 0;
         }
         let mut removed = 0;

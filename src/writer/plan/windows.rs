@@ -26,7 +26,10 @@ use crate::writer::plan::jobs::{BoardDecision, BoardSource, Decided, Shown, defa
 use crate::writer::plan::top_k;
 
 /// Instances whose drop is due that one message drops. Later messages drop the rest.
-const DROPS_PER_MESSAGE: usize = if cfg!(test) { 2 } else { 32 };
+pub(super) const DROPS_PER_MESSAGE: usize = if cfg!(test) { 2 } else { 32 };
+
+/// Instances of a board whose definition changes that are looked at before the lock is yielded.
+const INSTANCES_PER_YIELD: usize = 16;
 
 /// Open instances that are looked at one by one.
 const FEW_INSTANCES: usize = if cfg!(test) { 4 } else { 16 };
@@ -111,6 +114,7 @@ impl Batch<'_> {
         let definition = match source.definition() {
             Some(definition) if !definition.has_only_all() => Arc::clone(definition),
             _ => {
+                self.count_trees(1)?;
                 decided.push(self.decide_on(job, board, source, score, handle, now)?);
                 return Ok(());
             }
@@ -119,6 +123,7 @@ impl Batch<'_> {
             BoardSource::OnShard(_, incarnation, _) | BoardSource::OnNode { incarnation, .. } => *incarnation,
             BoardSource::New => Incarnation::default(),
         };
+        self.count_trees(definition.trees_of_job())?;
         let op = job.op.unwrap_or_else(|| default_op(definition.policy));
         let at = job.at.unwrap_or(now);
         let on = OnBoard { job, board, definition, incarnation, op, score, handle, at };
@@ -136,7 +141,7 @@ impl Batch<'_> {
             true
         };
         if !entered && !on.definition.has_all() {
-            let detail = format!("no instance that {at} falls in is open at {}", self.time);
+            let detail = format!("no instance that {at} falls in is open at {}", self.message_time);
             return Err(with_board(job, board, Reject::new(RejectCode::ClosedWindow, detail)));
         }
         let is_asked = self.outcome_boards.is_some();
@@ -190,11 +195,15 @@ impl Batch<'_> {
         let names = match self.few_open_instances(on) {
             Some(open) => open,
             // The instances of the member, of which there are fewer.
-            None => self.boards_of(handle),
+            None => {
+                let all = self.boards_of(handle);
+                self.count_trees(all.len())?;
+                all
+            }
         };
         for name in names {
             let (board, Some(instance)) = name.split() else { continue };
-            let is_open = |instance| on.definition.is_open(instance, self.time);
+            let is_open = |instance| self.is_open(&on.definition, instance);
             if board != on.board.as_str() || !Instance::of_name(instance).is_some_and(is_open) {
                 continue;
             }
@@ -209,13 +218,19 @@ impl Batch<'_> {
         Ok(())
     }
 
+    /// Whether a job of the message may change an instance. While a leap is not believed, the one that its
+    /// time falls in has begun, and none is closed by it.
+    pub(super) fn is_open(&self, definition: &Definition, instance: Instance) -> bool {
+        definition.is_open_between(instance, self.time, self.message_time)
+    }
+
     /// The open instances of a board. `None`: there are more than a few, because its grace is long.
     fn few_open_instances(&self, on: &OnBoard<'_, '_>) -> Option<Vec<BoardName>> {
         let mut open = Vec::new();
         for window in on.definition.windows.iter().copied().filter(|window| *window != Window::All) {
-            let current = on.definition.calendar().instance_at(window, self.time);
+            let current = on.definition.calendar().instance_at(window, self.message_time);
             let back = std::iter::successors(current, |instance| Some(instance.later(-1)));
-            for instance in back.take_while(|instance| on.definition.is_open(*instance, self.time)) {
+            for instance in back.take_while(|instance| self.is_open(&on.definition, *instance)) {
                 if open.len() == FEW_INSTANCES {
                     return None;
                 }
@@ -259,7 +274,7 @@ impl Batch<'_> {
         on: &OnBoard<'_, '_>,
         window: Window,
     ) -> Option<(BoardName, Option<TreeId>)> {
-        let now = self.time;
+        let (believed, latest) = (self.time, self.message_time);
         let is_known =
             |known: &EnteredInstance| known.incarnation == on.incarnation && known.span.contains(on.at);
         if !self.entered.get(on.board, window).is_some_and(is_known) {
@@ -274,7 +289,8 @@ impl Batch<'_> {
             self.entered.insert(on.board, window, entered);
         }
         let known = self.entered.get(on.board, window)?;
-        let is_open = known.span.begin <= now && known.closes_at.is_none_or(|closes_at| now < closes_at);
+        let has_begun = known.span.begin <= latest;
+        let is_open = has_begun && known.closes_at.is_none_or(|closes_at| believed < closes_at);
         is_open.then(|| (known.name.clone(), known.tree))
     }
 
@@ -297,7 +313,10 @@ impl Batch<'_> {
         }
         // It may be new to the shard, which has no instances of it then.
         self.drops.due.retain(|(_, of)| of.split().0 != board.as_str());
-        for name in self.instances_of(&board) {
+        for (index, name) in self.instances_of(&board).into_iter().enumerate() {
+            if index.is_multiple_of(INSTANCES_PER_YIELD) {
+                self.shard.yield_if_due();
+            }
             self.drops.due.extend(drops_at(&name).map(|at| (at, name)));
         }
         self.drops.redefined.insert(board);
@@ -305,6 +324,7 @@ impl Batch<'_> {
 
     /// Drops instances whose time has come, a bounded number per message.
     pub(super) fn drop_due_instances(&mut self) {
+        self.drop_early_instances();
         let due = self.next_drops_due();
         for name in due {
             let Some(incarnation) = self.board(&name).map(|instance| instance.incarnation) else { continue };

@@ -11,10 +11,10 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, JobPlace};
-use crate::state::{Incarnation, LogHashes, Shard};
+use crate::state::{Incarnation, LogHashes, Shard, ShardTime};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Checkpoint, Commit, HashCommit, Store, TreesFrom, recover, verify};
-use crate::types::{Sequence, ShardId, Timestamp, count};
+use crate::types::{Sequence, ShardId, count};
 use crate::writer::apply::apply;
 use crate::writer::parked_places::ParkedPlaces;
 use crate::writer::parking::{OWN_LINES, ParkedJob, Parking, SHARED_LINES};
@@ -235,7 +235,8 @@ impl Fed {
                     id: ShardId(0),
                     shards: 1,
                     registry: &Registry::new(true),
-                    time: Timestamp::default(),
+                    time: ShardTime::default(),
+                    early: Cell::default(),
                     hash: Some(self.hashes.running),
                     read_parked: &parked,
                     read_profile: &|member| {

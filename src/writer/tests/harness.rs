@@ -1,6 +1,7 @@
 //! One shard on a real directory, driven a verb at a time, so that a test can stop, fail and crash between
 //! any two.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use tokio::sync::oneshot;
 
 use crate::board::Definition;
 use crate::job::{Job, RejectCode};
-use crate::state::{Incarnation, Shard, TrimPoint, TrimSide};
+use crate::state::{Incarnation, Shard, ShardTime, TrimPoint, TrimSide};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{
     Checkpoint, CheckpointPhase, Commit, Recovered, STAGED_FILE_BYTES, StorageError, StorageResources, Store,
@@ -218,7 +219,8 @@ impl Harness {
             id: ShardId(0),
             shards: 1,
             registry: &self.registry,
-            time: Timestamp::default(),
+            time: ShardTime::default(),
+            early: Cell::default(),
             hash: None,
             read_parked: &|_, _, _, _| Ok(Vec::new()),
             read_profile: &|member| store.profile(member.as_bytes()).map_err(|error| error.to_string()),

@@ -1,12 +1,13 @@
 //! A shard whose messages are planned, committed and applied as a test hands them over, without a queue.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use tempfile::TempDir;
 
 use crate::board::Definition;
 use crate::job::RejectCode;
-use crate::state::{LogHash, Shard, TreeId};
+use crate::state::{EarlyInstances, LogHash, Shard, ShardTime, TreeId};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Checkpoint, Commit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, Timestamp, count};
@@ -21,14 +22,17 @@ pub struct PlannedShard {
     store: Option<Store>,
     pub shard: Arc<StateLock>,
     registry: Registry,
-    /// The effective time of the last message.
-    pub time: Timestamp,
+    /// What is known of the time after the last message.
+    pub time: ShardTime,
+    early: EarlyInstances,
     last: u64,
     /// Of all jobs that were rejected.
     pub rejects: Vec<RejectCode>,
     /// Trees whose metadata were deleted as a range.
     pub dropped_trees: Vec<TreeId>,
     pub hash: LogHash,
+    /// Entries that the last batch changed.
+    pub changes: usize,
 }
 
 impl PlannedShard {
@@ -40,11 +44,13 @@ impl PlannedShard {
             store: Some(store),
             shard: Arc::new(StateLock::new(Shard::new(ShardId(0)))),
             registry: Registry::new(true),
-            time: Timestamp::default(),
+            time: ShardTime::default(),
+            early: EarlyInstances::default(),
             last: 0,
             rejects: Vec::new(),
             dropped_trees: Vec::new(),
             hash: LogHash::default(),
+            changes: 0,
         }
     }
 
@@ -95,6 +101,7 @@ impl PlannedShard {
             shards: 1,
             registry: &self.registry,
             time: self.time,
+            early: Cell::new(std::mem::take(&mut self.early)),
             hash: Some(self.hash),
             read_parked: &|_, _, _, _| Ok(Vec::new()),
             read_profile: &|_| Ok(None),
@@ -114,6 +121,8 @@ impl PlannedShard {
         };
         self.store().commit(&commit, false).expect("the disk takes it");
         self.time = plan.time;
+        self.early = plan.early;
+        self.changes = plan.changes;
         self.hash = plan.hash.expect("it was asked for").0;
         let answers: Vec<_> = plan.steps.into_iter().map(|step| apply(&self.shard, step).1).collect();
         answers.into_iter().for_each(Answers::send);
@@ -137,6 +146,9 @@ impl PlannedShard {
         );
         self.registry = Registry::new(true);
         self.registry.register_boards_of(&recovered.shard);
+        // As a writer resumes.
+        assert_eq!(recovered.shard.known_time(), self.time, "the time survives");
+        self.early = recovered.shard.early_instances();
         self.shard = Arc::new(StateLock::new(recovered.shard));
         self.store = Some(store);
     }

@@ -1,15 +1,17 @@
 //! A batch whose commit failed, and what the store that is opened again holds: nothing of it, or all of it.
 //! Who waits for the batch, or for jobs that it unparks, is told what can be told, and checkpoints go on.
 
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use futures_util::FutureExt as _;
 
 use crate::job::JobPlace;
+use crate::state::ShardTime;
 use crate::state_lock::StateLock;
 use crate::storage::{Commit, StorageError, StorageResources, Store};
-use crate::types::{Sequence, ShardId, Timestamp};
+use crate::types::{Sequence, ShardId};
 use crate::writer::plan::{Planner, ReadOn};
 use crate::writer::stored_parked::{self, read_line};
 use crate::writer::tests::build::job;
@@ -50,7 +52,8 @@ fn commit_aside(
         id: ShardId(0),
         shards: 1,
         registry: &Registry::new(true),
-        time: Timestamp::default(),
+        time: ShardTime::default(),
+        early: Cell::default(),
         hash: None,
         read_parked: &parked,
         read_profile: &|_| Ok(None),

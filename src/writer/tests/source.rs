@@ -8,7 +8,7 @@ use tokio::sync::{oneshot, watch};
 
 use crate::applied_sequence::{AppliedSequence, AppliedSequenceReader, applied_sequence};
 use crate::job::Job;
-use crate::state::{Applied, LogHashes, Shard};
+use crate::state::{Applied, EarlyInstances, LogHashes, Shard, ShardTime};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{StorageError, StoreSlot, TreesFrom, recover};
 use crate::types::{Sequence, ShardId, Timestamp, count};
@@ -201,7 +201,8 @@ impl Running {
             rejects_kept: RejectRetention::default(),
             reject_log: Arc::default(),
             parking: None,
-            time: Timestamp::default(),
+            time: ShardTime::default(),
+            early: EarlyInstances::default(),
             hashes: LogHashes::default(),
         }
     }

@@ -107,6 +107,18 @@ struct ModelBoard {
     began: movement::Began,
 }
 
+/// The effective time and a leap that is not believed, after a message.
+fn time_after((time, leap): (i64, Option<i64>), message: i64) -> (i64, Option<i64>) {
+    let is_leap = |since: i64| since > 0 && message - since > HOUR;
+    match leap {
+        _ if !is_leap(time) => (if message < time { time + 1 } else { message }, None),
+        None => (time, Some(message)),
+        Some(first) if message - first < MINUTE => (time, Some(first.min(message))),
+        Some(first) if is_leap(first) => (first, Some(message)),
+        Some(_) => (message, None),
+    }
+}
+
 type Entries = BTreeMap<String, BTreeMap<String, ModelEntry>>;
 
 impl ModelBoard {
@@ -288,9 +300,10 @@ impl Run {
     fn batch(&mut self, said: Vec<(i64, Said)>) {
         let mut messages = Vec::new();
         let mut asked = Vec::new();
-        let mut effective = self.planned.time.as_micros();
+        let known = self.planned.time;
+        let (mut effective, mut leap) = (known.effective.as_micros(), known.leap.map(Timestamp::as_micros));
         for (time, said) in said {
-            effective = if time < effective { effective + 1 } else { time };
+            (effective, leap) = time_after((effective, leap), time);
             let answer = matches!(said, Said::Ask(_)).then(oneshot::channel);
             let payload = match &said {
                 Said::Jobs(jobs) | Said::Ask(jobs) => {
@@ -470,6 +483,10 @@ fn jobs_in_windows_equal_a_model_whatever_the_batches_and_after_crashes() {
             for _ in 0..random.random_range(1..8) {
                 let step = [0, 1, MINUTE, 20 * MINUTE, HOUR, 13 * HOUR, -MINUTE][random.random_range(0..7)];
                 now += step;
+                if step > HOUR {
+                    // The next message is believed: a minute before, one has said so.
+                    batch.push((now - MINUTE, Said::Tick));
+                }
                 // A message does a bounded part of what is due. A definition must not come in between.
                 batch.extend((0..40).map(|_| (now, Said::Tick)));
                 let jobs: Vec<Job> =

@@ -16,6 +16,7 @@
 //! - [`movement`]: how far entries have moved since a season began is what two lists say
 //! - [`profiles`]: profiles of members, joined into answers of the same moment
 //! - [`quiet_shards`]: entries expire and instances are dropped although nobody writes
+//! - [`wrong_clock`]: a clock that is wrong for a while destroys nothing, and a long stop loses no write
 //! - [`contract`]: all of these at once equal a model, on any shards and nodes, over crashes and a rebuild
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 
@@ -36,3 +37,4 @@ mod rejects;
 mod removals;
 mod top_k;
 mod windows;
+mod wrong_clock;

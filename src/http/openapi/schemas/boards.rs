@@ -198,7 +198,8 @@ fn definition_input() -> Value {
             "keep": {"type": ["integer", "null"], "minimum": 0, "maximum": MAX_KEEP, "default": 12,
                      "description": "Closed instances kept per kind of window."},
             "grace": length_input("How long an instance stays open after its end, up to `36500d`. It may keep at most \
-                                   10,000 instances of a window open: with the window `hour` it is at most `10000h`.", "5m"),
+                                   10,000 instances of a window open: with the window `hour` it is at most `10000h`. All windows \
+                                   together have at most 16,000 instances, those of `keep` included.", "5m"),
             "entry_ttl": length_input("How long an entry stays that is not updated, `1s` to `36500d`. Default: forever.", "30d"),
             "capacity": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_CAPACITY,
                          "description": "Each instance shows only so many entries, the best ones: those at later positions \

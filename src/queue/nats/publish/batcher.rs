@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::task::yield_now;
 
-use crate::job::Job;
+use crate::job::{BOARDS_PER_MESSAGE, Job};
 use crate::queue::error::NotPublished;
 use crate::queue::gathering::Gathering;
 use crate::queue::message_order::MessageOrder;
@@ -57,6 +57,8 @@ pub struct PublishRequest {
     /// JSON, with commas between the jobs.
     jobs: Vec<u8>,
     count: usize,
+    /// The boards of all of them, each counted for every job.
+    boards: usize,
     /// Absent once the reply was sent.
     reply_to: Option<ReplyTo>,
     /// The request's order is told the outcome as well, because other messages of the same HTTP request may
@@ -79,7 +81,8 @@ impl PublishRequest {
         if let Some(span) = &mut span {
             span.attribute("ranktree.jobs", count(jobs.len()));
         }
-        Self { jobs: jobs_json, count: jobs.len(), reply_to: Some(reply_to), order, span }
+        let boards = jobs.iter().map(Job::board_count).sum();
+        Self { jobs: jobs_json, count: jobs.len(), boards, reply_to: Some(reply_to), order, span }
     }
 
     /// The size of a message with this request alone.
@@ -197,8 +200,9 @@ pub struct PublishBatcher {
 #[derive(Default)]
 struct Queue {
     requests: VecDeque<PublishRequest>,
-    /// Jobs and bytes of all requests.
+    /// Jobs, boards and bytes of all requests.
     jobs: usize,
+    boards: usize,
     bytes: usize,
     /// Messages that were sent and not acknowledged.
     in_flight: usize,
@@ -220,7 +224,7 @@ impl Queue {
 
     /// Whether the next message is full.
     fn is_full(&self, bytes_max: usize) -> bool {
-        self.jobs >= JOBS_MAX || self.bytes >= bytes_max
+        self.jobs >= JOBS_MAX || self.boards >= BOARDS_PER_MESSAGE || self.bytes >= bytes_max
     }
 
     /// Whether as many are there as are waited for, or the time for that is over.
@@ -256,6 +260,7 @@ impl Queue {
 
     fn push(&mut self, request: PublishRequest) {
         self.jobs += request.count;
+        self.boards += request.boards;
         self.bytes += request.jobs.len();
         self.requests.push_back(request);
     }
@@ -264,6 +269,7 @@ impl Queue {
     fn pop_if(&mut self, fits: impl FnOnce(&PublishRequest) -> bool) -> Option<PublishRequest> {
         let request = self.requests.front().is_some_and(fits).then(|| self.requests.pop_front())??;
         self.jobs -= request.count;
+        self.boards -= request.boards;
         self.bytes -= request.jobs.len();
         Some(request)
     }
@@ -343,15 +349,19 @@ impl SendLease {
         while queue.may_send(self.batcher.in_flight_max, self.bytes_max) {
             let was_full = queue.is_full(self.bytes_max);
             let mut group: Vec<PublishRequest> = Vec::new();
-            let (mut jobs, mut bytes) = (0, 0);
+            let (mut jobs, mut boards, mut bytes) = (0, 0, 0);
             let (mut is_first, bytes_max) = (true, self.bytes_max);
             while let Some(request) = queue.pop_if(|request| {
-                is_first || (jobs + request.count <= JOBS_MAX && bytes + request.jobs.len() <= bytes_max)
+                is_first
+                    || (jobs + request.count <= JOBS_MAX
+                        && boards + request.boards <= BOARDS_PER_MESSAGE
+                        && bytes + request.jobs.len() <= bytes_max)
             }) {
                 // A request whose client has disconnected need not be stored.
                 if request.is_waited_for() {
                     is_first = false;
                     jobs += request.count;
+                    boards += request.boards;
                     bytes += request.jobs.len();
                     group.push(request);
                 }

@@ -23,6 +23,8 @@ fn golden_bytes_of_every_value() {
     check(encode_meta(&meta()), "04020afb3207fc80841e0007fb2c010153fc00093d00");
     check(encode_meta(&Meta { format_version: 2, ..meta() }), "02020afb3207fc80841e0007fb2c010153fc00093d00");
     check(encode_meta(&Meta { format_version: 1, ..meta() }), "01020afb3207fc80841e0007fb2c010153");
+    let leapt = Meta { leap_micros: Some(3_000_000), ..meta() };
+    check(encode_meta(&leapt), "04020afb3207fc80841e0007fb2c010153fc00093d00fc808d5b00");
     check(encode_reject(&reject()), "86036f6c64027b7dfc80841e00");
     check(encode_reject(&RejectRecord { time: None, ..reject() }), "06036f6c64027b7d");
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };

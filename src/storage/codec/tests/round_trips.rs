@@ -34,6 +34,8 @@ fn every_value_is_read_back() {
     // What an older ranktree wrote knows no time but the message's.
     let older = Meta { format_version: 1, time_micros: meta().message_timestamp_micros, ..meta() };
     assert_eq!(decode_meta(&encode_meta(&older)), Ok(older));
+    let leapt = Meta { leap_micros: Some(i64::MAX), ..meta() };
+    assert_eq!(decode_meta(&encode_meta(&leapt)), Ok(leapt));
     assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&reject())), Ok(reject()));
     let timeless = RejectRecord { time: None, ..reject() };
     assert_eq!(decode_reject(Sequence(5), 3, &encode_reject(&timeless)), Ok(timeless));

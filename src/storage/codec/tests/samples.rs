@@ -120,6 +120,7 @@ pub fn meta() -> Meta {
         jobs_rejected: 300,
         stream: "S".to_owned(),
         time_micros: 2_000_000,
+        leap_micros: None,
     }
 }
 

@@ -45,8 +45,8 @@ impl Run {
             for (window, (current, listed)) in &model.began {
                 self.check_positions((name, current), listed, &format!("{context}: {name} {window:?}"));
                 // Of an instance that is still to begin, nothing has changed since it began.
-                let (_, _, end) =
-                    slice(&model.definition, *window, self.planned.time.as_micros()).expect("it is one");
+                let (_, _, end) = slice(&model.definition, *window, self.planned.time.effective.as_micros())
+                    .expect("it is one");
                 let next = slice(&model.definition, *window, end).expect("one follows the other").0;
                 self.check_positions((name, &next), &model.listed(), &format!("{context}: {name}, next"));
             }

@@ -1,0 +1,20 @@
+//! What is left to be done to the instances of a board that was defined otherwise, or has ended.
+
+use std::sync::Arc;
+
+use crate::board::Definition;
+use crate::state::incarnation::Incarnation;
+use crate::types::BoardName;
+
+pub(super) struct Unfinished {
+    pub(super) board: BoardName,
+    pub(super) what: What,
+    /// It is done to those up to this one.
+    pub(super) through: Option<BoardName>,
+}
+
+pub(super) enum What {
+    Redefine(Arc<Definition>),
+    /// Those of this life.
+    Drop(Incarnation),
+}

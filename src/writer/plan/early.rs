@@ -1,0 +1,65 @@
+//! Instances that have not begun by the shard's time: jobs of a leap have entered them, and it is not known
+//! yet whether that is true; see [`ShardTime`](crate::state::ShardTime).
+//!
+//! Knows: that they stay once the leap is believed, and are dropped once it is not. Must not know: which
+//! messages are a leap.
+//!
+//! The set follows from the shard, so it is not stored: it is what has not begun there.
+
+use crate::types::{BoardName, Timestamp};
+use crate::writer::plan::Batch;
+use crate::writer::plan::windows::DROPS_PER_MESSAGE;
+
+/// Instances that are looked at before the lock is yielded.
+const LOOKED_AT_PER_YIELD: usize = 16;
+
+impl Batch<'_> {
+    /// After a board or an instance was defined: notes whether it has begun.
+    pub(super) fn note_early(&mut self, name: &BoardName) {
+        if name.is_instance() {
+            if self.leap.is_some() {
+                self.early.extend(self.begin_if_early(name));
+            }
+        } else if !self.early.is_empty() {
+            // The board may have seasons that begin at other times now.
+            self.early.retain(|(_, instance)| instance.split().0 != name.as_str());
+            for instance in self.instances_of(name) {
+                self.early.extend(self.begin_if_early(&instance));
+            }
+        }
+    }
+
+    fn begin_if_early(&self, name: &BoardName) -> Option<(Timestamp, BoardName)> {
+        // An instance has the definition that its board has now.
+        let begin = self.board(&name.board())?.definition.begins_name_at(name)?;
+        (begin > self.time).then(|| (begin, name.clone()))
+    }
+
+    /// Drops instances that only a leap has brought which is not believed, a bounded number per message: the
+    /// latest first, on every replica the same, however it cuts the log into batches.
+    pub(super) fn drop_early_instances(&mut self) {
+        let mut looked_at = 0_usize;
+        // What has begun is as any other from now on.
+        while self.early.first().is_some_and(|(begin, _)| *begin <= self.time) {
+            self.early.pop_first();
+            looked_at += 1;
+            if looked_at.is_multiple_of(LOOKED_AT_PER_YIELD) {
+                self.shard.yield_if_due();
+            }
+        }
+        let latest = self.known_time().latest_begin();
+        let mut dropped = 0;
+        while dropped < DROPS_PER_MESSAGE && self.early.last().is_some_and(|(begin, _)| *begin > latest) {
+            let Some((_, name)) = self.early.pop_last() else { break };
+            looked_at += 1;
+            if looked_at.is_multiple_of(LOOKED_AT_PER_YIELD) {
+                self.shard.yield_if_due();
+            }
+            // Its board may have ended meanwhile, and it with that.
+            let Some(incarnation) = self.board(&name).map(|instance| instance.incarnation) else { continue };
+            self.drop_board(name, incarnation, None);
+            self.instances_dropped += 1;
+            dropped += 1;
+        }
+    }
+}
