@@ -68,7 +68,7 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind(
         "foreign_origin",
         &[403],
-        "the node asks for no tokens and listens on a loopback address, and `Host` or `Origin` names another site",
+        "a page of another site has sent the request, as its `Origin` or `Sec-Fetch-Site` says, and the node does not allow that site (`--allow-origin`); or the node asks for no tokens and listens on a loopback address, and `Host` is not localhost or such an address",
     ),
     kind("unknown_route", &[404], "there is nothing at this path"),
     kind(

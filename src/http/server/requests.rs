@@ -1,4 +1,5 @@
-//! The requests of one connection: checked for framing and foreign pages, then handed to the router.
+//! The requests of one connection: checked for their framing and where they come from, then handed to the
+//! router.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hyper::Request;
 use hyper::body::{Body as _, Frame, Incoming};
@@ -18,6 +19,7 @@ use crate::http::guard::admission::count_shed;
 use crate::http::guard::framing;
 use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::loopback::is_local;
+use crate::http::guard::origin::{Page, is_followed_link};
 use crate::http::guard::refusal_log::{ClientAddress, RefusedRequest};
 use crate::http::render::problem::Problem;
 use crate::http::request::body::{RequestBody, refuse};
@@ -27,6 +29,7 @@ use crate::http::resources::live::GoesOn;
 use crate::http::server::activity::Activity;
 use crate::http::server::answer_head;
 use crate::http::server::context::ServerContext;
+use crate::http::server::cors;
 
 /// What overflow connections are answered.
 const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
@@ -50,9 +53,8 @@ impl Service<Request<Incoming>> for ConnectionRequests {
         let framing = framing::check(request.version(), request.headers(), names_both);
         let path = percent::check(request.uri().path());
         let is_shed = self.is_overflow && !PROBES.contains(&request.uri().path());
-        let is_foreign = self.context.loopback_guard
-            && !is_local(request.uri(), request.headers())
-            && !self.context.open_paths.contains(&request.uri().path());
+        let page = Page::of(request.headers(), &self.context.origins, self.context.tls.is_some());
+        let foreign = refused_sender(&self.context, &request, &page);
         let (context, activity, client) =
             (Arc::clone(&self.context), Arc::clone(&self.activity), self.client);
         Box::pin(async move {
@@ -69,14 +71,23 @@ impl Service<Request<Incoming>> for ConnectionRequests {
                 let response = refuse_request(request, problem).await;
                 Responses::new(NO_ROUTE).note(response.status());
                 response
-            } else if is_foreign {
-                refuse_foreign(&context, client, request).await
+            } else if let Some(problem) = foreign {
+                refuse_foreign(&context, client, request, problem).await
+            } else if matches!(page, Page::Allowed(_))
+                && cors::is_preflight(request.method(), request.headers())
+            {
+                let response = cors::allow(request.headers());
+                Responses::new(NO_ROUTE).note(response.status());
+                response
             } else {
                 context.router.clone().oneshot(request.map(Body::new)).await?
             };
             must_close |= response.status() == StatusCode::REQUEST_TIMEOUT;
             let headers = response.headers_mut();
             answer_head::add_common(headers);
+            if let Page::Allowed(origin) = page {
+                cors::add(headers, origin);
+            }
             if must_close {
                 // The rest of the body may still come, or its end may be understood otherwise by a proxy.
                 // What comes next must not be read as a request.
@@ -125,13 +136,32 @@ async fn refuse_request(request: Request<Incoming>, problem: Problem) -> Respons
     refuse(&parts.headers, RequestBody::Coming(Body::new(body)), problem).await.into_response()
 }
 
+/// Why a request is refused for where it comes from. Pages of other sites are kept from what changes
+/// something, and without tokens on a loopback address from everything but what anybody may read: a page that
+/// sees only whether an answer came learns something from that.
+///
+/// # Arguments
+/// `page`: the page that has sent it.
+fn refused_sender(context: &ServerContext, request: &Request<Incoming>, page: &Page) -> Option<Problem> {
+    let (uri, headers) = (request.uri(), request.headers());
+    let only_reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    if only_reads && context.open_paths.contains(&uri.path()) {
+        return None;
+    }
+    if context.loopback_guard && !is_local(uri, headers, &context.origins) {
+        return Some(Problem::foreign_host());
+    }
+    let may_ask = only_reads && (!context.loopback_guard || is_followed_link(headers));
+    (*page == Page::Foreign && !may_ask).then(Problem::foreign_origin)
+}
+
 /// Refuses a request that a page of another site may have made.
 async fn refuse_foreign(
     context: &ServerContext,
     client: ClientAddress,
     request: Request<Incoming>,
+    problem: Problem,
 ) -> Response {
-    let problem = Problem::foreign_origin();
     let refused = RefusedRequest {
         client: Some(client),
         method: request.method().as_str(),

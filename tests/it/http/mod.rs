@@ -4,6 +4,7 @@
 //! - [`openapi`]: the examples of the document are what a node answers, and a fuzzer finds no violation of it
 //! - [`tokens`]: who may do what, and tokens that are replaced while the service runs
 //! - [`tls`]: HTTPS, and certificates that are replaced while it runs
+//! - [`origins`]: pages of other sites change nothing, and those that are allowed are answered as browsers ask
 //! - [`framing`]: where a request's body ends, and when the client is asked for it
 //! - [`slow_clients`]: clients that keep the service waiting, and floods of them
 //! - [`gone_clients`]: a client that leaves before its answer gives its permits back at once
@@ -16,6 +17,7 @@ mod framing;
 mod gone_clients;
 mod live;
 mod openapi;
+mod origins;
 mod overload;
 mod page;
 mod slow_clients;
