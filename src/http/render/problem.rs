@@ -244,9 +244,9 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "malformed", detail)
     }
 
-    /// The head says both how long the body is and that it comes in chunks, or the latter twice.
+    /// The head says more than once where the body ends, by a length or by chunks.
     pub fn body_ends_twice() -> Self {
-        let detail = "Content-Length and Transfer-Encoding contradict each other, or a coding is named twice; send one of them";
+        let detail = "the head says twice where the body ends: both Content-Length and Transfer-Encoding, or one of them twice; send one of them, once";
         Self::new(StatusCode::BAD_REQUEST, "malformed", detail)
     }
 

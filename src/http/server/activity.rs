@@ -103,8 +103,8 @@ impl Activity {
         self.doing.store(doing, Ordering::Relaxed);
     }
 
-    /// Notes that a request's head has arrived and its handler begins. Returns whether the head names both a
-    /// length and chunks.
+    /// Notes that a request's head has arrived and its handler begins. Returns whether it is in doubt where
+    /// the body ends.
     ///
     /// # Arguments
     /// `body`: how many bytes the body has; `None` if it comes in chunks.
@@ -112,6 +112,11 @@ impl Activity {
         self.hyper.store(READING, Ordering::Relaxed);
         self.is_doing(BUSY, 0);
         self.pipeline.lock().request_begins(body)
+    }
+
+    /// Whether it is beyond doubt where the current request's body ends.
+    pub fn knows_body_end(&self) -> bool {
+        self.pipeline.lock().knows_body_end()
     }
 
     /// Notes that the handler has its answer, which is written from now on.

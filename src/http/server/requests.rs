@@ -49,8 +49,8 @@ impl Service<Request<Incoming>> for ConnectionRequests {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(self.client);
-        let names_both = self.activity.request_begins(request.body().size_hint().exact());
-        let framing = framing::check(request.version(), request.headers(), names_both);
+        let is_in_doubt = self.activity.request_begins(request.body().size_hint().exact());
+        let framing = framing::check(request.version(), request.headers(), is_in_doubt);
         let path = percent::check(request.uri().path());
         let is_shed = self.is_overflow && !PROBES.contains(&request.uri().path());
         let page = Page::of(request.headers(), &self.context.origins, self.context.tls.is_some());
@@ -82,7 +82,7 @@ impl Service<Request<Incoming>> for ConnectionRequests {
             } else {
                 context.router.clone().oneshot(request.map(Body::new)).await?
             };
-            must_close |= response.status() == StatusCode::REQUEST_TIMEOUT;
+            must_close |= response.status() == StatusCode::REQUEST_TIMEOUT || !activity.knows_body_end();
             let headers = response.headers_mut();
             answer_head::add_common(headers);
             if let Page::Allowed(origin) = page {
