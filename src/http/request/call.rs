@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use axum::http::header;
+use axum::http::{HeaderValue, header};
 use parking_lot::Mutex;
 
 use crate::access::Grant;
@@ -130,7 +130,9 @@ impl Call {
     pub fn held_token(&self, needs: Needs) -> Option<HeldToken> {
         let active = self.api.access.as_ref()?;
         let presented = self.head.headers().get_all(header::AUTHORIZATION).iter();
-        let headers = presented.map(|value| (header::AUTHORIZATION, value.clone())).collect();
+        // Copied: a clone would keep all of the request's head in memory.
+        let presented = presented.filter_map(|value| HeaderValue::from_bytes(value.as_bytes()).ok());
+        let headers = presented.map(|value| (header::AUTHORIZATION, value)).collect();
         Some(HeldToken::new(active, headers, needs))
     }
 

@@ -114,6 +114,11 @@ impl Activity {
         self.pipeline.lock().request_begins(body)
     }
 
+    /// How many bytes of the current request's head have arrived.
+    pub fn head_bytes(&self) -> usize {
+        self.pipeline.lock().head_bytes()
+    }
+
     /// Whether it is beyond doubt where the current request's body ends.
     pub fn knows_body_end(&self) -> bool {
         self.pipeline.lock().knows_body_end()
@@ -190,12 +195,17 @@ impl Activity {
         self.doing.load(Ordering::Relaxed) == BUSY
     }
 
-    pub fn has_read(&self, bytes: &[u8]) {
+    /// Notes that hyper is given bytes. Returns how many bytes of the current request's head have arrived.
+    pub fn has_read(&self, bytes: &[u8]) -> usize {
         self.hyper.store(READING, Ordering::Relaxed);
-        self.pipeline.lock().read(bytes);
+        let mut pipeline = self.pipeline.lock();
+        pipeline.read(bytes);
+        let head_bytes = pipeline.head_bytes();
+        drop(pipeline);
         if self.doing.load(Ordering::Relaxed) == IDLE {
             self.is_doing(HEADER, self.now());
         }
+        head_bytes
     }
 
     pub fn has_written(&self, bytes: usize) {

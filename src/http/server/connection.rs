@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::Instant;
 
+use crate::http::guard::admission::HeadBytes;
 use crate::http::guard::refusal_log::ClientAddress;
 use crate::http::server::activity::Activity;
 use crate::http::server::cleartext::{self, is_cleartext};
@@ -27,7 +28,8 @@ use crate::http::server::requests::ConnectionRequests;
 use crate::http::server::socket::{Disconnect, split};
 use crate::http::server::timeouts::ClientTimeouts;
 
-/// The longest head of a request, in bytes: a member on 1,000 boards takes 66 KiB in its path.
+/// The longest head of a request, in bytes: a member on 1,000 boards takes 66 KiB in its path. hyper is given
+/// little at a time, so that a head is not much longer than this when it is refused.
 const HEAD_BYTES_MAX: usize = 128 << 10;
 /// The longest time limit of an overflow connection. Probes are sent at once.
 const OVERFLOW_TIMEOUT: Duration = Duration::from_secs(2);
@@ -87,10 +89,11 @@ pub async fn serve(
     // Overflow connections are only told that they are too many.
     let direct = (!permit.is_overflow)
         .then(|| Direct::new(Arc::clone(&context), Arc::clone(&activity), requests.client));
+    let heads = HeadBytes::none(&context.api.admission);
     let (stream, disconnect) = split(stream);
     let conditions = CloseConditions { activity: Arc::clone(&activity), timeouts, stage, disconnect };
     let Some(tls) = &context.tls else {
-        return speak(ObservedStream::new(stream, activity, direct), requests, conditions).await;
+        return speak(ObservedStream::new(stream, activity, direct, heads), requests, conditions).await;
     };
     let mut stage = conditions.stage.clone();
     let accepted = tokio::select! {
@@ -100,7 +103,7 @@ pub async fn serve(
     };
     match accepted {
         Ok(Ok(stream)) => {
-            speak(ObservedStream::new(stream, activity, direct), requests, conditions).await;
+            speak(ObservedStream::new(stream, activity, direct, heads), requests, conditions).await;
         }
         Ok(Err(error)) => {
             count_ended("handshake");

@@ -15,7 +15,7 @@ use hyper::body::{Body as _, Frame, Incoming};
 use hyper::service::Service;
 use tower::ServiceExt as _;
 
-use crate::http::guard::admission::count_shed;
+use crate::http::guard::admission::{HeadBytes, count_shed};
 use crate::http::guard::framing;
 use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::loopback::is_local;
@@ -83,6 +83,8 @@ impl Service<Request<Incoming>> for ConnectionRequests {
                 context.router.clone().oneshot(request.map(Body::new)).await?
             };
             must_close |= response.status() == StatusCode::REQUEST_TIMEOUT || !activity.knows_body_end();
+            // The memory that a long head has taken is given back with its connection.
+            must_close |= HeadBytes::is_long(activity.head_bytes());
             let headers = response.headers_mut();
             answer_head::add_common(headers);
             if let Page::Allowed(origin) = page {

@@ -8,6 +8,7 @@
 //! - [`framing`]: where a request's body ends, and when the client is asked for it
 //! - [`slow_clients`]: clients that keep the service waiting, and floods of them
 //! - [`gone_clients`]: a client that leaves before its answer gives its permits back at once
+//! - [`long_heads`]: long heads of requests take a limited amount of memory together
 //! - [`live`]: boards that are watched
 //! - [`page`]: the page for people, also in a browser, where there is one
 //! - [`overload`]: requests beyond the limit are shed, while probes and metrics answer
@@ -16,6 +17,7 @@ mod api;
 mod framing;
 mod gone_clients;
 mod live;
+mod long_heads;
 mod openapi;
 mod origins;
 mod overload;
