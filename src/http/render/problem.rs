@@ -23,6 +23,9 @@ use crate::writer::DefineRefused;
 /// The code of what a token's board prefixes rule out, also within a list of jobs.
 pub const FORBIDDEN_BOARD: &str = "forbidden_board";
 
+/// The code of what a token does not allow with profiles, also within a list of jobs.
+pub const FORBIDDEN_PROFILE: &str = "forbidden_profile";
+
 const FOREIGN_ORIGIN: &str = "foreign_origin";
 
 const OVERLOADED: &str = "overloaded";
@@ -288,6 +291,12 @@ impl Problem {
     /// The token is confined to other boards. The problem does not tell whether the board exists.
     pub fn forbidden_board(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::FORBIDDEN, FORBIDDEN_BOARD, detail)
+            .challenge("Bearer realm=\"ranktree\", error=\"insufficient_scope\"")
+    }
+
+    /// The token is confined to some boards, and not let at profiles, which are of members.
+    pub fn forbidden_profile(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, FORBIDDEN_PROFILE, detail)
             .challenge("Bearer realm=\"ranktree\", error=\"insufficient_scope\"")
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use axum::http::{HeaderValue, header};
 use parking_lot::Mutex;
 
-use crate::access::Grant;
+use crate::access::{Grant, ProfileAccess};
 use crate::http::api::Api;
 use crate::http::guard::admission::{BodyBytes, RequestPermit};
 use crate::http::guard::authorize::Needs;
@@ -144,6 +144,11 @@ impl Call {
     /// before; a handler that reads the names of boards elsewhere checks them.
     pub fn confined_to(&self) -> Option<&Grant> {
         self.grant.as_deref().filter(|grant| !grant.allows_every_board())
+    }
+
+    /// Whether the request's token allows this with profiles.
+    pub fn allows_profiles(&self, access: ProfileAccess) -> bool {
+        self.grant.as_ref().is_none_or(|grant| grant.profiles >= access)
     }
 
     /// The request's token, if there is a limit to the boards that it may make.

@@ -318,7 +318,7 @@ fn direct_requests_need_the_tokens_that_others_need() {
     let token = |name: &str, secret: &Secret| {
         let digest = secret.digest();
         format!(
-            "[[token]]\nname = \"{name}\"\nscope = \"{name}\"\nsha256 = \"{digest}\"\nboard_prefixes = [\"eu-\"]\n"
+            "[[token]]\nname = \"{name}\"\nscope = \"{name}\"\nboard_prefixes = [\"eu-\"]\nsha256 = \"{digest}\"\n"
         )
     };
     let list = token("read", &secrets[0]) + &token("write", &secrets[1]);

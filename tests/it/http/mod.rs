@@ -3,6 +3,7 @@
 //! - [`api`]: names, shapes and refusals of the contract, and what holds while scores change
 //! - [`openapi`]: the examples of the document are what a node answers, and a fuzzer finds no violation of it
 //! - [`tokens`]: who may do what, and tokens that are replaced while the service runs
+//! - [`prefixes`]: what the prefixes of a token hide and keep from change, over all routes
 //! - [`tls`]: HTTPS, and certificates that are replaced while it runs
 //! - [`origins`]: pages of other sites change nothing, and those that are allowed are answered as browsers ask
 //! - [`framing`]: where a request's body ends, and when the client is asked for it
@@ -22,6 +23,7 @@ mod openapi;
 mod origins;
 mod overload;
 mod page;
+mod prefixes;
 mod slow_clients;
 mod tls;
 mod tokens;

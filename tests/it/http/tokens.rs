@@ -58,7 +58,7 @@ fn scopes_are_enforced_and_tokens_are_replaced_while_the_service_runs() {
         code(dashboard.put("/v1/boards/eu-a/members/m", &json!({"score": 2}))),
         problem(403, "insufficient_scope")
     );
-    assert_eq!(dashboard.get("/metrics").0, 200);
+    assert_eq!(code(dashboard.get("/metrics")), problem(403, "forbidden_board"));
     assert_eq!(game.send(Method::DELETE, "/v1/members/m", None).expect("an answer").0, 200);
 
     // Refused requests are counted, and logged now and then with the name of their token. Changes of boards
@@ -71,14 +71,14 @@ fn scopes_are_enforced_and_tokens_are_replaced_while_the_service_runs() {
         ),
     );
     for (reason, count) in
-        [("unauthorized", 4), ("invalid_token", 0), ("insufficient_scope", 2), ("forbidden_board", 1)]
+        [("unauthorized", 4), ("invalid_token", 0), ("insufficient_scope", 2), ("forbidden_board", 2)]
     {
         let line = format!("ranktree_http_unauthorized_total{{reason=\"{reason}\"}} {count}");
         assert!(metrics.lines().any(|found| found == line), "{line}");
     }
     let none = "ranktree_http_responses_total{route=\"none\",class=\"4xx\"} ";
     let none = metrics.lines().find_map(|line| line.strip_prefix(none)).expect("refusals are answers too");
-    assert_eq!(none, "7");
+    assert_eq!(none, "8");
     let log = service.log();
     let told: Vec<_> = log.lines().filter(|line| line.contains("a request was refused")).collect();
     assert!((1..=3).contains(&told.len()), "not one line each: {told:?}");
