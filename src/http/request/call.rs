@@ -14,9 +14,11 @@ use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::refusal_log::ClientAddress;
 use crate::http::render::problem::Problem;
 use crate::http::request::body::{self, RequestBody};
+use crate::http::request::change::{Author, Change};
 use crate::http::request::head::Head;
 use crate::http::request::held_token::HeldToken;
 use crate::http::request::metrics::RouteMetrics;
+use crate::job::Job;
 use crate::query::{InstanceAsked, ReadOptions, WindowChoice};
 use crate::types::{BoardName, MemberId, ShardId};
 
@@ -161,15 +163,24 @@ impl Call {
         self.head.note_refusal(&self.api, problem, self.grant.as_deref());
     }
 
-    /// Logs whose token made a change that others will ask about.
-    pub fn log_change(&self, change: &'static str) {
-        let Some(grant) = &self.grant else { return };
-        tracing::info!(
-            token = grant.name,
-            client = self.client_address().map(tracing::field::display),
-            method = self.head.method().as_str(),
-            path = ?self.head.path(),
-            "{change}"
-        );
+    /// A change that the request makes and that others will ask about. The log has whose token made it.
+    pub fn begin_change(&self, what: &'static str) -> Change {
+        Change::new(what, self.author())
+    }
+
+    /// The same of those jobs that take entries away, or hide or show them.
+    pub fn begin_jobs(&self, jobs: &[Job]) -> Option<Box<Change>> {
+        Change::of_jobs(jobs, || self.author())
+    }
+
+    /// `None` where no tokens are needed: nobody has a name then.
+    fn author(&self) -> Option<Author> {
+        let grant = self.grant.as_ref()?;
+        Some(Author {
+            token: grant.name.clone(),
+            client: self.client_address(),
+            method: self.head.method().clone(),
+            path: self.head.path().to_owned(),
+        })
     }
 }

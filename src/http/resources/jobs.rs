@@ -19,7 +19,12 @@ pub async fn post(call: Box<Call>) -> Result<Reply, Problem> {
         check_boards(grant, &jobs).inspect_err(|problem| call.note_refusal(problem))?;
     }
     create_for(&call, &jobs).await?;
-    reply(&write(&call, jobs, options).await?, options.wait)
+    let change = call.begin_jobs(&jobs);
+    let written = write(&call, jobs, options).await;
+    if let Some(change) = change {
+        change.finish(&written);
+    }
+    reply(&written?, options.wait)
 }
 
 /// Refuses all jobs if one of them touches a board that the token may not touch, or a profile.

@@ -50,8 +50,13 @@ pub async fn open(call: Box<Call>) -> Result<Reply, Problem> {
     let (name, at) = (call.board_name()?, parse_begin(&call.body)?);
     // In a task of its own: a client that leaves must not leave the season opened on some shards only.
     let open = open_season(Arc::clone(&call.api), name.clone(), at);
-    let opened = tokio::spawn(open).await.map_err(|_| Problem::internal())??;
-    call.log_change("a season of a board was opened");
+    let change = call.begin_change("a season of a board was opened");
+    let opened = tokio::spawn(async move {
+        let opened = open.await;
+        change.finish(&opened);
+        opened
+    });
+    let opened = opened.await.map_err(|_| Problem::internal())??;
     let reply = Reply::object(|object| {
         object.text("board", name.as_str());
         object.text("season", &format!("s{}", opened.number));

@@ -1,6 +1,7 @@
 //! The HTTP API: the contract, tokens, and clients that are slow or disconnect.
 //!
 //! - [`api`]: names, shapes and refusals of the contract, and what holds while scores change
+//! - [`audit`]: the log has whose token took something away
 //! - [`openapi`]: the examples of the document are what a node answers, and a fuzzer finds no violation of it
 //! - [`tokens`]: who may do what, and tokens that are replaced while the service runs
 //! - [`prefixes`]: what the prefixes of a token hide and keep from change, over all routes
@@ -15,6 +16,7 @@
 //! - [`overload`]: requests beyond the limit are shed, while probes and metrics answer
 
 mod api;
+mod audit;
 mod framing;
 mod gone_clients;
 mod live;
