@@ -97,6 +97,7 @@ impl Service<Request<Incoming>> for ConnectionRequests {
             }
             if response.extensions_mut().remove::<GoesOn>().is_some() {
                 // The connection is at work until the body ends: an answer that goes on for long is not idle.
+                activity.streams();
                 return Ok(response.map(|body| Body::new(ObservedBody { body, activity })));
             }
             activity.request_ends(response.extensions_mut().remove::<Arc<InProgress>>());

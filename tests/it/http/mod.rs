@@ -9,7 +9,8 @@
 //! - [`origins`]: pages of other sites change nothing, and those that are allowed are answered as browsers ask
 //! - [`framing`]: where a request's body ends, and when the client is asked for it
 //! - [`slow_clients`]: clients that keep the service waiting, and floods of them
-//! - [`gone_clients`]: a client that leaves before its answer gives its permits back at once
+//! - [`gone_clients`]: a client that leaves before its answer gives its permits back
+//! - [`half_closed`]: a client that only ends its sending half gets its answers
 //! - [`long_heads`]: long heads of requests take a limited amount of memory together
 //! - [`live`]: boards that are watched
 //! - [`page`]: the page for people, also in a browser, where there is one
@@ -19,6 +20,7 @@ mod api;
 mod audit;
 mod framing;
 mod gone_clients;
+mod half_closed;
 mod live;
 mod long_heads;
 mod openapi;
