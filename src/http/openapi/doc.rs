@@ -115,7 +115,10 @@ impl Doc {
         if needs != Needs::Nothing {
             problems.extend(REFUSED_TOKENS);
             // Boards, and members, which are on boards; and snapshots and metrics, which are of all boards.
-            if ["/boards", "/members", "/jobs", "/snapshots", "/metrics"].iter().any(|part| path.contains(part)) {
+            if ["/boards", "/members", "/jobs", "/snapshots", "/metrics"]
+                .iter()
+                .any(|part| path.contains(part))
+            {
                 problems.push((403, FORBIDDEN_BOARD));
             }
         }
