@@ -72,8 +72,8 @@ pub struct Tokens(Vec<(Digest, Arc<Grant>)>);
 
 impl Tokens {
     /// Reads a list of tokens, in TOML: a table `[[token]]` each, with `name`, `scope`, optionally
-    /// `board_prefixes`, `max_boards` and `profiles`, and last `sha256`. A file may have been cut anywhere, and
-    /// a token without its prefixes would give all boards: without its hash it gives nothing.
+    /// `board_prefixes`, `max_boards` and `profiles`, and last `sha256`. A file may have been cut anywhere,
+    /// and a token without its prefixes would give all boards: without its hash it gives nothing.
     ///
     /// # Errors
     /// See [`InvalidTokens`].

@@ -92,8 +92,8 @@ impl Drop for RequestPermit {
 }
 
 /// The memory that the heads of one connection's requests take. A buffer that has grown for a long head does
-/// not shrink, so it is counted until the connection ends; a connection ends with the answer to a request with
-/// a long head.
+/// not shrink, so it is counted until the connection ends; a connection ends with the answer to a request
+/// with a long head.
 pub struct HeadBytes {
     admission: Arc<Admission>,
     /// What is counted: the longest head so far, without its first bytes.

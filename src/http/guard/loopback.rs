@@ -1,8 +1,8 @@
 //! The loopback guard: a node without tokens is asked by a name that only its own machine has.
 //!
-//! A page whose own name has come to mean 127.0.0.1 (DNS rebinding) is of the same origin as this node, to its
-//! browser: it may send what it likes, and read the answers. Then `Host` is that name. Knows: that header.
-//! Must not know: where pages are from (`origin`), and tokens, which make all of this harmless.
+//! A page whose own name has come to mean 127.0.0.1 (DNS rebinding) is of the same origin as this node, to
+//! its browser: it may send what it likes, and read the answers. Then `Host` is that name. Knows: that
+//! header. Must not know: where pages are from (`origin`), and tokens, which make all of this harmless.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,10 +1,10 @@
 //! The origin guard: which page has sent a request, as far as its browser says so.
 //!
 //! A browser lets any page send requests to any address that it can reach, 127.0.0.1 among them, also ones
-//! that write: a form or a `no-cors` POST asks nobody first. It says where the page is from, in `Sec-Fetch-Site`
-//! and `Origin`, which pages cannot set. So a request in which neither names another origin has come from a
-//! program, or from a page of this service. Knows: these two headers, and the hosts that they are compared
-//! with. Must not know: routes, and what a refused request is answered.
+//! that write: a form or a `no-cors` POST asks nobody first. It says where the page is from, in
+//! `Sec-Fetch-Site` and `Origin`, which pages cannot set. So a request in which neither names another origin
+//! has come from a program, or from a page of this service. Knows: these two headers, and the hosts that they
+//! are compared with. Must not know: routes, and what a refused request is answered.
 
 use std::str::FromStr;
 

@@ -96,8 +96,8 @@ pub fn write_state(object: &mut Object<'_>, shard: &ShardHandle) {
     object.text("state", shard.health.state().name());
 }
 
-/// What tokens of some boards are told of a shard: nothing that counts the members and jobs of all boards, and
-/// no reasons, which may name a board. Every answer about a board names sequences.
+/// What tokens of some boards are told of a shard: nothing that counts the members and jobs of all boards,
+/// and no reasons, which may name a board. Every answer about a board names sequences.
 fn write_progress_only(object: &mut Object<'_>, shard: &ShardHandle) {
     object.count("shard", u64::from(shard.id.0));
     object.text("owner", "local");

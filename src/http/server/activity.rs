@@ -167,6 +167,11 @@ impl Activity {
         self.is_half_closed.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the client sends nothing more, as far as it was noted.
+    pub fn is_half_closed(&self) -> bool {
+        self.is_half_closed.load(Ordering::Relaxed)
+    }
+
     /// Whether hyper holds no byte of the client's and none for it. If so, the connection may answer what
     /// comes next by itself.
     pub fn is_free(&self) -> bool {
@@ -302,9 +307,7 @@ impl Activity {
             match self.doing.load(Ordering::Relaxed) {
                 HEADER => (since, timeouts.header, Overdue::SlowHeader),
                 IDLE => (since, timeouts.idle, Overdue::Idle),
-                _ if self.is_half_closed.load(Ordering::Relaxed)
-                    && !self.is_streaming.load(Ordering::Relaxed) =>
-                {
+                _ if self.is_half_closed() && !self.is_streaming.load(Ordering::Relaxed) => {
                     let began = Duration::from_micros(self.half_closed_since.load(Ordering::Relaxed));
                     (began, HALF_CLOSED_MAX, Overdue::Left)
                 }

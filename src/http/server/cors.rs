@@ -5,7 +5,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, PUT, POST, DELETE");
-/// How long a browser need not ask again, in seconds. Tokens that are taken back are judged with each request.
+/// How long a browser need not ask again, in seconds. Tokens that are taken back are judged with each
+/// request.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("600");
 /// Headers of answers that a page cannot read otherwise.
 const EXPOSED: HeaderValue =

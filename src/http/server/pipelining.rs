@@ -6,9 +6,9 @@
 //!
 //! The same bytes say whether a head names the end of its body twice, which hyper does not tell, as it takes
 //! one of the two away. So what is followed here must never be another request than hyper's: chunks are read
-//! by the letter of RFC 9112, section 7.1, and where they are not of that form, or hyper has found a head that
-//! was not found here, it is said so ([`Pipeline::knows_body_end`]), and the connection answers no further
-//! request.
+//! by the letter of RFC 9112, section 7.1, and where they are not of that form, or hyper has found a head
+//! that was not found here, it is said so ([`Pipeline::knows_body_end`]), and the connection answers no
+//! further request.
 
 /// Follows the bytes of a connection.
 #[derive(Debug, Default)]

@@ -22,6 +22,7 @@ use crate::http::guard::loopback::is_local;
 use crate::http::guard::origin::{Page, is_followed_link};
 use crate::http::guard::refusal_log::{ClientAddress, RefusedRequest};
 use crate::http::render::problem::Problem;
+use crate::http::render::server_sent;
 use crate::http::request::body::{RequestBody, refuse};
 use crate::http::request::metrics::{NO_ROUTE, Responses};
 use crate::http::request::percent;
@@ -98,7 +99,7 @@ impl Service<Request<Incoming>> for ConnectionRequests {
             if response.extensions_mut().remove::<GoesOn>().is_some() {
                 // The connection is at work until the body ends: an answer that goes on for long is not idle.
                 activity.streams();
-                return Ok(response.map(|body| Body::new(ObservedBody { body, activity })));
+                return Ok(response.map(|body| Body::new(ObservedBody::new(body, activity))));
             }
             activity.request_ends(response.extensions_mut().remove::<Arc<InProgress>>());
             Ok(response)
@@ -106,10 +107,20 @@ impl Service<Request<Incoming>> for ConnectionRequests {
     }
 }
 
-/// The body of an answer that goes on for long. The request ends with it.
+/// The body of an answer that goes on for long: server-sent events. The request ends with it.
 struct ObservedBody {
     body: Body,
     activity: Arc<Activity>,
+    /// The last piece ended an event, or there was none.
+    is_between_events: bool,
+    /// The client was written to since it sends nothing more.
+    is_probed: bool,
+}
+
+impl ObservedBody {
+    fn new(body: Body, activity: Arc<Activity>) -> Self {
+        Self { body, activity, is_between_events: true, is_probed: false }
+    }
 }
 
 impl hyper::body::Body for ObservedBody {
@@ -120,7 +131,20 @@ impl hyper::body::Body for ObservedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(piece))) = &frame
+            && let Some(data) = piece.data_ref()
+        {
+            self.is_between_events = data.ends_with(server_sent::END);
+        }
+        // A client that has left looks like one that only sends nothing more, until something is written to
+        // it: so that its place is free at once, and not at the next event.
+        let may_have_left = self.activity.is_half_closed() && !self.is_probed;
+        if frame.is_pending() && may_have_left && self.is_between_events {
+            self.is_probed = true;
+            return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(server_sent::COMMENT)))));
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {

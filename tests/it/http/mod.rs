@@ -6,7 +6,7 @@
 //! - [`tokens`]: who may do what, and tokens that are replaced while the service runs
 //! - [`prefixes`]: what the prefixes of a token hide and keep from change, over all routes
 //! - [`tls`]: HTTPS, and certificates that are replaced while it runs
-//! - [`origins`]: pages of other sites change nothing, and those that are allowed are answered as browsers ask
+//! - [`origins`]: pages of other sites change nothing, and allowed ones are answered as browsers need it
 //! - [`framing`]: where a request's body ends, and when the client is asked for it
 //! - [`slow_clients`]: clients that keep the service waiting, and floods of them
 //! - [`gone_clients`]: a client that leaves before its answer gives its permits back
