@@ -175,13 +175,14 @@ impl BodyRest {
             (Self::Size { size, digits: 1.. }, b';') => Self::Extension(size),
             (Self::Size { size, digits: 1.. } | Self::Extension(size), b'\r') => Self::SizeEnd(size),
             (Self::Extension(size), _) if is_text => Self::Extension(size),
-            (Self::SizeEnd(0), b'\n') => Self::Trailer { is_begun: false },
+            (Self::SizeEnd(0) | Self::TrailerEnd { is_last: false }, b'\n') => {
+                Self::Trailer { is_begun: false }
+            }
             (Self::SizeEnd(size), b'\n') => Self::Chunk(size),
             (Self::ChunkEnd { has_return: false }, b'\r') => Self::ChunkEnd { has_return: true },
             (Self::ChunkEnd { has_return: true }, b'\n') => Self::chunked(),
             (Self::Trailer { is_begun }, b'\r') => Self::TrailerEnd { is_last: !is_begun },
             (Self::Trailer { .. }, _) if is_text => Self::Trailer { is_begun: true },
-            (Self::TrailerEnd { is_last: false }, b'\n') => Self::Trailer { is_begun: false },
             (Self::TrailerEnd { is_last: true }, b'\n') => Self::Bytes(0),
             _ => Self::Unclear,
         }
