@@ -441,7 +441,7 @@ READS_BOARD = dashboard(
         ("Connections", [
             series("Connections open", "By node, those without a request included. Beyond --max-connections, 64 spare ones are answered for two seconds, and more are closed.",
                    [(f"ranktree_http_connections{{{NODE}}}", "{{instance}}")], "none", 8),
-            series("Connections ended or turned away", "over_limit, refused: there were too many. slow_header, slow_reader: the client took too long. left: it went without its answer. handshake: it does not speak TLS as we do. idle: it asked nothing for long, which is harmless.",
+            series("Connections ended or turned away", "over_limit, refused: there were too many. slow_header, slow_reader: the client took too long. long_heads: the heads of all requests took too much memory. left: it went without its answer. handshake: it does not speak TLS as we do. idle: it asked nothing for long, which is harmless.",
                    [(f"sum by (reason) ({rate('ranktree_http_connections_ended_total', NODE)})", "{{reason}}")], "suffix:conn/s", 8),
             series("Requests refused for who sent them", "401 and 403, by reason: no token, one that is not known, one that does not allow it. The log names token and client, a line in ten seconds.",
                    [(f"sum by (reason) ({rate('ranktree_http_unauthorized_total', NODE)})", "{{reason}}")], "reqps", 8),

@@ -1,5 +1,6 @@
 //! What a token allows.
 
+use crate::access::profile_access::ProfileAccess;
 use crate::access::scope::Scope;
 
 /// What a token allows.
@@ -12,6 +13,8 @@ pub struct Grant {
     pub board_prefixes: Option<Vec<String>>,
     /// The token cannot create a board once this many boards match its prefixes; `None`: no limit.
     pub max_boards: Option<u32>,
+    /// What it allows with profiles; [`ProfileAccess::Write`] for a token of all boards.
+    pub profiles: ProfileAccess,
 }
 
 impl Grant {
@@ -45,6 +48,7 @@ mod tests {
             scope,
             board_prefixes: prefixes.map(|list| list.iter().map(ToString::to_string).collect()),
             max_boards: None,
+            profiles: ProfileAccess::default(),
         };
         for (held, allowed) in [
             (Scope::Read, [true, false, false]),

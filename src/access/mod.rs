@@ -5,11 +5,13 @@
 //! text over.
 
 mod grant;
+mod profile_access;
 mod scope;
 mod secret;
 mod tokens;
 
 pub use grant::Grant;
+pub use profile_access::ProfileAccess;
 pub use scope::Scope;
 pub use secret::{Digest, InvalidSecret, SECRET_CHARS_MIN, Secret};
 pub use tokens::{ActiveTokens, CONFINED_BOARDS_MAX, InvalidTokens, Tokens};

@@ -7,7 +7,7 @@ use std::str::FromStr;
 /// with, and who may drop a board can do worse than write to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
-    /// Every read, the status, the metrics.
+    /// Every read, the status, and the metrics, which are of all boards together.
     Read,
     /// Jobs: scores and removals of members. Creates boards with the defaults, where jobs may.
     Write,

@@ -10,6 +10,7 @@ use thiserror::Error;
 use toml::Spanned;
 
 use crate::access::grant::Grant;
+use crate::access::profile_access::ProfileAccess;
 use crate::access::scope::Scope;
 use crate::access::secret::{Digest, Secret};
 
@@ -46,9 +47,23 @@ struct List {
 struct Line {
     name: Spanned<String>,
     scope: Spanned<String>,
-    sha256: Spanned<String>,
     board_prefixes: Option<Spanned<Vec<String>>>,
-    max_boards: Option<u32>,
+    max_boards: Option<Spanned<u32>>,
+    profiles: Option<Spanned<String>>,
+    sha256: Spanned<String>,
+}
+
+impl Line {
+    /// Where the last of the keys is that say what the token allows.
+    fn end_of_rights(&self) -> usize {
+        let optional = [
+            self.board_prefixes.as_ref().map(Spanned::span),
+            self.max_boards.as_ref().map(Spanned::span),
+            self.profiles.as_ref().map(Spanned::span),
+        ];
+        let rights = [self.name.span(), self.scope.span()].into_iter().chain(optional.into_iter().flatten());
+        rights.map(|span| span.start).max().unwrap_or_default()
+    }
 }
 
 /// The tokens in force. Never empty.
@@ -56,8 +71,9 @@ struct Line {
 pub struct Tokens(Vec<(Digest, Arc<Grant>)>);
 
 impl Tokens {
-    /// Reads a list of tokens, in TOML: a table `[[token]]` each, with `name`, `scope`, `sha256`, and
-    /// optionally `board_prefixes` and `max_boards`.
+    /// Reads a list of tokens, in TOML: a table `[[token]]` each, with `name`, `scope`, optionally
+    /// `board_prefixes`, `max_boards` and `profiles`, and last `sha256`. A file may have been cut anywhere,
+    /// and a token without its prefixes would give all boards: without its hash it gives nothing.
     ///
     /// # Errors
     /// See [`InvalidTokens`].
@@ -74,7 +90,9 @@ impl Tokens {
         // Names and digests, and the lines that they are in.
         let (mut names, mut digests) = (BTreeMap::new(), BTreeMap::new());
         let mut tokens: Vec<(Digest, Arc<Grant>)> = Vec::with_capacity(lines.len());
-        for Line { name, scope, sha256, board_prefixes, max_boards } in lines {
+        for line in lines {
+            let end_of_rights = line.end_of_rights();
+            let Line { name, scope, board_prefixes, max_boards, profiles, sha256 } = line;
             let [of_name, of_scope, of_digest] = [&name, &scope, &sha256].map(|value| value.span().start);
             let (name, scope) = (name.into_inner(), scope.into_inner());
             if name.trim().is_empty() {
@@ -108,6 +126,11 @@ impl Tokens {
                 );
                 return Err(at(of_digest, problem));
             }
+            if end_of_rights > of_digest {
+                let problem = "sha256 must be the last key of its table: if the file is cut behind it, the \
+                               token loses what confines it. Move its line to the end of the table";
+                return Err(at(of_digest, problem.to_owned()));
+            }
             // An empty list would allow nothing, and an empty prefix everything. Nobody means either.
             let means_nothing =
                 |list: &[String]| list.is_empty() || list.iter().any(|prefix| !is_prefix(prefix));
@@ -117,8 +140,11 @@ impl Tokens {
                 return Err(at(list.span().start, problem.to_owned()));
             }
             let board_prefixes = board_prefixes.map(Spanned::into_inner);
+            let max_boards = max_boards.map(Spanned::into_inner);
             let max_boards = max_boards.or(board_prefixes.is_some().then_some(CONFINED_BOARDS_MAX));
-            tokens.push((digest, Arc::new(Grant { name, scope, board_prefixes, max_boards })));
+            let profiles = profiles_of(profiles.as_ref(), board_prefixes.is_some())
+                .map_err(|(before, problem)| at(before, problem.to_owned()))?;
+            tokens.push((digest, Arc::new(Grant { name, scope, board_prefixes, max_boards, profiles })));
         }
         Ok(Self(tokens))
     }
@@ -143,6 +169,23 @@ impl Tokens {
     }
 }
 
+/// What a token allows with profiles. Otherwise where it is said wrongly, and what is wrong.
+fn profiles_of(
+    named: Option<&Spanned<String>>,
+    is_confined: bool,
+) -> Result<ProfileAccess, (usize, &'static str)> {
+    let Some(named) = named else {
+        return Ok(if is_confined { ProfileAccess::default() } else { ProfileAccess::Write });
+    };
+    let before = named.span().start;
+    if !is_confined {
+        let problem = "profiles needs board_prefixes: a token of all boards reads all profiles, and writes \
+                       them if its scope lets it write; leave it out";
+        return Err((before, problem));
+    }
+    named.get_ref().parse().map_err(|_| (before, "profiles must be \"none\", \"read\" or \"write\""))
+}
+
 fn malformed(text: &str, error: &toml::de::Error) -> InvalidTokens {
     let line = line_at(text, error.span().map_or(0, |span| span.start));
     let message = error.message();
@@ -150,11 +193,12 @@ fn malformed(text: &str, error: &toml::de::Error) -> InvalidTokens {
     let problem = if message.starts_with("missing field") {
         message.to_owned()
     } else if message.starts_with("unknown field") {
-        "there is no such key; the keys are name, scope, sha256, board_prefixes and max_boards".to_owned()
+        "there is no such key; the keys are name, scope, board_prefixes, max_boards, profiles and sha256"
+            .to_owned()
     } else if message.starts_with("duplicate key") {
         "the key is given twice; each token must be a table of its own that begins with [[token]]".to_owned()
     } else {
-        "the file must consist of tables [[token]] with name, scope, sha256, and optionally board_prefixes and max_boards"
+        "the file must consist of tables [[token]] with name, scope, optionally board_prefixes, max_boards and profiles, and sha256"
             .to_owned()
     };
     InvalidTokens::Line { line, problem }
@@ -229,7 +273,7 @@ mod tests {
     #[test]
     fn a_wrong_list_of_tokens_is_refused_with_the_reason() {
         let line = |name: &str, scope: &str, hash: &str, more: &str| {
-            format!("[[token]]\nname = \"{name}\"\nscope = \"{scope}\"\nsha256 = \"{hash}\"\n{more}\n")
+            format!("[[token]]\nname = \"{name}\"\nscope = \"{scope}\"\n{more}\nsha256 = \"{hash}\"\n")
         };
         let good = line("a", "read", HASH, "board_prefixes = [\"eu-\"]");
         let tokens = Tokens::parse(&good).expect("a good list");
@@ -248,22 +292,33 @@ mod tests {
             ("[[token]]\nname = \"a\"\nscope = \"read\"\n".to_owned(), "sha256"),
             (line("a", "reed", HASH, ""), "line 3 is wrong: scope must be \"read\", \"write\" or \"admin\""),
             (line("a", "rkt_1", HASH, ""), "line 3 is wrong: scope must be"),
-            (line("a", "read", "rkt_1", ""), "line 4 is wrong: sha256 must be 64 hexadecimal digits"),
+            (line("a", "read", "rkt_1", ""), "line 5 is wrong: sha256 must be 64 hexadecimal digits"),
             (line(" ", "read", HASH, ""), "line 2 is wrong: name is empty"),
             (line("rkt_1", "read", HASH, ""), "line 2 is wrong: name looks like a token"),
-            (line("a", "read", HASH, "prefix = \"eu-\""), "line 5 is wrong: there is no such key"),
-            (line("a", "read", HASH, "rkt_1 = true"), "line 5 is wrong: there is no such key"),
-            (line("a", "read", HASH, "board_prefixes = [\"rkt_1 \"]"), "line 5 is wrong: board_prefixes"),
-            (line("a", "read", HASH, "max_boards = \"rkt_1\""), "line 5 is wrong: the file must consist of"),
-            (line("a", "read", HASH, "name = \"rkt_1\""), "line 5 is wrong: the key is given twice"),
+            (line("a", "read", HASH, "prefix = \"eu-\""), "line 4 is wrong: there is no such key"),
+            (line("a", "read", HASH, "rkt_1 = true"), "line 4 is wrong: there is no such key"),
+            (line("a", "read", HASH, "board_prefixes = [\"rkt_1 \"]"), "line 4 is wrong: board_prefixes"),
+            (line("a", "read", HASH, "max_boards = \"rkt_1\""), "line 4 is wrong: the file must consist of"),
+            (line("a", "read", HASH, "name = \"rkt_1\""), "line 4 is wrong: the key is given twice"),
             (line("a", "read", HASH, "board_prefixes = []"), "leave it out"),
             (line("a", "read", HASH, "board_prefixes = [\"\"]"), "leave it out"),
             (line("a", "read", HASH, "board_prefixes = [\"eu*\"]"), "leave it out"),
-            (line("a", "read", HASH, "max_boards = -1"), "and optionally board_prefixes and max_boards"),
+            (
+                line("a", "read", HASH, "max_boards = -1"),
+                "optionally board_prefixes, max_boards and profiles",
+            ),
             (good.clone() + &good, "line 7 is wrong: its name is the same as in line 2"),
             (
                 good.clone() + &line("b", "write", HASH, ""),
-                "line 9 is wrong: its sha256 is the same as in line 4",
+                "line 10 is wrong: its sha256 is the same as in line 5",
+            ),
+            (
+                line("a", "read", HASH, "profiles = \"read\""),
+                "line 4 is wrong: profiles needs board_prefixes",
+            ),
+            (
+                line("a", "read", HASH, "board_prefixes = [\"eu-\"]\nprofiles = \"rkt_1\""),
+                "line 5 is wrong: profiles must be",
             ),
             (format!("tokens = 1\n{good}"), "line 1 is wrong: there is no such key"),
             ("\ntoken = \"rkt_1\"".to_owned(), "line 2 is wrong: the file must consist of"),
@@ -272,6 +327,40 @@ mod tests {
             let error = Tokens::parse(&text).expect_err(expect).to_string();
             assert!(error.contains(expect) && !error.contains("rkt_1"), "{error}");
         }
+    }
+
+    #[test]
+    fn profiles_are_left_to_tokens_of_all_boards_unless_a_line_says_otherwise() {
+        for (more, expect) in [
+            ("", ProfileAccess::Write),
+            ("board_prefixes = [\"eu-\"]", ProfileAccess::None),
+            ("profiles = \"none\"\nboard_prefixes = [\"eu-\"]", ProfileAccess::None),
+            ("board_prefixes = [\"eu-\"]\nprofiles = \"read\"", ProfileAccess::Read),
+            ("board_prefixes = [\"eu-\"]\nprofiles = \"write\"", ProfileAccess::Write),
+        ] {
+            let text = format!("[[token]]\nname = \"a\"\nscope = \"write\"\n{more}\nsha256 = \"{HASH}\"\n");
+            let Tokens(tokens) = Tokens::parse(&text).expect("a good list");
+            assert_eq!(tokens[0].1.profiles, expect, "{more}");
+        }
+    }
+
+    #[test]
+    fn what_a_token_allows_is_said_before_its_hash() {
+        let (head, hash) = ("[[token]]\nname = \"a\"\nscope = \"write\"\n", format!("sha256 = \"{HASH}\"\n"));
+        for more in [
+            "board_prefixes = [\"eu-\"]\n",
+            "max_boards = 1\n",
+            "board_prefixes = [\"eu-\"]\nprofiles = \"read\"\n",
+        ] {
+            assert!(Tokens::parse(&[head, more, &hash].concat()).is_ok(), "{more}");
+            let error = Tokens::parse(&[head, &hash, more].concat()).expect_err("a cut would take it away");
+            assert!(error.to_string().contains("line 4 is wrong: sha256 must be the last key"), "{error}");
+        }
+        let inline = |order: &str| format!("token = [{{{}}}]", order.replace("HASH", HASH));
+        let good = r#"name = "a", scope = "read", board_prefixes = ["eu-"], sha256 = "HASH""#;
+        assert!(Tokens::parse(&inline(good)).is_ok());
+        let bad = r#"sha256 = "HASH", name = "a", scope = "read", board_prefixes = ["eu-"]"#;
+        assert!(Tokens::parse(&inline(bad)).is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::access::{Scope, Secret};
+use crate::access::{ProfileAccess, Scope, Secret};
 use crate::cli::Failure;
 use crate::types::BoardName;
 
@@ -14,6 +14,8 @@ const EXAMPLES: &str = "\
 Examples:
   A token for a dashboard that may read the boards whose names begin with eu-:
     ranktree token new --scope read --board-prefix eu- --name dashboard
+  The same, which also reads the profiles of members with entries there:
+    ranktree token new --scope read --board-prefix eu- --profiles read --name website
   The line for a token that another program made, from its file:
     ranktree token hash --scope write --name game < /run/secrets/game-token
 
@@ -55,6 +57,11 @@ struct Line {
     /// of the service]
     #[arg(long, value_name = "N")]
     max_boards: Option<u32>,
+    /// What a token with --board-prefix may do with profiles, which are of members and not of boards: none;
+    /// read, those of members with entries on its boards; or write, which includes read, those of all members
+    /// [default: none. A token of all boards reads them, and writes them if its scope lets it write]
+    #[arg(long, value_name = "none|read|write", requires = "board_prefixes")]
+    profiles: Option<ProfileAccess>,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
@@ -70,7 +77,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
                 secret.reveal()
             )?;
             writeln!(stderr, "For the file of ranktree serve --tokens FILE:\n")?;
-            writeln!(stdout, "{}", line.toml(&secret))?;
+            line.write(&mut stdout, &secret)?;
         }
         Command::Hash(line) => {
             if std::io::stdin().is_terminal() {
@@ -79,29 +86,36 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             let mut text = String::new();
             std::io::stdin().lock().take(4_096).read_to_string(&mut text)?;
             let secret = Secret::new(text.trim_end_matches(['\r', '\n']))?;
-            writeln!(stdout, "{}", line.toml(&secret))?;
+            line.write(&mut stdout, &secret)?;
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl Line {
+    /// Writes the lines at once: a disk that fills up may still cut them.
+    fn write(&self, out: &mut impl std::io::Write, secret: &Secret) -> std::io::Result<()> {
+        out.write_all(self.toml(secret).as_bytes())?;
+        out.flush()
+    }
+
+    /// The hash comes last: lines that are cut anywhere before let nobody in.
     fn toml(&self, secret: &Secret) -> String {
-        let mut text = format!(
-            "[[token]]\nname = \"{}\"\nscope = \"{}\"\nsha256 = \"{}\"",
-            self.name,
-            self.scope,
-            secret.digest()
-        );
+        let mut text = format!("[[token]]\nname = \"{}\"\nscope = \"{}\"\n", self.name, self.scope);
+        let mut key = |key: &str, value: String| {
+            writeln!(text, "{key} = {value}").expect("writing to a string does not fail");
+        };
         if !self.board_prefixes.is_empty() {
             let quoted: Vec<_> = self.board_prefixes.iter().map(|prefix| format!("\"{prefix}\"")).collect();
-            text.push_str("\nboard_prefixes = [");
-            text.push_str(&quoted.join(", "));
-            text.push(']');
+            key("board_prefixes", format!("[{}]", quoted.join(", ")));
         }
         if let Some(most) = self.max_boards {
-            write!(text, "\nmax_boards = {most}").expect("writing to a string does not fail");
+            key("max_boards", most.to_string());
         }
+        if let Some(profiles) = self.profiles {
+            key("profiles", format!("\"{profiles}\""));
+        }
+        key("sha256", format!("\"{}\"", secret.digest()));
         text
     }
 }
@@ -124,22 +138,67 @@ mod tests {
     use super::*;
     use crate::access::Tokens;
 
+    fn line(prefixes: &[&str], max_boards: Option<u32>, profiles: Option<ProfileAccess>) -> Line {
+        Line {
+            scope: Scope::Write,
+            name: parse_name("game servers eu").expect("a good name"),
+            board_prefixes: prefixes.iter().map(|p| BoardName::new(p).expect("a prefix")).collect(),
+            max_boards,
+            profiles,
+        }
+    }
+
+    /// As a disk that fills up, or a copy that breaks off, leaves it.
+    #[test]
+    fn lines_that_are_cut_anywhere_give_nobody_more() {
+        let [first, second] = [(); 2].map(|()| Secret::random().expect("random numbers"));
+        let before = line(&[], None, None).toml(&first).replace("game servers eu", "another");
+        let lines = line(&["eu-", "demo"], Some(7), Some(ProfileAccess::Read)).toml(&second);
+        let whole = Tokens::parse(&(before.clone() + &lines)).expect("good lines");
+        let mut let_in = 0;
+        for cut in 0..=lines.len() {
+            let Ok(tokens) = Tokens::parse(&(before.clone() + &lines[..cut])) else { continue };
+            if let Some(grant) = tokens.find(second.reveal()) {
+                assert_eq!(Some(grant), whole.find(second.reveal()), "{}", &lines[..cut]);
+                let_in += 1;
+            }
+        }
+        // The line feed at the end says nothing.
+        assert_eq!(let_in, 2);
+    }
+
+    #[test]
+    fn lines_are_written_at_once() {
+        struct Writes(Vec<usize>);
+        impl std::io::Write for Writes {
+            fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+                self.0.push(bytes.len());
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> std::io::Result<()> {
+                Ok(())
+            }
+        }
+        let (secret, mut writes) = (Secret::random().expect("random numbers"), Writes(Vec::new()));
+        let line = line(&["eu-"], None, None);
+        line.write(&mut writes, &secret).expect("it can be written");
+        assert_eq!(writes.0, [line.toml(&secret).len()]);
+    }
+
     #[test]
     fn the_lines_let_their_token_in() {
         let secret = Secret::random().expect("random numbers");
-        for (prefixes, max_boards) in [(&["eu-", "demo"][..], Some(7)), (&[], None)] {
-            let line = Line {
-                scope: Scope::Write,
-                name: parse_name("game servers, eu".replace(',', "").as_str()).expect("a good name"),
-                board_prefixes: prefixes.iter().map(|p| BoardName::new(p).expect("a prefix")).collect(),
-                max_boards,
-            };
+        for (prefixes, max_boards, profiles) in
+            [(&["eu-", "demo"][..], Some(7), Some(ProfileAccess::Read)), (&[], None, None)]
+        {
+            let line = line(prefixes, max_boards, profiles);
             let tokens = Tokens::parse(&line.toml(&secret)).expect("good lines");
             let grant = tokens.find(secret.reveal()).expect("it is in");
             assert_eq!((grant.name.as_str(), grant.scope), ("game servers eu", Scope::Write));
             assert_eq!(grant.board_prefixes.as_deref().unwrap_or_default(), prefixes);
             assert_eq!(grant.allows_every_board(), prefixes.is_empty());
             assert_eq!(grant.max_boards, max_boards);
+            assert_eq!(grant.profiles, profiles.unwrap_or(ProfileAccess::Write));
         }
         assert!(parse_name("rkt_1").is_err(), "logs show names");
         for bad in ["", " a", "a\"b", "a\\b", "a\nb"] {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{ArgAction, Args};
 
 use crate::config::{ConfigError, switch};
+use crate::http::Origin;
 
 #[derive(Debug, Clone, Args)]
 pub struct HttpArgs {
@@ -37,6 +38,11 @@ pub struct HttpArgs {
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
     pub insecure: bool,
+    /// Origin of another site, such as https://game.example, whose pages may send every request that this
+    /// service's own pages may; may be given several times. Pages of other sites are refused what changes
+    /// something, and on a loopback address without tokens nearly everything
+    #[arg(long, env = "RANKTREE_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]
+    pub allow_origin: Vec<Origin>,
     /// Maximum of open connections; further ones are answered 503, or closed. 0 means no limit
     #[arg(long, env = "RANKTREE_MAX_CONNECTIONS", value_name = "N", default_value_t = 4_096)]
     pub max_connections: usize,
@@ -103,6 +109,8 @@ pub struct HttpConfig {
     pub tls: Option<TlsFiles>,
     /// Only programs of this machine may ask, and no page of another site in a browser on it.
     pub local_only: bool,
+    /// Sites whose pages may ask nevertheless.
+    pub allow_origin: Vec<Origin>,
     pub max_connections: usize,
     pub max_connections_per_client: usize,
     pub max_requests: usize,
@@ -142,6 +150,7 @@ impl HttpArgs {
         Ok(HttpConfig {
             listen: self.listen,
             local_only: tokens.is_none() && !self.insecure,
+            allow_origin: self.allow_origin,
             tokens,
             tls,
             max_connections: self.max_connections,

@@ -172,6 +172,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::http::Origin;
 
     fn write(text: &str) -> tempfile::NamedTempFile {
         let file = tempfile::NamedTempFile::new().expect("a temporary file");
@@ -204,6 +205,23 @@ mod tests {
             assert_eq!(config.auto_create, auto_create);
         }
         assert!(ServeConfig::of(&[]).expect("good settings").auto_create);
+    }
+
+    #[test]
+    fn origins_that_are_allowed_are_named_one_by_one() {
+        let origins = |texts: &[&str]| -> Vec<Origin> {
+            texts.iter().map(|text| text.parse().expect("an origin")).collect()
+        };
+        assert_eq!(ServeConfig::of(&[]).expect("good settings").http.allow_origin, origins(&[]));
+        let given = ["--allow-origin", "https://a.example", "--allow-origin", "http://b.example:81,x://c"];
+        let expect = origins(&["https://a.example", "http://b.example:81", "x://c"]);
+        assert_eq!(ServeConfig::of(&given).expect("good settings").http.allow_origin, expect);
+        let in_file = "allow_origin = [\"https://a.example\", \"http://b.example:81\", \"x://c\"]";
+        assert_eq!(with_file(in_file, &[]).expect("good settings").http.allow_origin, expect);
+        for all in ["*", "null", "a.example", "https://a.example/"] {
+            let error = ServeConfig::of(&["--allow-origin", all]).expect_err("it is no origin").to_string();
+            assert!(error.contains("such as https://game.example"), "{error}");
+        }
     }
 
     #[test]

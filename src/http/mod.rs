@@ -29,6 +29,7 @@ mod tests;
 
 pub use api::Api;
 pub use guard::limits::Limits;
+pub use guard::origin::{AllowedOrigins, InvalidOrigin, Origin};
 pub use guard::watchers::WatcherLimits;
 pub use request::definition::{json as definition_json, offset_minutes};
 pub use routing::routes::{openapi_json, router};

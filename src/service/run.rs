@@ -14,7 +14,9 @@ use tokio::net::TcpListener;
 use crate::cluster::questions::{AskingShards, QuestionService};
 use crate::config::{HttpConfig, ServeConfig};
 use crate::credential_files::CredentialFiles;
-use crate::http::{Api, ClientTimeouts, ConnectionLimits, Limits, Serving, WatcherLimits, serve};
+use crate::http::{
+    AllowedOrigins, Api, ClientTimeouts, ConnectionLimits, Limits, Serving, WatcherLimits, serve,
+};
 use crate::query::live::{WatchedBoards, keep_live};
 use crate::query::summary::keep_summaries;
 use crate::query::{LocalShards, Node, ShardClient, ShardHandle};
@@ -324,6 +326,7 @@ fn serving(config: &HttpConfig, credentials: &CredentialFiles) -> Serving {
     Serving {
         tls: credentials.tls.clone(),
         loopback_guard: config.local_only,
+        origins: AllowedOrigins::new(config.allow_origin.clone()),
         timeouts: ClientTimeouts { header: config.header, idle: config.idle, write: config.write },
         connections: ConnectionLimits {
             total: config.max_connections,

@@ -11,7 +11,7 @@ use crate::state::dropped::RecordNumber;
 use crate::state::incarnation::Incarnation;
 use crate::state::shard_time::ShardTime;
 use crate::state::window_tree::Change;
-use crate::types::{BoardName, Sequence};
+use crate::types::{BoardName, Sequence, Timestamp};
 
 /// A change to the set of boards. Has the number of its record, if boards are decided in the boards' stream.
 #[derive(Debug, Clone, PartialEq, Eq)]

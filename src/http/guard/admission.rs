@@ -1,5 +1,5 @@
-//! Admission: how many requests may be in progress, and how many bytes their bodies and answers may take
-//! together.
+//! Admission: how many requests may be in progress, and how many bytes their heads, bodies and answers may
+//! take together.
 //!
 //! Knows: the counts of the whole node. What one request takes of them is in `in_progress`.
 
@@ -16,10 +16,15 @@ pub const FIRST_BYTES: usize = 16 << 10;
 /// all requests at a time, so a client that sends many large bodies slowly keeps nobody's small ones out.
 const FIRST_BYTES_SHARE: usize = 8;
 
+/// What nearly all heads stay below, in bytes. A connection may take so many in any case.
+pub const FIRST_HEAD_BYTES: usize = 8 << 10;
+
 /// Counts what all requests in progress take.
 pub struct Admission {
     limits: Limits,
     requests: AtomicUsize,
+    /// Bytes of heads that come after the first [`FIRST_HEAD_BYTES`] of each.
+    head_bytes: AtomicUsize,
     body_bytes: AtomicUsize,
     /// Those of them that come after the first [`FIRST_BYTES`] of their body.
     later_bytes: AtomicUsize,
@@ -31,8 +36,8 @@ impl Admission {
     pub fn new(limits: Limits) -> Arc<Self> {
         // The counter exists from the start, so that its rate can be asked for.
         metrics::counter!(HTTP_REQUESTS_SHED_TOTAL).increment(0);
-        let (requests, body_bytes, later_bytes, answer_bytes) = Default::default();
-        Arc::new(Self { limits, requests, body_bytes, later_bytes, answer_bytes })
+        let (requests, head_bytes, body_bytes, later_bytes, answer_bytes) = Default::default();
+        Arc::new(Self { limits, requests, head_bytes, body_bytes, later_bytes, answer_bytes })
     }
 
     /// A permit for one more request; `None` if there are too many.
@@ -86,6 +91,46 @@ impl Drop for RequestPermit {
     }
 }
 
+/// The memory that the heads of one connection's requests take. A buffer that has grown for a long head does
+/// not shrink, so it is counted until the connection ends; a connection ends with the answer to a request
+/// with a long head.
+pub struct HeadBytes {
+    admission: Arc<Admission>,
+    /// What is counted: the longest head so far, without its first bytes.
+    reserved: usize,
+}
+
+impl HeadBytes {
+    pub fn none(admission: &Arc<Admission>) -> Self {
+        Self { admission: Arc::clone(admission), reserved: 0 }
+    }
+
+    /// Whether a head of so many bytes is counted for apart.
+    pub fn is_long(head: usize) -> bool {
+        head > FIRST_HEAD_BYTES
+    }
+
+    /// Counts a head of which so many bytes have come. False: all heads together are too long. What was
+    /// reserved is given back in either case.
+    pub fn grow_to(&mut self, head: usize) -> bool {
+        let more = head.saturating_sub(FIRST_HEAD_BYTES).saturating_sub(self.reserved);
+        if more == 0 {
+            return true;
+        }
+        self.reserved += more;
+        let all = self.admission.head_bytes.fetch_add(more, Ordering::Relaxed) + more;
+        all <= self.admission.limits.head_bytes_in_flight
+    }
+}
+
+impl Drop for HeadBytes {
+    fn drop(&mut self) {
+        if self.reserved > 0 {
+            self.admission.head_bytes.fetch_sub(self.reserved, Ordering::Relaxed);
+        }
+    }
+}
+
 /// The memory that one request's body takes. It is counted while the body is read, and given back with the
 /// request.
 pub struct BodyBytes {
@@ -128,6 +173,27 @@ impl Drop for BodyBytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_heads_share_their_memory_and_short_ones_are_always_let_in() {
+        const LONG: usize = 128 << 10;
+        let limits = Limits { head_bytes_in_flight: 1 << 20, ..Limits::default() };
+        let admission = Admission::new(limits);
+        let mut heads: Vec<HeadBytes> = Vec::new();
+        // A head comes in pieces.
+        let fits = |head: &mut HeadBytes| (1..=16).all(|piece| head.grow_to(piece * LONG / 16));
+        while heads.last_mut().is_none_or(fits) {
+            heads.push(HeadBytes::none(&admission));
+        }
+        // Each takes its length without the first 8 KiB, once.
+        assert_eq!(heads.len() - 1, (1 << 20) / (LONG - FIRST_HEAD_BYTES));
+        assert!((1..=FIRST_HEAD_BYTES).all(|length| HeadBytes::none(&admission).grow_to(length)));
+        assert!(!HeadBytes::none(&admission).grow_to(LONG), "a long one is not");
+        let kept = heads.first_mut().expect("there are some");
+        assert!(kept.grow_to(LONG) && kept.grow_to(1), "it is counted already");
+        drop(heads);
+        assert_eq!(admission.head_bytes.load(Ordering::Relaxed), 0);
+    }
 
     #[test]
     fn large_bodies_leave_room_for_small_ones() {

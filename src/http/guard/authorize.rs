@@ -22,14 +22,12 @@ pub enum Needs {
 /// How the boards that a request touches are checked against the token's prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BoardCheck {
-    /// The request touches no board: any token of the scope will do.
-    NoBoard,
     /// The request touches the board that its path names.
     InPath,
     /// The handler knows the boards. It refuses those that the token rules out, or leaves them out of its
     /// answer.
     ByHandler,
-    /// The request touches every board: a token with prefixes will not do.
+    /// The request touches every board, or is told figures of all of them: a token with prefixes will not do.
     EveryBoard,
 }
 

@@ -11,12 +11,13 @@ use crate::http::render::problem::Problem;
 /// Checks the head of a request.
 ///
 /// # Arguments
-/// `names_both`: the head names both a length and chunks. hyper takes the length out of `headers` then.
+/// `is_in_doubt`: the head says more than once where the body ends, by a length or by chunks. hyper takes the
+/// others out of `headers` then.
 ///
 /// # Errors
 /// When the body's end is said twice, or the body has a transfer coding other than `chunked`. When the
 /// request names no host, though its version of HTTP asks for one, or several.
-pub fn check(version: Version, headers: &HeaderMap, names_both: bool) -> Result<(), Problem> {
+pub fn check(version: Version, headers: &HeaderMap, is_in_doubt: bool) -> Result<(), Problem> {
     let hosts = headers.get_all(header::HOST).iter().count();
     if hosts > 1 || (hosts == 0 && version > Version::HTTP_10) {
         return Err(Problem::not_one_host());
@@ -30,7 +31,7 @@ pub fn check(version: Version, headers: &HeaderMap, names_both: bool) -> Result<
             _ => return Err(Problem::unsupported_coding()),
         }
     }
-    if names_both || chunked > 1 {
+    if is_in_doubt || chunked > 1 {
         return Err(Problem::body_ends_twice());
     }
     Ok(())

@@ -9,6 +9,9 @@ use crate::http::guard::watchers::WatcherLimits;
 pub struct Limits {
     /// Requests in progress at a time, without probes and metrics. Further requests are shed with 503.
     pub requests_in_flight: usize,
+    /// Bytes that the heads of all requests may have together, without the first 8 KiB of each. A connection
+    /// whose head would exceed it is closed.
+    pub head_bytes_in_flight: usize,
     /// Bytes that the bodies of all requests in progress may have together. A request that would exceed it is
     /// shed.
     pub body_bytes_in_flight: usize,
@@ -32,6 +35,8 @@ impl Default for Limits {
         // are 35 kB/s.
         Self {
             requests_in_flight: 1_024,
+            // 273 of the longest at a time. Buffers are up to twice as long as what is in them.
+            head_bytes_in_flight: 32 << 20,
             body_bytes_in_flight: 128 << 20,
             // A page of 1,000 entries with metadata takes 1.3 MB, a request of 4,000 boards 7 MB at most.
             answer_bytes_in_flight: 128 << 20,

@@ -1,39 +1,27 @@
-//! The loopback guard: a node without tokens answers programs of its own machine, and no page of another
-//! site.
+//! The loopback guard: a node without tokens is asked by a name that only its own machine has.
 //!
-//! A browser lets any page send a request to 127.0.0.1, even one that writes, and says in `Origin` where the
-//! page is from. If the page's own name has come to mean 127.0.0.1 (DNS rebinding), the page can read the
-//! answer as well. Then `Host` is that name. Knows: these two headers. Must not know: tokens, which make both
-//! harmless.
+//! A page whose own name has come to mean 127.0.0.1 (DNS rebinding) is of the same origin as this node, to
+//! its browser: it may send what it likes, and read the answers. Then `Host` is that name. Knows: that
+//! header. Must not know: where pages are from (`origin`), and tokens, which make all of this harmless.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, Uri, header};
 
-/// Whether a request names this machine by a name that no other machine can have, and comes from no other
-/// site.
-pub fn is_local(uri: &Uri, headers: &HeaderMap) -> bool {
-    let mut hosts = headers.get_all(header::HOST).iter().map(HeaderValue::as_bytes);
-    let mut origins = headers.get_all(header::ORIGIN).iter().map(HeaderValue::as_bytes);
-    uri.host().is_none_or(is_own_name) && hosts.all(is_local_host) && origins.all(is_local_origin)
+use crate::http::guard::origin::AllowedOrigins;
+
+/// Whether a request names this machine by a name that no other machine can have, or by that of a site whose
+/// pages are allowed to ask.
+pub fn is_local(uri: &Uri, headers: &HeaderMap, allowed: &AllowedOrigins) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    uri.authority().is_none_or(|authority| is_local_host(authority.as_str().as_bytes(), allowed))
+        && hosts.all(|host| is_local_host(host.as_bytes(), allowed))
 }
 
 /// Whether the value of `Host` is such a name.
-pub fn is_local_host(value: &[u8]) -> bool {
-    ascii(value).is_some_and(is_own_host)
-}
-
-/// Whether the value of `Origin` is a page with such a name.
-pub fn is_local_origin(value: &[u8]) -> bool {
-    ascii(value).is_some_and(is_own_origin)
-}
-
-fn ascii(value: &[u8]) -> Option<&str> {
-    std::str::from_utf8(value).ok().filter(|text| text.is_ascii())
-}
-
-fn is_own_origin(origin: &str) -> bool {
-    origin.split_once("://").is_some_and(|(_, host)| is_own_host(host))
+pub fn is_local_host(value: &[u8], allowed: &AllowedOrigins) -> bool {
+    let host = std::str::from_utf8(value).ok().filter(|text| text.is_ascii());
+    host.is_some_and(|host| is_own_host(host) || allowed.have_host(host))
 }
 
 /// A name, perhaps with a port.
@@ -62,18 +50,25 @@ fn is_own_name(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::{HeaderName, HeaderValue};
+
     use super::*;
 
-    fn check(uri: &str, named: &[(header::HeaderName, &str)], expect: bool) {
+    fn check(uri: &str, named: &[(HeaderName, &str)], expect: bool) {
         let mut headers = HeaderMap::new();
         for (name, value) in named {
             headers.append(name, HeaderValue::from_str(value).expect("a good value"));
         }
-        assert_eq!(is_local(&uri.parse().expect("a good path"), &headers), expect, "{uri} {named:?}");
+        let allowed = AllowedOrigins::new(vec!["https://ranks.example".parse().expect("an origin")]);
+        assert_eq!(
+            is_local(&uri.parse().expect("a good path"), &headers, &allowed),
+            expect,
+            "{uri} {named:?}"
+        );
     }
 
     #[test]
-    fn only_loopback_names_in_host_and_origin_are_local() {
+    fn only_loopback_names_and_hosts_of_allowed_sites_are_local() {
         for (host, expect) in [
             ("localhost", true),
             ("LocalHost.:8080", true),
@@ -83,6 +78,10 @@ mod tests {
             ("[::1]:8080", true),
             ("[::ffff:127.0.0.1]:80", true),
             ("ranks.localhost:80", true),
+            ("ranks.example", true),
+            ("Ranks.example:443", true),
+            ("ranks.example:8080", false),
+            ("more.ranks.example", false),
             ("evil.example", false),
             ("evil.example:8080", false),
             ("localhost.evil.example", false),
@@ -96,12 +95,9 @@ mod tests {
             ("", false),
         ] {
             check("/v1/boards", &[(header::HOST, host)], expect);
-            let origin = format!("http://{host}");
-            check("/v1/boards", &[(header::HOST, "localhost"), (header::ORIGIN, &origin)], expect);
         }
         check("/v1/boards", &[], true);
         check("/v1/boards", &[(header::HOST, "localhost"), (header::HOST, "evil.example")], false);
-        check("/v1/boards", &[(header::ORIGIN, "null")], false);
         check("http://evil.example/v1/boards", &[(header::HOST, "localhost")], false);
         check("http://localhost:8080/v1/boards", &[(header::HOST, "localhost")], true);
     }

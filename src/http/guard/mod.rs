@@ -11,5 +11,6 @@ pub mod framing;
 pub mod in_progress;
 pub mod limits;
 pub mod loopback;
+pub mod origin;
 pub mod refusal_log;
 pub mod watchers;

@@ -17,8 +17,14 @@ const LINE_INTERVAL: Duration = Duration::from_secs(10);
 /// The most characters of a path in a line.
 const PATH_CHARS_MAX: usize = 200;
 /// The codes of these refusals, as metrics name them.
-const REASONS: [&str; 5] =
-    ["forbidden_board", "foreign_origin", "insufficient_scope", "invalid_token", "unauthorized"];
+const REASONS: [&str; 6] = [
+    "forbidden_board",
+    "forbidden_profile",
+    "foreign_origin",
+    "insufficient_scope",
+    "invalid_token",
+    "unauthorized",
+];
 
 /// The client's address, which the connection puts among a request's extensions.
 #[derive(Debug, Clone, Copy)]

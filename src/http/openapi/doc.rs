@@ -114,8 +114,11 @@ impl Doc {
         let mut problems = self.problems.clone();
         if needs != Needs::Nothing {
             problems.extend(REFUSED_TOKENS);
-            // Boards, and members, which are on boards; and snapshots, which have all boards.
-            if ["/boards", "/members", "/jobs", "/snapshots"].iter().any(|part| path.contains(part)) {
+            // Boards, and members, which are on boards; and snapshots and metrics, which are of all boards.
+            if ["/boards", "/members", "/jobs", "/snapshots", "/metrics"]
+                .iter()
+                .any(|part| path.contains(part))
+            {
                 problems.push((403, FORBIDDEN_BOARD));
             }
         }

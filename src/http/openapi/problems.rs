@@ -66,9 +66,14 @@ pub const PROBLEMS: &[ProblemKind] = &[
         "the token is confined to boards whose names begin with other prefixes; the answer does not tell whether the board exists",
     ),
     kind(
+        "forbidden_profile",
+        &[403],
+        "the token is confined to some boards, and does not let its user read profiles (`profile=true`) or write them; the key `profiles` of its line decides",
+    ),
+    kind(
         "foreign_origin",
         &[403],
-        "the node asks for no tokens and listens on a loopback address, and `Host` or `Origin` names another site",
+        "a page of another site has sent the request, as its `Origin` or `Sec-Fetch-Site` says, and the node does not allow that site (`--allow-origin`); or the node asks for no tokens and listens on a loopback address, and `Host` is not localhost or such an address",
     ),
     kind("unknown_route", &[404], "there is nothing at this path"),
     kind(
@@ -186,6 +191,7 @@ pub const REFUSED_TOKENS: &[(u16, &str)] =
 
 /// Problems of the parameters of a read, and of the wait for a token.
 pub const READ: &[(u16, &str)] = &[
+    (403, "forbidden_profile"),
     (422, "bad_parameter"),
     (422, "malformed"),
     (422, "too_large"),

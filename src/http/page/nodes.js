@@ -66,6 +66,8 @@ function rate(shard, before, now) {
 function draw(status, before, now) {
   const ready = status.ready ? state("good", "Ready") : state("bad", "Not ready");
   const members = status.shards.reduce((sum, shard) => sum + (shard.members ?? 0), 0);
+  // Tokens of some boards are not told.
+  const areCounted = status.shards.some((shard) => shard.members !== undefined);
   const words = (shard) =>
     [shard.reason, shard.damage, shard.copying && `copies from ${shard.copying.from}`, shard.stream?.reason]
       .filter(Boolean)
@@ -169,7 +171,7 @@ function draw(status, before, now) {
         { class: "cards" },
         card("version", status.version),
         card(status.shards.length === 1 ? "shard" : "shards", number(status.shards.length)),
-        card("members, of this node's shards", number(members)),
+        areCounted && card("members, of this node's shards", number(members)),
         card(status.nodes.length > 1 ? "nodes" : "node", number(Math.max(1, status.nodes.length))),
       ),
     ),

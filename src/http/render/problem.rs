@@ -23,6 +23,11 @@ use crate::writer::{DefineRefused, SeasonRefused};
 /// The code of what a token's board prefixes rule out, also within a list of jobs.
 pub const FORBIDDEN_BOARD: &str = "forbidden_board";
 
+/// The code of what a token does not allow with profiles, also within a list of jobs.
+pub const FORBIDDEN_PROFILE: &str = "forbidden_profile";
+
+const FOREIGN_ORIGIN: &str = "foreign_origin";
+
 const OVERLOADED: &str = "overloaded";
 
 /// An error answer.
@@ -251,9 +256,9 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, "malformed", detail)
     }
 
-    /// The head says both how long the body is and that it comes in chunks, or the latter twice.
+    /// The head says more than once where the body ends, by a length or by chunks.
     pub fn body_ends_twice() -> Self {
-        let detail = "Content-Length and Transfer-Encoding contradict each other, or a coding is named twice; send one of them";
+        let detail = "the head says twice where the body ends: both Content-Length and Transfer-Encoding, or one of them twice; send one of them, once";
         Self::new(StatusCode::BAD_REQUEST, "malformed", detail)
     }
 
@@ -298,17 +303,32 @@ impl Problem {
             .challenge("Bearer realm=\"ranktree\", error=\"insufficient_scope\"")
     }
 
+    /// The token is confined to some boards, and not let at profiles, which are of members.
+    pub fn forbidden_profile(detail: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, FORBIDDEN_PROFILE, detail)
+            .challenge("Bearer realm=\"ranktree\", error=\"insufficient_scope\"")
+    }
+
     /// More boards than there can be, or than the token may make.
     pub fn too_many_boards(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, "too_many_boards", detail)
     }
 
-    /// A node without tokens refuses a request that a page of another site may have made.
-    pub fn foreign_origin() -> Self {
+    /// A node without tokens is asked by a name that another machine can have.
+    pub fn foreign_host() -> Self {
         let detail = "a node without tokens answers only programs on its own machine, but the Host of the \
-                      request is not localhost or a loopback address, or its Origin is another site; use \
-                      localhost in the URL, or give the node tokens, or start it with --insecure";
-        Self::new(StatusCode::FORBIDDEN, "foreign_origin", detail)
+                      request is not localhost or a loopback address; use localhost in the URL, or give the \
+                      node tokens, or start it with --insecure";
+        Self::new(StatusCode::FORBIDDEN, FOREIGN_ORIGIN, detail)
+    }
+
+    /// A page of another site has sent the request, as far as its browser says.
+    pub fn foreign_origin() -> Self {
+        let detail = "the request comes from a page of another origin, as its Origin or Sec-Fetch-Site says, \
+                      and only pages of this service may send it; to let the pages of a site in, start the \
+                      node with --allow-origin and the site's origin; a proxy in front of the node must pass \
+                      the Host on, or name it in X-Forwarded-Host";
+        Self::new(StatusCode::FORBIDDEN, FOREIGN_ORIGIN, detail)
     }
 
     pub fn not_json(body: &[u8], error: &serde_json::Error) -> Self {

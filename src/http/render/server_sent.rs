@@ -15,6 +15,11 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, stream};
 
+/// What ends an event, and a comment.
+pub const END: &[u8] = b"\n\n";
+/// A whole comment.
+pub const COMMENT: &[u8] = b":\n\n";
+
 /// An event, or a comment.
 pub struct ServerSent {
     /// What comes before the data, up to the space behind `data:`.
@@ -55,7 +60,7 @@ impl ServerSent {
     }
 
     fn parts(self) -> [Bytes; 3] {
-        [Bytes::from(self.head), self.data, Bytes::from_static(b"\n\n")]
+        [Bytes::from(self.head), self.data, Bytes::from_static(END)]
     }
 }
 
@@ -90,6 +95,6 @@ mod tests {
             String::from_utf8(parts.concat()).expect("text"),
             "retry: 2000\nid: ff@0:7\nevent: state\ndata: {\"total\":1}\n\n"
         );
-        assert_eq!(written(ServerSent::comment()), ":\n\n");
+        assert_eq!(written(ServerSent::comment()).as_bytes(), COMMENT);
     }
 }

@@ -10,6 +10,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::access::ProfileAccess;
 use crate::http::api::Api;
 use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
@@ -60,6 +61,14 @@ impl Call {
     async fn read_params_of<'c>(&'c self, params: Params<'c>) -> Result<Params<'c>, Problem> {
         let (after, partial, profiles) = (params.after()?, params.flag("partial")?, params.flag("profile")?);
         self.read_window(&params)?;
+        if profiles && !self.allows_profiles(ProfileAccess::Read) {
+            let problem = Problem::forbidden_profile(
+                "the token does not let you read profiles; leave profile=true out, or ask the operator for a \
+                 token whose `profiles` is \"read\"",
+            );
+            self.note_refusal(&problem);
+            return Err(problem);
+        }
         if after.is_some() || partial || profiles {
             let (after, deadline) = match after {
                 Some((token, timeout)) => {

@@ -3,10 +3,10 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use axum::http::header;
+use axum::http::{HeaderValue, header};
 use parking_lot::Mutex;
 
-use crate::access::Grant;
+use crate::access::{Grant, ProfileAccess};
 use crate::http::api::Api;
 use crate::http::guard::admission::{BodyBytes, RequestPermit};
 use crate::http::guard::authorize::Needs;
@@ -14,9 +14,11 @@ use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::refusal_log::ClientAddress;
 use crate::http::render::problem::Problem;
 use crate::http::request::body::{self, RequestBody};
+use crate::http::request::change::{Author, Change};
 use crate::http::request::head::Head;
 use crate::http::request::held_token::HeldToken;
 use crate::http::request::metrics::RouteMetrics;
+use crate::job::Job;
 use crate::query::{InstanceAsked, ReadOptions, WindowChoice};
 use crate::types::{BoardName, MemberId, ShardId};
 
@@ -130,7 +132,9 @@ impl Call {
     pub fn held_token(&self, needs: Needs) -> Option<HeldToken> {
         let active = self.api.access.as_ref()?;
         let presented = self.head.headers().get_all(header::AUTHORIZATION).iter();
-        let headers = presented.map(|value| (header::AUTHORIZATION, value.clone())).collect();
+        // Copied: a clone would keep all of the request's head in memory.
+        let presented = presented.filter_map(|value| HeaderValue::from_bytes(value.as_bytes()).ok());
+        let headers = presented.map(|value| (header::AUTHORIZATION, value)).collect();
         Some(HeldToken::new(active, headers, needs))
     }
 
@@ -144,6 +148,11 @@ impl Call {
         self.grant.as_deref().filter(|grant| !grant.allows_every_board())
     }
 
+    /// Whether the request's token allows this with profiles.
+    pub fn allows_profiles(&self, access: ProfileAccess) -> bool {
+        self.grant.as_ref().is_none_or(|grant| grant.profiles >= access)
+    }
+
     /// The request's token, if there is a limit to the boards that it may make.
     pub fn board_limited(&self) -> Option<&Arc<Grant>> {
         self.grant.as_ref().filter(|grant| grant.max_boards.is_some())
@@ -154,15 +163,24 @@ impl Call {
         self.head.note_refusal(&self.api, problem, self.grant.as_deref());
     }
 
-    /// Logs whose token made a change that others will ask about.
-    pub fn log_change(&self, change: &'static str) {
-        let Some(grant) = &self.grant else { return };
-        tracing::info!(
-            token = grant.name,
-            client = self.client_address().map(tracing::field::display),
-            method = self.head.method().as_str(),
-            path = ?self.head.path(),
-            "{change}"
-        );
+    /// A change that the request makes and that others will ask about. The log has whose token made it.
+    pub fn begin_change(&self, what: &'static str) -> Change {
+        Change::new(what, self.author())
+    }
+
+    /// The same of those jobs that take entries away, or hide or show them.
+    pub fn begin_jobs(&self, jobs: &[Job]) -> Option<Box<Change>> {
+        Change::of_jobs(jobs, || self.author())
+    }
+
+    /// `None` where no tokens are needed: nobody has a name then.
+    fn author(&self) -> Option<Author> {
+        let grant = self.grant.as_ref()?;
+        Some(Author {
+            token: grant.name.clone(),
+            client: self.client_address(),
+            method: self.head.method().clone(),
+            path: self.head.path().to_owned(),
+        })
     }
 }

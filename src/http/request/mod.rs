@@ -4,7 +4,7 @@
 //! - `params`: parameters of the query; `json_body`, `definition`: bodies that are no jobs
 //! - `ask`: how a handler asks a board; `accuracy`: how it asks for approximate ranks; `at_once`: how it asks
 //!   where nothing has to be waited for
-//! - `held_token`: the token of a request that is answered for long
+//! - `change`: the audit log; `held_token`: the token of a request that is answered for long
 //! - `metrics`: the metrics of requests; `percent`: how paths are encoded
 
 pub mod accuracy;
@@ -12,6 +12,7 @@ pub mod ask;
 pub mod at_once;
 pub mod body;
 pub mod call;
+pub mod change;
 pub mod definition;
 pub mod head;
 pub mod held_token;

@@ -83,6 +83,7 @@ impl<'b> PlainRequest<'b> {
                 Some(OfConnection::Origin) => origin.replace(field.value).is_none(),
                 Some(OfConnection::Length) => length.replace(length_of(field.value)?).is_none(),
                 Some(OfConnection::Connection) => field.value.eq_ignore_ascii_case(b"keep-alive"),
+                Some(OfConnection::Site) => matches!(field.value, b"same-origin" | b"none"),
                 Some(OfConnection::Other) => false,
             };
             if !is_plain {
@@ -128,6 +129,8 @@ enum OfConnection {
     Length,
     Connection,
     Authorization,
+    /// Where the page is from that has sent it.
+    Site,
     /// How a body ends, or when it is sent, or what follows the request.
     Other,
 }
@@ -140,6 +143,7 @@ impl OfConnection {
             4 if is("host") => Some(Self::Host),
             6 if is("origin") => Some(Self::Origin),
             14 if is("content-length") => Some(Self::Length),
+            14 if is("sec-fetch-site") => Some(Self::Site),
             13 if is("authorization") => Some(Self::Authorization),
             10 if is("connection") => Some(Self::Connection),
             2 if is("te") => Some(Self::Other),

@@ -149,13 +149,16 @@ pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
         DefinitionAsked { patch: definition::parse(&call.body, &name)?, may_drop: params.flag("force")? };
     let define =
         define_within_limit(Arc::clone(&call.api), name.clone(), asked, call.board_limited().cloned());
+    let change = call.begin_change("a board's definition was confirmed or changed");
     // In a task of its own: a client that leaves must not leave the board defined on some shards only.
-    let defined = tokio::spawn(define).await.map_err(|_| Problem::internal())??;
-    call.log_change(if defined.created {
-        "a board was created"
-    } else {
-        "a board's definition was confirmed or changed"
+    let defined = tokio::spawn(async move {
+        let defined = define.await;
+        let is_new = defined.as_ref().is_ok_and(|defined| defined.created);
+        let change = if is_new { change.named("a board was created") } else { change };
+        change.finish(&defined);
+        defined
     });
+    let defined = defined.await.map_err(|_| Problem::internal())??;
     let reply = Reply::object(|object| {
         write_board(object, name.as_str(), &defined.definition, defined.total);
         object.plain("token", &defined.token);
@@ -238,9 +241,13 @@ async fn define_within_limit(
 pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let name = call.board().to_owned();
-    let token =
-        tokio::spawn(drop_board(Arc::clone(&call.api), name)).await.map_err(|_| Problem::internal())??;
-    call.log_change("a board was dropped");
+    let (api, change) = (Arc::clone(&call.api), call.begin_change("a board was dropped"));
+    let dropped = tokio::spawn(async move {
+        let dropped = drop_board(api, name).await;
+        change.finish(&dropped);
+        dropped
+    });
+    let token = dropped.await.map_err(|_| Problem::internal())??;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
         object.bool("dropped", true);

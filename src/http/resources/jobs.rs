@@ -1,7 +1,7 @@
 //! `POST /v1/jobs`: one job or many, any members.
 
-use crate::access::Grant;
-use crate::http::render::problem::{FORBIDDEN_BOARD, Problem};
+use crate::access::{Grant, ProfileAccess};
+use crate::http::render::problem::{FORBIDDEN_BOARD, FORBIDDEN_PROFILE, Problem};
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::params::Params;
@@ -19,10 +19,15 @@ pub async fn post(call: Box<Call>) -> Result<Reply, Problem> {
         check_boards(grant, &jobs).inspect_err(|problem| call.note_refusal(problem))?;
     }
     create_for(&call, &jobs).await?;
-    reply(&write(&call, jobs, options).await?, options.wait)
+    let change = call.begin_jobs(&jobs);
+    let written = write(&call, jobs, options).await;
+    if let Some(change) = change {
+        change.finish(&written);
+    }
+    reply(&written?, options.wait)
 }
 
-/// Refuses all jobs if one of them touches a board that the token may not touch.
+/// Refuses all jobs if one of them touches a board that the token may not touch, or a profile.
 fn check_boards(grant: &Grant, jobs: &[Job]) -> Result<(), Problem> {
     let mut refused = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
@@ -32,21 +37,27 @@ fn check_boards(grant: &Grant, jobs: &[Job]) -> Result<(), Problem> {
                 let detail = |(board, _): &(BoardName, _)| {
                     format!("the token does not give access to the board {board}")
                 };
-                refused.extend(forbidden.map(|forbidden| (index, detail(forbidden))));
+                refused.extend(forbidden.map(|forbidden| (index, FORBIDDEN_BOARD, detail(forbidden))));
             }
+            Targets::Profile(_) if grant.profiles >= ProfileAccess::Write => {}
             Targets::Profile(_) => {
-                let detail =
-                    "a profile shows on all boards of its member, but the token is confined to some boards";
-                refused.push((index, detail.to_owned()));
+                let detail = "a profile shows on all boards of its member, and the token, which is confined \
+                              to some boards, does not let you write profiles (`profiles`)";
+                refused.push((index, FORBIDDEN_PROFILE, detail.to_owned()));
             }
             Targets::EveryBoard => {
                 let detail =
                     "the job affects all boards of its member, but the token is confined to some boards";
-                refused.push((index, detail.to_owned()));
+                refused.push((index, FORBIDDEN_BOARD, detail.to_owned()));
             }
         }
     }
-    let Some((_, detail)) = refused.first().cloned() else { return Ok(()) };
-    let errors = errors(refused.iter().map(|(index, detail)| (*index, FORBIDDEN_BOARD, detail.as_str())));
-    Err(Problem::forbidden_board(detail).with(errors))
+    let Some((_, code, detail)) = refused.first().cloned() else { return Ok(()) };
+    let errors = errors(refused.iter().map(|(index, code, detail)| (*index, *code, detail.as_str())));
+    let problem = if code == FORBIDDEN_PROFILE {
+        Problem::forbidden_profile(detail)
+    } else {
+        Problem::forbidden_board(detail)
+    };
+    Err(problem.with(errors))
 }

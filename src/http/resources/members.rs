@@ -122,7 +122,12 @@ pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
     let options = WriteOptions::read(&call.api, &Params::parse(call.query(), &WriteOptions::PARAMS)?)?;
     let (board, member) = (call.board_name()?, call.member()?);
     let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
-    write_one(&call, job, options).await
+    let change = call.begin_jobs(std::slice::from_ref(&job));
+    let reply = write_one(&call, job, options).await;
+    if let Some(change) = change {
+        change.finish(&reply);
+    }
+    reply
 }
 
 /// Removes one entry.
@@ -135,7 +140,10 @@ pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     }
     let targets = Targets::Boards(smallvec![(board, None)]);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
-    write_one(&call, job, options).await.inspect(|_| call.log_change("an entry was removed"))
+    let change = call.begin_change("an entry was removed");
+    let reply = write_one(&call, job, options).await;
+    change.finish(&reply);
+    reply
 }
 
 /// Removes all of a member's entries.
@@ -143,7 +151,10 @@ pub async fn delete_everywhere(call: Box<Call>) -> Result<Reply, Problem> {
     let (version, options) = removal_options(&call)?;
     let (member, targets) = (call.member()?, Targets::EveryBoard);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
-    write_one(&call, job, options).await.inspect(|_| call.log_change("a member was removed from every board"))
+    let change = call.begin_change("a member was removed from every board");
+    let reply = write_one(&call, job, options).await;
+    change.finish(&reply);
+    reply
 }
 
 fn removal_options(call: &Call) -> Result<(Option<u64>, WriteOptions), Problem> {

@@ -28,13 +28,15 @@ use crate::wire::lenient::{score_of, unsigned_of};
 /// The most characters that are shown of a value that is refused.
 const SHOWN_CHARS: usize = 40;
 
+/// What the log says of both.
+const REMOVED: &str = "entries of a board were removed";
+
 const TRIM_FORMS: &str = "send exactly one of the three: {\"positions_beyond\":1000}, {\"worse_than\":100} or {\"better_than\":9000}";
 
 /// # Arguments
 /// `instance`: the one that was trimmed.
-fn reply(call: &Call, board: &BoardName, instance: Option<Instance>, removed: &Removed) -> Reply {
+fn reply(board: &BoardName, instance: Option<Instance>, removed: &Removed) -> Reply {
     tracing::debug!(board = %board, entries = removed.entries, "entries of a board were removed");
-    call.log_change("entries of a board were removed");
     Reply::object(|object| {
         object.text("board", board.as_str());
         if let Some(instance) = &instance {
@@ -53,9 +55,14 @@ pub async fn clear(call: Box<Call>) -> Result<Reply, Problem> {
         return Err(Problem::bad_parameter(detail));
     }
     // In a task of its own: a client that leaves must not leave the board cleared on some shards only.
-    let clear = clear_board(Arc::clone(&call.api), name.clone());
-    let removed = tokio::spawn(clear).await.map_err(|_| Problem::internal())??;
-    Ok(reply(&call, &name, None, &removed))
+    let (clear, change) = (clear_board(Arc::clone(&call.api), name.clone()), call.begin_change(REMOVED));
+    let removed = tokio::spawn(async move {
+        let removed = clear.await;
+        change.finish(&removed);
+        removed
+    });
+    let removed = removed.await.map_err(|_| Problem::internal())??;
+    Ok(reply(&name, None, &removed))
 }
 
 #[derive(Deserialize)]
@@ -139,9 +146,12 @@ pub async fn trim(call: Box<Call>) -> Result<Reply, Problem> {
     let removed = match point.map_err(too_many_keys)? {
         Some(point) => {
             let order = TrimOrder { board: instance.name_on_shards(&name), incarnation, point };
-            trim_board(api, &order, &found.as_of).await?
+            let change = call.begin_change(REMOVED);
+            let removed = trim_board(api, &order, &found.as_of).await;
+            change.finish(&removed);
+            removed?
         }
         None => Removed { entries: 0, token: found.as_of },
     };
-    Ok(reply(&call, &name, Some(instance), &removed))
+    Ok(reply(&name, Some(instance), &removed))
 }

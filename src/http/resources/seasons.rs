@@ -83,17 +83,17 @@ pub async fn open(call: Box<Call>) -> Result<Reply, Problem> {
             Problem::bad_parameter(format!("name must be that of a season, such as s2; got {}", quoted(name)))
         })
     });
+    });
     let number = number.transpose()?;
     let change = move |earliest| SeasonChange::Open { number, at, earliest, force };
-    let ChangedSeasons { definition, token, changed } = self::changed(&call, &name, at, change).await?;
+    const OPENED: &str = "a season of a board was opened";
+    let ChangedSeasons { definition, token, changed } =
+        change_of(&call, OPENED, &name, at, change).await?;
     // The one that was opened is the last that is planned.
     let seasons = definition.seasons.as_ref();
     let last = seasons.and_then(|seasons| seasons.planned(call.api.now()).last().copied());
     let number = number.or(last.map(|(number, _)| number)).unwrap_or_default();
     let begin = begin_of(&definition, number).unwrap_or_default();
-    if changed {
-        call.log_change("a season of a board was opened");
-    }
     let reply = reply(&name, number, Some(begin), &token);
     Ok(reply.with_status(if changed { StatusCode::CREATED } else { StatusCode::OK }))
 }
@@ -105,30 +105,40 @@ pub async fn move_planned(call: Box<Call>) -> Result<Reply, Problem> {
     let at = body.begin()?.filter(|_| body.name.is_none()).ok_or_else(|| {
         Problem::bad_parameter(r#"the body must be an object such as {"at":"2026-12-01T00:00:00Z"}"#)
     })?;
+    const MOVED: &str = "a planned season of a board was moved";
     let change = move |_| SeasonChange::Move { number, at };
-    let ChangedSeasons { token, .. } = changed(&call, &name, Some(at), change).await?;
-    call.log_change("a planned season of a board was moved");
+    let ChangedSeasons { token, .. } = change_of(&call, MOVED, &name, Some(at), change).await?;
     Ok(reply(&name, number, Some(at), &token))
 }
 
 pub async fn cancel(call: Box<Call>) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let (name, number) = (call.board_name()?, number_in_path(&call)?);
+    const CANCELLED: &str = "a planned season of a board was cancelled";
     let change = move |_| SeasonChange::Cancel { number };
-    let ChangedSeasons { token, .. } = changed(&call, &name, None, change).await?;
-    call.log_change("a planned season of a board was cancelled");
+    let ChangedSeasons { token, .. } = change_of(&call, CANCELLED, &name, None, change).await?;
     Ok(reply(&name, number, None, &token))
 }
 
 /// In a task of its own: a client that leaves must not leave the seasons changed on some shards only.
-async fn changed(
+///
+/// # Arguments
+/// `what`: what the log says of it.
+async fn change_of(
     call: &Call,
+    what: &'static str,
     name: &BoardName,
     at: Option<Timestamp>,
     change: impl FnOnce(Timestamp) -> SeasonChange + Send + 'static,
 ) -> Result<ChangedSeasons, Problem> {
     let changing = change_seasons(Arc::clone(&call.api), name.clone(), at, change);
-    tokio::spawn(changing).await.map_err(|_| Problem::internal())?
+    let noted = call.begin_change(what);
+    let changed = tokio::spawn(async move {
+        let changed = changing.await;
+        noted.finish(&changed);
+        changed
+    });
+    changed.await.map_err(|_| Problem::internal())?
 }
 
 /// # Arguments

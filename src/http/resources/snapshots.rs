@@ -36,10 +36,13 @@ pub async fn begin(call: Box<Call>) -> Result<Reply, Problem> {
     // Shards are copied one after the other. A board that is dropped in between would be on some only, and a
     // later shard might have forgotten the drop already.
     let _unchanged = call.api.board_changes.lock().await;
-    let copy = move || snapshots.take(&stores);
-    let taken = call.api.offload.read_disk(call.permit(), copy).await?;
-    let taken = taken.map_err(|why| failed(&why))?;
-    call.log_change("a snapshot was begun");
+    let change = call.begin_change("a snapshot was begun");
+    let copy = move || {
+        let taken = snapshots.take(&stores).map_err(|why| failed(&why));
+        change.finish(&taken);
+        taken
+    };
+    let taken = call.api.offload.read_disk(call.permit(), copy).await??;
     let shard_count = call.api.node.shard_count();
     Ok(Reply::sized(SHARD_BYTES * taken.shards.len(), |object| write(object, shard_count, &taken))
         .with_status(StatusCode::CREATED))

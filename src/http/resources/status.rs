@@ -33,6 +33,7 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
             let mut object = Object::begin(out);
             let own = call.api.node.owned(id);
             match own {
+                Some(shard) if call.confined_to().is_some() => write_progress_only(&mut object, shard),
                 Some(shard) => write_shard(&call.api, &mut object, shard),
                 // Figures of other nodes are with their owners.
                 None => write_other_shard(&mut object, id, &others),
@@ -95,8 +96,27 @@ pub fn write_state(object: &mut Object<'_>, shard: &ShardHandle) {
     object.text("state", shard.health.state().name());
 }
 
+/// What tokens of some boards are told of a shard: nothing that counts the members and jobs of all boards,
+/// and no reasons, which may name a board. Every answer about a board names sequences.
+fn write_progress_only(object: &mut Object<'_>, shard: &ShardHandle) {
+    object.count("shard", u64::from(shard.id.0));
+    object.text("owner", "local");
+    object.text("state", shard.health.state().name());
+    object.null("reason");
+    object.null("damage");
+    write_progress(object, shard);
+}
+
+fn write_progress(object: &mut Object<'_>, shard: &ShardHandle) {
+    let applied = shard.applied.get().0;
+    object.count("applied_sequence", applied);
+    object.count("last_sequence", shard.health.last_sequence().max(applied));
+    object.count("lag", lag(shard));
+    object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
+}
+
 pub fn write_shard(api: &Api, object: &mut Object<'_>, shard: &ShardHandle) {
-    let (state, applied) = (shard.health.state(), shard.applied.get().0);
+    let state = shard.health.state();
     object.count("shard", u64::from(shard.id.0));
     object.text("owner", "local");
     object.text("state", state.name());
@@ -108,9 +128,7 @@ pub fn write_shard(api: &Api, object: &mut Object<'_>, shard: &ShardHandle) {
         Some(damage) => object.text("damage", &damage),
         None => object.null("damage"),
     }
-    object.count("applied_sequence", applied);
-    object.count("last_sequence", shard.health.last_sequence().max(applied));
-    object.count("lag", lag(shard));
+    write_progress(object, shard);
     let members = shard.state.read(Purpose::Gauges).members.len();
     object.count("members", u64::try_from(members).unwrap_or(u64::MAX));
     object.count("rejects", shard.health.jobs_rejected());
@@ -119,7 +137,6 @@ pub fn write_shard(api: &Api, object: &mut Object<'_>, shard: &ShardHandle) {
         write_room(object, shard.health.queue_room().as_deref());
         write_copying(object, shard);
     }
-    object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
 }
 
 /// A shard that this node does not own.

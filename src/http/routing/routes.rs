@@ -7,7 +7,7 @@ use axum::response::Response;
 
 use crate::access::Scope::{Admin, Read, Write};
 use crate::http::api::Api;
-use crate::http::guard::authorize::BoardCheck::{ByHandler, EveryBoard, InPath, NoBoard};
+use crate::http::guard::authorize::BoardCheck::{ByHandler, EveryBoard, InPath};
 use crate::http::guard::authorize::Needs::{self, Nothing, Token};
 use crate::http::openapi::operation::Operation;
 use crate::http::openapi::{document, operations as docs, served};
@@ -148,13 +148,14 @@ fn routes() -> RouterBuilder {
         );
     routes
         .add(get("/v1/rejects", "rejects"), Token(Read, ByHandler), Inline(rejects::list), docs::rejects())
-        .add(get("/v1/status", "status"), Token(Read, NoBoard), Inline(status::get), docs::status());
+        .add(get("/v1/status", "status"), Token(Read, ByHandler), Inline(status::get), docs::status());
     add_snapshots(&mut routes);
     routes
         // Programs that start and stop the service have no token.
         .add_unlimited(get("/healthz", "healthz"), Nothing, probes::healthz, docs::healthz())
         .add_unlimited(get("/readyz", "readyz"), Nothing, probes::readyz, docs::readyz())
-        .add_unlimited(get("/metrics", "metrics"), Token(Read, NoBoard), probes::metrics, docs::metrics())
+        // Its figures are of all boards together.
+        .add_unlimited(get("/metrics", "metrics"), Token(Read, EveryBoard), probes::metrics, docs::metrics())
         // The same for every ranktree of this version.
         .add_unlimited(get("/openapi.json", "openapi"), Nothing, serve_json, docs::openapi())
         .add_unlimited(get("/docs", "docs"), Nothing, serve_page, docs::docs());

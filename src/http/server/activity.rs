@@ -18,12 +18,18 @@ use crate::http::server::timeouts::ClientTimeouts;
 /// A client that reads an answer more slowly than this counts as not reading it, in bytes a second.
 const READ_RATE_MIN: u64 = 16 << 10;
 
+/// How long a request may be worked on whose client sends nothing more. Most of these clients have left and
+/// keep others' places, and some wait for their answer. A read waits for a write for 5 s by default.
+const HALF_CLOSED_MAX: Duration = Duration::from_secs(10);
+
 /// Why a connection is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Overdue {
     SlowHeader,
     Idle,
     SlowReader,
+    /// The client has ended its sending half, and probably left.
+    Left,
 }
 
 impl Overdue {
@@ -33,6 +39,7 @@ impl Overdue {
             Self::SlowHeader => "slow_header",
             Self::Idle => "idle",
             Self::SlowReader => "slow_reader",
+            Self::Left => "left",
         }
     }
 }
@@ -65,7 +72,12 @@ pub struct Activity {
     /// A write had to wait, and not everything has been written since.
     is_stalled: AtomicBool,
     stalled_since: AtomicU64,
-    /// Bytes written since then.
+    /// The client sends nothing more.
+    is_half_closed: AtomicBool,
+    half_closed_since: AtomicU64,
+    /// The answer goes on for long. What is written to a client that left tells that it did.
+    is_streaming: AtomicBool,
+    /// Bytes written since a write had to wait.
     written: AtomicU64,
     /// The shares of requests whose answers may not be written yet. Locked by one task only, the
     /// connection's.
@@ -85,6 +97,9 @@ impl Activity {
             is_draining: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             stalled_since: AtomicU64::new(0),
+            is_half_closed: AtomicBool::new(false),
+            half_closed_since: AtomicU64::new(0),
+            is_streaming: AtomicBool::new(false),
             written: AtomicU64::new(0),
             unwritten: Mutex::default(),
         }
@@ -103,8 +118,8 @@ impl Activity {
         self.doing.store(doing, Ordering::Relaxed);
     }
 
-    /// Notes that a request's head has arrived and its handler begins. Returns whether the head names both a
-    /// length and chunks.
+    /// Notes that a request's head has arrived and its handler begins. Returns whether it is in doubt where
+    /// the body ends.
     ///
     /// # Arguments
     /// `body`: how many bytes the body has; `None` if it comes in chunks.
@@ -114,6 +129,16 @@ impl Activity {
         self.pipeline.lock().request_begins(body)
     }
 
+    /// How many bytes of the current request's head have arrived.
+    pub fn head_bytes(&self) -> usize {
+        self.pipeline.lock().head_bytes()
+    }
+
+    /// Whether it is beyond doubt where the current request's body ends.
+    pub fn knows_body_end(&self) -> bool {
+        self.pipeline.lock().knows_body_end()
+    }
+
     /// Notes that the handler has its answer, which is written from now on.
     ///
     /// # Arguments
@@ -121,6 +146,7 @@ impl Activity {
     /// connection.
     pub fn request_ends(&self, in_progress: Option<Arc<InProgress>>) {
         self.unwritten.lock().extend(in_progress);
+        self.is_streaming.store(false, Ordering::Relaxed);
         let mut pipeline = self.pipeline.lock();
         let next = if pipeline.request_ends() { HEADER } else { IDLE };
         if pipeline.is_even() {
@@ -128,6 +154,22 @@ impl Activity {
         }
         drop(pipeline);
         self.is_doing(next, self.now());
+    }
+
+    /// Notes that the answer to the request goes on for long.
+    pub fn streams(&self) {
+        self.is_streaming.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that the client sends nothing more.
+    pub fn sending_ends(&self) {
+        self.half_closed_since.store(self.now(), Ordering::Relaxed);
+        self.is_half_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the client sends nothing more, as far as it was noted.
+    pub fn is_half_closed(&self) -> bool {
+        self.is_half_closed.load(Ordering::Relaxed)
     }
 
     /// Whether hyper holds no byte of the client's and none for it. If so, the connection may answer what
@@ -185,12 +227,17 @@ impl Activity {
         self.doing.load(Ordering::Relaxed) == BUSY
     }
 
-    pub fn has_read(&self, bytes: &[u8]) {
+    /// Notes that hyper is given bytes. Returns how many bytes of the current request's head have arrived.
+    pub fn has_read(&self, bytes: &[u8]) -> usize {
         self.hyper.store(READING, Ordering::Relaxed);
-        self.pipeline.lock().read(bytes);
+        let mut pipeline = self.pipeline.lock();
+        pipeline.read(bytes);
+        let head_bytes = pipeline.head_bytes();
+        drop(pipeline);
         if self.doing.load(Ordering::Relaxed) == IDLE {
             self.is_doing(HEADER, self.now());
         }
+        head_bytes
     }
 
     pub fn has_written(&self, bytes: usize) {
@@ -260,6 +307,10 @@ impl Activity {
             match self.doing.load(Ordering::Relaxed) {
                 HEADER => (since, timeouts.header, Overdue::SlowHeader),
                 IDLE => (since, timeouts.idle, Overdue::Idle),
+                _ if self.is_half_closed() && !self.is_streaming.load(Ordering::Relaxed) => {
+                    let began = Duration::from_micros(self.half_closed_since.load(Ordering::Relaxed));
+                    (began, HALF_CLOSED_MAX, Overdue::Left)
+                }
                 // Bodies and handlers have time limits of their own.
                 _ => (self.began.elapsed(), Duration::MAX, Overdue::Idle),
             }
@@ -328,6 +379,28 @@ mod tests {
         assert!(activity.overdue(&TIMEOUTS).is_ok());
         activity.request_ends(None);
         assert_eq!(ended(&activity).await, (1_075, Overdue::Idle));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_sends_nothing_more_is_waited_for_while_its_request_is_worked_on() {
+        let activity = Activity::new();
+        activity.request_begins(Some(0));
+        pass(100).await;
+        activity.sending_ends();
+        assert_eq!(ended(&activity).await, (110, Overdue::Left));
+
+        // Writing the answer has a limit of its own, and so has an answer that goes on.
+        let activity = Activity::new();
+        activity.request_begins(Some(0));
+        activity.sending_ends();
+        activity.request_ends(None);
+        assert_eq!(ended(&activity).await, (75, Overdue::Idle));
+        let activity = Activity::new();
+        activity.request_begins(Some(0));
+        activity.streams();
+        activity.sending_ends();
+        pass(1_000).await;
+        assert!(activity.overdue(&TIMEOUTS).is_ok());
     }
 
     #[tokio::test(start_paused = true)]

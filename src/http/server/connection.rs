@@ -15,8 +15,9 @@ use tokio::sync::watch;
 use tokio::task::coop::has_budget_remaining;
 use tokio::time::Instant;
 
+use crate::http::guard::admission::HeadBytes;
 use crate::http::guard::refusal_log::ClientAddress;
-use crate::http::server::activity::Activity;
+use crate::http::server::activity::{Activity, Overdue};
 use crate::http::server::cleartext::{self, is_cleartext};
 use crate::http::server::connection_limit::ConnectionPermit;
 use crate::http::server::context::ServerContext;
@@ -24,10 +25,11 @@ use crate::http::server::direct::Direct;
 use crate::http::server::ended::count_ended;
 use crate::http::server::observed_stream::{ObservedStream, Remaining, SharedStream};
 use crate::http::server::requests::ConnectionRequests;
-use crate::http::server::socket::{Disconnect, split};
+use crate::http::server::socket::{ClientEnd, Disconnect, split};
 use crate::http::server::timeouts::ClientTimeouts;
 
-/// The longest head of a request, in bytes: a member on 1,000 boards takes 66 KiB in its path.
+/// The longest head of a request, in bytes: a member on 1,000 boards takes 66 KiB in its path. hyper is given
+/// little at a time, so that a head is not much longer than this when it is refused.
 const HEAD_BYTES_MAX: usize = 128 << 10;
 /// The longest time limit of an overflow connection. Probes are sent at once.
 const OVERFLOW_TIMEOUT: Duration = Duration::from_secs(2);
@@ -87,10 +89,11 @@ pub async fn serve(
     // Overflow connections are only told that they are too many.
     let direct = (!permit.is_overflow)
         .then(|| Direct::new(Arc::clone(&context), Arc::clone(&activity), requests.client));
+    let heads = HeadBytes::none(&context.api.admission);
     let (stream, disconnect) = split(stream);
     let conditions = CloseConditions { activity: Arc::clone(&activity), timeouts, stage, disconnect };
     let Some(tls) = &context.tls else {
-        return speak(ObservedStream::new(stream, activity, direct), requests, conditions).await;
+        return speak(ObservedStream::new(stream, activity, direct, heads), requests, conditions).await;
     };
     let mut stage = conditions.stage.clone();
     let accepted = tokio::select! {
@@ -100,7 +103,7 @@ pub async fn serve(
     };
     match accepted {
         Ok(Ok(stream)) => {
-            speak(ObservedStream::new(stream, activity, direct), requests, conditions).await;
+            speak(ObservedStream::new(stream, activity, direct, heads), requests, conditions).await;
         }
         Ok(Err(error)) => {
             count_ended("handshake");
@@ -118,9 +121,11 @@ struct CloseConditions {
     disconnect: Disconnect,
 }
 
-/// How a connection ended.
-enum ConnectionEnd {
+/// What became of a connection.
+enum Served {
     Completed(hyper::Result<()>),
+    /// The client sends nothing more, and may wait for its answer.
+    HalfClosed,
     /// The client has left and will not take the answer.
     ClientLeft,
 }
@@ -170,49 +175,55 @@ where
     let mut builder = http1::Builder::new();
     // `activity` limits the time, because it distinguishes a slow head from an idle connection.
     builder.header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX).keep_alive(!requests.is_overflow);
+    // A client that has ended its sending half gets its answers.
+    builder.half_close(true);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), requests));
     let mut timeout_check = pin!(tokio::time::sleep_until(Instant::now()));
     let mut until = Stage::Draining;
     let mut has_shut_down = false;
-    let (mut disconnects, mut has_left) = (pin!(disconnect.wait()), false);
+    let (mut sending_ends, mut is_reset) = (pin!(disconnect.sending_ends()), pin!(disconnect.is_reset()));
+    let (mut is_half_closed, mut has_left) = (false, false);
     loop {
         let served = poll_fn(|context| {
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-                return Poll::Ready(ConnectionEnd::Completed(ended));
+                return Poll::Ready(Served::Completed(ended));
             }
             // hyper knows nothing of an answer that is not its own, and would close before it is written.
             if activity.is_draining() && !has_shut_down && !activity.is_direct() {
                 has_shut_down = true;
                 connection.as_mut().graceful_shutdown();
                 if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-                    return Poll::Ready(ConnectionEnd::Completed(ended));
+                    return Poll::Ready(Served::Completed(ended));
                 }
             }
-            has_left = has_left || disconnects.as_mut().poll(context).is_ready();
+            if !is_half_closed && let Poll::Ready(end) = sending_ends.as_mut().poll(context) {
+                is_half_closed = true;
+                has_left = end == ClientEnd::Both;
+                activity.sending_ends();
+                return Poll::Ready(Served::HalfClosed);
+            }
+            has_left = has_left || (is_half_closed && is_reset.as_mut().poll(context).is_ready());
             // Without a request in progress, hyper reads what was sent before the end, and sees the end for
             // itself.
-            if has_left && activity.is_busy() {
-                Poll::Ready(ConnectionEnd::ClientLeft)
-            } else {
-                Poll::Pending
-            }
+            if has_left && activity.is_busy() { Poll::Ready(Served::ClientLeft) } else { Poll::Pending }
         });
         tokio::select! {
             biased;
             // The future of the handler is dropped with the connection, and so are the permits that it holds.
-            ended = served => {
-                let has_left = match &ended {
-                    ConnectionEnd::ClientLeft => true,
-                    ConnectionEnd::Completed(ended) => ended.is_err() && activity.is_busy(),
-                };
-                if has_left {
-                    count_ended("left");
+            served = served => match served {
+                // How long it is still waited for is looked at now.
+                Served::HalfClosed => timeout_check.as_mut().reset(Instant::now()),
+                Served::ClientLeft => return count_ended(Overdue::Left.name()),
+                Served::Completed(ended) => {
+                    if ended.is_err() && activity.is_busy() {
+                        count_ended(Overdue::Left.name());
+                    }
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "a connection broke");
+                    }
+                    return;
                 }
-                if let ConnectionEnd::Completed(Err(error)) = ended {
-                    tracing::debug!(%error, "a connection broke");
-                }
-                return;
-            }
+            },
             reached = stage.wait_for(|stage| *stage >= until) => match reached.map(|stage| *stage) {
                 Ok(Stage::Draining) => {
                     until = Stage::Over;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 
 use crate::http::api::Api;
+use crate::http::guard::origin::AllowedOrigins;
 use crate::http::routing::direct::DirectRoutes;
 use crate::http::server::timeouts::ClientTimeouts;
 use crate::http::server::tls::Tls;
@@ -14,11 +15,14 @@ pub struct ServerContext {
     pub router: Router,
     /// Those of its routes that a connection may answer by itself.
     pub direct: DirectRoutes,
-    /// Paths that need no token, and that the loopback guard lets through.
+    /// Paths that need no token, and that anybody may read, whoever asks.
     pub open_paths: Vec<&'static str>,
     pub tls: Option<Arc<Tls>>,
     pub timeouts: ClientTimeouts,
     pub api: Arc<Api>,
-    /// Requests of pages of other sites are refused.
+    /// Requests that name this machine by a name that another one can have are refused, and all of other
+    /// sites' pages, also those that only read.
     pub loopback_guard: bool,
+    /// Other sites whose pages may do what the service's own may.
+    pub origins: AllowedOrigins,
 }

@@ -15,7 +15,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 
 use crate::http::guard::in_progress::InProgress;
-use crate::http::guard::loopback::{is_local_host, is_local_origin};
+use crate::http::guard::loopback::is_local_host;
+use crate::http::guard::origin::is_of_host;
 use crate::http::guard::refusal_log::ClientAddress;
 use crate::http::request::at_once::AtOnce;
 use crate::http::request::head::Head;
@@ -104,7 +105,7 @@ impl Direct {
 
     fn begin(&mut self, bytes: &[u8], answer: &mut AnswerBuffer) -> Option<Begun> {
         let request = PlainRequest::parse(bytes)?;
-        if self.context.loopback_guard && !self.is_local(&request) {
+        if !self.is_of_own_page(&request) || (self.context.loopback_guard && !self.is_local(request.host)) {
             return None;
         }
         let (route, segments) = self.context.direct.find(&request, &mut self.last_route)?;
@@ -118,14 +119,21 @@ impl Direct {
     }
 
     /// As the loopback guard judges it. A plain request names no host but in `Host`.
-    fn is_local(&mut self, request: &PlainRequest<'_>) -> bool {
-        if self.local_host.as_deref() != Some(request.host) {
-            if !is_local_host(request.host) {
+    fn is_local(&mut self, host: &[u8]) -> bool {
+        if self.local_host.as_deref() != Some(host) {
+            if !is_local_host(host, &self.context.origins) {
                 return false;
             }
-            self.local_host = Some(request.host.to_vec());
+            self.local_host = Some(host.to_vec());
         }
-        request.origin.is_none_or(is_local_origin)
+        true
+    }
+
+    /// Whether no page has sent it, or one of the service's own. A plain request does not say of itself that
+    /// it is another site's.
+    fn is_of_own_page(&self, request: &PlainRequest<'_>) -> bool {
+        let is_tls = self.context.tls.is_some();
+        request.origin.is_none_or(|origin| is_of_host(origin, request.host, is_tls))
     }
 
     /// Writes an answer as far as there is room for it. The rest is [`Self::poll`]'s.

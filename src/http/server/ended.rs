@@ -3,8 +3,8 @@
 use crate::metrics::HTTP_CONNECTIONS_ENDED_TOTAL;
 
 /// Why connections are ended or turned away, as metrics name it.
-const REASONS: [&str; 7] =
-    ["handshake", "idle", "left", "over_limit", "refused", "slow_header", "slow_reader"];
+const REASONS: [&str; 8] =
+    ["handshake", "idle", "left", "long_heads", "over_limit", "refused", "slow_header", "slow_reader"];
 
 /// Registers the counters, so that rates have a beginning.
 pub fn register_ended() {

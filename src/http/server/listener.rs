@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::http::api::Api;
+use crate::http::guard::origin::AllowedOrigins;
 use crate::http::routing::direct::DirectRoutes;
 use crate::http::routing::routes::{open_paths, router_and_direct};
 use crate::http::server::connection::{self, Stage};
@@ -34,8 +35,11 @@ pub struct Serving {
     pub tls: Option<Arc<Tls>>,
     pub timeouts: ClientTimeouts,
     pub connections: ConnectionLimits,
-    /// Whether requests are refused that pages of other sites may have made, in a browser on this machine.
+    /// Whether only programs of this machine may ask, and pages of this service in a browser on it. Otherwise
+    /// pages of other sites are refused what changes something, and nothing else.
     pub loopback_guard: bool,
+    /// Other sites whose pages may do what the service's own may.
+    pub origins: AllowedOrigins,
     /// The number of threads; for 0, one fewer than there are cores.
     pub threads: usize,
     /// Whether hyper reads every request, also those that a connection could answer by itself. Tests compare
@@ -56,12 +60,12 @@ pub async fn serve(
     serving: Serving,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<Threads> {
-    let Serving { tls, timeouts, connections, loopback_guard, threads, by_hyper_alone } = serving;
+    let Serving { tls, timeouts, connections, loopback_guard, origins, threads, by_hyper_alone } = serving;
     let threads = Threads::start(threads)?;
     unread::limit(&listener);
     let ((router, direct), open_paths) = (router_and_direct(Arc::clone(&api)), open_paths());
     let direct = if by_hyper_alone { DirectRoutes::default() } else { direct };
-    let context = ServerContext { router, direct, open_paths, tls, timeouts, api, loopback_guard };
+    let context = ServerContext { router, direct, open_paths, tls, timeouts, api, loopback_guard, origins };
     let context = Arc::new(context);
     let limiter = ConnectionLimiter::new(connections);
     let open = metrics::gauge!(HTTP_CONNECTIONS);

@@ -4,13 +4,16 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::http::guard::admission::HeadBytes;
 use crate::http::server::activity::Activity;
+use crate::http::server::answer_buffer::Buffers;
 use crate::http::server::direct::{Came, Direct};
+use crate::http::server::ended::count_ended;
 
 /// A stream whose reads and writes are noted in its connection's activity.
 pub struct ObservedStream<S> {
@@ -20,6 +23,8 @@ pub struct ObservedStream<S> {
     direct: Option<Direct>,
     /// What was read for hyper: bytes, none at the stream's end, or an error.
     for_hyper: Option<io::Result<Vec<u8>>>,
+    /// What the heads of the connection's requests take of what all heads share.
+    heads: HeadBytes,
 }
 
 /// What remains to be done after a connection has answered what it could.
@@ -34,8 +39,8 @@ pub enum Remaining {
 }
 
 impl<S> ObservedStream<S> {
-    pub fn new(inner: S, activity: Arc<Activity>, direct: Option<Direct>) -> Self {
-        Self { inner, activity, direct, for_hyper: None }
+    pub fn new(inner: S, activity: Arc<Activity>, direct: Option<Direct>, heads: HeadBytes) -> Self {
+        Self { inner, activity, direct, for_hyper: None, heads }
     }
 
     /// Whether the connection reads what comes next, and hyper does not.
@@ -49,7 +54,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ObservedStream<S> {
         let mut remaining = Remaining::Waits;
         loop {
             let is_read_directly = self.is_read_directly();
-            let Self { inner, activity, direct: Some(direct), for_hyper } = self else { return remaining };
+            let Self { inner, activity, direct: Some(direct), for_hyper, .. } = self else {
+                return remaining;
+            };
             if direct.is_at_work() {
                 match direct.poll(context, inner) {
                     Poll::Pending => return Remaining::Waits,
@@ -95,13 +102,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ObservedStream<S> {
             }
             return Poll::Ready(Ok(()));
         }
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.inner).poll_read(context, buffer);
-        let bytes = buffer.filled().get(before..).unwrap_or_default();
-        if !bytes.is_empty() {
-            self.activity.has_read(bytes);
+        // hyper's buffer grows with what it is given at once, and keeps what it has grown to. So it is given
+        // little at a time: then only a long head makes it grow.
+        let head_bytes = Buffers::of_thread(|Buffers { read, .. }| -> Poll<io::Result<usize>> {
+            let most = buffer.remaining().min(read.len());
+            let mut read = ReadBuf::new(read.get_mut(..most).unwrap_or_default());
+            ready!(Pin::new(&mut self.inner).poll_read(context, &mut read))?;
+            let bytes = read.filled();
+            buffer.put_slice(bytes);
+            Poll::Ready(Ok(if bytes.is_empty() { 0 } else { self.activity.has_read(bytes) }))
+        });
+        if !self.heads.grow_to(ready!(head_bytes)?) {
+            count_ended("long_heads");
+            return Poll::Ready(Err(io::Error::other("the heads of all requests take too much memory")));
         }
-        read
+        Poll::Ready(Ok(()))
     }
 }
 

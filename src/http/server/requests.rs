@@ -1,4 +1,5 @@
-//! The requests of one connection: checked for framing and foreign pages, then handed to the router.
+//! The requests of one connection: checked for their framing and where they come from, then handed to the
+//! router.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -7,19 +8,21 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hyper::Request;
 use hyper::body::{Body as _, Frame, Incoming};
 use hyper::service::Service;
 use tower::ServiceExt as _;
 
-use crate::http::guard::admission::count_shed;
+use crate::http::guard::admission::{HeadBytes, count_shed};
 use crate::http::guard::framing;
 use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::loopback::is_local;
+use crate::http::guard::origin::{Page, is_followed_link};
 use crate::http::guard::refusal_log::{ClientAddress, RefusedRequest};
 use crate::http::render::problem::Problem;
+use crate::http::render::server_sent;
 use crate::http::request::body::{RequestBody, refuse};
 use crate::http::request::metrics::{NO_ROUTE, Responses};
 use crate::http::request::percent;
@@ -27,6 +30,7 @@ use crate::http::resources::live::GoesOn;
 use crate::http::server::activity::Activity;
 use crate::http::server::answer_head;
 use crate::http::server::context::ServerContext;
+use crate::http::server::cors;
 
 /// What overflow connections are answered.
 const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
@@ -46,13 +50,12 @@ impl Service<Request<Incoming>> for ConnectionRequests {
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request.extensions_mut().insert(self.client);
-        let names_both = self.activity.request_begins(request.body().size_hint().exact());
-        let framing = framing::check(request.version(), request.headers(), names_both);
+        let is_in_doubt = self.activity.request_begins(request.body().size_hint().exact());
+        let framing = framing::check(request.version(), request.headers(), is_in_doubt);
         let path = percent::check(request.uri().path());
         let is_shed = self.is_overflow && !PROBES.contains(&request.uri().path());
-        let is_foreign = self.context.loopback_guard
-            && !is_local(request.uri(), request.headers())
-            && !self.context.open_paths.contains(&request.uri().path());
+        let page = Page::of(request.headers(), &self.context.origins, self.context.tls.is_some());
+        let foreign = refused_sender(&self.context, &request, &page);
         let (context, activity, client) =
             (Arc::clone(&self.context), Arc::clone(&self.activity), self.client);
         Box::pin(async move {
@@ -69,14 +72,25 @@ impl Service<Request<Incoming>> for ConnectionRequests {
                 let response = refuse_request(request, problem).await;
                 Responses::new(NO_ROUTE).note(response.status());
                 response
-            } else if is_foreign {
-                refuse_foreign(&context, client, request).await
+            } else if let Some(problem) = foreign {
+                refuse_foreign(&context, client, request, problem).await
+            } else if matches!(page, Page::Allowed(_))
+                && cors::is_preflight(request.method(), request.headers())
+            {
+                let response = cors::allow(request.headers());
+                Responses::new(NO_ROUTE).note(response.status());
+                response
             } else {
                 context.router.clone().oneshot(request.map(Body::new)).await?
             };
-            must_close |= response.status() == StatusCode::REQUEST_TIMEOUT;
+            must_close |= response.status() == StatusCode::REQUEST_TIMEOUT || !activity.knows_body_end();
+            // The memory that a long head has taken is given back with its connection.
+            must_close |= HeadBytes::is_long(activity.head_bytes());
             let headers = response.headers_mut();
             answer_head::add_common(headers);
+            if let Page::Allowed(origin) = page {
+                cors::add(headers, origin);
+            }
             if must_close {
                 // The rest of the body may still come, or its end may be understood otherwise by a proxy.
                 // What comes next must not be read as a request.
@@ -84,7 +98,8 @@ impl Service<Request<Incoming>> for ConnectionRequests {
             }
             if response.extensions_mut().remove::<GoesOn>().is_some() {
                 // The connection is at work until the body ends: an answer that goes on for long is not idle.
-                return Ok(response.map(|body| Body::new(ObservedBody { body, activity })));
+                activity.streams();
+                return Ok(response.map(|body| Body::new(ObservedBody::new(body, activity))));
             }
             activity.request_ends(response.extensions_mut().remove::<Arc<InProgress>>());
             Ok(response)
@@ -92,10 +107,20 @@ impl Service<Request<Incoming>> for ConnectionRequests {
     }
 }
 
-/// The body of an answer that goes on for long. The request ends with it.
+/// The body of an answer that goes on for long: server-sent events. The request ends with it.
 struct ObservedBody {
     body: Body,
     activity: Arc<Activity>,
+    /// The last piece ended an event, or there was none.
+    is_between_events: bool,
+    /// The client was written to since it sends nothing more.
+    is_probed: bool,
+}
+
+impl ObservedBody {
+    fn new(body: Body, activity: Arc<Activity>) -> Self {
+        Self { body, activity, is_between_events: true, is_probed: false }
+    }
 }
 
 impl hyper::body::Body for ObservedBody {
@@ -106,7 +131,20 @@ impl hyper::body::Body for ObservedBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if let Poll::Ready(Some(Ok(piece))) = &frame
+            && let Some(data) = piece.data_ref()
+        {
+            self.is_between_events = data.ends_with(server_sent::END);
+        }
+        // A client that has left looks like one that only sends nothing more, until something is written to
+        // it: so that its place is free at once, and not at the next event.
+        let may_have_left = self.activity.is_half_closed() && !self.is_probed;
+        if frame.is_pending() && may_have_left && self.is_between_events {
+            self.is_probed = true;
+            return Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(server_sent::COMMENT)))));
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
@@ -125,13 +163,32 @@ async fn refuse_request(request: Request<Incoming>, problem: Problem) -> Respons
     refuse(&parts.headers, RequestBody::Coming(Body::new(body)), problem).await.into_response()
 }
 
+/// Why a request is refused for where it comes from. Pages of other sites are kept from what changes
+/// something, and without tokens on a loopback address from everything but what anybody may read: a page that
+/// sees only whether an answer came learns something from that.
+///
+/// # Arguments
+/// `page`: the page that has sent it.
+fn refused_sender(context: &ServerContext, request: &Request<Incoming>, page: &Page) -> Option<Problem> {
+    let (uri, headers) = (request.uri(), request.headers());
+    let only_reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    if only_reads && context.open_paths.contains(&uri.path()) {
+        return None;
+    }
+    if context.loopback_guard && !is_local(uri, headers, &context.origins) {
+        return Some(Problem::foreign_host());
+    }
+    let may_ask = only_reads && (!context.loopback_guard || is_followed_link(headers));
+    (*page == Page::Foreign && !may_ask).then(Problem::foreign_origin)
+}
+
 /// Refuses a request that a page of another site may have made.
 async fn refuse_foreign(
     context: &ServerContext,
     client: ClientAddress,
     request: Request<Incoming>,
+    problem: Problem,
 ) -> Response {
-    let problem = Problem::foreign_origin();
     let refused = RefusedRequest {
         client: Some(client),
         method: request.method().as_str(),

@@ -1,9 +1,9 @@
 //! A connection's socket, and a second handle to it that waits until the client leaves.
 //!
-//! While a request is in progress, hyper looks for the connection's end by reading, and stops once it has
-//! read something. With a single byte beyond the request, a client that left would keep its permits until the
-//! request is answered. So the end is taken from the operating system, which tells it whatever is still to be
-//! read.
+//! While a request is in progress, hyper does not look for the connection's end: a client may end its sending
+//! half and wait for the answer. A client that left looks the same until something is written to it, and then
+//! its system resets the connection. Both are taken from the operating system, which tells them whatever is
+//! still to be read.
 
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 /// The interest that Linux's EPOLLRDHUP comes with. The socket is not registered for urgent data, which would
 /// come too.
 #[cfg(target_os = "linux")]
-const END: Interest = Interest::PRIORITY;
+const END: Interest = Interest::PRIORITY.add(Interest::ERROR);
 /// Other systems only report a connection that was reset.
 #[cfg(not(target_os = "linux"))]
 const END: Interest = Interest::ERROR;
@@ -32,6 +32,15 @@ pub struct Socket {
 /// Waits until the client leaves.
 pub struct Disconnect(Arc<OwnedWriteHalf>);
 
+/// What a client has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClientEnd {
+    /// It sends nothing more: it has ended its sending half, or closed the connection.
+    Sending,
+    /// It has gone: it takes no answer.
+    Both,
+}
+
 /// The socket, and what waits until its client leaves.
 pub fn split(stream: TcpStream) -> (Socket, Disconnect) {
     let (read, write) = stream.into_split();
@@ -40,11 +49,18 @@ pub fn split(stream: TcpStream) -> (Socket, Disconnect) {
 }
 
 impl Disconnect {
-    /// Completes once the client sends nothing more: it closed the connection or its sending half, or is
-    /// gone.
-    pub async fn wait(&self) {
-        // An error means the same: there will be no readiness any more.
-        let _ = self.0.ready(END).await;
+    /// Completes once the client sends nothing more.
+    pub async fn sending_ends(&self) -> ClientEnd {
+        match self.0.ready(END).await {
+            Ok(ready) if !ready.is_error() => ClientEnd::Sending,
+            // An error means that there will be no readiness any more.
+            _ => ClientEnd::Both,
+        }
+    }
+
+    /// Completes once the connection is reset.
+    pub async fn is_reset(&self) {
+        let _ = self.0.ready(Interest::ERROR).await;
     }
 }
 

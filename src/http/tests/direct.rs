@@ -272,7 +272,8 @@ fn direct_answers_are_those_of_hyper_byte_for_byte() {
         (DIRECT, request("PUT", "/v1/boards/other", "", "{}")),
         (DIRECT, request("DELETE", ENTRY, "", "")),
         (DIRECT, with("connection: Keep-Alive\r\nuser-agent: x\r\naccept: */*\r\n")),
-        (DIRECT, with("authorization: Bearer nothing\r\norigin: http://localhost:3000\r\n")),
+        (DIRECT, with("authorization: Bearer nothing\r\norigin: http://localhost\r\n")),
+        (DIRECT, with("sec-fetch-site: same-origin\r\norigin: http://localhost\r\n")),
         // From here on, the connection leaves it to hyper.
         (BY_HYPER, get("/healthz")),
         (BY_HYPER, format!("\r\n{}", get(ENTRY))),
@@ -303,6 +304,9 @@ fn direct_answers_are_those_of_hyper_byte_for_byte() {
         (DIRECT, get(ENTRY).replace("localhost", "evil.example")),
         (DIRECT, get(ENTRY).replace("localhost", "")),
         (DIRECT, with("origin: http://evil.example\r\n")),
+        (DIRECT, with("origin: http://localhost:3000\r\n")),
+        (DIRECT, request("PUT", ENTRY, "origin: http://localhost:3000\r\n", r#"{"score":5}"#)),
+        (BY_HYPER, with("sec-fetch-site: cross-site\r\n")),
         (DIRECT, get(ENTRY)),
     ];
     check_same(None, &requests);
@@ -314,7 +318,7 @@ fn direct_requests_need_the_tokens_that_others_need() {
     let token = |name: &str, secret: &Secret| {
         let digest = secret.digest();
         format!(
-            "[[token]]\nname = \"{name}\"\nscope = \"{name}\"\nsha256 = \"{digest}\"\nboard_prefixes = [\"eu-\"]\n"
+            "[[token]]\nname = \"{name}\"\nscope = \"{name}\"\nboard_prefixes = [\"eu-\"]\nsha256 = \"{digest}\"\n"
         )
     };
     let list = token("read", &secrets[0]) + &token("write", &secrets[1]);

@@ -31,7 +31,7 @@ fn guarded() -> Guarded {
         for (scope, secret) in Scope::ALL.iter().zip(secrets) {
             let confined = !prefixes.is_empty();
             list.push(format!(
-                "[[token]]\nname = \"{scope}-{confined}\"\nscope = \"{scope}\"\nsha256 = \"{}\"\n{prefixes}",
+                "[[token]]\nname = \"{scope}-{confined}\"\nscope = \"{scope}\"\n{prefixes}sha256 = \"{}\"\n",
                 secret.digest()
             ));
         }
@@ -247,7 +247,7 @@ async fn a_token_of_some_boards_writes_no_profiles() {
     let jobs = r#"[{"board":"eu-1","member":"m","score":1},{"member":"m","op":"profile","profile":{"a":1}}]"#;
     for (token, confined) in guarded.all.iter().zip(&guarded.confined).skip(1) {
         let (status, answer) = guarded.with(confined, "POST", "/v1/jobs", jobs).await;
-        assert_eq!((status, code(&answer)), (403, "forbidden_board"), "{answer}");
+        assert_eq!((status, code(&answer)), (403, "forbidden_profile"), "{answer}");
         assert_eq!(answer["errors"][0]["index"], json!(1), "{answer}");
         let (status, answer) = guarded.with(token, "POST", "/v1/jobs", jobs).await;
         assert_eq!(status, 200, "{answer}");
@@ -265,7 +265,7 @@ fn limited() -> (Fixture, [Secret; 3]) {
         .map(|(number, (secret, (scope, more)))| {
             let hash = secret.digest();
             format!(
-                "[[token]]\nname = \"{number}\"\nscope = \"{scope}\"\nsha256 = \"{hash}\"\nboard_prefixes = [\"eu-\"]\n{more}\n"
+                "[[token]]\nname = \"{number}\"\nscope = \"{scope}\"\nboard_prefixes = [\"eu-\"]\n{more}\nsha256 = \"{hash}\"\n"
             )
         })
         .collect();

@@ -20,7 +20,6 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::board::Definition;
 use crate::state::boards::{Board, BoardMap};
 use crate::state::dropped::Dropped;
 use crate::state::entry::{Entry, TreeId};

@@ -1,5 +1,5 @@
-//! Clients that disconnect before their answer: their permits are released at once, even if they had sent
-//! more bytes.
+//! Clients that disconnect before their answer: their permits are released long before the answer would come,
+//! even if they had sent more bytes.
 
 use std::io::Write as _;
 use std::net::TcpStream;

@@ -406,7 +406,7 @@ fn a_stream_outlives_the_time_of_idle_connections_and_leaves_its_connection_to_f
     assert_eq!((comment.kind.as_str(), comment.id.as_str()), ("", ""), "a heartbeat");
     put(&node.client(), "arena", "b", 2);
     assert_eq!(names(&watch.event().data["entries"]), ["b", "a"]);
-    // One that leaves is noticed without a write.
+    // One that leaves is noticed without a write to the board.
     drop(watch);
     wait_until("it has left", || metric(&node, "ranktree_live_watchers") == 0);
     let mut stream = TcpStream::connect(node.address()).expect("it listens");

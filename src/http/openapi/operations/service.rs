@@ -75,12 +75,17 @@ pub fn readyz() -> Doc {
 
 pub fn metrics() -> Doc {
     let schema = json!({"type": "string"});
-    Doc::new(TAG, "Metrics for Prometheus").describe("An overloaded node answers this, too.").answer_as(
-        200,
-        "text/plain; version=0.0.4; charset=utf-8",
-        &schema,
-        "All metrics, as Prometheus reads them.",
-    )
+    Doc::new(TAG, "Metrics for Prometheus")
+        .describe(
+            "An overloaded node answers this, too. The figures are of all boards together: a token that is \
+             confined to some boards is refused.",
+        )
+        .answer_as(
+            200,
+            "text/plain; version=0.0.4; charset=utf-8",
+            &schema,
+            "All metrics, as Prometheus reads them.",
+        )
 }
 
 pub fn openapi() -> Doc {

@@ -69,6 +69,7 @@ pub fn jobs() -> Doc {
         .body("Jobs", true, "The jobs.")
         .answer(200, "JobsWritten", "All jobs were applied or rejected, and what was applied is on disk.")
         .answer(202, "Accepted", "With NATS and without `wait=applied`: they are stored in their streams.")
+        .problem(403, "forbidden_profile")
         .problem(422, "bad_member")
         .problem(422, "bad_score")
         .problem(422, "too_large")

@@ -8,7 +8,7 @@ use crate::http::openapi::schemas::jobs::reject_codes;
 use crate::http::openapi::schemas::parts::{AS_OF_PATTERN, array, count, missing, object, object_with};
 use crate::writer::QueueLevel;
 
-/// Fields that a shard has only with NATS, or only on a node that owns it.
+/// Fields that a shard has only with NATS, only on a node that owns it, or only for a token of all boards.
 const OF_SOME_ONLY: [&str; 9] = [
     "copying",
     "parked",
@@ -77,7 +77,7 @@ pub fn schemas() -> Value {
             })
         ),
         "Status": object(
-            "The state of the node.",
+            "The state of the node. A token that is confined to some boards is not told what counts the members and jobs of all boards: its shards lack `members`, `rejects`, `parked`, `stream` and `copying`, and have `null` as `reason` and `damage`.",
             json!({
                 "version": {"type": "string"},
                 "ready": {"type": "boolean", "description": "Every shard that the node owns is live, and its lag is under the limit; after the lag has exceeded the limit, it must fall below half of it."},
