@@ -265,7 +265,8 @@ $(TOOLS)/.valgrind: Makefile
 .PHONY: deploy-check
 deploy-check: nats compose ## Checks the configuration of NATS, and the two docker-compose files by docker compose
 	for config in nats-server cluster; do \
-		NATS_NAME=nats-1 RANKTREE_NODE_PASSWORD=n RANKTREE_GAME_PASSWORD=g RANKTREE_REJECTS_PASSWORD=r \
+		NATS_NAME=nats-1 RANKTREE_NODE_PASSWORD=n RANKTREE_GAME_PASSWORD=g RANKTREE_REJECTS_PASSWORD=r RANKTREE_ROUTE_PASSWORD=p \
+			RANKTREE_ROUTE_1=nats://route:p@nats-1:6222 RANKTREE_ROUTE_2=nats://route:p@nats-2:6222 RANKTREE_ROUTE_3=nats://route:p@nats-3:6222 \
 			$(VENV)/bin/nats-server -t -c deploy/nats/$$config.conf; \
 	done
 	@if [[ -x $(TOOLS)/bin/docker-compose ]]; then \
