@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the workflows for GitHub: by actionlint, by zizmor, and that every action is named by a commit and
-its version.
+"""Checks the workflows for GitHub: by actionlint, by zizmor, that every action is named by a commit and its
+version, and every image by its version and a digest.
 
 `make workflows-check` gets both programs, and calls this.
 """
@@ -17,6 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PINNED = re.compile(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
+IMAGE = re.compile(r"^\s*(?:- )?(?:container|image): *(\S.*)$")
+PINNED_IMAGE = re.compile(r"[\w./-]+:[\w.-]*\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}$")
 
 
 def is_well(command: list[str], search: str) -> bool:
@@ -31,10 +33,12 @@ def not_pinned(paths: list[Path]) -> list[str]:
     found = []
     for path in paths:
         for number, line in enumerate(path.read_text().splitlines(), 1):
+            where = f"{path.relative_to(ROOT)}:{number}"
             if "uses:" in line and not PINNED.search(line):
-                found.append(
-                    f"{path.relative_to(ROOT)}:{number}: names no commit and version: {line.strip()}"
-                )
+                found.append(f"{where}: names no commit and version: {line.strip()}")
+            image = IMAGE.match(line)
+            if image and not PINNED_IMAGE.match(image[1]):
+                found.append(f"{where}: names no version and digest: {line.strip()}")
     return found
 
 
@@ -54,7 +58,7 @@ def main() -> int:
     # Both, so that all is told at once. zizmor asks no other host.
     checked = [
         is_well(["actionlint", *names], search),
-        is_well(["zizmor", "--offline", "--quiet", *names], search),
+        is_well(["zizmor", "--offline", "--quiet", *names, ".github/dependabot.yml"], search),
     ]
     if errors or not all(checked):
         return 1
