@@ -40,7 +40,7 @@ const KEYS: &str = r#"keys must be an array of objects such as {"name": "points"
 /// Reads the definition of a board. No body at all is the default one.
 ///
 /// # Errors
-/// When it is wrong, is that of another board, or names something that is not supported yet.
+/// When it is wrong, or is that of another board.
 pub fn parse(body: &[u8], board: &BoardName) -> Result<Definition, Problem> {
     if body.trim_ascii().is_empty() {
         return Ok(Definition::default());

@@ -67,7 +67,6 @@ pub fn put_board() -> Doc {
         .problem(409, "board_differs")
         .problem(422, "invalid_definition")
         .problem(422, "too_many_boards")
-        .problem(422, "unsupported")
         .problem(404, "unknown_board")
         .problem(504, "not_yet_applied")
 }
