@@ -120,10 +120,11 @@ fn nobody_is_taken_for_a_server_without_the_password() {
         cluster = cluster.replace(&format!("$RANKTREE_ROUTE_{number}"), &route);
     }
     let _server = Secured::start(&format!("server_name: nats-1\n{cluster}{}", shipped()));
-    for known in [
-        json!({}),
-        json!({ "user": "route", "pass": "guess" }),
-        json!({ "user": "node", "pass": "node-secret" }),
+    for (known, expect) in [
+        (json!({}), "Authorization Violation"),
+        (json!({ "user": "route", "pass": "guess" }), "Authorization Violation"),
+        (json!({ "user": "node", "pass": "node-secret" }), "Authorization Violation"),
+        (json!({ "user": "route", "pass": "route-secret" }), "PONG"),
     ] {
         let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
         stranger.set_read_timeout(Some(PATIENCE)).expect("it is a time");
@@ -140,6 +141,6 @@ fn nobody_is_taken_for_a_server_without_the_password() {
             }
             said += &String::from_utf8_lossy(&buffer[..read]);
         }
-        assert!(said.contains("Authorization Violation"), "with {known}: {said}");
+        assert!(said.contains(expect), "with {known}: {said}");
     }
 }
