@@ -42,8 +42,8 @@ hidden entries and rejected jobs. Only its owner can read it.
 Exit status: 0 complete, 2 failure.";
 
 /// Copies the data of a running service into a directory: every shard that the node owns, which is all of
-/// them unless it has --own. Takes a token with the scope admin and for all boards, where the service asks for
-/// tokens.
+/// them unless it has --own. Takes a token with the scope admin and for all boards, where the service asks
+/// for tokens.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {
