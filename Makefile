@@ -169,7 +169,7 @@ ZIZMOR := zizmor==1.32.0
 
 # Not part of `make test`, like the other checks that download programs for this alone.
 .PHONY: workflows-check
-workflows-check: $(PACKAGING_TOOLS)/.installed ## Checks the workflows for GitHub, and that their actions are pinned
+workflows-check: $(PACKAGING_TOOLS)/.installed ## Checks the workflows for GitHub, and that their actions and images are pinned
 	python3 -B packaging/check_workflows.py --tools $(PACKAGING_TOOLS)/bin
 
 $(PACKAGING_TOOLS)/.installed: Makefile

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the workflows for GitHub: by actionlint, by zizmor, that every action is named by a commit and its
-version, and every image by its version and a digest.
+version, every image by its version and a digest, and that known weaknesses are asked for on a schedule.
 
 `make workflows-check` gets both programs, and calls this.
 """
@@ -42,6 +42,14 @@ def not_pinned(paths: list[Path]) -> list[str]:
     return found
 
 
+def not_scheduled(paths: list[Path]) -> list[str]:
+    """A weakness becomes known without a change here, so that a check of changes does not find it."""
+    texts = [path.read_text() for path in paths]
+    if any("\n  schedule:\n" in text and "run: make deny\n" in text for text in texts):
+        return []
+    return ["no workflow runs make deny on a schedule"]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -51,7 +59,7 @@ def main() -> int:
     )
     search = os.pathsep.join([os.environ["PATH"], str(Path(parser.parse_args().tools).absolute())])
     paths = sorted((ROOT / ".github/workflows").glob("*.yml"))
-    errors = not_pinned(paths)
+    errors = not_pinned(paths) + not_scheduled(paths)
     for error in errors:
         print(error, file=sys.stderr)
     names = [str(path.relative_to(ROOT)) for path in paths]
