@@ -83,10 +83,15 @@ class NatsServers:
                 others = {f"rel-nats-{other}" for other in range(len(self.monitors)) if other != number}
                 if known == others:
                     break
-                if time.monotonic() > end or self.running[number].poll() is not None:
-                    log = (self.folder / str(number) / "log").read_text()[-2000:]
-                    raise Failed(f"rel-nats-{number} does not find {others - known}: {log}")
+                for other, running in enumerate(self.running):
+                    if running.poll() is not None:
+                        raise Failed(f"rel-nats-{other} ended: {self.log(other)}")
+                if time.monotonic() > end:
+                    raise Failed(f"rel-nats-{number} does not find {others - known}: {self.log(number)}")
                 time.sleep(0.1)
+
+    def log(self, number: int) -> str:
+        return (self.folder / str(number) / "log").read_text()[-2000:]
 
     def refuse_strangers(self) -> None:
         """Nobody is taken for a server without the password."""
