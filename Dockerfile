@@ -1,7 +1,5 @@
-# syntax=docker/dockerfile:1
-
 # --- Build -----------------------------------------------------------------------------------------------------------
-FROM rust:1.95.0-slim-bookworm AS build
+FROM rust:1.95.0-slim-bookworm@sha256:d7482085ff5b415f84dba5647ae71606650bdef00db7aeb69f4b3d170c3e4082 AS build
 
 # RocksDB is C++, and its bindings are generated with libclang.
 RUN apt-get update \
@@ -33,7 +31,7 @@ RUN find src -name '*.rs' -exec touch {} + \
 RUN install -d -o 65532 -g 65532 -m 0750 /data
 
 # --- Run -------------------------------------------------------------------------------------------------------------
-FROM debian:bookworm-20250908-slim
+FROM debian:bookworm-20250908-slim@sha256:df52e55e3361a81ac1bead266f3373ee55d29aa50cf0975d440c2be3483d8ed3
 
 # For TLS to NATS, with certificates that a public authority signed.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt

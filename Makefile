@@ -169,7 +169,7 @@ ZIZMOR := zizmor==1.32.0
 
 # Not part of `make test`, like the other checks that download programs for this alone.
 .PHONY: workflows-check
-workflows-check: $(PACKAGING_TOOLS)/.installed ## Checks the workflows for GitHub, and that their actions are pinned
+workflows-check: $(PACKAGING_TOOLS)/.installed ## Checks the workflows for GitHub, and that their actions and images are pinned
 	python3 -B packaging/check_workflows.py --tools $(PACKAGING_TOOLS)/bin
 
 $(PACKAGING_TOOLS)/.installed: Makefile
@@ -265,7 +265,8 @@ $(TOOLS)/.valgrind: Makefile
 .PHONY: deploy-check
 deploy-check: nats compose ## Checks the configuration of NATS, and the two docker-compose files by docker compose
 	for config in nats-server cluster; do \
-		NATS_NAME=nats-1 RANKTREE_NODE_PASSWORD=n RANKTREE_GAME_PASSWORD=g RANKTREE_REJECTS_PASSWORD=r \
+		NATS_NAME=nats-1 RANKTREE_NODE_PASSWORD=n RANKTREE_GAME_PASSWORD=g RANKTREE_REJECTS_PASSWORD=r RANKTREE_ROUTE_PASSWORD=p \
+			RANKTREE_ROUTE_1=nats://route:p@nats-1:6222 RANKTREE_ROUTE_2=nats://route:p@nats-2:6222 RANKTREE_ROUTE_3=nats://route:p@nats-3:6222 \
 			$(VENV)/bin/nats-server -t -c deploy/nats/$$config.conf; \
 	done
 	@if [[ -x $(TOOLS)/bin/docker-compose ]]; then \

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the workflows for GitHub: by actionlint, by zizmor, and that every action is named by a commit and
-its version.
+"""Checks the workflows for GitHub: by actionlint, by zizmor, that every action is named by a commit and its
+version, every image by its version and a digest, and that known weaknesses are asked for on a schedule.
 
 `make workflows-check` gets both programs, and calls this.
 """
@@ -17,6 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PINNED = re.compile(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
+IMAGE = re.compile(r"^\s*(?:- )?(?:container|image): *(\S.*)$")
+PINNED_IMAGE = re.compile(r"[\w./-]+:[\w.-]*\d+\.\d+[\w.-]*@sha256:[0-9a-f]{64}$")
 
 
 def is_well(command: list[str], search: str) -> bool:
@@ -31,11 +33,21 @@ def not_pinned(paths: list[Path]) -> list[str]:
     found = []
     for path in paths:
         for number, line in enumerate(path.read_text().splitlines(), 1):
+            where = f"{path.relative_to(ROOT)}:{number}"
             if "uses:" in line and not PINNED.search(line):
-                found.append(
-                    f"{path.relative_to(ROOT)}:{number}: names no commit and version: {line.strip()}"
-                )
+                found.append(f"{where}: names no commit and version: {line.strip()}")
+            image = IMAGE.match(line)
+            if image and not PINNED_IMAGE.match(image[1]):
+                found.append(f"{where}: names no version and digest: {line.strip()}")
     return found
+
+
+def not_scheduled(paths: list[Path]) -> list[str]:
+    """A weakness becomes known without a change here, so that a check of changes does not find it."""
+    texts = [path.read_text() for path in paths]
+    if any("\n  schedule:\n" in text and "run: make deny\n" in text for text in texts):
+        return []
+    return ["no workflow runs make deny on a schedule"]
 
 
 def main() -> int:
@@ -47,14 +59,14 @@ def main() -> int:
     )
     search = os.pathsep.join([os.environ["PATH"], str(Path(parser.parse_args().tools).absolute())])
     paths = sorted((ROOT / ".github/workflows").glob("*.yml"))
-    errors = not_pinned(paths)
+    errors = not_pinned(paths) + not_scheduled(paths)
     for error in errors:
         print(error, file=sys.stderr)
     names = [str(path.relative_to(ROOT)) for path in paths]
     # Both, so that all is told at once. zizmor asks no other host.
     checked = [
         is_well(["actionlint", *names], search),
-        is_well(["zizmor", "--offline", "--quiet", *names], search),
+        is_well(["zizmor", "--offline", "--quiet", *names, ".github/dependabot.yml"], search),
     ]
     if errors or not all(checked):
         return 1

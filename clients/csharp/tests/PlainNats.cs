@@ -18,7 +18,7 @@ namespace Ranktree.Tests
     {
         private readonly int port;
         private readonly string user;
-        private readonly string inbox = "_INBOX." + Guid.NewGuid().ToString("N");
+        private readonly string inbox;
         private readonly ConcurrentDictionary<string, TaskCompletionSource<NatsAnswer>> asked =
             new ConcurrentDictionary<string, TaskCompletionSource<NatsAnswer>>();
         private TcpClient connection;
@@ -28,6 +28,8 @@ namespace Ranktree.Tests
         {
             this.port = port;
             this.user = user;
+            // A user may read answers by an inbox of its own alone.
+            inbox = (user == null ? "_INBOX." : $"_INBOX.{user}.") + Guid.NewGuid().ToString("N");
         }
 
         public void Dispose()

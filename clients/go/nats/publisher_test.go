@@ -419,7 +419,7 @@ func TestAGameWithTheLeastPermissionsPublishes(t *testing.T) {
 	node := servers.StartNode(t, "--nats", server.URL, "--nats-user", "node", "--shards", "3")
 	client := must(ranktree.New(node.URL))(t)
 	must(client.Define(t.Context(), "arena", nil))(t)
-	game := nats.WithConnection(official.UserInfo("game", "nats_GAME"))
+	game := nats.WithConnection(official.UserInfo("game", "nats_GAME"), official.CustomInboxPrefix("_INBOX.game"))
 	publisher := connect(t, server.URL, game, nats.WithShards(3))
 	token := must(publisher.Publish(t.Context(), job("p42", 1), nats.MessageID("match-1")))(t)
 	equal(t, "again", must(publisher.Publish(t.Context(), job("p42", 1), nats.MessageID("match-1")))(t), token)

@@ -210,13 +210,16 @@ def test_a_game_with_the_least_permissions_publishes(
     node = Node(tmp_path, "--nats", nats.url, "--nats-user", "node", "--shards", "3")
     with Ranktree(node.url) as client:
         client.define("arena")
-        with Publisher.connect(nats.url, shards=3, user="game", password="nats_GAME") as publisher:
+        inbox = "_INBOX.game"
+        with Publisher.connect(
+            nats.url, shards=3, user="game", password="nats_GAME", inbox_prefix=inbox
+        ) as publisher:
             token = publisher.publish(job("p42"), message_id="match-1")
             assert publisher.publish(job("p42"), message_id="match-1") == token
             assert client.member("arena", "p42", after=token)["score"] == 1
             assert publisher.write([job("p42")], changed_only=True)["results"] == [{"changed": True}]
     with pytest.raises(RanktreeError, match="give shards="):
-        Publisher.connect(nats.url, user="game", password="nats_GAME")
+        Publisher.connect(nats.url, user="game", password="nats_GAME", inbox_prefix=inbox)
     node.kill()
     nats.kill()
 

@@ -281,10 +281,11 @@ test("a game with the least permissions publishes", async () => {
   closing({ close: () => Promise.all([owner.kill(), guarded.kill()]) });
   const reader = new Ranktree(owner.url);
   await reader.define("arena");
-  const publisher = await publisherOf(guarded.url, { shards: 3, user: "game", pass: "nats_GAME" });
+  const who = { user: "game", pass: "nats_GAME", inboxPrefix: "_INBOX.game" };
+  const publisher = await publisherOf(guarded.url, { shards: 3, ...who });
   const token = await publisher.publish(job("p42"), { messageId: "match-1" });
   assert.equal(await publisher.publish(job("p42"), { messageId: "match-1" }), token);
   assert.equal((await reader.member("arena", "p42", { after: token })).score, 1);
   assert.deepEqual((await publisher.write([job("p42")], { changedOnly: true })).results, [{ changed: true }]);
-  await assert.rejects(Publisher.connect(guarded.url, { user: "game", pass: "nats_GAME" }), /give shards/);
+  await assert.rejects(Publisher.connect(guarded.url, who), /give shards/);
 });

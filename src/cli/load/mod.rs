@@ -320,7 +320,7 @@ fn plan(args: &Args) -> Result<Plan, Failure> {
     }
     let target = if let Some(url) = &args.url {
         Target::Http { url: url.clone() }
-    } else if let Some(access) = args.access.clone().resolve()? {
+    } else if let Some(access) = args.access.clone().resolve(&args.prefix)? {
         Target::Nats {
             access,
             prefix: args.prefix.clone(),

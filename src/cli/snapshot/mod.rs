@@ -36,13 +36,14 @@ A connection that breaks is taken up again for a minute. The copy grows beside i
 once it is complete, synced, and read again with every checksum right. So whatever has the name is whole. If snapshot is \
 interrupted, the next one with the same --to removes what is left.
 
-`ranktree restore` puts a snapshot into a data directory. The copy has everything that the service knows: all boards, versions, \
+`ranktree restore` puts a snapshot into a data directory. The copy has everything that these shards hold: all boards, versions, \
 hidden entries and rejected jobs. Only its owner can read it.
 
 Exit status: 0 complete, 2 failure.";
 
-/// Copies the data of a running service, all shards, into a directory. Takes a token with the scope admin and
-/// for all boards, where the service asks for tokens.
+/// Copies the data of a running service into a directory: every shard that the node owns, which is all of
+/// them unless it has --own. Takes a token with the scope admin and for all boards, where the service asks
+/// for tokens.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Args {

@@ -31,8 +31,8 @@ pub fn document(operations: &[Operation]) -> Value {
         },
         "servers": [{"url": "/", "description": "The node that this document comes from."}],
         "tags": [
-            {"name": "Boards", "description": "Definitions of boards: create, read, clear, trim, drop."},
-            {"name": "Writes", "description": "Jobs: set a score, improve it, add to it, or remove an entry."},
+            {"name": "Boards", "description": "Definitions of boards: create, read, clear, trim, drop; seasons."},
+            {"name": "Writes", "description": "Jobs: set a score, improve it, add to it, remove or hide an entry, or keep a profile."},
             {"name": "Entries", "description": "A member's rank, its neighbours, a group of members, and the boards of a member."},
             {"name": "Lists", "description": "Pages of a board's entries, in their order."},
             {"name": "Ranks and counts", "description": "Ranks of any score, scores at any rank, counts between any bounds; all exact."},

@@ -98,7 +98,12 @@ pub const PROBLEMS: &[ProblemKind] = &[
         &[422],
         "the cursor was not returned for this board, window and direction, or for these filters of rejects",
     ),
-    kind("unsupported", &[422], "the request uses a part of the API that is not supported yet"),
+    kind(
+        "unsupported",
+        &[422],
+        "over NATS: a request of the write service has the header `Nats-Msg-Id`, by which it does not \
+         recognise repetitions; give the jobs a `version`",
+    ),
     kind("invalid_definition", &[422], "a board's definition is not valid; `detail` says why"),
     kind("unknown_shard", &[422], "the token names a shard that this service does not have"),
     kind("no_manual_seasons", &[409], "the board has no seasons, so that none can be opened"),

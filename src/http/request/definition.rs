@@ -43,7 +43,7 @@ const KEYS: &str = r#"keys must be an array of objects such as {"name": "points"
 /// Reads what a request names of a board's definition. No body at all names nothing.
 ///
 /// # Errors
-/// When it is wrong, is that of another board, or names something that is not supported yet.
+/// When it is wrong, or is that of another board.
 pub fn parse(body: &[u8], board: &BoardName) -> Result<DefinitionPatch, Problem> {
     if body.trim_ascii().is_empty() {
         return Ok(DefinitionPatch::default());

@@ -83,12 +83,10 @@ pub async fn open(call: Box<Call>) -> Result<Reply, Problem> {
             Problem::bad_parameter(format!("name must be that of a season, such as s2; got {}", quoted(name)))
         })
     });
-    });
     let number = number.transpose()?;
     let change = move |earliest| SeasonChange::Open { number, at, earliest, force };
     const OPENED: &str = "a season of a board was opened";
-    let ChangedSeasons { definition, token, changed } =
-        change_of(&call, OPENED, &name, at, change).await?;
+    let ChangedSeasons { definition, token, changed } = change_of(&call, OPENED, &name, at, change).await?;
     // The one that was opened is the last that is planned.
     let seasons = definition.seasons.as_ref();
     let last = seasons.and_then(|seasons| seasons.planned(call.api.now()).last().copied());

@@ -91,8 +91,8 @@ impl JetStream {
     pub async fn open(settings: Settings, facts: ServiceFacts, this: ThisNode) -> Result<Self, SetupError> {
         let names = Names::new(&settings.prefix);
         let open = |purpose| {
-            let (access, inbox) = (settings.access.clone(), names.inbox());
-            async move { Connection::open(&access, &inbox, purpose).await.map_err(SetupError::Connection) }
+            let access = settings.access.clone();
+            async move { Connection::open(&access, purpose).await.map_err(SetupError::Connection) }
         };
         let (managing, publishing) = (open("manage").await?, open("publish").await?);
         let (prepared, _) = watch::channel(Prepared::Waiting("connecting to NATS".to_owned()));
@@ -107,8 +107,7 @@ impl JetStream {
     /// # Errors
     /// When no connection can be opened at all.
     pub async fn open_connection(&self, purpose: &'static str) -> Result<Connection, SetupError> {
-        let opened = Connection::open(&self.settings.access, &self.names.inbox(), purpose).await;
-        opened.map_err(SetupError::Connection)
+        Connection::open(&self.settings.access, purpose).await.map_err(SetupError::Connection)
     }
 
     /// The publishing end of the queue of a shard that other nodes own.
@@ -163,8 +162,7 @@ impl JetStream {
     /// # Errors
     /// When no connection can be opened at all.
     pub async fn open_copies_connection(&self) -> Result<Connection, SetupError> {
-        let opened = Connection::open(&self.settings.access, &self.names.inbox(), "copy").await;
-        opened.map_err(SetupError::Connection)
+        self.open_connection("copy").await
     }
 
     /// The subject on which a node is asked for copies of a shard.

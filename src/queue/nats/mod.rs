@@ -34,6 +34,7 @@ pub use boards::{BoardLimit, BoardRefused, BoardsStream, Decided};
 pub use connect::access::{NatsAccess, NatsAccessError};
 pub(crate) use connect::connection::Connection;
 pub use connect::credentials::{Login, NatsCredentials, NatsCredentialsError, Secret, SecretFrom, Tls};
+pub use connect::inbox::{InboxPrefix, InboxPrefixError};
 pub use connect::servers::{Servers, ServersError};
 pub use consume::copy_need::{CopyFloor, CopyOutlook, NeededCopy, ShardCopies};
 pub use consume::shard_stream::ShardStream;

@@ -63,12 +63,6 @@ impl Names {
         format!("{}.ask.{shard}.{}", self.prefix, key_of(node))
     }
 
-    /// The prefix of the subjects on which nodes receive replies. It differs from other clients' prefixes, so
-    /// that the operator can deny those clients permission to read it.
-    pub fn inbox(&self) -> String {
-        format!("_INBOX.{}", self.prefix)
-    }
-
     pub fn rejects_stream(&self) -> String {
         self.stream("REJECTS")
     }

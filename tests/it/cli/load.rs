@@ -1,8 +1,6 @@
 //! The load generator against the real service: its figures match what was applied, and errors are reported.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
 use std::process::{Child, Command, Output};
 
 use async_nats::jetstream::stream::{Config, DiscardPolicy};
@@ -16,7 +14,7 @@ use crate::support::client::{Client, count_of};
 use crate::support::command;
 use crate::support::nats::{Nats, shard_status, wait_until};
 use crate::support::node::Node;
-use crate::support::secured::Secured;
+use crate::support::secured::{Secured, shipped};
 
 /// The result of a run: exit code, summary, and standard error.
 fn finish(child: Child) -> (i32, Value, String) {
@@ -269,8 +267,7 @@ fn full_and_missing_streams_are_reported_with_advice() {
 
 #[test]
 fn a_user_who_may_only_publish_can_load_and_refused_credentials_are_reported() {
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/nats/ranktree.conf");
-    let server = Secured::start(&fs::read_to_string(shipped).expect("it is in the repository"));
+    let server = Secured::start(&shipped());
     let url = server.url();
     let (node, game) = (server.file("node", "node-secret"), server.file("game", "game-secret"));
     let log_in = ["--nats", &url, "--nats-user", "node", "--nats-password-file", &node];

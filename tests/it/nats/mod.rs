@@ -27,6 +27,7 @@
 //! Permissions:
 //! - [`control`]: a client that may publish jobs can do nothing else, with any headers
 //! - [`credentials`]: each way to log in, wrong ones, and credentials that are replaced while a node runs
+//! - [`inboxes`]: with the shipped configuration nobody reads answers to others, or is taken for a server
 //! - [`permissions`]: the shipped permissions are enough, and each is needed
 //!
 //! Servers:
@@ -48,6 +49,7 @@ mod frozen;
 mod full;
 mod gaps;
 mod http;
+mod inboxes;
 mod lost_streams;
 mod no_jetstream;
 mod outage;

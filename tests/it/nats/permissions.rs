@@ -1,14 +1,12 @@
 //! The permissions in `deploy/nats/ranktree.conf`, on a real server: nodes can do their work with them, each
 //! of them is needed for it, and game services can publish jobs and nothing else.
 
-use std::fs;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use async_nats::Client;
 use async_nats::jetstream::stream::Config;
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectOptions};
 use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -19,16 +17,11 @@ use crate::support::client::entry_path;
 use crate::support::command::command;
 use crate::support::nats::{applied, wait_applied, wait_state, wait_until};
 use crate::support::node::Node;
-use crate::support::secured::Secured;
+use crate::support::secured::{Secured, shipped};
 
 /// The server does not answer requests that it denies.
 const NO_ANSWER: Duration = Duration::from_millis(300);
 const PATIENCE: Duration = Duration::from_secs(120);
-
-fn shipped() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/nats/ranktree.conf");
-    fs::read_to_string(path).expect("the configuration is shipped")
-}
 
 /// What a node may publish to, line by line.
 fn allowed_to_nodes(config: &str) -> Vec<String> {
@@ -43,15 +36,6 @@ fn allowed_to_nodes(config: &str) -> Vec<String> {
 fn matches(pattern: &str, subject: &str) -> bool {
     let (pattern, subject): (Vec<_>, Vec<_>) = (pattern.split('.').collect(), subject.split('.').collect());
     pattern.len() == subject.len() && pattern.iter().zip(&subject).all(|(p, s)| *p == "*" || p == s)
-}
-
-async fn connect(server: &Secured, user: &str) -> Client {
-    let options = ConnectOptions::with_user_and_password(user.to_owned(), format!("{user}-secret"));
-    // A client with a node's permissions can receive only answers to a node's inbox.
-    let options = if user == "node" { options.custom_inbox_prefix("_INBOX.ranktree") } else { options };
-    let client = options.connect(server.url()).await.expect("it is let in");
-    client.flush().await.expect("the server answers");
-    client
 }
 
 async fn publish(context: &Context, subject: &str, body: &Value) -> u64 {
@@ -73,13 +57,13 @@ fn start_node(server: &Secured) -> Node {
     node
 }
 
-/// Starts a node that owns no shard.
+/// Starts a node that owns no shard, and has the inbox of nodes that log in without a name.
 fn start_reader(server: &Secured) -> Node {
     let password = server.file("reader-password", "node-secret");
     Node::with_nats(&server.url())
         .shards(2)
         .flags(&["--nats-user", "node", "--nats-password-file", &password])
-        .flags(&["--node", "reader", "--own", "none"])
+        .flags(&["--node", "reader", "--own", "none", "--nats-inbox-prefix", "_INBOX.ranktree"])
         .start()
 }
 
@@ -97,7 +81,7 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     let runtime = Runtime::new().expect("a runtime");
     let heard = Arc::new(Mutex::new(Vec::new()));
     let mut listener = runtime.block_on(async {
-        let client = connect(&server, "all").await;
+        let client = server.connect("all").await;
         let listener = client.subscribe(">").await.expect("it may listen");
         client.flush().await.expect("the server answers");
         listener
@@ -113,7 +97,7 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     let reader = start_reader(&server);
     // Messages within this duplicate window are not purged.
     runtime.block_on(async {
-        let context = jetstream::new(connect(&server, "all").await);
+        let context = jetstream::new(server.connect("all").await);
         for shard in 0..2 {
             let stream = context.get_stream(format!("RANKTREE_JOBS_{shard}")).await.expect("it is there");
             let config = Config { duplicate_window: NO_ANSWER, ..stream.cached_info().config.clone() };
@@ -135,7 +119,7 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     assert_eq!(client.get("/v1/boards/gone").0, 404);
     // More boards are created and dropped than the stream keeps records of.
     runtime.block_on(async {
-        let context = jetstream::new(connect(&server, "all").await);
+        let context = jetstream::new(server.connect("all").await);
         let mut stored = Vec::new();
         for number in 0..10_050 {
             let (subject, body) = (format!("ranktree.boards.gone-{number}"), json!({ "incarnation": 1 }));
@@ -188,7 +172,7 @@ fn nodes_can_do_their_work_and_need_every_permission_for_it() {
     assert!(!reader.log().contains("ermissions"), "{}", reader.log());
     // These permissions are also enough to rebase onto a stream that was created again.
     runtime.block_on(async {
-        let context = jetstream::new(connect(&server, "all").await);
+        let context = jetstream::new(server.connect("all").await);
         let stream = context.get_stream("RANKTREE_JOBS_0").await.expect("it is there");
         let config = stream.cached_info().config.clone();
         context.delete_stream(&config.name).await.expect("it is deleted");
@@ -284,11 +268,7 @@ impl Scene {
         assert_eq!(node.client().put("/v1/boards/arena", &json!({})).0, 201);
         let runtime = Runtime::new().expect("a runtime");
         let (game, rejects, looking) = runtime.block_on(async {
-            (
-                connect(&server, "game").await,
-                connect(&server, "rejects").await,
-                connect(&server, "node").await,
-            )
+            (server.connect("game").await, server.connect("rejects").await, server.connect("node").await)
         });
         let home = |member: &str| {
             let member = ranktree::types::MemberId::new(member).expect("a good id");
@@ -468,6 +448,8 @@ fn nobody_receives_messages_beyond_their_permissions() {
         for client in [game, rejects] {
             for subject in [
                 ">",
+                "_INBOX.>",
+                "_INBOX.node.>",
                 "_INBOX.ranktree.>",
                 "ranktree.jobs.*",
                 "ranktree.control.*",

@@ -73,7 +73,7 @@ impl Here {
         let mut config = shipped("nats-server.conf");
         for (from, to) in [
             ("listen: 0.0.0.0:4222", format!("listen: \"{}\"", self.nats)),
-            ("http: 0.0.0.0:8222", format!("http: \"127.0.0.1:{}\"", free_port())),
+            ("http: 127.0.0.1:8222", format!("http: \"127.0.0.1:{}\"", free_port())),
             ("store_dir: /data", format!("store_dir: \"{}\"", folder.join("data").display())),
         ] {
             assert_eq!(config.matches(from).count(), 1, "{from}");

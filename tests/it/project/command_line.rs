@@ -49,6 +49,7 @@ const OF_OTHERS: &[(&str, &str)] = &[
     ("dupe-window", "nats"),
     ("early", "benches/engine_reads"),
     ("ignore-missing", "sha256sum"),
+    ("inbox-prefix", "nats"),
     ("lib", "cargo"),
     ("loads-of", "benches/visible"),
     ("max-bytes", "nats"),
@@ -87,6 +88,8 @@ const NO_VARIABLES: &[(&str, &str)] = &[
     ("RANKTREE_NODE_PASSWORD", "read by nats-server"),
     ("RANKTREE_GAME_PASSWORD", "read by nats-server"),
     ("RANKTREE_REJECTS_PASSWORD", "read by nats-server"),
+    ("RANKTREE_ROUTE_1", "read by nats-server"),
+    ("RANKTREE_ROUTE_PASSWORD", "read by nats-server"),
     ("RANKTREE_PORT", "read by docker compose"),
 ];
 

@@ -109,6 +109,28 @@ fn told() -> Vec<(String, String)> {
     lines
 }
 
+/// Documents, comments and texts of the API say what there is. A sentence about what is missing for now is
+/// wrong as soon as it came, and nobody looks for it then.
+#[test]
+fn nothing_is_said_to_be_unsupported_for_now() {
+    let words = ["supported", "implemented", "possible", "available"];
+    let for_now = words.map(|word| [format!("not {word} yet"), format!("not yet {word}")]);
+    let clients = ["csharp", "go", "python", "rust", "typescript"];
+    let clients = clients.map(|name| root().join("clients").join(name).join("README.md"));
+    let texts = [documents(), sources(), files("src", ".md"), clients.to_vec()].concat();
+    assert!(texts.contains(&root().join("src/http/openapi/about.md")), "{texts:?}");
+    let mut found = Vec::new();
+    for path in texts {
+        for (number, line) in read(&path).lines().enumerate() {
+            let line = line.to_lowercase();
+            if for_now.as_flattened().iter().any(|words| line.contains(words)) {
+                found.push(format!("{}:{}: {line}", path.display(), number + 1));
+            }
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
 #[test]
 fn links_between_documents_have_targets_that_exist() {
     let mut dead = Vec::new();

@@ -6,6 +6,7 @@
 //! - [`command_line`]: the commands, flags and variables that documents and containers name exist
 //! - [`widths`]: lines are no wider than agreed
 //! - [`recipes`]: the commands of the page of recipes are answered as it says
+//! - [`sizing`]: the page of sizes shows what its script prints of what was measured
 //! - [`publishers`]: the publishers that the documents show work as they stand there
 
 mod circles;
@@ -14,4 +15,5 @@ mod documents;
 mod layering;
 mod publishers;
 mod recipes;
+mod sizing;
 mod widths;

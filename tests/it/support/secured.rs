@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use async_nats::{Client, ConnectOptions};
 use tempfile::TempDir;
 
 use crate::support::nats::wait_until;
@@ -14,6 +15,12 @@ pub struct Secured {
     child: Option<Child>,
     pub port: u16,
     folder: TempDir,
+}
+
+/// The part of a configuration that the repository ships for users, nodes and games.
+pub fn shipped() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/nats/ranktree.conf");
+    fs::read_to_string(path).expect("the configuration is shipped")
 }
 
 impl Secured {
@@ -73,6 +80,15 @@ impl Secured {
 
     pub fn url(&self) -> String {
         format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Connects as a user, whose answers come by an inbox of its own.
+    pub async fn connect(&self, user: &str) -> Client {
+        let options = ConnectOptions::with_user_and_password(user.to_owned(), format!("{user}-secret"));
+        let options = options.custom_inbox_prefix(format!("_INBOX.{user}"));
+        let client = options.connect(self.url()).await.expect("it is let in");
+        client.flush().await.expect("the server answers");
+        client
     }
 }
 

@@ -318,7 +318,10 @@ async fn a_game_with_the_least_permissions_publishes() {
     let url = nats.url.replace("nats://", "nats://node:nats_NODE@");
     let node = Node::start(&["--nats", &url, "--shards", "3"]).await;
     let client = arena(&node).await;
-    let options = || ConnectOptions::with_user_and_password("game".to_owned(), "nats_GAME".to_owned());
+    let options = || {
+        let options = ConnectOptions::with_user_and_password("game".to_owned(), "nats_GAME".to_owned());
+        options.custom_inbox_prefix("_INBOX.game")
+    };
     let publisher = Publisher::builder().shards(3).connect_with(&nats.url, options()).await;
     let publisher = publisher.expect("the user is known");
     let token = publisher.publish(&job("p42")).message_id("match-1").await.expect("it may");

@@ -76,7 +76,6 @@ pub fn put_board() -> Doc {
         .problem(409, "would_drop")
         .problem(422, "invalid_definition")
         .problem(422, "too_many_boards")
-        .problem(422, "unsupported")
         .problem(404, "unknown_board")
         .problem(504, "not_yet_applied")
 }

@@ -65,10 +65,10 @@ pub fn readyz() -> Doc {
             "text/plain; charset=utf-8",
             &json!({"type": "string", "pattern": "^ready(, degraded)?\n", "examples": ["ready\n"]}),
             "Every shard is live and its lag is under the limit. If the first line is `ready, degraded`, \
-             a shard's stream is full or nearly full, so that publishers are refused or will be soon, or \
-             files of a shard are damaged; the lines that follow say which. A degraded node stays in \
-             service, because it answers reads and applies what is in the stream, and other nodes have \
-             the same stream.",
+             something needs an operator, such as a shard's stream that is nearly full, so that publishers \
+             are refused or will be soon, or files that are damaged; the lines that follow say what, and \
+             `degraded` of `/v1/status` lists what it may be. A degraded node stays in service, because it \
+             answers reads and applies what is in the stream, and other nodes have the same stream.",
         )
         .problem(503, "not_ready")
 }

@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::context::{PublishError, PublishErrorKind};
 use async_nats::jetstream::publish::PublishAck;
 use async_nats::jetstream::{self, Context};
-use async_nats::{Client, ConnectOptions, Event, Server};
+use async_nats::{Client, ConnectOptions, Event, Server, ServerError};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::metrics as names;
 use crate::queue::nats::connect::access::NatsAccess;
+use crate::queue::nats::connect::inbox::InboxPrefix;
 use crate::queue::nats::connect::server_choice::ServerChoice;
 
 /// A server that was silent for so long is pinged. The NATS client leaves a server that owes three answers,
@@ -73,13 +74,9 @@ struct Problems {
 impl Connection {
     /// Starts to connect, and tries again until it succeeds.
     ///
-    /// # Arguments
-    /// `inbox`: the prefix of the subjects that answers come by. Nobody else should be permitted to read
-    /// them.
-    ///
     /// # Errors
     /// When no connection can be opened at all.
-    pub async fn open(access: &NatsAccess, inbox: &str, purpose: &'static str) -> Result<Self, String> {
+    pub async fn open(access: &NatsAccess, purpose: &'static str) -> Result<Self, String> {
         let (count, connected) = watch::channel(0);
         let label = || [("connection", purpose)];
         metrics::gauge!(names::NATS_CONNECTIONS_WANTED, &label()).increment(1.0);
@@ -91,6 +88,7 @@ impl Connection {
         let unanswered = Arc::new(Mutex::new(None));
         let choice = Arc::new(Mutex::new(ServerChoice::default()));
         let (noting, asked, chosen) = (Arc::clone(&problems), Arc::clone(&unanswered), Arc::clone(&choice));
+        let inbox = access.inbox.clone();
         let events = move |event| {
             let mut problems = noting.lock();
             match event {
@@ -115,7 +113,7 @@ impl Connection {
                 // Logged with its cause by `note_failures`.
                 Event::ClientError(_) => {}
                 Event::ServerError(error) => {
-                    let error = error.to_string();
+                    let error = explain_server_error(&error, &inbox);
                     let is_new = problems.server_error.as_ref().is_none_or(|(_, said)| *said != error);
                     if is_new {
                         tracing::warn!(purpose, error, "the NATS server reported an error");
@@ -137,7 +135,6 @@ impl Connection {
         };
         let client = with_timeouts(access.options())
             .name(format!("ranktree {purpose}"))
-            .custom_inbox_prefix(inbox)
             .retry_on_initial_connect()
             .max_reconnects(None)
             .reconnect_to_server_callback(attempting)
@@ -301,6 +298,19 @@ pub(in crate::queue::nats) fn explain_failure(error: &str, has_login: bool) -> S
     format!("{advice} ({error})")
 }
 
+/// What to do about an error that the server reported, if its own message does not say.
+pub(in crate::queue::nats) fn explain_server_error(error: &ServerError, inbox: &InboxPrefix) -> String {
+    let error = error.to_string();
+    let denied = format!("permissions violation for subscription to \"{inbox}.").to_ascii_lowercase();
+    if !error.to_ascii_lowercase().contains(&denied) {
+        return error;
+    }
+    format!(
+        "no answer can arrive: this user may not subscribe to {inbox}.>; give the prefix that the user's \
+         permissions at NATS name as --nats-inbox-prefix, or permit this one ({error})"
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,5 +322,20 @@ mod tests {
         assert!(
             explain_failure(error, false).starts_with("the server asks for credentials, and none are given")
         );
+    }
+
+    #[test]
+    fn a_denied_inbox_is_told_from_other_denials() {
+        let inbox: InboxPrefix = "_INBOX.game".parse().expect("a good prefix");
+        let explain = |subject: &str| {
+            let said = format!("Permissions Violation for Subscription to \"{subject}\"");
+            explain_server_error(&ServerError::Other(said), &inbox)
+        };
+        let said = explain("_INBOX.game.YGr4.*");
+        assert!(said.contains("_INBOX.game.>") && said.contains("--nats-inbox-prefix"), "{said}");
+        assert!(said.contains("Permissions Violation"), "{said}");
+        for other in ["_INBOX.games.YGr4.*", "ranktree.jobs.*"] {
+            assert!(!explain(other).contains("--nats-inbox-prefix"), "{other}");
+        }
     }
 }

@@ -123,7 +123,6 @@ impl ShardStream {
     /// # Errors
     /// When no connection can be opened at all.
     pub async fn connection(&self) -> Result<&Connection, String> {
-        let inbox = self.names.inbox();
-        self.connection.get_or_try_init(|| Connection::open(&self.access, &inbox, "consume")).await
+        self.connection.get_or_try_init(|| Connection::open(&self.access, "consume")).await
     }
 }

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 
 use crate::queue::nats::connect::access::NatsAccess;
-use crate::queue::nats::connect::connection::{explain_failure, with_timeouts};
+use crate::queue::nats::connect::connection::{explain_failure, explain_server_error, with_timeouts};
 use crate::queue::nats::names::Names;
 use crate::queue::nats::streams::jobs_config;
 use crate::types::{MAX_SHARDS, Sequence, ShardId};
@@ -62,7 +62,7 @@ impl BulkPublisher {
     ) -> Result<Self, String> {
         let server_error = Arc::new(Mutex::new(None));
         let names = Names::new(prefix);
-        let client = connect(access, &names, Arc::clone(&server_error)).await?;
+        let client = connect(access, Arc::clone(&server_error)).await?;
         let context = ContextBuilder::new()
             .timeout(ACK_TIMEOUT)
             .ack_timeout(ACK_TIMEOUT)
@@ -139,7 +139,7 @@ impl BulkPublisher {
             };
             let detail = match error.kind() {
                 RequestErrorKind::NoResponders => format!("no node takes writes for shard {shard}"),
-                _ => format!("the write service did not answer: {error}"),
+                _ => format!("the write service did not answer: {error}{}", reported(&self.server_error)),
             };
             NotStored { kind, detail }
         })?;
@@ -169,25 +169,22 @@ impl BulkPublisher {
 
 async fn connect(
     access: &NatsAccess,
-    names: &Names,
     server_error: Arc<Mutex<Option<String>>>,
 ) -> Result<async_nats::Client, String> {
+    let inbox = access.inbox.clone();
     let events = move |event| {
         match event {
-            Event::ServerError(error) => *server_error.lock() = Some(error.to_string()),
+            Event::ServerError(error) => {
+                *server_error.lock() = Some(explain_server_error(&error, &inbox));
+            }
             Event::Disconnected => tracing::warn!("the connection to NATS was lost; reconnecting"),
             Event::Connected => tracing::debug!("connected to NATS"),
             event => tracing::debug!("NATS: {event}"),
         }
         std::future::ready(())
     };
-    let options = with_timeouts(access.options())
-        .name("ranktree load")
-        // The same inbox as nodes have: a node's permissions allow no other, and a game service's allow it,
-        // too.
-        .custom_inbox_prefix(names.inbox())
-        .max_reconnects(None)
-        .event_callback(events);
+    let options =
+        with_timeouts(access.options()).name("ranktree load").max_reconnects(None).event_callback(events);
     options.connect(access.servers.addresses()).await.map_err(|error| {
         let (servers, words) = (&access.servers, explain_failure(&error.to_string(), access.has_login()));
         match error.kind() {
@@ -197,6 +194,11 @@ async fn connect(
             _ => format!("no connection to NATS at {servers}: {words}"),
         }
     })
+}
+
+/// The error that the server reported last, to be added to one that it explains.
+fn reported(server_error: &Mutex<Option<String>>) -> String {
+    server_error.lock().as_ref().map(|said| format!("; the server reported: {said}")).unwrap_or_default()
 }
 
 fn explain(
@@ -226,19 +228,13 @@ fn explain(
             "too_large",
             "a message is larger than the NATS server allows; send fewer jobs in a message".to_owned(),
         ),
-        (PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe, _) => {
-            let said = server_error
-                .lock()
-                .as_ref()
-                .map(|said| format!("; the server reported: {said}"))
-                .unwrap_or_default();
-            (
-                "unanswered",
-                format!(
-                    "NATS did not answer in time whether it stored a message, so it may be stored or not{said}"
-                ),
-            )
-        }
+        (PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe, _) => (
+            "unanswered",
+            format!(
+                "NATS did not answer in time whether it stored a message, so it may be stored or not{}",
+                reported(server_error)
+            ),
+        ),
         _ => {
             let cause = cause.map_or_else(|| error.to_string(), ToString::to_string);
             ("refused", format!("NATS refused a message for {stream}: {cause}"))
@@ -258,7 +254,8 @@ mod tests {
         let address = listener.local_addr().expect("it is bound");
         drop(listener);
         let urls = Secret::new(format!("nats://me:secret@{address}"));
-        let access = NatsAccess::new(&urls, NatsCredentials::default()).expect("a good URL");
+        let access =
+            NatsAccess::new(&urls, NatsCredentials::default(), None, "ranktree").expect("a good URL");
         let error = BulkPublisher::connect(&access, "ranktree", None, 1).await;
         let error = error.err().expect("nobody is there");
         assert!(error.contains("no NATS server can be reached"), "{error}");

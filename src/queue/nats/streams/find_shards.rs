@@ -8,7 +8,7 @@ use async_nats::jetstream::stream::Config;
 use async_nats::jetstream::{Context, ErrorCode};
 use async_nats::{Client, Event};
 
-use crate::queue::nats::connect::connection::with_timeouts;
+use crate::queue::nats::connect::connection::{explain_server_error, with_timeouts};
 use crate::queue::nats::jetstream::{Settings, SetupError};
 use crate::queue::nats::names::Names;
 use crate::queue::nats::streams::boards_config::shards_of_service;
@@ -29,7 +29,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// When no connection can be opened at all.
 pub async fn find_shards(settings: &Settings) -> Result<Option<u16>, SetupError> {
     let names = Names::new(&settings.prefix);
-    let client = connect(settings, &names).await?;
+    let client = connect(settings).await?;
     let context = ContextBuilder::new().timeout(REQUEST_TIMEOUT).build(client.clone());
     let mut logged: Option<Instant> = None;
     loop {
@@ -56,18 +56,21 @@ pub async fn find_shards(settings: &Settings) -> Result<Option<u16>, SetupError>
 }
 
 /// A connection for this alone. It has no metrics, because it does not last.
-async fn connect(settings: &Settings, names: &Names) -> Result<Client, SetupError> {
+async fn connect(settings: &Settings) -> Result<Client, SetupError> {
     let access = &settings.access;
-    let events = |event| {
+    let inbox = access.inbox.clone();
+    let events = move |event| {
         match event {
-            Event::ServerError(error) => tracing::warn!(%error, "the NATS server reported an error"),
+            Event::ServerError(error) => {
+                let error = explain_server_error(&error, &inbox);
+                tracing::warn!(error, "the NATS server reported an error");
+            }
             event => tracing::debug!("NATS: {event}"),
         }
         std::future::ready(())
     };
     with_timeouts(access.options())
         .name("ranktree find shards")
-        .custom_inbox_prefix(names.inbox())
         .retry_on_initial_connect()
         .max_reconnects(None)
         .request_timeout(Some(REQUEST_TIMEOUT))
