@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand.
 
+mod as_owner;
 mod board_line;
 mod client;
 mod completions;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::cli::Failure;
+use crate::cli::as_owner::refuse_links_of_others;
 use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::export::Format;
 use crate::cli::export::row::Row;
@@ -42,6 +43,9 @@ impl Output {
     /// # Errors
     /// When the file cannot be created.
     pub fn create(path: Option<&Path>, format: Format) -> Result<Self, Failure> {
+        if let Some(path) = path {
+            refuse_links_of_others(path)?;
+        }
         let (writer, place): (Box<dyn Write>, _) = match path {
             None => (Box::new(io::stdout()), None),
             Some(path) if is_no_file(path) => {
@@ -56,7 +60,7 @@ impl Output {
                 let mut partial = path.as_os_str().to_owned();
                 partial.push(".partial");
                 let partial = PathBuf::from(partial);
-                let file = File::create(&partial)
+                let file = create_anew(&partial)
                     .map_err(|error| format!("cannot create {}: {error}", partial.display()))?;
                 (Box::new(file), Some((path, partial)))
             }
@@ -135,6 +139,14 @@ impl Output {
             })?;
         }
         Ok(())
+    }
+}
+
+/// Creates a file in the place of one that an interrupted export left. A link is removed, and not followed.
+fn create_anew(path: &Path) -> io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => File::create_new(path),
     }
 }
 
