@@ -121,6 +121,8 @@ impl From<ClientError> for ImportError {
         match error {
             ClientError::Address(reason) => Self::Address(reason),
             ClientError::Certificates(reason) => Self::Trust(reason),
+            ClientError::Proxy(reason) => Self::Address(reason),
+            ClientError::Settings(error) => Self::Settings(error),
         }
     }
 }

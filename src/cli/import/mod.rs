@@ -135,9 +135,8 @@ fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
 }
 
 fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportError> {
-    let token = args.client.token()?;
-    let client = Client::new(&args.url, token.as_deref(), args.client.ca.as_deref(), "import")?;
-    let service = Service::new(client, args.retry_for, tally);
+    let service = Service::new(Client::new(&args.url, &args.client, "import")?, args.retry_for, tally);
+    service.greet()?;
     let mut to_finish = Vec::new();
     let sent = thread::scope(|scope| {
         let mut lanes = Vec::new();
