@@ -93,8 +93,11 @@ impl Columns {
         let Self { board, member, score, at, version, meta, updated_at } = *self;
         let used = [board, Some(member), score, at, version, meta, updated_at];
         let ignored = header.iter().enumerate().filter(|(index, _)| !used.contains(&Some(*index)));
-        let ignored: Vec<_> = ignored.map(|(_, name)| shown(name)).collect();
-        (!ignored.is_empty()).then(|| format!("columns that are not used: {}", ignored.join(", ")))
+        let ignored: Vec<_> = ignored.map(|(_, name)| name).collect();
+        let named: Vec<_> = ignored.iter().take(COLUMNS_NAMED).map(|name| shown(name)).collect();
+        let more = ignored.len().saturating_sub(named.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!ignored.is_empty()).then(|| format!("columns that are not used: {}{more}", named.join(", ")))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::cli::import::ImportError;
 use crate::cli::import::read::csv_columns::{ColumnNames, Columns};
 use crate::cli::import::read::csv_records::{Records, board_line};
 use crate::cli::import::read::job_text::JobText;
+use crate::cli::import::read::limits::MAX_COLUMNS;
 use crate::cli::import::read::row::{Defaults, LastBoard, Parsed, RejectedLine, Row};
 use crate::cli::import::read::scale::scaled;
 use crate::job::{Op, RejectCode};
@@ -46,6 +47,9 @@ impl<R: BufRead> CsvRows<R> {
         let mut records = Records::new(reader, u64::from(board.is_some()));
         if records.read()?.is_none() {
             return Err(ImportError::Empty);
+        }
+        if records.record.len() > MAX_COLUMNS {
+            return Err(ImportError::ManyColumns(records.record.len()));
         }
         let name = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
         let header: Vec<_> = records.record.iter().map(name).collect();
@@ -406,6 +410,30 @@ mod tests {
             let error = open(text, &columns, Defaults::default()).expect_err(text).to_string();
             assert!(error.starts_with(expect), "{text:?}: {error}");
         }
+    }
+
+    #[test]
+    fn a_file_of_too_many_columns_is_refused() {
+        let more = |columns: usize| format!("board,member,score{}\n", ",".repeat(columns - 3));
+        let header = |columns| open(&more(columns), &[], Defaults::default()).map(|rows| rows.len());
+        assert!(header(MAX_COLUMNS).is_ok_and(|rows| rows == 0));
+        let refused = header(MAX_COLUMNS + 1).expect_err("one too many").to_string();
+        assert!(
+            refused.starts_with("the file's header has 4097 columns, and an import reads 4096"),
+            "{refused}"
+        );
+        let refused = header(15_000_000).expect_err("far too many").to_string();
+        assert!(
+            refused.starts_with("line 1: the row that begins here has more than 65536 cells"),
+            "{refused}"
+        );
+        // A row of more columns than the header is rejected alone, and one of far more ends the import.
+        let wide =
+            |columns: usize| format!("board,member,score\nb,m,1\nb,m,1{}\nb,n,1\n", ",".repeat(columns));
+        let rows = open(&wide(10_000), &[], Defaults::default()).expect("it is read to its end");
+        assert_eq!(told(rows).iter().map(|(line, _)| *line).collect::<Vec<_>>(), [2, 3, 4]);
+        let refused = open(&wide(500_000), &[], Defaults::default()).expect_err("far too many").to_string();
+        assert!(refused.starts_with("line 3: the row that begins here has more than"), "{refused}");
     }
 
     #[test]

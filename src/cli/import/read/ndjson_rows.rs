@@ -15,7 +15,7 @@ use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 use crate::cli::import::read::row::{Boards, Defaults, LastBoard, Parsed, RejectedLine, Row};
-use crate::job::{Op, Reject, RejectCode};
+use crate::job::{MAX_BOARDS_PER_JOB, Op, Reject, RejectCode};
 use crate::types::{BoardName, quoted};
 use crate::wire;
 use crate::wire::json_words;
@@ -153,6 +153,10 @@ impl<R: BufRead> NdjsonRows<R> {
         if peek.definition.is_some() && peek.member.is_none() {
             let line = BoardLine::parse(text).map_err(malformed)?;
             return Ok((Parsed::Board(line.with_name(self.defaults.board.as_ref())), None));
+        }
+        if peek.scores.as_ref().is_some_and(|scores| scores.len() > MAX_BOARDS_PER_JOB) {
+            let why = || malformed(format!("it names more than {MAX_BOARDS_PER_JOB} boards"));
+            return Err(self.refusal(text).unwrap_or_else(why));
         }
         let repeat = repeat(text, &peek, self.defaults.board.as_ref()).map_err(words)?;
         let exported = peek.position.is_some().then(|| {
@@ -326,6 +330,18 @@ mod tests {
             matches!(other.as_slice(), [Parsed::Board(line)] if line.board.as_str() == "arena"),
             "{other:?}"
         );
+    }
+
+    #[test]
+    fn a_job_that_names_too_many_boards_is_rejected_without_keeping_their_names() {
+        let job = |boards: usize| {
+            let scores: Vec<_> = (0..boards).map(|number| format!("\"b{number}\":1")).collect();
+            format!("{{\"member\":\"m\",\"scores\":{{{}}}}}", scores.join(","))
+        };
+        assert_eq!(one(&job(MAX_BOARDS_PER_JOB), Defaults::default()).boards.len(), MAX_BOARDS_PER_JOB);
+        let parsed = rows(&job(MAX_BOARDS_PER_JOB + 1), Defaults::default());
+        let [Parsed::Rejected(line)] = parsed.as_slice() else { panic!("rejected, and not {parsed:?}") };
+        assert_eq!(line.code, "too_large");
     }
 
     #[test]
