@@ -20,6 +20,7 @@ mod restore;
 mod secret_permissions;
 mod serve;
 mod snapshot;
+mod spreadsheet;
 mod token;
 mod verify;
 mod window_argument;

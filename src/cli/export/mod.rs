@@ -42,7 +42,7 @@ Examples:
   From the service on this machine:
     ranktree export --board arena --output arena.ndjson
   From the data directory of a stopped one, for a spreadsheet:
-    ranktree export --board arena --data-dir ./data --format csv --rows-only --output arena.csv
+    ranktree export --board arena --data-dir ./data --format csv --rows-only --spreadsheet-safe --output arena.csv
   A season that has ended, with the names of its players:
     ranktree export --board arena --window s7 --profiles --output arena-s7.ndjson
   Every board, from one service to another, whose number of shards may differ:
@@ -67,9 +67,11 @@ export: snapshot copies a service with all of them. From a data directory the cu
 not of today. With --all, boards that do not have such a window or instance are left out, and standard error names them; if \
 no board has it, the export fails.
 
-Cells of a CSV are written unchanged, so that an import can read them back. A spreadsheet takes a cell that begins with =, +, - \
-or @ for a formula, and players choose the names of members. So import the columns member and meta into a spreadsheet as text, \
-instead of opening the file.
+Cells of a CSV are written unchanged, so that other programs can read them. A spreadsheet takes a cell that begins with =, +, - \
+or @ for a formula, and players choose the names of members. --spreadsheet-safe writes an apostrophe before such names, and \
+before those that begin with one, so that the file can be opened. Its first line says so, and an import takes the apostrophes away \
+again; of a file without that line it does with its own --spreadsheet-safe. Scores are numbers, and metadata begin with {, so that \
+they are no formulas.
 
 Boards of a running service may change during the export. Each page begins after the last entry of the page before, so an \
 entry whose score does not change is neither skipped nor repeated. The summary has the as_of of the first and of the last page; \
@@ -114,6 +116,10 @@ pub struct Args {
     /// Leaves out the first line, which has the board's definition
     #[arg(long)]
     rows_only: bool,
+    /// Writes an apostrophe before names in a CSV that a spreadsheet would take for a formula, such as
+    /// '=1+1. An import takes them away again. CSV only
+    #[arg(long)]
+    spreadsheet_safe: bool,
     /// Reads everything, and writes nothing
     #[arg(long)]
     dry_run: bool,
@@ -287,6 +293,11 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             "profiles are lines of their own, which a CSV file cannot have; give --format ndjson".into()
         );
     }
+    if args.spreadsheet_safe && format != Format::Csv {
+        return Err(
+            "--spreadsheet-safe is about the cells of a CSV file; give --format csv, or leave it away".into(),
+        );
+    }
     let source = Source::open(args)?;
     let boards = match &args.board {
         Some(board) => vec![board.clone()],
@@ -311,13 +322,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let instance = page.as_ref().map(|page| source.instance(board, page)).transpose()?.flatten();
         summary.instance = instance.map(|exported| exported.instance);
         summary.have_more += u64::from(windows != ["all"]);
-        let line = BoardLine { board: board.clone(), instance, definition };
+        let line =
+            BoardLine { board: board.clone(), instance, spreadsheet_safe: args.spreadsheet_safe, definition };
         // Create the file only once there is something to write: after a wrong board name an existing file
         // stays.
         let mut to = match output.take() {
             Some(output) => output,
             None if args.dry_run => Output::nothing(),
-            None => Output::create(args.output.as_deref(), format)?,
+            None => Output::create(args.output.as_deref(), format)?.spreadsheet_safe(args.spreadsheet_safe),
         };
         match write_board(&source, &line, page, args, &mut to, &mut summary) {
             Ok(()) => output = Some(to),

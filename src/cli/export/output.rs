@@ -13,6 +13,7 @@ use crate::cli::as_owner::refuse_links_of_others;
 use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::export::Format;
 use crate::cli::export::row::Row;
+use crate::cli::spreadsheet::guarded;
 
 const BUFFER_BYTES: usize = 256 * 1024;
 /// An export's columns. An import reads board, member, score, at and meta of them.
@@ -26,6 +27,8 @@ pub struct Output {
     place: Option<(PathBuf, PathBuf)>,
     /// Members whose profiles are written already.
     written: HashSet<Box<str>>,
+    /// Whether cells have an apostrophe where a spreadsheet would compute them.
+    is_spreadsheet_safe: bool,
 }
 
 enum Sink {
@@ -37,7 +40,18 @@ enum Sink {
 impl Output {
     /// For a dry run.
     pub fn nothing() -> Self {
-        Self { sink: Sink::Nothing, line: String::new(), place: None, written: HashSet::new() }
+        Self::of(Sink::Nothing, None)
+    }
+
+    fn of(sink: Sink, place: Option<(PathBuf, PathBuf)>) -> Self {
+        Self { sink, line: String::new(), place, written: HashSet::new(), is_spreadsheet_safe: false }
+    }
+
+    /// # Arguments
+    /// `is_safe`: whether cells have an apostrophe where a spreadsheet would compute them.
+    pub fn spreadsheet_safe(mut self, is_safe: bool) -> Self {
+        self.is_spreadsheet_safe = is_safe;
+        self
     }
 
     /// # Errors
@@ -70,7 +84,7 @@ impl Output {
             Format::Ndjson => Sink::Lines(writer),
             Format::Csv => Sink::Cells(writer),
         };
-        Ok(Self { sink, line: String::new(), place, written: HashSet::new() })
+        Ok(Self::of(sink, place))
     }
 
     /// Begins a board, with what it is if that is given. A CSV has one.
@@ -116,7 +130,7 @@ impl Output {
                 writer.write_all(self.line.as_bytes())
             }
             Sink::Cells(writer) => {
-                push_cells(&mut self.line, board, row);
+                push_cells(&mut self.line, board, row, self.is_spreadsheet_safe);
                 writer.write_all(self.line.as_bytes())
             }
         }
@@ -183,10 +197,15 @@ fn push_object(line: &mut String, board: &str, row: &Row<'_>) {
     push_all(line, &[",\"updated_at\":\"", updated_at, "\"}\n"]);
 }
 
-fn push_cells(line: &mut String, board: &str, row: &Row<'_>) {
+fn push_cells(line: &mut String, board: &str, row: &Row<'_>, is_safe: bool) {
     let meta = if row.has_meta() { &*row.meta } else { "" };
+    // The names of boards begin with a letter or a digit.
     push_all(line, &[board, ","]);
-    push_cell(line, &row.member);
+    if is_safe {
+        push_cell(line, &guarded(&row.member))
+    } else {
+        push_cell(line, &row.member)
+    }
     line.push(',');
     push_cell(line, &row.score_keys());
     push_all(line, &[",", &row.rank, ",", &row.position, ",", row.at(), ",", &row.updated_at, ","]);
@@ -249,7 +268,7 @@ mod tests {
         for member in MEMBERS {
             let meta = r#"{"a":"1,\"2\""}"#;
             let mut line = String::new();
-            push_cells(&mut line, "b", &row(member, meta));
+            push_cells(&mut line, "b", &row(member, meta), false);
             let cells = ["b", member, "-1,9007199254740992", "1", "2"];
             let cells = [&cells[..], &["2026-11-20T09:59:57Z", "2026-11-20T09:59:58Z", meta]].concat();
             let mut writer = csv::Writer::from_writer(Vec::new());

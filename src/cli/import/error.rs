@@ -84,6 +84,8 @@ pub enum ImportError {
          numbers as scores; multiply the scores in the file, or import it as CSV"
     )]
     ScaledNdjson(u32),
+    #[error("--spreadsheet-safe does not apply to NDJSON, which has no cells; leave it away")]
+    SafeNdjson,
     #[error("{0}")]
     Address(String),
     #[error(transparent)]

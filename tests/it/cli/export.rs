@@ -245,6 +245,42 @@ fn a_member_that_looks_like_a_formula_is_kept_and_warned_of() {
     assert!(export.output().expect("the binary can be started").status.success());
     let text = fs::read_to_string(&csv).expect("it is there");
     assert!(text.contains("\"=HYPERLINK(\"\"x\"\")\""), "{text}");
+    // With an apostrophe no spreadsheet computes it, and an import takes that away again.
+    let safe = folder.path().join("safe.csv");
+    let mut export = command();
+    export
+        .args(["export", "--board", BOARD, "--spreadsheet-safe"])
+        .args(arguments)
+        .arg("--output")
+        .arg(&safe);
+    assert!(export.output().expect("the binary can be started").status.success());
+    let text = fs::read_to_string(&safe).expect("it is there");
+    assert!(text.contains("\"'=HYPERLINK(\"\"x\"\")\""), "{text}");
+    let other = Node::start();
+    let rows: String = text.lines().skip(1).map(|line| format!("{line}\n")).collect();
+    let bare = folder.path().join("bare.csv");
+    fs::write(&bare, rows).expect("it can be written");
+    for (file, more, board) in [(&safe, &[][..], "again"), (&bare, &["--spreadsheet-safe"], "bare")] {
+        let mut import = command();
+        import.arg("import").arg(file).args(["--url", other.base(), "--board", board]).args(more);
+        let output = import.output().expect("the binary can be started");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(other.client().get(&entry_path(board, member)).0, 200, "{board}");
+    }
+    let refused = command()
+        .args([
+            "export",
+            "--board",
+            BOARD,
+            "--url",
+            service.base(),
+            "--format",
+            "ndjson",
+            "--spreadsheet-safe",
+        ])
+        .output()
+        .expect("the binary can be started");
+    assert_eq!(refused.status.code(), Some(2), "NDJSON has no cells");
     let help = command().args(["export", "--help"]).output().expect("the binary can be started");
     let help = String::from_utf8(help.stdout).expect("it is text");
     let words: Vec<_> = help.split_whitespace().collect();

@@ -13,6 +13,7 @@ use crate::cli::import::read::job_text::JobText;
 use crate::cli::import::read::limits::MAX_COLUMNS;
 use crate::cli::import::read::row::{Defaults, LastBoard, Parsed, RejectedLine, Row};
 use crate::cli::import::read::scale::scaled;
+use crate::cli::spreadsheet::unguarded;
 use crate::job::{Op, RejectCode};
 use crate::types::{BoardName, MAX_KEYS, Malformed, MemberId, Score, Timestamp, decimal, quoted};
 use crate::wire::json_words;
@@ -31,6 +32,8 @@ pub struct CsvRows<R> {
     board: Option<BoardLine>,
     /// Comes before the next record.
     repeat: Option<Row>,
+    /// Whether names have an apostrophe where a spreadsheet would compute them.
+    is_spreadsheet_safe: bool,
 }
 
 impl<R: BufRead> CsvRows<R> {
@@ -55,7 +58,16 @@ impl<R: BufRead> CsvRows<R> {
         let header: Vec<_> = records.record.iter().map(name).collect();
         let columns = Columns::find(&header, names, &defaults)?;
         let last_board = LastBoard::default();
-        Ok(Self { records, header, columns, defaults, last_board, scale: 1, board, repeat: None })
+        let is_spreadsheet_safe = board.as_ref().is_some_and(|board| board.spreadsheet_safe);
+        let (scale, repeat) = (1, None);
+        Ok(Self { records, header, columns, defaults, last_board, scale, board, repeat, is_spreadsheet_safe })
+    }
+
+    /// # Arguments
+    /// `is_safe`: whether names have an apostrophe where a spreadsheet would compute them, also if no first line
+    /// says so.
+    pub fn spreadsheet_safe(self, is_safe: bool) -> Self {
+        Self { is_spreadsheet_safe: self.is_spreadsheet_safe || is_safe, ..self }
     }
 
     /// Multiplies every key of every score, which may be a decimal number then.
@@ -100,6 +112,7 @@ impl<R: BufRead> CsvRows<R> {
         };
 
         let member = cell(member)?;
+        let member = if self.is_spreadsheet_safe { unguarded(member) } else { member };
         let member = MemberId::new(member).map_err(|why| refuse(RejectCode::BadMember, why, member))?;
         let board = match (&self.defaults.board, optional(board)?) {
             (Some(given), _) => given.as_str(),
@@ -283,6 +296,25 @@ mod tests {
         let error = open("#ranktree {}\nboard,member,score\n", &[], Defaults::default());
         let error = error.expect_err("it says nothing").to_string();
         assert!(error.starts_with("the first line does not describe a board: "), "{error}");
+    }
+
+    #[test]
+    fn apostrophes_of_a_file_for_spreadsheets_are_taken_away() {
+        let job = |member: &str| format!("{{\"board\":\"b\",\"member\":\"{member}\",\"score\":1}}");
+        let rows = "board,member,score\nb,'=1+1,1\nb,''x,1\nb,'m,1\nb,-1,1\n";
+        let read = |is_safe| {
+            let rows = CsvRows::open(rows.as_bytes(), &ColumnNames::default(), Defaults::default());
+            let rows = rows.expect("the header is good").spreadsheet_safe(is_safe);
+            told(rows.collect::<Result<_, _>>().expect("readable"))
+        };
+        let members = |members: [&str; 4]| (2..).zip(members.map(job)).collect::<Vec<_>>();
+        assert_eq!(read(true), members(["=1+1", "'x", "'m", "-1"]));
+        assert_eq!(read(false), members(["'=1+1", "''x", "'m", "-1"]));
+        let text =
+            format!("#ranktree {{\"board\":\"b\",\"spreadsheet_safe\":true,\"definition\":{{}}}}\n{rows}");
+        let told = told(open(&text, &[], Defaults::default()).expect("the header is good"));
+        let job = job("=1+1").replace("}", ",\"op\":\"set\"}");
+        assert_eq!(told.get(1), Some(&(3, job)), "the first line says so");
     }
 
     #[test]
