@@ -239,6 +239,8 @@ pub struct ShardEntry {
     pub words: Words,
     pub member: Box<[u8]>,
     pub updated_at: Timestamp,
+    /// The greatest version of a job.
+    pub version: Option<u64>,
     pub metadata: EntryMetadata,
     pub profile: EntryProfile,
 }
