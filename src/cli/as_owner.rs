@@ -1,8 +1,8 @@
 //! What root does with a data directory is done by the rights of the directory's owner.
 //!
-//! The owner runs the service, which somebody may have taken over. Whoever writes to the directory decides what
-//! its files say and where its links lead, so with root's rights a command would change, or give away, whatever
-//! they point at.
+//! The owner runs the service, which somebody may have taken over. Whoever writes to the directory decides
+//! what its files say and where its links lead, so with root's rights a command would change, or give away,
+//! whatever they point at.
 //!
 //! Knows: whose a path is, and how a thread becomes its owner. Must not know: what is done there.
 
@@ -18,12 +18,12 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use crate::cli::Failure;
 use crate::storage::OPEN_FILES;
 
-/// If this thread is root's, and a directory is somebody else's, the thread becomes that user for good, and so do
-/// the threads that it starts. Those that it has started stay what they are.
+/// If this thread is root's, and a directory is somebody else's, the thread becomes that user for good, and
+/// so do the threads that it starts. Those that it has started stay what they are.
 ///
-/// Returns the path by which the thread reaches the directory from then on: an open file, because the user may
-/// not be allowed to pass the directories above, as with systemd's `DynamicUser`. Otherwise it is the path that was
-/// given. `with_real_paths` makes messages readable again.
+/// Returns the path by which the thread reaches the directory from then on: an open file, because the user
+/// may not be allowed to pass the directories above, as with systemd's `DynamicUser`. Otherwise it is the
+/// path that was given. `with_real_paths` makes messages readable again.
 ///
 /// # Errors
 /// When the path leads through a link of somebody else's, or the system refuses.

@@ -43,8 +43,8 @@ impl Offline {
         Self { _file: FileArgs { config: None }, data: DataArgs { data_dir } }
     }
 
-    /// Opens the shards one after the other, and calls `work` with each, or with the error of opening it. Run by
-    /// root, all of it has the rights of the directory's owner only, and so has what comes after it.
+    /// Opens the shards one after the other, and calls `work` with each, or with the error of opening it. Run
+    /// by root, all of it has the rights of the directory's owner only, and so has what comes after it.
     ///
     /// # Errors
     /// When there are none, or the work fails.
@@ -69,7 +69,8 @@ impl Offline {
         Ok(())
     }
 
-    /// Opens all shards for reading, by number. Run by root, they are opened by the rights of the directory's owner.
+    /// Opens all shards for reading, by number. Run by root, they are opened by the rights of the directory's
+    /// owner.
     ///
     /// # Errors
     /// When there are none, or one cannot be opened; when the others are on other nodes.

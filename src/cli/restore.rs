@@ -58,7 +58,8 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    // A thread of root's reads the snapshot. All others are started after this one became the directory's owner.
+    // A thread of root's reads the snapshot. All others are started after this one became the directory's
+    // owner.
     let from = SnapshotSource::open(&args.from, &args.data.data_dir)?;
     let data_dir = become_owner_of(&args.data.data_dir)?;
     let progress = Arc::new(Progress::new("restore".to_owned()));

@@ -4,8 +4,8 @@
 
 use std::borrow::Cow;
 
-/// What a cell begins with that a spreadsheet computes; and what is put before it, so that what begins with that
-/// can be told from it. Some read the wide forms as the narrow ones.
+/// What a cell begins with that a spreadsheet computes; and what is put before it, so that what begins with
+/// that can be told from it. Some read the wide forms as the narrow ones.
 const COMPUTED: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠', GUARD];
 const GUARD: char = '\'';
 

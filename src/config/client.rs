@@ -27,10 +27,10 @@ pub struct ClientArgs {
     #[arg(long, value_name = "FILE", env = "RANKTREE_CA")]
     pub ca: Option<PathBuf>,
 
-    /// The proxy to ask the service by, such as `http://proxy.example:3128`; none: without one. Without it, the
-    /// environment variables `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy` decide, but for services on
-    /// this machine, which are asked directly, and for http:// with a token, which is refused: the proxy would see
-    /// the token
+    /// The proxy to ask the service by, such as `http://proxy.example:3128`; none: without one. Without it,
+    /// the environment variables `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy` decide, but for
+    /// services on this machine, which are asked directly, and for http:// with a token, which is refused:
+    /// the proxy would see the token
     #[arg(long, value_name = "PROXY")]
     pub proxy: Option<String>,
 }

@@ -72,8 +72,8 @@ impl ProxyVariables {
     }
 }
 
-/// Whether an entry of `no_proxy` means a host: `*`, an address, a network such as 10.0.0.0/8, a name and what is
-/// below it. Each may have a port.
+/// Whether an entry of `no_proxy` means a host: `*`, an address, a network such as 10.0.0.0/8, a name and
+/// what is below it. Each may have a port.
 fn is_exempt(entry: &str, host: &str, port: u16) -> bool {
     if entry == "*" {
         return true;

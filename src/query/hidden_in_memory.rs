@@ -1,4 +1,5 @@
-//! The hidden entries of a board whose shards are in memory: what a copy of the board needs besides its lists.
+//! The hidden entries of a board whose shards are in memory: what a copy of the board needs besides its
+//! lists.
 //!
 //! Knows: entries that are not listed. Must not know: who is hidden without an entry.
 

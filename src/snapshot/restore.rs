@@ -4,9 +4,9 @@
 //! each shard opens at the sequence that the manifest states, and all that `ranktree verify` checks. Until
 //! then nothing that was there is touched. Then they are put in place (`swap`).
 //!
-//! The caller has the rights of the data directory's owner and no others, also where root restores: what is in
-//! the directory is its owner's word. The snapshot is read by a thread of its own, which may have more rights
-//! (`source`).
+//! The caller has the rights of the data directory's owner and no others, also where root restores: what is
+//! in the directory is its owner's word. The snapshot is read by a thread of its own, which may have more
+//! rights (`source`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};

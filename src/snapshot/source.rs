@@ -74,8 +74,8 @@ impl SnapshotSource {
 }
 
 impl Pieces {
-    /// All pieces in the order of the manifest. After the last piece of a file that does not have its checksum
-    /// comes an error.
+    /// All pieces in the order of the manifest. After the last piece of a file that does not have its
+    /// checksum comes an error.
     pub fn read(self, manifest: &Manifest) -> impl Iterator<Item = Result<Piece, ManifestError>> {
         // It waits for nothing else.
         let _ = self.begin.send(manifest.clone());

@@ -12,9 +12,9 @@
 //!
 //! A shard in its place is one of before as long as a staged one of the same number waits for the place.
 //!
-//! The plan is read from a directory that may be somebody else's than the reader's: it names folders by our own
-//! pattern only, and a link in the place of a folder is refused. So nothing outside of the data directory is
-//! moved, and nothing is moved out of it.
+//! The plan is read from a directory that may be somebody else's than the reader's: it names folders by our
+//! own pattern only, and a link in the place of a folder is refused. So nothing outside of the data directory
+//! is moved, and nothing is moved out of it.
 
 use std::fs::File;
 use std::io::ErrorKind;

@@ -23,8 +23,8 @@ use crate::tls_roots::{ClientTls, SPEAKS_NO_TLS, is_no_tls, untrusted};
 /// How long a port is given to answer a request that is made only to find out whether it speaks HTTP.
 const HTTP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// An agent of ureq; https needs `tls`. The caller says by which proxy: by itself, ureq would ask the environment,
-/// also for what is on this machine.
+/// An agent of ureq; https needs `tls`. The caller says by which proxy: by itself, ureq would ask the
+/// environment, also for what is on this machine.
 pub fn agent(config: Config, tls: Option<ClientTls>) -> Agent {
     let connector =
         ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(TlsConnector(tls));

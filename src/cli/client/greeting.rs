@@ -1,6 +1,6 @@
-//! The first request of a command: one that is small, carries no token, and is answered at once by a service. What
-//! answers otherwise is no service, or is asked by the wrong scheme: the command ends with words about that,
-//! before it has sent anything that matters or begins to try again.
+//! The first request of a command: one that is small, carries no token, and is answered at once by a service.
+//! What answers otherwise is no service, or is asked by the wrong scheme: the command ends with words about
+//! that, before it has sent anything that matters or begins to try again.
 
 use std::io::Read as _;
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -24,8 +24,8 @@ const BANNER_BYTES: usize = 64;
 /// `is_direct`: whether no proxy is between.
 ///
 /// # Errors
-/// [`Failed::Permanent`]: what is there is no service, or the URL's scheme is wrong. [`Failed::Unknown`]: whatever is
-/// there does not answer. [`Failed::NotReached`]: nobody is there.
+/// [`Failed::Permanent`]: what is there is no service, or the URL's scheme is wrong. [`Failed::Unknown`]:
+/// whatever is there does not answer. [`Failed::NotReached`]: nobody is there.
 pub fn greet(agent: &Agent, base: &BaseUrl, is_direct: bool) -> Result<StatusCode, Failed> {
     let request = agent.get(format!("{}/healthz", base.text));
     let request = request.config().timeout_recv_response(Some(GREETING_TIMEOUT)).build();

@@ -1,5 +1,5 @@
-//! A client of a running service: where it is, the token that it is shown, whose certificates are accepted, by
-//! which proxy it is asked, and how often a request is tried again.
+//! A client of a running service: where it is, the token that it is shown, whose certificates are accepted,
+//! by which proxy it is asked, and how often a request is tried again.
 //!
 //! Used by every subcommand that asks a service over HTTP, but for `load`: the generator measures connections
 //! of its own, and never retries. Must not know: what is asked of the service.
@@ -88,8 +88,8 @@ impl Client {
     /// `who`: the subcommand, as requests name it.
     ///
     /// # Errors
-    /// When the address is none that can be connected to, the token cannot be read, there are no certificates to
-    /// accept, or the token would be shown to a proxy.
+    /// When the address is none that can be connected to, the token cannot be read, there are no certificates
+    /// to accept, or the token would be shown to a proxy.
     pub fn new(url: &str, args: &ClientArgs, who: &str) -> Result<Self, ClientError> {
         let base = BaseUrl::parse("--url", url).map_err(ClientError::Address)?;
         let token = args.token()?;

@@ -1,7 +1,8 @@
 //! By which proxy a service is asked, if by any.
 //!
-//! What is on this machine is asked directly, whatever the environment says. Others are asked by the proxy that
-//! the environment names, unless a token would go there in clear: who set the variable did not mean that.
+//! What is on this machine is asked directly, whatever the environment says. Others are asked by the proxy
+//! that the environment names, unless a token would go there in clear: who set the variable did not mean
+//! that.
 
 use std::net::IpAddr;
 

@@ -93,8 +93,8 @@ pub struct Args {
           value_parser = clap::value_parser!(u32).range(1..))]
     pub scale: u32,
 
-    /// Takes away the apostrophes that an export with --spreadsheet-safe has put before names. A file with the
-    /// first line of an export says by itself whether it has them
+    /// Takes away the apostrophes that an export with --spreadsheet-safe has put before names. A file with
+    /// the first line of an export says by itself whether it has them
     #[arg(long)]
     pub spreadsheet_safe: bool,
 

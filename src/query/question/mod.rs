@@ -239,7 +239,6 @@ pub struct ShardEntry {
     pub words: Words,
     pub member: Box<[u8]>,
     pub updated_at: Timestamp,
-    /// The greatest version of a job.
     pub version: Option<u64>,
     pub metadata: EntryMetadata,
     pub profile: EntryProfile,

@@ -23,8 +23,8 @@ struct Listening {
 }
 
 impl Listening {
-    /// One that says this to everybody who connects, listens to one request, or a piece of something else, and
-    /// hangs up.
+    /// One that says this to everybody who connects, listens to one request, or a piece of something else,
+    /// and hangs up.
     fn start(says: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("it is bound").to_string();

@@ -1,5 +1,5 @@
-//! What root does in a data directory of somebody else's is done by that user's rights. Whatever the user has put
-//! there, nothing outside of it is changed, given away, or copied from.
+//! What root does in a data directory of somebody else's is done by that user's rights. Whatever the user has
+//! put there, nothing outside of it is changed, given away, or copied from.
 //!
 //! Only root can try that. Run by another user, the tests say so, and still check what they can.
 

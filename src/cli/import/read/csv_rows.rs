@@ -77,8 +77,8 @@ impl<R: BufRead> CsvRows<R> {
     }
 
     /// # Arguments
-    /// `is_safe`: whether names have an apostrophe where a spreadsheet would compute them, also if no first line
-    /// says so.
+    /// `is_safe`: whether names have an apostrophe where a spreadsheet would compute them, also if no first
+    /// line says so.
     pub fn spreadsheet_safe(self, is_safe: bool) -> Self {
         Self { is_spreadsheet_safe: self.is_spreadsheet_safe || is_safe, ..self }
     }

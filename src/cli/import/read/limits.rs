@@ -5,8 +5,8 @@
 pub const MAX_BODY_BYTES: usize = 1024 * 1024;
 /// The largest job that fits a body of its own, between its brackets.
 pub const MAX_JOB_BYTES: usize = MAX_BODY_BYTES - 2;
-/// The longest row of a CSV file that is read, and may be rejected. A few times what any job may have, as quotation
-/// marks and columns that are not used take room, too.
+/// The longest row of a CSV file that is read, and may be rejected. A few times what any job may have, as
+/// quotation marks and columns that are not used take room, too.
 pub const MAX_ROW_BYTES: usize = 16 * MAX_JOB_BYTES;
 /// The most columns of a CSV file. Six are used; the widest tables of other programs have some hundreds.
 pub const MAX_COLUMNS: usize = 4_096;

@@ -191,11 +191,11 @@ mod tests {
 
     use super::*;
     use crate::cli::client::RETRY_FOR;
-    use crate::config::ClientArgs;
     use crate::cli::import::progress::Progress;
     use crate::cli::import::read::Row;
     use crate::cli::import::read::row::Boards;
     use crate::cli::import::tally::Tally;
+    use crate::config::ClientArgs;
 
     /// What the service does with one request.
     #[derive(Clone, Copy)]
