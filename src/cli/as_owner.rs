@@ -159,7 +159,7 @@ fn link_of_others(path: &Path) -> Option<(PathBuf, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{chown, lchown, symlink};
+    use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
 
     use super::*;
 
@@ -184,15 +184,14 @@ mod tests {
         let work = |reached: &Path| {
             std::fs::write(reached.join("made"), "made")?;
             symlink(folder.path().join("of-root"), reached.join("link"))?;
-            Ok(std::fs::write(reached.join("link"), "overwritten").is_err())
+            Ok::<_, Failure>(std::fs::write(reached.join("link"), "overwritten").is_err())
         };
         if !is_root() {
             assert!(!as_owner_of(&data, work).expect("all is this user's"), "it is this user's own file");
             return;
         }
         // The user cannot pass the directory above.
-        std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o700))
-            .expect("root may");
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).expect("root may");
         for group in [GROUP, 0] {
             chown(&data, Some(USER), Some(group)).expect("root may");
             assert!(
