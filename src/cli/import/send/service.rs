@@ -25,9 +25,8 @@ impl<'a> Service<'a> {
     pub fn greet(&self) -> Result<(), ImportError> {
         let to = || self.client.base().to_owned();
         match self.client.greet() {
-            Ok(()) => Ok(()),
-            // The first rows are waited with, or say the same.
-            Err(Failed::NotReached(_)) => Ok(()),
+            // Where nobody is, the first rows are waited with, or say the same.
+            Ok(()) | Err(Failed::NotReached(_)) => Ok(()),
             Err(Failed::Unknown(_)) if self.retry_for.is_some() => Ok(()),
             Err(Failed::Unknown(reason)) => Err(ImportError::NotThere { to: to(), reason }),
             Err(Failed::Permanent(reason) | Failed::TooLong(reason)) => {
