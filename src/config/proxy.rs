@@ -51,6 +51,7 @@ impl ProxyVariables {
 
     /// One proxy for everything but a list of hosts.
     #[cfg(test)]
+    #[must_use]
     pub fn for_all(url: &str, exempt: &str) -> Self {
         Self::read(|name| match name {
             "all_proxy" => Some(url.to_owned()),
@@ -85,10 +86,10 @@ fn is_exempt(entry: &str, host: &str, port: u16) -> bool {
     if let Ok(address) = host.parse::<IpAddr>() {
         return match entry.split_once('/') {
             Some((network, bits)) => {
-                let (network, bits) = (network.parse().ok(), bits.parse().ok());
+                let (network, bits) = (network.parse::<IpAddr>().ok(), bits.parse::<u32>().ok());
                 network.zip(bits).is_some_and(|(network, bits)| is_within(address, network, bits))
             }
-            None => entry.parse() == Ok(address),
+            None => entry.parse::<IpAddr>().is_ok_and(|listed| listed == address),
         };
     }
     let name = entry.trim_start_matches('*').trim_start_matches('.').trim_end_matches('.');
