@@ -10,7 +10,7 @@
 //! - [`types`]: the nouns that need no other
 //! - [`metrics`]: the name of every metric
 //! - [`tls_roots`]: which certificates a client of a service accepts
-//! - [`regular_file`]: reads small files that an operator names
+//! - [`regular_file`]: opens files for reading, and neither waits for a pipe nor follows links of others
 //! - [`short_slice`]: time slices of threads that answer readers
 //! - [`allocator`]: how long free memory is kept
 //! - `processor`: ends the program where the processor lacks what RocksDB was compiled for

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use ranktree::allocator::keep_huge_pages;
 use ranktree::cli::run;
 use ranktree::config::log_levels;
+use ranktree::storage::with_real_paths;
 use tracing_subscriber::EnvFilter;
 
 /// Requests are allocated by the threads of HTTP and freed by the writers, which glibc's allocator, an arena
@@ -37,11 +38,11 @@ fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(failure) => {
-            let mut told = failure.to_string();
+            let mut told = with_real_paths(&failure);
             eprintln!("ranktree: {told}");
             let mut cause = failure.source();
             while let Some(error) = cause {
-                let words = error.to_string();
+                let words = with_real_paths(error);
                 // Some errors have their cause's words in their own.
                 if !told.contains(&words) {
                     eprintln!("  because: {words}");

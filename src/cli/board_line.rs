@@ -23,6 +23,8 @@ pub struct BoardLine {
     pub board: BoardName,
     /// What the rows are of; `None`: of `all`.
     pub instance: Option<ExportedInstance>,
+    /// Whether the cells of a CSV have an apostrophe where a spreadsheet would compute them (`spreadsheet`).
+    pub spreadsheet_safe: bool,
     /// A JSON object, as `PUT /v1/boards/{board}` takes it.
     pub definition: String,
 }
@@ -42,6 +44,8 @@ struct Json<'a> {
     window: Option<String>,
     begin: Option<String>,
     end: Option<String>,
+    #[serde(default)]
+    spreadsheet_safe: bool,
     #[serde(borrow)]
     definition: &'a RawValue,
 }
@@ -50,7 +54,7 @@ impl BoardLine {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(json: &str) -> Result<Self, String> {
-        let Json { board, window, begin, end, definition } =
+        let Json { board, window, begin, end, spreadsheet_safe, definition } =
             serde_json::from_str(json).map_err(|why| json_words(json.as_bytes(), &why))?;
         let board = BoardName::new(&board).map_err(|why| why.got(&board))?;
         let instance = window.map(|name| ExportedInstance::parse(&name, begin.as_deref(), end.as_deref()));
@@ -59,7 +63,7 @@ impl BoardLine {
         if !definition.starts_with('{') {
             return Err(format!("a board's definition must be a JSON object; got {}", shown(&definition)));
         }
-        Ok(Self { board, instance, definition })
+        Ok(Self { board, instance, spreadsheet_safe, definition })
     }
 
     /// The same for another board, if one is given.
@@ -72,7 +76,8 @@ impl BoardLine {
     pub fn json(&self) -> String {
         // The names of boards and instances have nothing to escape.
         let of_rows = self.instance.map(ExportedInstance::json).unwrap_or_default();
-        format!(r#"{{"board":"{}",{of_rows}"definition":{}}}"#, self.board, self.definition)
+        let safe = if self.spreadsheet_safe { r#""spreadsheet_safe":true,"# } else { "" };
+        format!(r#"{{"board":"{}",{of_rows}{safe}"definition":{}}}"#, self.board, self.definition)
     }
 
     /// Whether a board of this definition, of which the rest may change, is the same.
@@ -153,6 +158,7 @@ mod tests {
         BoardLine {
             board: BoardName::new("arena").expect("a good name"),
             instance: None,
+            spreadsheet_safe: false,
             definition: definition_json(definition),
         }
     }
@@ -172,7 +178,9 @@ mod tests {
             let ours = BoardLine { instance: Some(instance), ..line(&Definition::default()) };
             let json = ours.json();
             assert!(json.starts_with(&format!(r#"{{"board":"arena",{told}"definition":"#)), "{json}");
-            assert_eq!(BoardLine::parse(&json), Ok(ours));
+            assert_eq!(BoardLine::parse(&json), Ok(ours.clone()));
+            let safe = BoardLine { spreadsheet_safe: true, ..ours };
+            assert_eq!(BoardLine::parse(&safe.json()), Ok(safe));
         }
         for bad in [
             r#""window":"week","begin":"2026-11-16T00:00:00Z","#,

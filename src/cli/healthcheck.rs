@@ -22,7 +22,7 @@ const EXIT_STATUS: &str =
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
 /// Asks a service on this machine whether it is ready: the one that these settings are of. Says on one line
-/// what it answered.
+/// what it answered. Never asks by a proxy.
 #[derive(Debug, clap::Args)]
 #[command(mut_args(hide_what_serves), after_long_help = EXIT_STATUS)]
 pub struct Args {
@@ -58,17 +58,20 @@ fn hide_what_serves(arg: Arg) -> Arg {
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let base = if let Some(url) = &args.url {
-        BaseUrl::parse("--url", url)?.text
+        BaseUrl::parse("--url", url)?
     } else {
-        let scheme = if args.http.tls_cert.is_some() { "https" } else { "http" };
-        format!("{scheme}://{}", reachable(args.http.listen)?)
+        let is_https = args.http.tls_cert.is_some();
+        let scheme = if is_https { "https" } else { "http" };
+        BaseUrl { text: format!("{scheme}://{}", reachable(args.http.listen)?), is_https }
     };
-    let url = format!("{base}{}", if args.live { "/healthz" } else { "/readyz" });
+    let url = format!("{}{}", base.text, if args.live { "/healthz" } else { "/readyz" });
     // Without --ca: the certificate is for the name that clients use, and not for this machine's address.
     // Nothing secret is sent, and an attacker who could answer in its place could also stop the service.
     let tls = TlsConfig::builder().disable_verification(true).build();
     let config = Agent::config_builder()
         .tls_config(tls)
+        // The service is on this machine, or is probed by who is near it; a proxy would answer for itself.
+        .proxy(None)
         .http_status_as_error(false)
         .timeout_global(Some(Duration::from_millis(args.timeout_ms)))
         .user_agent(concat!("ranktree-healthcheck/", env!("CARGO_PKG_VERSION")))
@@ -92,7 +95,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             }
         }
         Err(error) => {
-            let advice = wrong_scheme(&base, &error).map_or_else(|| error.to_string(), str::to_owned);
+            let advice = wrong_scheme(&base, &error).unwrap_or_else(|| error.to_string());
             println!("{url}: no answer: {advice}; --url gives another address");
             ExitCode::from(1)
         }

@@ -1,5 +1,6 @@
 //! The command line: one file per subcommand.
 
+mod as_owner;
 mod board_line;
 mod client;
 mod completions;
@@ -19,6 +20,7 @@ mod restore;
 mod secret_permissions;
 mod serve;
 mod snapshot;
+mod spreadsheet;
 mod token;
 mod verify;
 mod window_argument;

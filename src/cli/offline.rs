@@ -1,12 +1,13 @@
 //! What commands share that work on the data of a stopped service.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Failure;
+use crate::cli::as_owner::{as_owner_of, become_owner_of};
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
 use crate::storage::{
@@ -42,7 +43,8 @@ impl Offline {
         Self { _file: FileArgs { config: None }, data: DataArgs { data_dir } }
     }
 
-    /// Opens the shards one after the other, and calls `work` with each, or with the error of opening it.
+    /// Opens the shards one after the other, and calls `work` with each, or with the error of opening it. Run
+    /// by root, all of it has the rights of the directory's owner only, and so has what comes after it.
     ///
     /// # Errors
     /// When there are none, or the work fails.
@@ -51,7 +53,8 @@ impl Offline {
         mode: OpenMode,
         mut work: impl FnMut(ShardId, Result<Store, StorageError>, &Progress) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let DataLayout { shards, own } = self.layout()?;
+        let data_dir = become_owner_of(&self.data.data_dir)?;
+        let DataLayout { shards, own } = layout(&data_dir)?;
         let resources = StorageResources::new(CACHE_BYTES, 1);
         let place = Arc::new(Mutex::new(Arc::new(Progress::new(String::new()))));
         exit_on_signal(Arc::clone(&place))?;
@@ -59,19 +62,24 @@ impl Offline {
             let progress = Arc::new(Progress::new(format!("shard {id}")));
             *place.lock() = Arc::clone(&progress);
             progress.note("reading the log", 0, 0);
-            let store = self.open(mode, id, shards, &resources);
+            let store = open(&data_dir, mode, id, shards, &resources);
             work(id, store, &progress)?;
             progress.finish();
         }
         Ok(())
     }
 
-    /// Opens all shards for reading, by number.
+    /// Opens all shards for reading, by number. Run by root, they are opened by the rights of the directory's
+    /// owner.
     ///
     /// # Errors
     /// When there are none, or one cannot be opened; when the others are on other nodes.
     pub fn open_all(&self) -> Result<Vec<Store>, Failure> {
-        let DataLayout { shards, own } = self.layout()?;
+        as_owner_of(&self.data.data_dir, |data_dir| self.open_all_in(data_dir))
+    }
+
+    fn open_all_in(&self, data_dir: &Path) -> Result<Vec<Store>, Failure> {
+        let DataLayout { shards, own } = layout(data_dir)?;
         if !own.is_first(shards) {
             return Err(format!(
                 "{} holds the shards {own} of {shards}, and the members of the others are on other nodes; \
@@ -81,52 +89,49 @@ impl Offline {
             .into());
         }
         let resources = StorageResources::new(CACHE_BYTES, shards);
-        let open = |id| Ok(self.open(OpenMode::ReadOnly, ShardId(id), shards, &resources)?);
+        let open = |id| Ok(open(data_dir, OpenMode::ReadOnly, ShardId(id), shards, &resources)?);
         (0..shards).map(open).collect()
     }
+}
 
-    fn open(
-        &self,
-        mode: OpenMode,
-        id: ShardId,
-        shards: u16,
-        resources: &StorageResources,
-    ) -> Result<Store, StorageError> {
-        let path = shard_directory(&self.data.data_dir, id);
-        check_marked(&self.data.data_dir, id)?;
-        match mode {
-            OpenMode::ReadOnly => Store::open_for_reading(&path, id, shards, resources),
-            // Only `serve` makes new shards.
-            OpenMode::ReadWrite if !holds_a_database(&path)? => Err(StorageError::Empty(path)),
-            OpenMode::ReadWrite => Store::open_to_load(&path, id, shards, resources),
-        }
+fn open(
+    data_dir: &Path,
+    mode: OpenMode,
+    id: ShardId,
+    shards: u16,
+    resources: &StorageResources,
+) -> Result<Store, StorageError> {
+    let path = shard_directory(data_dir, id);
+    check_marked(data_dir, id)?;
+    match mode {
+        OpenMode::ReadOnly => Store::open_for_reading(&path, id, shards, resources),
+        // Only `serve` makes new shards.
+        OpenMode::ReadWrite if !holds_a_database(&path)? => Err(StorageError::Empty(path)),
+        OpenMode::ReadWrite => Store::open_to_load(&path, id, shards, resources),
     }
+}
 
-    /// Which there are, at least one, and none missing.
-    fn layout(&self) -> Result<DataLayout, Failure> {
-        let data_dir = &self.data.data_dir;
-        // A directory that lost its last shards looks complete, so what is recorded counts too.
-        let found = shards_in(data_dir)?;
-        let layout = match known_layout(data_dir)? {
-            Some(known) if !known.own.is_first(known.shards) => known,
-            known => DataLayout::all(known.map_or(found, |known| known.shards.max(found))),
-        };
-        if layout.own.is_empty() {
-            let folder = data_dir.display();
-            return Err(format!(
-                "{folder} holds no shards; give the directory of the service's data with --data-dir"
-            )
-            .into());
-        }
-        // Opening the missing shard would create an empty one, and hide that its members were lost.
-        if let Some(missing) = missing_shard(data_dir, &layout.own) {
-            let folder = shard_directory(data_dir, missing);
-            return Err(
-                format!("the shard's directory {} is missing; restore it first", folder.display()).into()
-            );
-        }
-        Ok(layout)
+/// Which shards there are, at least one, and none missing.
+fn layout(data_dir: &Path) -> Result<DataLayout, Failure> {
+    // A directory that lost its last shards looks complete, so what is recorded counts too.
+    let found = shards_in(data_dir)?;
+    let layout = match known_layout(data_dir)? {
+        Some(known) if !known.own.is_first(known.shards) => known,
+        known => DataLayout::all(known.map_or(found, |known| known.shards.max(found))),
+    };
+    if layout.own.is_empty() {
+        let folder = data_dir.display();
+        return Err(format!(
+            "{folder} holds no shards; give the directory of the service's data with --data-dir"
+        )
+        .into());
     }
+    // Opening the missing shard would create an empty one, and hide that its members were lost.
+    if let Some(missing) = missing_shard(data_dir, &layout.own) {
+        let folder = shard_directory(data_dir, missing);
+        return Err(format!("the shard's directory {} is missing; restore it first", folder.display()).into());
+    }
+    Ok(layout)
 }
 
 /// Ends the process on SIGTERM and SIGINT, and says where it was. Without this the first process of a

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::cli::Failure;
 use crate::cli::offline::{Offline, OpenMode};
-use crate::storage::{verify, verify_parked};
+use crate::storage::{verify, verify_parked, with_real_paths};
 use crate::writer::lines_of;
 
 const AFTER_HELP: &str = "\
@@ -38,7 +38,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let ((verified, findings), (parked, of_parked), has_damaged_marker, torn_end) = match looked_at {
             Ok(looked_at) => looked_at,
             Err(error) => {
-                println!("shard {id}: {error}");
+                println!("shard {id}: {}", with_real_paths(&error));
                 refused += 1;
                 return Ok(());
             }

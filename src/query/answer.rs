@@ -73,6 +73,8 @@ pub struct Listed {
     pub updated_at: Timestamp,
     /// When the score was reached, where that orders ties.
     pub reached_at: Option<Timestamp>,
+    /// The greatest version of a job, as far as the read tells it.
+    pub version: Option<u64>,
     pub metadata: ListedMetadata,
     pub profile: ListedProfile,
     pub movement: ListedMovement,
@@ -95,15 +97,16 @@ impl Listed {
         let words = found.key.words.as_slice();
         let reached_at = definition.reached_at(words);
         let mut profile = ListedProfile::NotAsked;
-        let (updated_at, metadata) = match found.source {
+        let (updated_at, version, metadata) = match found.source {
             EntrySource::InMemory(shard_board, handle) => {
                 let (tree, window) = shard_board.window?;
                 let extra = window.extra(handle);
                 let on_disk = extra.as_ref().is_some_and(|extra| extra.has_metadata);
                 let metadata =
                     if on_disk { ListedMetadata::OnDisk(found.shard, tree) } else { ListedMetadata::None };
+                let version = extra.as_ref().and_then(|extra| extra.version);
                 let updated_at = extra.map(|extra| extra.updated_at);
-                (updated_at.or(reached_at).unwrap_or_default(), metadata)
+                (updated_at.or(reached_at).unwrap_or_default(), version, metadata)
             }
             EntrySource::Replied(entry) => {
                 let metadata = match &entry.metadata {
@@ -119,7 +122,7 @@ impl Listed {
                     EntryProfile::Json(json) => ListedProfile::Json(Arc::clone(json)),
                     EntryProfile::Unreadable => ListedProfile::Unreadable,
                 };
-                (entry.updated_at, metadata)
+                (entry.updated_at, entry.version, metadata)
             }
         };
         Some(Self {
@@ -130,6 +133,7 @@ impl Listed {
             position,
             updated_at,
             reached_at,
+            version,
             metadata,
             profile,
             movement: ListedMovement::NotAsked,

@@ -27,6 +27,7 @@ mod remote_shards;
 
 mod answer;
 mod find_place;
+mod hidden_in_memory;
 mod merge;
 mod page;
 
@@ -71,6 +72,7 @@ pub use cursor::{End, PageCursor};
 pub use entries::{ConsistentAnswer, VisitEntries};
 pub use entries_of_member::{BoardSelection, EntriesOfMember, MemberOnBoards, entries_of_member};
 pub use few::Few;
+pub use hidden_in_memory::{HiddenEntry, hidden_entries};
 pub use instance::{InstanceAsked, NoMovement, UnknownWindow, WindowChoice};
 pub use instances_of_board::{InstancesOfBoard, InstancesOfWindow, ListInstances, ListedInstance};
 pub use local_shards::LocalShards;

@@ -124,6 +124,8 @@ fn change_of(
             position: summed.ahead + 1,
             updated_at: after.updated_at,
             reached_at: definition.reached_at(after.words.as_slice()),
+            // Who sent the job knows its version.
+            version: None,
             metadata: metadata(after),
             profile: ListedProfile::NotAsked,
             movement: ListedMovement::NotAsked,

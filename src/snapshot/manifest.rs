@@ -4,14 +4,14 @@
 //! and the checksum of each file.
 
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{ErrorKind, Read as _, Write as _};
+use std::io::{ErrorKind, Read as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::storage::{DataLayout, shard_directory};
+use crate::regular_file::{open_in, read_no_link};
+use crate::storage::{DataLayout, replace_file, shard_directory};
 use crate::types::{MAX_SHARDS, ShardId};
 
 /// The manifest's name in the directory of a snapshot.
@@ -130,12 +130,7 @@ impl Manifest {
         let put = || {
             let mut json = serde_json::to_vec_pretty(self)?;
             json.push(b'\n');
-            let new = directory.join(NEW);
-            let mut file = File::create(&new)?;
-            file.write_all(&json)?;
-            file.sync_all()?;
-            std::fs::rename(&new, &path)?;
-            File::open(directory)?.sync_all()
+            replace_file(&path, &directory.join(NEW), &json).map(drop)
         };
         put().map_err(|error| ManifestError::Io { path: path.clone(), error })
     }
@@ -146,7 +141,7 @@ impl Manifest {
     /// When there is none, it is of another format, or it is damaged.
     pub fn read(directory: &Path) -> Result<Self, ManifestError> {
         let path = directory.join(MANIFEST);
-        let bytes = match std::fs::read(&path) {
+        let bytes = match read_no_link(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(ManifestError::Missing(directory.to_owned()));
@@ -207,7 +202,10 @@ impl Manifest {
         for (shard, file) in self.files() {
             let path = shard_directory(directory, shard).join(&file.name);
             let damaged = |what: String| ManifestError::Damaged { path: directory.to_owned(), what };
-            let found = match std::fs::metadata(&path) {
+            let found = match std::fs::symlink_metadata(&path) {
+                Ok(found) if !found.is_file() => {
+                    return Err(damaged(format!("{} is not a regular file", path.display())));
+                }
                 Ok(found) => found,
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     return Err(damaged(format!("the file {} is missing", path.display())));
@@ -238,9 +236,10 @@ impl Manifest {
         self.check_sizes(directory)?;
         let mut buffer = vec![0; BUFFER_BYTES];
         for (shard, file) in self.files() {
-            let path = shard_directory(directory, shard).join(&file.name);
+            let folder = shard_directory(directory, shard);
+            let path = folder.join(&file.name);
             let failed = |error| ManifestError::Io { path: path.clone(), error };
-            let mut from = File::open(&path).map_err(failed)?;
+            let mut from = open_in(&folder, &file.name).map_err(failed)?;
             let mut checksum = 0;
             // Empty files have no pieces.
             each(shard, file, &[])?;

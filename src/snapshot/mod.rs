@@ -4,6 +4,7 @@
 //! - `taken`: the copies that a running node holds while clients fetch them
 //! - `manifest`: the file that makes a directory a snapshot: what is in it, with sizes and checksums
 //! - `check`: what is checked of each shard
+//! - `source`: reads a snapshot, by rights of its own
 //! - `restore`: checks a snapshot, and puts it into a data directory
 //! - `swap`: the last step of that, which a crash may interrupt anywhere
 //! - `one_shard`: a copy of another node's shard is put in place in a running node
@@ -14,10 +15,12 @@ mod check;
 mod manifest;
 mod one_shard;
 mod restore;
+mod source;
 mod swap;
 mod taken;
 
 pub use manifest::{MANIFEST, Manifest, ManifestError, ManifestFile, ManifestShard, append_checksum};
 pub use one_shard::{ExpectedCopy, StagedCopies};
 pub use restore::{RestoreError, Restored, restore};
+pub use source::{SnapshotSource, SourceError};
 pub use taken::{AT_ONCE, IDLE, SnapshotError, Snapshots, TakenSnapshot};

@@ -13,12 +13,12 @@
 //! a plan says, and removes what has no plan: a copy that was not complete.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use crate::snapshot::check::findings_in;
 use crate::storage::{
-    DirectoryLock, Progress, StorageError, make_private_directory, shard_directory, shards_in,
+    DirectoryLock, Progress, StorageError, make_private_directory, replace_file, shard_directory, shards_in,
 };
 use crate::types::ShardId;
 
@@ -143,14 +143,8 @@ impl StagedCopies {
             }
             between()?;
             let new = plan.with_extension("new");
-            let put = || {
-                let mut file = File::create(&new)?;
-                file.write_all(b"a checked copy of this shard takes its place; format 1\n")?;
-                file.sync_all()?;
-                std::fs::rename(&new, &plan)
-            };
-            put().map_err(|error| io(&plan, error))?;
-            sync(&self.folder())?;
+            let words = b"a checked copy of this shard takes its place; format 1\n";
+            replace_file(&plan, &new, words).map_err(|error| io(&plan, error))?;
         }
         self.carry_out(shard, between)
     }

@@ -3,6 +3,10 @@
 //! All files are copied into a folder of the data directory first, and checked there: sizes, checksums, that
 //! each shard opens at the sequence that the manifest states, and all that `ranktree verify` checks. Until
 //! then nothing that was there is touched. Then they are put in place (`swap`).
+//!
+//! The caller has the rights of the data directory's owner and no others, also where root restores: what is
+//! in the directory is its owner's word. The snapshot is read by a thread of its own, which may have more
+//! rights (`source`).
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -12,18 +16,17 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use crate::snapshot::check::findings_in;
-use crate::snapshot::manifest::{Manifest, ManifestError, ManifestFile, ManifestShard};
+use crate::snapshot::manifest::{Manifest, ManifestError, ManifestShard};
 use crate::snapshot::one_shard::STAGED as COPIES;
-use crate::snapshot::swap::{Plan, STAGED, SwapError};
+use crate::snapshot::source::{Piece, Pieces, SnapshotSource};
+use crate::snapshot::swap::{BEFORE, NEW, Plan, STAGED, SwapError};
 use crate::storage::{
     DirectoryLock, Progress, StorageError, make_private_directory, shard_directory, shards_in,
 };
-use crate::types::ShardId;
+use crate::types::{ShardId, count};
 
-/// How the names of folders begin that take what was there before.
-const BEFORE: &str = "before-restore-";
 /// What a data directory may hold and still be called empty: what a file system or a restore leaves.
-const NOTHING: [&str; 4] = ["lost+found", STAGED, COPIES, "RESTORING.new"];
+const NOTHING: [&str; 4] = ["lost+found", STAGED, COPIES, NEW];
 
 /// What a restore did.
 #[derive(Debug)]
@@ -43,8 +46,6 @@ pub enum RestoreError {
     Snapshot(#[from] ManifestError),
     #[error("{} is not empty: it has {found}; give an empty directory with --data-dir, or pass --replace, which moves the shards that are there aside", path.display())]
     NotEmpty { path: PathBuf, found: String },
-    #[error("{} is the same directory as {}, or has it inside; a restore would use the snapshot up. Copy the snapshot elsewhere, or give another directory with --data-dir", outer.display(), inner.display())]
-    Overlap { outer: PathBuf, inner: PathBuf },
     #[error("shard {shard} of the snapshot cannot be used: {error}")]
     Unusable { shard: ShardId, error: StorageError },
     #[error("shard {shard} of the snapshot is damaged: {}; nothing was put in place. Take another snapshot, or use another copy", findings.join("; "))]
@@ -67,18 +68,17 @@ pub enum RestoreError {
 /// then; unless the error is [`RestoreError::Swap`], after which no start uses the directory until a restore
 /// has completed.
 pub fn restore(
-    from: &Path,
+    from: SnapshotSource,
     data_dir: &Path,
     replace: bool,
     progress: Progress<'_>,
 ) -> Result<Restored, RestoreError> {
-    if let Some((outer, inner)) = overlap(from, data_dir) {
-        return Err(RestoreError::Overlap { outer, inner });
-    }
-    if !data_dir.exists() {
+    let SnapshotSource { manifest, sizes, pieces } = from;
+    let manifest = match manifest {
         // Nothing is made for a snapshot that is none.
-        Manifest::read(from)?;
-    }
+        Err(error) if !data_dir.exists() => return Err(error.into()),
+        manifest => manifest,
+    };
     make_private_directory(data_dir)?;
     // Two restores do not work on the same directory.
     let _lock = DirectoryLock::exclusive(data_dir)?;
@@ -90,12 +90,12 @@ pub fn restore(
         }
         None => None,
     };
-    let manifest = Manifest::read(from)?;
+    let manifest = manifest?;
     if let Some(plan) = completed.filter(|plan| plan.snapshot == manifest.snapshot) {
         let moved_to = plan.moved_to.map(|name| data_dir.join(name));
         return Ok(Restored { manifest, moved_to, was_interrupted: true });
     }
-    manifest.check_sizes(from)?;
+    sizes?;
     let locks = lock_shards(data_dir)?;
     let occupied = found_in(data_dir)?;
     if let Some(found) = occupied.as_ref().filter(|_| !replace) {
@@ -105,7 +105,7 @@ pub fn restore(
     remove(&staged)?;
     // A start must not put a copy in place that was of the shards of before.
     remove(&data_dir.join(COPIES))?;
-    let checked = stage(&manifest, from, &staged, progress).and_then(|()| {
+    let checked = stage(&manifest, pieces, &staged, progress).and_then(|()| {
         manifest.shards.iter().try_for_each(|shard| check(&manifest, shard, &staged, progress))
     });
     if let Err(error) = checked {
@@ -126,27 +126,6 @@ pub fn restore(
     drop(locks);
     let moved_to = moved_to.map(|name| data_dir.join(name));
     Ok(Restored { manifest, moved_to, was_interrupted: false })
-}
-
-/// The outer and the inner directory, if one of them is the other, or is inside it.
-fn overlap(one: &Path, other: &Path) -> Option<(PathBuf, PathBuf)> {
-    // A directory that does not exist yet is inside whichever it will be made in.
-    let real = |path: &Path| {
-        let path = std::path::absolute(path).ok()?;
-        let mut existing = path.ancestors();
-        existing.find_map(|ancestor| {
-            let rest = path.strip_prefix(ancestor).ok()?;
-            Some(ancestor.canonicalize().ok()?.join(rest))
-        })
-    };
-    let (one, other) = (real(one)?, real(other)?);
-    if other.starts_with(&one) {
-        Some((one, other))
-    } else if one.starts_with(&other) {
-        Some((other, one))
-    } else {
-        None
-    }
 }
 
 /// Locks the shards that are there, so that no process uses them.
@@ -199,7 +178,7 @@ fn remove(folder: &Path) -> Result<(), RestoreError> {
 /// Copies all files, checks their checksums, and syncs them.
 fn stage(
     manifest: &Manifest,
-    from: &Path,
+    pieces: Pieces,
     staged: &Path,
     progress: Progress<'_>,
 ) -> Result<(), RestoreError> {
@@ -208,7 +187,8 @@ fn stage(
     }
     let (mut open, mut done): (Option<(PathBuf, File)>, _) = (None, 0);
     let bytes = manifest.bytes();
-    manifest.read_files(from, |shard, file: &ManifestFile, piece| {
+    for piece in pieces.read(manifest) {
+        let Piece { shard, file, bytes: piece } = piece?;
         let path = shard_directory(staged, shard).join(&file.name);
         if open.as_ref().is_none_or(|(current, _)| *current != path) {
             finish(open.take())?;
@@ -217,12 +197,11 @@ fn stage(
             open = Some((path.clone(), to));
         }
         if let Some((path, to)) = &mut open {
-            to.write_all(piece).map_err(|error| RestoreError::Io { path: path.clone(), error })?;
+            to.write_all(&piece).map_err(|error| RestoreError::Io { path: path.clone(), error })?;
         }
-        done += u64::try_from(piece.len()).unwrap_or_default();
+        done += count(piece.len());
         progress("copying", done, bytes);
-        Ok::<_, RestoreError>(())
-    })?;
+    }
     finish(open)?;
     let directories = manifest.shards.iter().map(|shard| shard_directory(staged, ShardId(shard.shard)));
     for path in directories.chain([staged.to_owned()]) {

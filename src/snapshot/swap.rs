@@ -11,20 +11,33 @@
 //! 4. the plan is removed
 //!
 //! A shard in its place is one of before as long as a staged one of the same number waits for the place.
+//!
+//! The plan is read from a directory that may be somebody else's than the reader's: it names folders by our
+//! own pattern only, and a link in the place of a folder is refused. So nothing outside of the data directory
+//! is moved, and nothing is moved out of it.
 
 use std::fs::File;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::storage::{DataLayout, RESTORING, StorageError, mark_layout, shard_directory, shards_in};
+use crate::regular_file::read_no_link;
+use crate::storage::{
+    DataLayout, RESTORING, StorageError, make_private_directory, mark_layout, replace_file, shard_directory,
+    shards_in,
+};
 use crate::types::{MAX_SHARDS, ShardId, ShardSet};
 
 /// The folder of the data directory that shards are staged in.
 pub(super) const STAGED: &str = "restore.staged";
-const NEW: &str = "RESTORING.new";
+/// How the names of folders begin that take what was there before.
+pub(super) const BEFORE: &str = "before-restore-";
+/// Longer than any that is made.
+const NAME_BYTES_MAX: usize = 100;
+/// The plan while it is written.
+pub(super) const NEW: &str = "RESTORING.new";
 /// The data marker.
 const MARKER: &str = "RANKTREE";
 /// Raised with every change that an older ranktree could not read.
@@ -51,6 +64,10 @@ pub(super) struct Plan {
 pub enum SwapError {
     #[error("the file {} cannot be read: {what}; complete the restore with the ranktree that began it, or move the whole data directory away and restore again", path.display())]
     UnknownPlan { path: PathBuf, what: String },
+    #[error("the file {} is none that ranktree has written: {what}. Nothing was changed. Somebody has edited it: look at the data directory, move that file away, and restore again", path.display())]
+    NotOurs { path: PathBuf, what: String },
+    #[error("{} is in the place of a directory, and is a link or a file; a restore follows no links inside of a data directory. Remove it, and run the same ranktree restore again", .0.display())]
+    NoDirectory(PathBuf),
     #[error("{} is in the way; move it elsewhere, and run the same ranktree restore again", .0.display())]
     InTheWay(PathBuf),
     #[error("{} cannot be moved to {}: {error}; run the same ranktree restore again once that is mended", from.display(), to.display())]
@@ -84,7 +101,7 @@ impl Plan {
     /// When it cannot be read.
     pub(super) fn read(data_dir: &Path) -> Result<Option<Self>, SwapError> {
         let path = data_dir.join(RESTORING);
-        let bytes = match std::fs::read(&path) {
+        let bytes = match read_no_link(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(SwapError::Io { path, error }),
@@ -99,6 +116,10 @@ impl Plan {
         if let Err(what) = plan.layout() {
             return Err(SwapError::UnknownPlan { path, what });
         }
+        if let Some(name) = plan.moved_to.as_ref().filter(|name| !is_of_before(name)) {
+            let what = format!("it names the folder {name:?}, and such folders begin with {BEFORE}");
+            return Err(SwapError::NotOurs { path, what });
+        }
         Ok(Some(plan))
     }
 
@@ -108,15 +129,8 @@ impl Plan {
     /// When the disk refuses.
     pub(super) fn write(&self, data_dir: &Path) -> Result<(), SwapError> {
         let path = data_dir.join(RESTORING);
-        let put = || {
-            let new = data_dir.join(NEW);
-            let mut file = File::create(&new)?;
-            file.write_all(&serde_json::to_vec(self)?)?;
-            file.sync_all()?;
-            std::fs::rename(&new, &path)?;
-            File::open(data_dir)?.sync_all()
-        };
-        put().map_err(|error| SwapError::Io { path: path.clone(), error })
+        let put = || replace_file(&path, &data_dir.join(NEW), &serde_json::to_vec(self)?);
+        put().map(drop).map_err(|error| SwapError::Io { path: path.clone(), error })
     }
 
     /// Does what is left to do.
@@ -135,11 +149,16 @@ impl Plan {
         let layout = self.layout().map_err(unknown)?;
         let staged = data_dir.join(STAGED);
         let aside = self.moved_to.as_ref().map(|name| data_dir.join(name));
+        // All of them before anything is moved.
+        let shards = (0..self.shards).map(|shard| shard_directory(&staged, ShardId(shard)));
+        for directory in aside.iter().cloned().chain([staged.clone()]).chain(shards) {
+            is_directory(&directory)?;
+        }
         if let Some(aside) = &aside {
             between()?;
-            crate::storage::make_private_directory(aside)?;
+            make_private_directory(aside)?;
         }
-        let waits = |shard| exists(&shard_directory(&staged, shard));
+        let waits = |shard| is_directory(&shard_directory(&staged, shard));
         // The marker of before, unless all shards are in place already: then it may be the new one.
         if let Some(aside) = &aside
             && (0..self.shards)
@@ -161,7 +180,7 @@ impl Plan {
                 rename(&place, &shard_directory(aside, shard))?;
             }
             let from = shard_directory(&staged, shard);
-            if exists(&from)? {
+            if is_directory(&from)? {
                 between()?;
                 rename(&from, &place)?;
             }
@@ -183,8 +202,36 @@ impl Plan {
     }
 }
 
+/// Whether something has this name, which may be a link that leads nowhere.
 fn exists(path: &Path) -> Result<bool, SwapError> {
-    path.try_exists().map_err(|error| SwapError::Io { path: path.to_owned(), error })
+    Ok(found(path)?.is_some())
+}
+
+/// Whether there is a directory of this name.
+///
+/// # Errors
+/// When it is something else: a link leads to what is not the data directory's.
+fn is_directory(path: &Path) -> Result<bool, SwapError> {
+    match found(path)? {
+        None => Ok(false),
+        Some(found) if found.is_dir() => Ok(true),
+        Some(_) => Err(SwapError::NoDirectory(path.to_owned())),
+    }
+}
+
+fn found(path: &Path) -> Result<Option<std::fs::Metadata>, SwapError> {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(SwapError::Io { path: path.to_owned(), error }),
+    }
+}
+
+/// Whether a restore would have given this name to a folder for what was there before.
+fn is_of_before(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    name.len() <= NAME_BYTES_MAX
+        && name.strip_prefix(BEFORE).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(is_plain))
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), SwapError> {
@@ -301,6 +348,85 @@ mod tests {
         assert_eq!(which(&folder.path().join("before-restore-x"), 3), vec!["before"; 3]);
         let known = crate::storage::known_layout(folder.path()).expect("a start takes it");
         assert_eq!(known, Some(layout));
+    }
+
+    /// Every file below a folder.
+    fn files(folder: &Path) -> Vec<(PathBuf, String)> {
+        let mut found = Vec::new();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("it can be listed") {
+                let path = entry.expect("it can be listed").path();
+                if path.is_symlink() {
+                    found.push((path, "a link".to_owned()));
+                } else if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let text = std::fs::read_to_string(&path).expect("it is text");
+                    found.push((path, text));
+                }
+            }
+        }
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn a_plan_that_names_any_other_folder_is_refused_and_nothing_is_moved() {
+        let folder = put(1, 1);
+        let outside = tempfile::tempdir().expect("a temporary folder");
+        std::fs::write(outside.path().join("mine"), "mine").expect("it can be written");
+        let absolute = outside.path().to_str().expect("it is UTF-8");
+        let beside = format!("../{}", outside.path().file_name().expect("it has one").to_string_lossy());
+        let of_before = format!("before-restore-/../{beside}");
+        let more = ["", ".", "..", "before-restore-", "before-restore-a/b", "shard-000", "restore.staged"];
+        for name in [absolute, beside.as_str(), of_before.as_str()].into_iter().chain(more) {
+            let plan = Plan::new("6a".to_owned(), &DataLayout::all(1), Some(name.to_owned()));
+            plan.write(folder.path()).expect("the disk takes it");
+            let (before, others) = (files(folder.path()), files(outside.path()));
+            let refused = Plan::read(folder.path()).expect_err(name).to_string();
+            assert!(refused.contains("is none that ranktree has written"), "{refused}");
+            assert_eq!((files(folder.path()), files(outside.path())), (before, others), "{name}");
+        }
+    }
+
+    #[test]
+    fn links_in_the_place_of_folders_are_refused_and_nothing_is_moved() {
+        for link in ["before-restore-x", STAGED, "restore.staged/shard-000"] {
+            let folder = put(1, 1);
+            let outside = put(2, 0);
+            let path = folder.path().join(link);
+            let _ = std::fs::remove_dir_all(&path);
+            std::os::unix::fs::symlink(outside.path(), &path).expect("it can be made");
+            let plan = Plan::new("6a".to_owned(), &DataLayout::all(1), Some("before-restore-x".to_owned()));
+            plan.write(folder.path()).expect("the disk takes it");
+            let (before, others) = (files(folder.path()), files(outside.path()));
+            let refused = plan.carry_out(folder.path(), &mut || Ok(())).expect_err(link).to_string();
+            assert!(refused.contains(link) && refused.contains("is a link or a file"), "{refused}");
+            assert_eq!(files(outside.path()), others, "{link}");
+            assert_eq!(files(folder.path()), before, "{link}");
+        }
+    }
+
+    #[test]
+    fn a_plan_that_is_a_link_is_not_read_and_links_at_the_names_of_our_files_are_not_written_through() {
+        let folder = put(1, 1);
+        let outside = tempfile::tempdir().expect("a temporary folder");
+        let mine = outside.path().join("mine");
+        let plan = Plan::new("6a".to_owned(), &DataLayout::all(1), Some("before-restore-x".to_owned()));
+        std::fs::write(&mine, serde_json::to_vec(&plan).expect("it can be JSON")).expect("it can be written");
+        let others = files(outside.path());
+        std::os::unix::fs::symlink(&mine, folder.path().join(RESTORING)).expect("it can be made");
+        let refused = Plan::read(folder.path()).expect_err("it is a link").to_string();
+        assert!(refused.contains("it is a link"), "{refused}");
+        for name in [NEW, "RANKTREE.new"] {
+            std::os::unix::fs::symlink(&mine, folder.path().join(name)).expect("it can be made");
+        }
+        plan.write(folder.path()).expect("links are replaced");
+        plan.carry_out(folder.path(), &mut || Ok(())).expect("nothing is in the way");
+        assert_eq!(files(outside.path()), others);
+        assert_eq!(known_shards(folder.path()).expect("a start takes it"), Some(1));
+        assert_eq!(which(folder.path(), 1), ["new"]);
     }
 
     #[test]

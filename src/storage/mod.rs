@@ -36,13 +36,14 @@ pub use checkpoint::{Checkpoint, CheckpointPhase, STAGED_FILE_BYTES};
 pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
-pub use files::{DataLayout, DirectoryLock, holds_a_database, is_of_a_database, mark_layout};
+pub use files::{DataLayout, DirectoryLock, holds_a_database, is_of_a_database, mark_layout, replace_file};
 pub use layout::{
     FilledFrom, RESTORING, check_marked, filled_from, has_lost, is_of_data, known_layout, known_shards,
     missing_shard, remove_in_place_of_lost, shard_directory, shards_in,
 };
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;
+pub use real_paths::{OPEN_FILES, with_real_paths};
 pub use recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
 pub use rejects::{RejectsBefore, RejectsLimits, UnreadableRejects, page_of_rejects};
 pub use replay::{ExpectedCounts, replay};

@@ -3,12 +3,13 @@
 
 use std::fmt;
 use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::{TcpStream, ToSocketAddrs as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{self, ClientConnection, StreamOwned};
 use ureq::config::Config;
-use ureq::http::Uri;
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{
     Buffers, ConnectProxyConnector, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout,
@@ -16,9 +17,14 @@ use ureq::unversioned::transport::{
 };
 use ureq::{Agent, Error};
 
-use crate::tls_roots::{ClientTls, SPEAKS_NO_TLS, SPEAKS_TLS, is_no_tls, speaks_tls, untrusted};
+use crate::cli::client::BaseUrl;
+use crate::tls_roots::{ClientTls, SPEAKS_NO_TLS, is_no_tls, untrusted};
 
-/// An agent of ureq; https needs `tls`.
+/// How long a port is given to answer a request that is made only to find out whether it speaks HTTP.
+const HTTP_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// An agent of ureq; https needs `tls`. The caller says by which proxy: by itself, ureq would ask the
+/// environment, also for what is on this machine.
 pub fn agent(config: Config, tls: Option<ClientTls>) -> Agent {
     let connector =
         ().chain(ConnectProxyConnector::default()).chain(TcpConnector::default()).chain(TlsConnector(tls));
@@ -34,34 +40,51 @@ pub fn is_tls_refused(error: &Error) -> bool {
 
 /// What to do if a request failed because the URL's scheme is not the port's; `None` where something else is
 /// wrong.
-pub fn wrong_scheme(base: &str, error: &Error) -> Option<&'static str> {
+pub fn wrong_scheme(base: &BaseUrl, error: &Error) -> Option<String> {
     let inner = match error {
-        Error::Io(error) => error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()),
+        Error::Io(error) => error.get_ref(),
         _ => None,
     };
-    if inner.is_some_and(is_no_tls) { Some(SPEAKS_NO_TLS) } else { lacks_tls(base, error) }
+    let no_tls = inner.and_then(|inner| inner.downcast_ref::<rustls::Error>()).is_some_and(is_no_tls);
+    let refused = inner.and_then(|inner| inner.downcast_ref::<TlsRefused>());
+    let refused = refused.is_some_and(|TlsRefused(why)| why == SPEAKS_NO_TLS);
+    if no_tls || refused { Some(base.use_http()) } else { lacks_tls(base, error) }
 }
 
 /// What to do if a request failed because it went without TLS to a port that speaks TLS; `None` where
 /// something else is wrong.
-///
-/// # Arguments
-/// `base`: the service's base URL.
-pub fn lacks_tls(base: &str, error: &Error) -> Option<&'static str> {
+pub fn lacks_tls(base: &BaseUrl, error: &Error) -> Option<String> {
     // The service answers with an alert, which is not HTTP, or it closes the connection before the request is
     // sent.
     let may_be = match error {
         Error::Protocol(_) => true,
         Error::Io(error) => matches!(
             error.kind(),
-            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::InvalidData
+            ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::BrokenPipe
+                | ErrorKind::UnexpectedEof
+                | ErrorKind::InvalidData
         ),
         _ => false,
     };
-    let uri: Uri = base.parse().ok().filter(|_| may_be)?;
-    let authority = uri.authority().filter(|_| uri.scheme_str() == Some("http"))?;
-    let address = format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80));
-    speaks_tls(&address).then_some(SPEAKS_TLS)
+    (may_be && base.speaks_tls()).then(|| base.use_https())
+}
+
+/// Whether a port answers a request without TLS with HTTP.
+pub fn speaks_http(base: &BaseUrl) -> bool {
+    let authority = base.authority();
+    let ask = || {
+        let address = authority.to_socket_addrs()?.next().ok_or(ErrorKind::AddrNotAvailable)?;
+        let mut stream = TcpStream::connect_timeout(&address, HTTP_TIMEOUT)?;
+        stream.set_read_timeout(Some(HTTP_TIMEOUT))?;
+        stream.set_write_timeout(Some(HTTP_TIMEOUT))?;
+        write!(stream, "GET /healthz HTTP/1.1\r\nhost: {authority}\r\nconnection: close\r\n\r\n")?;
+        let mut head = [0; 5];
+        stream.read_exact(&mut head)?;
+        Ok::<_, std::io::Error>(head == *b"HTTP/")
+    };
+    ask().unwrap_or(false)
 }
 
 /// Sets TLS up on connections to https. Without a configuration there is no such connection.

@@ -5,6 +5,8 @@
 
 use ureq::http::Uri;
 
+use crate::tls_roots::{SPEAKS_NO_TLS, SPEAKS_TLS, speaks_tls};
+
 /// What a path ends with that is the API's own, and not that of a proxy in front of a service.
 const OF_THE_API: [&str; 8] = ["v1", "boards", "jobs", "status", "readyz", "healthz", "metrics", "docs"];
 
@@ -55,6 +57,39 @@ impl BaseUrl {
         }
         Ok(Self { text: text.to_owned(), is_https })
     }
+
+    /// Host and port.
+    pub fn authority(&self) -> String {
+        let uri = self.text.parse::<Uri>().ok();
+        let authority = uri.as_ref().and_then(Uri::authority);
+        authority.map_or_else(String::new, |authority| {
+            let port = authority.port_u16().unwrap_or(if self.is_https { 443 } else { 80 });
+            format!("{}:{port}", authority.host())
+        })
+    }
+
+    /// Whether the port speaks TLS although the URL says that it does not.
+    pub fn speaks_tls(&self) -> bool {
+        !self.is_https && speaks_tls(&self.authority())
+    }
+
+    /// What to do about a port that speaks TLS, of a URL that says that it does not.
+    pub fn use_https(&self) -> String {
+        self.with_scheme(SPEAKS_TLS, "http://", "https://")
+    }
+
+    /// What to do about a port that does not speak TLS, of a URL that says that it does.
+    pub fn use_http(&self) -> String {
+        self.with_scheme(SPEAKS_NO_TLS, "https://", "http://")
+    }
+
+    /// The words, and the right URL, with the port that was asked.
+    fn with_scheme(&self, words: &str, wrong: &str, right: &str) -> String {
+        let scheme_bytes = self.text.len().min(wrong.len());
+        let rest = self.text.get(scheme_bytes..).unwrap_or_default();
+        let path = rest.find('/').and_then(|at| rest.get(at..)).unwrap_or_default();
+        format!("{words}: {right}{}{path}", self.authority())
+    }
 }
 
 #[cfg(test)]
@@ -70,6 +105,16 @@ mod tests {
             let url = BaseUrl::parse("--url", text).expect("a good one");
             assert_eq!((url.text.as_str(), url.is_https), (base, is_https));
         }
+        for (text, right) in [
+            ("http://127.0.0.1:8443", "https://127.0.0.1:8443"),
+            ("http://[::1]:8443/eu/", "https://[::1]:8443/eu"),
+            ("http://ranks.example/eu", "https://ranks.example:80/eu"),
+        ] {
+            let said = BaseUrl::parse("--url", text).expect("a good one").use_https();
+            assert_eq!(said, format!("this port speaks TLS: use https:// in the URL: {right}"));
+        }
+        let said = BaseUrl::parse("--url", "https://127.0.0.1:8080").expect("a good one").use_http();
+        assert_eq!(said, "this port does not speak TLS: use http:// in the URL: http://127.0.0.1:8080");
         for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://"] {
             let said = BaseUrl::parse("--url", bad).expect_err(bad);
             assert!(

@@ -1,35 +1,39 @@
 //! A client of a running service: where it is, the token that it is shown, whose certificates are accepted,
-//! and how often a request is tried again.
+//! by which proxy it is asked, and how often a request is tried again.
 //!
 //! Used by every subcommand that asks a service over HTTP, but for `load`: the generator measures connections
 //! of its own, and never retries. Must not know: what is asked of the service.
 
 mod agent;
 mod base_url;
+mod failed;
+mod greeting;
+mod proxy;
 mod reader;
 mod refusal;
 mod retry;
 mod tls_roots;
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use thiserror::Error;
 use ureq::http::{Response, StatusCode, header};
-use ureq::{Agent, Body, RequestBuilder, Timeout};
+use ureq::{Agent, Body, Proxy, ProxyProtocol, RequestBuilder};
 
 pub use agent::{agent, wrong_scheme};
 pub use base_url::BaseUrl;
+pub use failed::Failed;
 pub use reader::Reader;
 pub use refusal::{Refused, code_of, describe_refusal, not_there, with_advice};
 pub use retry::{Backoff, RETRY_FOR};
 pub use tls_roots::load_tls_roots;
 
+use crate::config::{ClientArgs, ConfigError, ProxyVariables};
 use crate::tls_roots::ClientTls;
 use crate::types::decimal;
-use agent::{is_tls_refused, lacks_tls};
+use proxy::ProxyChoice;
 
 /// A connection that takes longer will not come to be.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -49,15 +53,19 @@ pub enum ClientError {
     /// There are no certificates to accept.
     #[error("{0}")]
     Certificates(String),
+    #[error("{0}")]
+    Proxy(String),
+    #[error(transparent)]
+    Settings(#[from] ConfigError),
 }
 
 /// How requests are sent to a service, on keep-alive connections.
 pub struct Client {
-    /// Without a slash at its end.
-    base: String,
+    base: BaseUrl,
     authorization: Option<String>,
     /// For https.
     tls: Option<ClientTls>,
+    proxy: Option<Proxy>,
     user_agent: String,
     agent: Agent,
     /// Once the service has answered, the scheme of the URL is right.
@@ -74,35 +82,41 @@ pub struct Reply {
     pub body: Vec<u8>,
 }
 
-/// Why there is no answer.
-#[derive(Debug)]
-pub enum Failed {
-    /// Nobody took the request, so it was not applied.
-    NotReached(String),
-    /// The connection broke after the request may have left: it may have been applied.
-    Unknown(String),
-    /// The answer is longer than any that a service gives; the request may have been applied.
-    TooLong(String),
-    /// Trying again would not help.
-    Permanent(String),
-}
-
 impl Client {
     /// # Arguments
     /// `url`: what `--url` says.
-    /// `ca`: a PEM file of accepted certificates; `None` for those of the system.
     /// `who`: the subcommand, as requests name it.
     ///
     /// # Errors
-    /// When the address is none that can be connected to, or there are no certificates to accept.
-    pub fn new(url: &str, token: Option<&str>, ca: Option<&Path>, who: &str) -> Result<Self, ClientError> {
-        let BaseUrl { text: base, is_https } = BaseUrl::parse("--url", url).map_err(ClientError::Address)?;
-        let tls = is_https.then(|| load_tls_roots(ca)).transpose().map_err(ClientError::Certificates)?;
+    /// When the address is none that can be connected to, the token cannot be read, there are no certificates
+    /// to accept, or the token would be shown to a proxy.
+    pub fn new(url: &str, args: &ClientArgs, who: &str) -> Result<Self, ClientError> {
+        let base = BaseUrl::parse("--url", url).map_err(ClientError::Address)?;
+        let token = args.token()?;
+        let variables = ProxyVariables::of_environment();
+        let given = args.proxy.as_deref();
+        let choice = ProxyChoice { given, variables: &variables, has_token: token.is_some() };
+        let proxy = choice.of(&base).map_err(ClientError::Proxy)?;
+        let by_tls = proxy.as_ref().is_some_and(|proxy| proxy.protocol() == ProxyProtocol::Https);
+        let tls = (base.is_https || by_tls).then(|| load_tls_roots(args.ca.as_deref())).transpose();
+        let tls = tls.map_err(ClientError::Certificates)?;
         let authorization = token.map(|token| format!("Bearer {token}"));
         let user_agent = format!("ranktree-{who}/{}", env!("CARGO_PKG_VERSION"));
-        let agent = agent_of(&user_agent, tls.clone());
+        let agent = agent_of(&user_agent, tls.clone(), proxy.clone());
         let has_answered = Arc::default();
-        Ok(Self { base, authorization, tls, user_agent, agent, has_answered })
+        Ok(Self { base, authorization, tls, proxy, user_agent, agent, has_answered })
+    }
+
+    /// Asks whether there is a service, before anything is sent that matters.
+    ///
+    /// # Errors
+    /// As [`greeting::greet`].
+    pub fn greet(&self) -> Result<(), Failed> {
+        let status = greeting::greet(&self.agent, &self.base, self.proxy.is_none())?;
+        if status == StatusCode::OK {
+            self.note_answered();
+        }
+        Ok(())
     }
 
     /// The same client with connections of its own.
@@ -111,8 +125,9 @@ impl Client {
             base: self.base.clone(),
             authorization: self.authorization.clone(),
             tls: self.tls.clone(),
+            proxy: self.proxy.clone(),
             user_agent: self.user_agent.clone(),
-            agent: agent_of(&self.user_agent, self.tls.clone()),
+            agent: agent_of(&self.user_agent, self.tls.clone(), self.proxy.clone()),
             has_answered: Arc::clone(&self.has_answered),
         }
     }
@@ -129,7 +144,7 @@ impl Client {
 
     /// Scheme, host, port, and what the paths of the API come after.
     pub fn base(&self) -> &str {
-        &self.base
+        &self.base.text
     }
 
     /// # Errors
@@ -172,9 +187,9 @@ impl Client {
                 Reply::read(response)
             }
             Err(error) => {
-                let advice = if self.has_answered() { None } else { lacks_tls(&self.base, &error) };
-                Err(advice
-                    .map_or_else(|| Failed::of_request(error), |advice| Failed::Permanent(advice.to_owned())))
+                let may_be_wrong = !self.has_answered() && self.proxy.is_none();
+                let advice = if may_be_wrong { wrong_scheme(&self.base, &error) } else { None };
+                Err(advice.map_or_else(|| Failed::of_request(error), Failed::Permanent))
             }
         }
     }
@@ -187,8 +202,9 @@ impl Client {
     }
 }
 
-fn agent_of(user_agent: &str, tls: Option<ClientTls>) -> Agent {
+fn agent_of(user_agent: &str, tls: Option<ClientTls>, proxy: Option<Proxy>) -> Agent {
     let config = Agent::config_builder()
+        .proxy(proxy)
         .http_status_as_error(false)
         .timeout_connect(Some(CONNECT_TIMEOUT))
         .timeout_recv_response(Some(ANSWER_TIMEOUT))
@@ -211,45 +227,14 @@ impl Reply {
     }
 }
 
-impl Failed {
-    /// In words.
-    pub fn reason(&self) -> &str {
-        match self {
-            Self::NotReached(reason)
-            | Self::Unknown(reason)
-            | Self::TooLong(reason)
-            | Self::Permanent(reason) => reason,
-        }
-    }
-
-    /// What a failed request says about whether it was received.
-    fn of_request(error: ureq::Error) -> Self {
-        let reason = error.to_string();
-        match error {
-            error if is_tls_refused(&error) => Self::Permanent(reason),
-            ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
-                Self::NotReached(reason)
-            }
-            ureq::Error::ConnectionFailed | ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
-                Self::NotReached(reason)
-            }
-            ureq::Error::Io(_) | ureq::Error::Timeout(_) | ureq::Error::Protocol(_) => Self::Unknown(reason),
-            // A host that has no address, a URL that is none.
-            _ => Self::Permanent(reason),
-        }
-    }
-
-    fn of_body(error: ureq::Error) -> Self {
-        match error {
-            ureq::Error::BodyExceedsLimit(_) => Self::TooLong(error.to_string()),
-            error => Self::Unknown(error.to_string()),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A client of this address, with no token and the system's certificates.
+    fn client_of(url: &str) -> Client {
+        Client::new(url, &ClientArgs::default(), "test").expect("an address")
+    }
 
     #[test]
     fn retry_after_is_read_if_it_is_a_number_of_seconds() {
@@ -271,7 +256,7 @@ mod tests {
 
     #[test]
     fn connections_share_whether_the_service_has_answered() {
-        let client = Client::new("http://ranks.example", None, None, "test").expect("an address");
+        let client = client_of("http://ranks.example");
         let other = client.with_own_connections();
         assert!(!other.has_answered());
         client.note_answered();
@@ -280,13 +265,16 @@ mod tests {
 
     #[test]
     fn only_http_and_https_addresses_are_taken() {
-        let client = |url: &str, ca: Option<&Path>| Client::new(url, None, ca, "test");
+        let client = |url: &str, ca: Option<&str>| {
+            let args = ClientArgs { ca: ca.map(Into::into), ..ClientArgs::default() };
+            Client::new(url, &args, "test")
+        };
         for bad in ["", "127.0.0.1:8080", "ftp://ranks.example", "http://"] {
             assert!(matches!(client(bad, None), Err(ClientError::Address(_))), "{bad}");
         }
         let good = client("http://ranks.example/base/", None).expect("an address");
         assert_eq!(good.base(), "http://ranks.example/base");
-        let refused = client("https://ranks.example", Some(Path::new("/no/such/file"))).map(|_| ());
+        let refused = client("https://ranks.example", Some("/no/such/file")).map(|_| ());
         let refused = refused.expect_err("there is no such file").to_string();
         assert!(refused.contains("cannot read /no/such/file"), "{refused}");
     }

@@ -22,12 +22,19 @@ impl Reader {
     /// `who`: the subcommand, as requests name it.
     ///
     /// # Errors
-    /// When the address is none that can be connected to, the token cannot be read, or there are no
-    /// certificates to accept.
+    /// As [`Client::new`], and when what is at the address is no service.
     pub fn new(url: &str, args: &ClientArgs, who: &str) -> Result<Self, Failure> {
-        let token = args.token()?;
-        let client = Client::new(url, token.as_deref(), args.ca.as_deref(), who)?;
-        Ok(Self { client })
+        let client = Client::new(url, args, who)?;
+        match client.greet() {
+            // The first request says the same.
+            Ok(()) | Err(Failed::NotReached(_)) => Ok(Self { client }),
+            Err(Failed::Unknown(reason)) => {
+                Err(format!("{} cannot be read: {}", client.base(), not_there(&reason)).into())
+            }
+            Err(Failed::Permanent(reason) | Failed::TooLong(reason)) => {
+                Err(format!("{} cannot be read: {reason}", client.base()).into())
+            }
+        }
     }
 
     /// Scheme, host, port, and what the paths of the API come after.
@@ -110,7 +117,7 @@ mod tests {
             }
         });
         let reader = || {
-            let client = Client::new(&base, None, None, "test").expect("an address");
+            let client = Client::new(&base, &ClientArgs::default(), "test").expect("an address");
             Reader { client }
         };
         assert_eq!(reader().get(&base).ok().as_deref(), Some("whole"));

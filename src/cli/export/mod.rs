@@ -9,13 +9,13 @@ mod page_json;
 mod page_text;
 mod remote;
 mod row;
+mod source;
 mod stopped;
 
 use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -23,26 +23,24 @@ use indicatif::HumanCount;
 use serde_json::Value;
 
 use crate::cli::Failure;
-use crate::cli::board_line::{BoardLine, ExportedInstance};
-use crate::cli::offline::Offline;
+use crate::cli::board_line::BoardLine;
 use crate::cli::progress::Progress;
 use crate::cli::window_argument::window_argument;
 use crate::config::{ClientArgs, FileArgs};
 use crate::query::WindowChoice;
-use crate::types::{BoardName, count, quoted};
+use crate::types::{BoardName, count};
 use crate::window::Instance;
 use no_instance::NoInstance;
 use output::Output;
-use remote::{PageAnswer, PagesAhead, Remote};
-use row::Page;
-use stopped::Stopped;
+use row::HiddenMembers;
+use source::{Fetched, Source};
 
 const EXAMPLES: &str = "\
 Examples:
   From the service on this machine:
     ranktree export --board arena --output arena.ndjson
   From the data directory of a stopped one, for a spreadsheet:
-    ranktree export --board arena --data-dir ./data --format csv --rows-only --output arena.csv
+    ranktree export --board arena --data-dir ./data --format csv --rows-only --spreadsheet-safe --output arena.csv
   A season that has ended, with the names of its players:
     ranktree export --board arena --window s7 --profiles --output arena-s7.ndjson
   Every board, from one service to another, whose number of shards may differ:
@@ -52,10 +50,15 @@ The first line is the definition of the board: its keys and their directions, it
 begins with #ranktree, in NDJSON it is an object of its own; --rows-only leaves it out. Each row has board, member, \
 score, rank, position, at, updated_at and meta. With --all, which needs NDJSON, each board has such a line before its rows.
 
+A row has a version, too, if its entry has one. Behind the rows is who is hidden: the entry, if there is one, with hidden, and \
+then a job that hides the member, or in CSV both in one row. A running service tells that to a token with the scope write.
+
 `ranktree import` reads both formats, into any number of shards. It defines the board if the service does not have it, and \
 refuses a board that is defined differently, so that ranks come out equal. The order of ties comes out equal, too: it is the \
 order of at, the time at which the score was reached, and then of ids. On boards where only ids order ties, at is the time of \
-the entry's last change. An import takes at as updated_at, too. Versions are not exported, and hidden entries and those beyond the board's capacity are left out.
+the entry's last change. Of an entry whose at and updated_at differ an import makes two jobs. Entries beyond the board's capacity are left out, and so are the \
+versions of removed entries, which refuse late jobs; of a hidden entry, a running service tells neither its version nor its place \
+among ties.
 
 With --profiles, the profile of each member on the board is a job of its own before the member's first row, which an import \
 applies. Members that are on no board are left out.
@@ -67,9 +70,11 @@ export: snapshot copies a service with all of them. From a data directory the cu
 not of today. With --all, boards that do not have such a window or instance are left out, and standard error names them; if \
 no board has it, the export fails.
 
-Cells of a CSV are written unchanged, so that an import can read them back. A spreadsheet takes a cell that begins with =, +, - \
-or @ for a formula, and players choose the names of members. So import the columns member and meta into a spreadsheet as text, \
-instead of opening the file.
+Cells of a CSV are written unchanged, so that other programs can read them. A spreadsheet takes a cell that begins with =, +, - \
+or @ for a formula, and players choose the names of members. --spreadsheet-safe writes an apostrophe before such names, and \
+before those that begin with one, so that the file can be opened. Its first line says so, and an import takes the apostrophes away \
+again; of a file without that line it does with its own --spreadsheet-safe. Scores are numbers, and metadata begin with {, so that \
+they are no formulas.
 
 Boards of a running service may change during the export. Each page begins after the last entry of the page before, so an \
 entry whose score does not change is neither skipped nor repeated. The summary has the as_of of the first and of the last page; \
@@ -114,6 +119,10 @@ pub struct Args {
     /// Leaves out the first line, which has the board's definition
     #[arg(long)]
     rows_only: bool,
+    /// Writes an apostrophe before names in a CSV that a spreadsheet would take for a formula, such as
+    /// '=1+1. An import takes them away again. CSV only
+    #[arg(long)]
+    spreadsheet_safe: bool,
     /// Reads everything, and writes nothing
     #[arg(long)]
     dry_run: bool,
@@ -141,111 +150,15 @@ impl Args {
     }
 }
 
-/// Where boards are read from.
-enum Source {
-    Remote(Arc<Remote>),
-    Stopped(Box<Stopped>),
-}
-
-/// A page that was fetched.
-enum Fetched {
-    Answer(PageAnswer),
-    Page(Page<'static>),
-}
-
-impl Fetched {
-    /// # Errors
-    /// When it is no page.
-    fn window(&self) -> Result<String, Failure> {
-        match self {
-            Self::Answer(answer) => Ok(answer.read()?.window.into_owned()),
-            Self::Page(page) => Ok(page.window.clone().into_owned()),
-        }
-    }
-}
-
-impl Source {
-    fn open(args: &Args) -> Result<Self, Failure> {
-        let window = args.window.unwrap_or_default();
-        let Some(data_dir) = &args.data_dir else {
-            return Ok(Self::Remote(Remote::new(&args.url, &args.client, window, args.profiles)?.into()));
-        };
-        Ok(Self::Stopped(Stopped::open(&Offline::at(data_dir.clone()), window, args.profiles)?.into()))
-    }
-
-    fn boards(&self) -> Result<Vec<BoardName>, Failure> {
-        match self {
-            Self::Remote(remote) => remote.boards(),
-            Self::Stopped(stopped) => Ok(stopped.boards()),
-        }
-    }
-
-    /// What the board is, as JSON, and whether there is an instance of its default window: before their first
-    /// manual season, boards have none.
-    fn definition(&self, board: &BoardName) -> Result<(String, bool), Failure> {
-        match self {
-            Self::Remote(remote) => remote.definition(board),
-            Self::Stopped(stopped) => stopped.definition(board),
-        }
-    }
-
-    /// What the rows of a page are of. `None`: of `all`.
-    fn instance(&self, board: &BoardName, page: &Fetched) -> Result<Option<ExportedInstance>, Failure> {
-        let window = page.window()?;
-        let instance = Instance::of_name(&window);
-        let instance = instance.ok_or_else(|| format!("an unknown instance: {}", quoted(&window)))?;
-        if instance == Instance::ALL {
-            return Ok(None);
-        }
-        match self {
-            Self::Remote(remote) => remote.instance(board, instance),
-            Self::Stopped(stopped) => stopped.instance(board, instance),
-        }
-        .map(Some)
-    }
-
-    fn first_page(&self, board: &BoardName) -> Result<Fetched, Failure> {
-        match self {
-            Self::Remote(remote) => remote.page(board, None).map(Fetched::Answer),
-            Self::Stopped(stopped) => stopped.page(board, None).map(Fetched::Page),
-        }
-    }
-
-    /// The page behind a cursor, which the page before it had.
-    ///
-    /// # Arguments
-    /// `ahead`: the pages that are fetched ahead, from the second one on.
-    fn next_page(
-        &self,
-        board: &BoardName,
-        cursor: String,
-        ahead: &mut Option<PagesAhead>,
-    ) -> Result<Fetched, Failure> {
-        match self {
-            Self::Remote(remote) => {
-                let begin = || PagesAhead::begin(Arc::clone(remote), board.clone(), cursor);
-                ahead.get_or_insert_with(begin).next().map(Fetched::Answer)
-            }
-            Self::Stopped(stopped) => stopped.page(board, Some(&cursor)).map(Fetched::Page),
-        }
-    }
-
-    /// How many entries of the board are hidden, and so left out. A running service does not tell: 0.
-    fn hidden(&self, board: &BoardName) -> Result<u64, Failure> {
-        match self {
-            Self::Remote(_) => Ok(0),
-            Self::Stopped(stopped) => stopped.hidden(board),
-        }
-    }
-}
-
 /// What came of all boards.
 #[derive(Default)]
 struct Summary {
     boards: u64,
     rows: u64,
-    /// Hidden entries, as far as they are known of.
+    /// Members who are hidden, on each board.
     hidden: u64,
+    /// Why it is not known who is.
+    hidden_unknown: Option<String>,
     /// At the first page, and at the last.
     as_of: Option<(String, String)>,
     stale: bool,
@@ -287,7 +200,16 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             "profiles are lines of their own, which a CSV file cannot have; give --format ndjson".into()
         );
     }
-    let source = Source::open(args)?;
+    if args.spreadsheet_safe && format != Format::Csv {
+        return Err(
+            "--spreadsheet-safe is about the cells of a CSV file; give --format csv, or leave it away".into(),
+        );
+    }
+    let window = args.window.unwrap_or_default();
+    let source = match &args.data_dir {
+        Some(data_dir) => Source::stopped(data_dir.clone(), window, args.profiles)?,
+        None => Source::remote(&args.url, &args.client, window, args.profiles)?,
+    };
     let boards = match &args.board {
         Some(board) => vec![board.clone()],
         None => source.boards()?,
@@ -311,13 +233,14 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let instance = page.as_ref().map(|page| source.instance(board, page)).transpose()?.flatten();
         summary.instance = instance.map(|exported| exported.instance);
         summary.have_more += u64::from(windows != ["all"]);
-        let line = BoardLine { board: board.clone(), instance, definition };
+        let line =
+            BoardLine { board: board.clone(), instance, spreadsheet_safe: args.spreadsheet_safe, definition };
         // Create the file only once there is something to write: after a wrong board name an existing file
         // stays.
         let mut to = match output.take() {
             Some(output) => output,
             None if args.dry_run => Output::nothing(),
-            None => Output::create(args.output.as_deref(), format)?,
+            None => Output::create(args.output.as_deref(), format)?.spreadsheet_safe(args.spreadsheet_safe),
         };
         match write_board(&source, &line, page, args, &mut to, &mut summary) {
             Ok(()) => output = Some(to),
@@ -407,7 +330,15 @@ fn write_board(
     }
     progress.finish();
     summary.rows += rows;
-    summary.hidden += source.hidden(board)?;
+    match source.hidden(board)? {
+        HiddenMembers::Unknown(why) => summary.hidden_unknown = Some(why),
+        HiddenMembers::Known(all) => {
+            summary.hidden += count(all.len());
+            for hidden in &all {
+                written(output.write_hidden(board.as_str(), hidden, args.all))?;
+            }
+        }
+    }
     Ok(())
 }
 
@@ -424,7 +355,10 @@ fn print_summary(args: &Args, summary: &Summary, elapsed: Duration) {
     }
     eprintln!("rows        {:>12}", HumanCount(summary.rows).to_string());
     if summary.hidden > 0 {
-        eprintln!("hidden      {:>12}: not exported", HumanCount(summary.hidden).to_string());
+        eprintln!("hidden      {:>12}", HumanCount(summary.hidden).to_string());
+    }
+    if let Some(why) = &summary.hidden_unknown {
+        eprintln!("who is hidden is not in this export, nor are hidden entries: {why}");
     }
     eprintln!("seconds     {:>12.2}", elapsed.as_secs_f64());
     eprintln!("rows/s      {:>12}", HumanCount(u64::try_from(rate).unwrap_or(u64::MAX)).to_string());

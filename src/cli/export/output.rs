@@ -9,13 +9,16 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::cli::Failure;
+use crate::cli::as_owner::refuse_links_of_others;
 use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::export::Format;
-use crate::cli::export::row::Row;
+use crate::cli::export::row::{Hidden, Row};
+use crate::cli::spreadsheet::guarded;
 
 const BUFFER_BYTES: usize = 256 * 1024;
-/// An export's columns. An import reads board, member, score, at and meta of them.
-const COLUMNS: [&str; 8] = ["board", "member", "score", "rank", "position", "at", "updated_at", "meta"];
+/// An export's columns. An import reads all but rank; position says that it is an export.
+const COLUMNS: [&str; 10] =
+    ["board", "member", "score", "rank", "position", "at", "updated_at", "meta", "version", "hidden"];
 
 pub struct Output {
     sink: Sink,
@@ -25,6 +28,10 @@ pub struct Output {
     place: Option<(PathBuf, PathBuf)>,
     /// Members whose profiles are written already.
     written: HashSet<Box<str>>,
+    /// Members who are hidden everywhere, and written already.
+    hidden_everywhere: HashSet<Box<str>>,
+    /// Whether cells have an apostrophe where a spreadsheet would compute them.
+    is_spreadsheet_safe: bool,
 }
 
 enum Sink {
@@ -36,12 +43,27 @@ enum Sink {
 impl Output {
     /// For a dry run.
     pub fn nothing() -> Self {
-        Self { sink: Sink::Nothing, line: String::new(), place: None, written: HashSet::new() }
+        Self::of(Sink::Nothing, None)
+    }
+
+    fn of(sink: Sink, place: Option<(PathBuf, PathBuf)>) -> Self {
+        let (line, written, hidden_everywhere) = (String::new(), HashSet::new(), HashSet::new());
+        Self { sink, line, place, written, hidden_everywhere, is_spreadsheet_safe: false }
+    }
+
+    /// # Arguments
+    /// `is_safe`: whether cells have an apostrophe where a spreadsheet would compute them.
+    pub fn spreadsheet_safe(mut self, is_safe: bool) -> Self {
+        self.is_spreadsheet_safe = is_safe;
+        self
     }
 
     /// # Errors
     /// When the file cannot be created.
     pub fn create(path: Option<&Path>, format: Format) -> Result<Self, Failure> {
+        if let Some(path) = path {
+            refuse_links_of_others(path)?;
+        }
         let (writer, place): (Box<dyn Write>, _) = match path {
             None => (Box::new(io::stdout()), None),
             Some(path) if is_no_file(path) => {
@@ -56,7 +78,7 @@ impl Output {
                 let mut partial = path.as_os_str().to_owned();
                 partial.push(".partial");
                 let partial = PathBuf::from(partial);
-                let file = File::create(&partial)
+                let file = create_anew(&partial)
                     .map_err(|error| format!("cannot create {}: {error}", partial.display()))?;
                 (Box::new(file), Some((path, partial)))
             }
@@ -66,7 +88,7 @@ impl Output {
             Format::Ndjson => Sink::Lines(writer),
             Format::Csv => Sink::Cells(writer),
         };
-        Ok(Self { sink, line: String::new(), place, written: HashSet::new() })
+        Ok(Self::of(sink, place))
     }
 
     /// Begins a board, with what it is if that is given. A CSV has one.
@@ -92,13 +114,7 @@ impl Output {
     /// # Errors
     /// When it cannot be written, or the row is not whole.
     pub fn write(&mut self, board: &str, row: &Row<'_>) -> io::Result<()> {
-        if row.lacks_meta() {
-            let why = format!(
-                "the service could not read the metadata of member {} from its disk; ranktree verify lists what is damaged",
-                row.member
-            );
-            return Err(io::Error::other(why));
-        }
+        check_whole(row)?;
         self.line.clear();
         match &mut self.sink {
             Sink::Nothing => Ok(()),
@@ -108,11 +124,47 @@ impl Output {
                 {
                     push_profile(&mut self.line, row, profile);
                 }
-                push_object(&mut self.line, board, row);
+                push_object(&mut self.line, board, row, Place::Listed);
                 writer.write_all(self.line.as_bytes())
             }
             Sink::Cells(writer) => {
-                push_cells(&mut self.line, board, row);
+                push_cells(&mut self.line, board, row, self.is_spreadsheet_safe);
+                writer.write_all(self.line.as_bytes())
+            }
+        }
+    }
+
+    /// A member who is hidden, behind the rows of the board.
+    ///
+    /// # Arguments
+    /// `is_of_all`: whether other boards are exported, too.
+    ///
+    /// # Errors
+    /// As [`Output::write`].
+    pub fn write_hidden(&mut self, board: &str, hidden: &Hidden, is_of_all: bool) -> io::Result<()> {
+        if let Some(row) = &hidden.entry {
+            check_whole(row)?;
+        }
+        self.line.clear();
+        match &mut self.sink {
+            Sink::Nothing => Ok(()),
+            Sink::Lines(writer) => {
+                if let Some(row) = &hidden.entry {
+                    if let Some(profile) = &row.profile
+                        && self.written.insert(row.member.as_ref().into())
+                    {
+                        push_profile(&mut self.line, row, profile);
+                    }
+                    push_object(&mut self.line, board, row, Place::Hidden);
+                }
+                let is_everywhere = hidden.is_everywhere && is_of_all;
+                if !is_everywhere || self.hidden_everywhere.insert(hidden.member.as_str().into()) {
+                    push_hide(&mut self.line, (!is_everywhere).then_some(board), &hidden.member);
+                }
+                writer.write_all(self.line.as_bytes())
+            }
+            Sink::Cells(writer) => {
+                push_hidden_cells(&mut self.line, board, hidden, self.is_spreadsheet_safe);
                 writer.write_all(self.line.as_bytes())
             }
         }
@@ -138,6 +190,14 @@ impl Output {
     }
 }
 
+/// Creates a file in the place of one that an interrupted export left. A link is removed, and not followed.
+fn create_anew(path: &Path) -> io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => File::create_new(path),
+    }
+}
+
 fn push_all(line: &mut String, parts: &[&str]) {
     for part in parts {
         line.push_str(part);
@@ -159,27 +219,92 @@ fn push_profile(line: &mut String, row: &Row<'_>, profile: &str) {
     push_all(line, &[",\"op\":\"profile\",\"profile\":", profile, "}\n"]);
 }
 
-fn push_object(line: &mut String, board: &str, row: &Row<'_>) {
+/// Where an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// On the board, with a rank and a position.
+    Listed,
+    Hidden,
+}
+
+fn push_object(line: &mut String, board: &str, row: &Row<'_>, place: Place) {
     let Row { score, rank, position, updated_at, .. } = row;
     push_all(line, &["{\"board\":\"", board, "\",\"member\":"]);
     push_text(line, &row.member);
     push_all(line, &[",\"op\":\"set\",\"score\":", score, ",\"at\":\"", row.at(), "\","]);
+    if let Some(version) = &row.version {
+        push_all(line, &["\"version\":", version, ","]);
+    }
     if row.has_meta() {
         push_all(line, &["\"meta\":", &row.meta, ","]);
     }
-    push_all(line, &["\"rank\":", rank, ",\"position\":", position]);
+    match place {
+        Place::Listed => push_all(line, &["\"rank\":", rank, ",\"position\":", position]),
+        Place::Hidden => line.push_str("\"hidden\":true"),
+    }
     push_all(line, &[",\"updated_at\":\"", updated_at, "\"}\n"]);
 }
 
-fn push_cells(line: &mut String, board: &str, row: &Row<'_>) {
-    let meta = if row.has_meta() { &*row.meta } else { "" };
-    push_all(line, &[board, ","]);
-    push_cell(line, &row.member);
-    line.push(',');
+/// The job that hides a member, on a board or on all of them.
+fn push_hide(line: &mut String, board: Option<&str>, member: &str) {
+    line.push('{');
+    if let Some(board) = board {
+        push_all(line, &["\"board\":\"", board, "\","]);
+    }
+    line.push_str("\"member\":");
+    push_text(line, member);
+    line.push_str(",\"op\":\"hide\"}\n");
+}
+
+/// # Errors
+/// When the service could not read all of the entry.
+fn check_whole(row: &Row<'_>) -> io::Result<()> {
+    if !row.lacks_meta() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "the service could not read the metadata of member {} from its disk; ranktree verify lists what is damaged",
+        row.member
+    )))
+}
+
+fn push_cells(line: &mut String, board: &str, row: &Row<'_>, is_safe: bool) {
+    push_names(line, board, &row.member, is_safe);
     push_cell(line, &row.score_keys());
-    push_all(line, &[",", &row.rank, ",", &row.position, ",", row.at(), ",", &row.updated_at, ","]);
-    push_cell(line, meta);
-    line.push('\n');
+    push_all(line, &[",", &row.rank, ",", &row.position, ","]);
+    push_rest(line, row);
+    line.push_str(",\n");
+}
+
+fn push_hidden_cells(line: &mut String, board: &str, hidden: &Hidden, is_safe: bool) {
+    push_names(line, board, &hidden.member, is_safe);
+    match &hidden.entry {
+        Some(row) => {
+            push_cell(line, &row.score_keys());
+            line.push_str(",,,");
+            push_rest(line, row);
+        }
+        None => line.push_str(",,,,,,"),
+    }
+    line.push_str(",true\n");
+}
+
+fn push_names(line: &mut String, board: &str, member: &str, is_safe: bool) {
+    // The names of boards begin with a letter or a digit.
+    push_all(line, &[board, ","]);
+    if is_safe {
+        push_cell(line, &guarded(member))
+    } else {
+        push_cell(line, member)
+    }
+    line.push(',');
+}
+
+/// From at to version.
+fn push_rest(line: &mut String, row: &Row<'_>) {
+    push_all(line, &[row.at(), ",", &row.updated_at, ","]);
+    push_cell(line, if row.has_meta() { &*row.meta } else { "" });
+    push_all(line, &[",", row.version.as_deref().unwrap_or_default()]);
 }
 
 /// A cell, in quotation marks if it needs them.
@@ -225,6 +350,7 @@ mod tests {
             position: "2".into(),
             updated_at: "2026-11-20T09:59:58Z".into(),
             reached_at: Some("2026-11-20T09:59:57Z".into()),
+            version: Some("18446744073709551615".into()),
             meta: meta.into(),
             profile: None,
         }
@@ -237,9 +363,10 @@ mod tests {
         for member in MEMBERS {
             let meta = r#"{"a":"1,\"2\""}"#;
             let mut line = String::new();
-            push_cells(&mut line, "b", &row(member, meta));
+            push_cells(&mut line, "b", &row(member, meta), false);
             let cells = ["b", member, "-1,9007199254740992", "1", "2"];
             let cells = [&cells[..], &["2026-11-20T09:59:57Z", "2026-11-20T09:59:58Z", meta]].concat();
+            let cells = [&cells[..], &["18446744073709551615", ""]].concat();
             let mut writer = csv::Writer::from_writer(Vec::new());
             writer.write_record(&cells).expect("into memory");
             let expect = writer.into_inner().expect("into memory");
@@ -251,16 +378,49 @@ mod tests {
     }
 
     #[test]
+    fn hidden_members_have_as_many_cells_as_others() {
+        let hidden = |entry| Hidden { member: "m".to_owned(), is_everywhere: false, entry };
+        for (hidden, score) in [(hidden(Some(row("m", "{}"))), "-1,9007199254740992"), (hidden(None), "")] {
+            let mut line = String::new();
+            push_hidden_cells(&mut line, "b", &hidden, false);
+            let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
+            let record = reader.records().next().expect("a row").expect("a row");
+            let cells: Vec<_> = record.iter().collect();
+            assert_eq!(
+                (cells.len(), cells[2], cells[3], cells[9]),
+                (COLUMNS.len(), score, "", "true"),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
     fn objects_read_back_as_what_they_were() {
         for member in MEMBERS {
             let mut line = String::new();
-            push_object(&mut line, "b", &row(member, r#"{"a":1}"#));
-            let expect = json!({
+            push_object(&mut line, "b", &row(member, r#"{"a":1}"#), Place::Listed);
+            let mut expect = json!({
                 "board": "b", "member": member, "op": "set", "score": [-1, "9007199254740992"],
-                "at": "2026-11-20T09:59:57Z", "meta": {"a": 1}, "rank": 1, "position": 2,
+                "at": "2026-11-20T09:59:57Z", "version": u64::MAX, "meta": {"a": 1}, "rank": 1, "position": 2,
                 "updated_at": "2026-11-20T09:59:58Z"
             });
             assert_eq!(line, format!("{expect}\n"));
+            line.clear();
+            push_object(&mut line, "b", &row(member, r#"{"a":1}"#), Place::Hidden);
+            let fields = expect.as_object_mut().expect("an object");
+            fields.remove("rank");
+            fields.remove("position");
+            fields.insert("hidden".to_owned(), json!(true));
+            let read: serde_json::Value = serde_json::from_str(&line).expect("an object");
+            assert_eq!(read, expect);
+            line.clear();
+            push_hide(&mut line, Some("b"), member);
+            push_hide(&mut line, None, member);
+            let hide = [
+                json!({"board": "b", "member": member, "op": "hide"}),
+                json!({"member": member, "op": "hide"}),
+            ];
+            assert_eq!(line, format!("{}\n{}\n", hide[0], hide[1]));
             line.clear();
             push_profile(&mut line, &row(member, "{}"), r#"{"name":"A"}"#);
             let expect = json!({"member": member, "op": "profile", "profile": {"name": "A"}});

@@ -20,6 +20,14 @@ pub fn read(answer: &str) -> serde_json::Result<Page<'_>> {
     }
 }
 
+/// Reads one entry that a service has answered.
+///
+/// # Errors
+/// When it is none.
+pub fn read_row(answer: &str) -> serde_json::Result<Row<'_>> {
+    serde_json::from_str::<RowJson<'_>>(answer).map(Row::from)
+}
+
 /// A page of any service that speaks JSON.
 #[derive(serde::Deserialize)]
 struct PageJson<'a> {
@@ -48,6 +56,8 @@ struct RowJson<'a> {
     updated_at: Cow<'a, str>,
     #[serde(borrow)]
     reached_at: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    version: Option<&'a RawValue>,
     #[serde(borrow)]
     meta: &'a RawValue,
     #[serde(borrow, default)]
@@ -57,17 +67,24 @@ struct RowJson<'a> {
 impl<'a> From<PageJson<'a>> for Page<'a> {
     fn from(page: PageJson<'a>) -> Self {
         let PageJson { window, total, entries, next_cursor, as_of, stale } = page;
-        let entries = entries.into_iter().map(|row| Row {
+        let entries = entries.into_iter().map(Row::from);
+        Self { window, total, entries: entries.collect(), next_cursor, as_of, stale }
+    }
+}
+
+impl<'a> From<RowJson<'a>> for Row<'a> {
+    fn from(row: RowJson<'a>) -> Self {
+        Self {
             member: row.member,
             score: row.score.get().into(),
             rank: row.rank.to_string().into(),
             position: row.position.to_string().into(),
             updated_at: row.updated_at,
             reached_at: row.reached_at,
+            version: row.version.map(|version| version.get().trim_matches('"').into()),
             meta: row.meta.get().into(),
             profile: row.profile.map(|profile| profile.get().into()),
-        });
-        Self { window, total, entries: entries.collect(), next_cursor, as_of, stale }
+        }
     }
 }
 
@@ -95,8 +112,12 @@ mod tests {
     fn pages_are_read_as_serde_reads_them() {
         let long = entry("").replace("\"score\":1", r#""score":[-5,"9007199254740993",0]"#);
         let other = entry(r#","reached_at":"2026-11-20T09:59:58.25Z""#).replace("\"m\"", "\"日本 é\"");
+        let versioned = entry(r#","reached_at":"t","version":17"#);
+        let greatest = entry(r#","version":"18446744073709551615""#);
         let large = entry("").replace("\"score\":1", r#""score":"-9223372036854775808","error":"7""#);
-        for entries in [String::new(), entry(""), format!("{long},{other},{large},{}", entry(""))] {
+        for entries in
+            [String::new(), entry(""), format!("{long},{other},{large},{versioned},{greatest},{}", entry(""))]
+        {
             for end in [
                 END.to_owned(),
                 r#"],"next_cursor":null,"as_of":"0:3"}"#.to_owned(),

@@ -75,9 +75,17 @@ impl<'a> Text<'a> {
         if self.expect(",\"reached_at\":").is_some() {
             reached_at = Some(Cow::Borrowed(self.plain_text()?));
         }
+        let mut version = None;
+        if self.expect(",\"version\":").is_some() {
+            let is_text = self.expect("\"").is_some();
+            version = Some(Cow::Borrowed(self.digits()?));
+            if is_text {
+                self.expect("\"")?;
+            }
+        }
         self.expect("}")?;
         let meta = Cow::Borrowed("{}");
-        Some(Row { member, score, rank, position, updated_at, reached_at, meta, profile: None })
+        Some(Row { member, score, rank, position, updated_at, reached_at, version, meta, profile: None })
     }
 
     fn expect(&mut self, text: &str) -> Option<()> {

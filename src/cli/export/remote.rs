@@ -14,7 +14,7 @@ use crate::cli::client::{Reader, Refused};
 use crate::cli::export::no_instance::NoInstance;
 use crate::cli::export::page_json;
 use crate::cli::export::page_text;
-use crate::cli::export::row::Page;
+use crate::cli::export::row::{Hidden, HiddenMembers, Page, Row};
 use crate::config::ClientArgs;
 use crate::query::WindowChoice;
 use crate::types::{BoardName, Timestamp};
@@ -60,6 +60,20 @@ struct Listed {
     name: String,
     begin: String,
     end: Option<String>,
+}
+
+/// Who is hidden, a page of them.
+#[derive(serde::Deserialize)]
+struct Bans {
+    hidden: Vec<Ban>,
+    next_cursor: Option<String>,
+}
+
+#[derive(serde::Deserialize)]
+struct Ban {
+    member: String,
+    /// `None`: on all boards.
+    board: Option<String>,
 }
 
 impl Remote {
@@ -138,7 +152,8 @@ impl Remote {
         // A cursor has nothing to escape.
         let cursor = cursor.map(|cursor| format!("&cursor={cursor}")).unwrap_or_default();
         let (board, parameters) = (self.url(board), &self.parameters);
-        let url = format!("{board}/top?limit={PAGE_ENTRIES}&reached_at=true{parameters}{cursor}");
+        let url =
+            format!("{board}/top?limit={PAGE_ENTRIES}&reached_at=true&version=true{parameters}{cursor}");
         let answer = self.service.get(&url).map_err(|failure| match failure.downcast_ref::<Refused>() {
             Some(Refused { code: Some(code), base, reason }) if code == "unknown_window" => {
                 NoInstance { at: format!("{base} cannot be read"), why: reason.clone() }.into()
@@ -146,6 +161,56 @@ impl Remote {
             _ => failure,
         });
         Ok(PageAnswer { url, answer: answer? })
+    }
+
+    /// Who is hidden on the board, by member, and the entries that are. A service tells it to moderators.
+    ///
+    /// # Errors
+    /// When the service stays away.
+    pub fn hidden(&self, board: &BoardName) -> Result<HiddenMembers, Failure> {
+        let (mut bans, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let (base, board) = (self.service.base(), utf8_percent_encode(board.as_str(), NON_ALPHANUMERIC));
+            let url = format!("{base}/v1/hidden?board={board}&limit={PAGE_ENTRIES}&cursor={cursor}");
+            let answer = match self.service.get(&url) {
+                Ok(answer) => answer,
+                Err(failure) => match failure.downcast_ref::<Refused>() {
+                    Some(Refused { reason, .. }) => return Ok(HiddenMembers::Unknown(reason.clone())),
+                    None => return Err(failure),
+                },
+            };
+            let page: Option<Bans> = serde_json::from_str(&answer).ok();
+            let Some(Bans { hidden, next_cursor }) = page else { return Err(no_ranktree(&url)) };
+            bans.extend(hidden);
+            match next_cursor {
+                Some(next) => cursor = utf8_percent_encode(&next, NON_ALPHANUMERIC).to_string(),
+                None => break,
+            }
+        }
+        bans.sort_by(|one, other| (&one.member, &one.board).cmp(&(&other.member, &other.board)));
+        let mut hidden: Vec<Hidden> = Vec::with_capacity(bans.len());
+        for Ban { member, board: on } in bans {
+            // One may be hidden on all boards, and on this one too.
+            let is_new = hidden.last().is_none_or(|last| last.member != member);
+            let entry = if is_new { self.hidden_entry(board, &member)? } else { None };
+            hidden.push(Hidden { member, is_everywhere: on.is_none(), entry });
+        }
+        Ok(HiddenMembers::Known(hidden))
+    }
+
+    fn hidden_entry(&self, board: &BoardName, member: &str) -> Result<Option<Row<'static>>, Failure> {
+        let member = utf8_percent_encode(member, NON_ALPHANUMERIC);
+        let url = format!("{}/members/{member}?hidden=true{}", self.url(board), self.parameters);
+        match self.service.get(&url) {
+            Ok(answer) => {
+                let row = page_json::read_row(&answer).map_err(|_| no_ranktree(&url))?;
+                Ok(Some(row.into_owned()))
+            }
+            Err(failure) => match failure.downcast_ref::<Refused>() {
+                Some(Refused { code: Some(code), .. }) if code == "unknown_member" => Ok(None),
+                _ => Err(failure),
+            },
+        }
     }
 
     fn url(&self, board: &BoardName) -> String {

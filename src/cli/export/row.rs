@@ -14,6 +14,8 @@ pub struct Row<'a> {
     pub updated_at: Cow<'a, str>,
     /// When the score was reached, where that orders ties.
     pub reached_at: Option<Cow<'a, str>>,
+    /// Digits, if a job had a version.
+    pub version: Option<Cow<'a, str>>,
     /// A JSON object, or null where it cannot be told.
     pub meta: Cow<'a, str>,
     /// A JSON object, if profiles are exported and the member has one.
@@ -36,6 +38,22 @@ impl Row<'_> {
         self.meta == "null"
     }
 
+    /// The same, of what it was read from no longer.
+    pub fn into_owned(self) -> Row<'static> {
+        let owned = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        Row {
+            member: owned(self.member),
+            score: owned(self.score),
+            rank: owned(self.rank),
+            position: owned(self.position),
+            updated_at: owned(self.updated_at),
+            reached_at: self.reached_at.map(owned),
+            version: self.version.map(owned),
+            meta: owned(self.meta),
+            profile: self.profile.map(owned),
+        }
+    }
+
     /// The keys, separated by commas.
     pub fn score_keys(&self) -> Cow<'_, str> {
         let is_key = |byte: u8| byte == b'-' || byte.is_ascii_digit();
@@ -44,6 +62,24 @@ impl Row<'_> {
         }
         Cow::Owned(self.score.chars().filter(|c| !matches!(c, '[' | ']' | '"' | ' ')).collect())
     }
+}
+
+/// A member who is hidden on a board.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hidden {
+    pub member: String,
+    /// On all boards, and not only on this one.
+    pub is_everywhere: bool,
+    /// The entry that is hidden, which has no rank and no position. `None`: there is none in this instance.
+    pub entry: Option<Row<'static>>,
+}
+
+/// Who is hidden, if that can be told.
+#[derive(Debug, PartialEq, Eq)]
+pub enum HiddenMembers {
+    Known(Vec<Hidden>),
+    /// In words, why not.
+    Unknown(String),
 }
 
 /// Entries in order, and how exact they are together.

@@ -1,20 +1,23 @@
 //! A stopped service's boards, from its data directory: loaded as a start would, and read as a request would.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use crate::cli::Failure;
 use crate::cli::board_line::ExportedInstance;
 use crate::cli::export::no_instance::NoInstance;
-use crate::cli::export::row::{Page, Row};
+use crate::cli::export::row::{Hidden, Page, Row};
 use crate::cli::offline::Offline;
 use crate::http::definition_json;
 use crate::query::{
     End, InstanceAsked, Listed, ListedMetadata, PageCursor, ReadShards, Start, View, WindowChoice,
-    run_in_memory, top,
+    hidden_entries, run_in_memory, top,
 };
+use crate::state::TreeId;
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Store, TreesFrom, recover};
-use crate::types::{AsOf, BoardName, MemberId, Score, shard_of};
+use crate::types::{AsOf, BoardName, MemberId, Score, ShardId, shard_of};
 use crate::window::Instance;
 use crate::writer::{RegisteredBoard, Registry};
 
@@ -97,16 +100,34 @@ impl Stopped {
         Ok(ExportedInstance { instance, span })
     }
 
-    /// How many entries of the board's instance are hidden.
+    /// The hidden entries of the board's instance, by member.
     ///
     /// # Errors
-    /// When there is no such board or instance.
-    pub fn hidden(&self, name: &BoardName) -> Result<u64, Failure> {
+    /// When there is no such board or instance, or metadata or profiles cannot be read.
+    pub fn hidden(&self, name: &BoardName) -> Result<Vec<Hidden>, Failure> {
         let known = self.known(name)?;
         let view = self.view();
         let shards = ReadShards::InMemory(&view);
-        let board = shards.board(name, self.read_instance(name, &known, shards)?, &known);
-        Ok(run_in_memory(board.totals())?.1)
+        let (instance, as_of) = (self.read_instance(name, &known, shards)?, shards.as_of());
+        let hidden = hidden_entries(&view, name, instance, &known).into_iter().map(|entry| {
+            let meta = match entry.metadata {
+                Some((shard, tree)) => self.metadata(shard, tree, &entry.member, &as_of)?.into(),
+                None => "{}".into(),
+            };
+            let row = Row {
+                profile: self.profile_if_asked(&entry.member)?,
+                member: entry.member.to_string().into(),
+                score: score(&entry.score).to_string().into(),
+                rank: "".into(),
+                position: "".into(),
+                updated_at: entry.updated_at.to_string().into(),
+                reached_at: entry.reached_at.map(|at| at.to_string().into()),
+                version: entry.version.map(|version| version.to_string().into()),
+                meta,
+            };
+            Ok::<_, Failure>(Hidden { member: entry.member.into(), is_everywhere: false, entry: Some(row) })
+        });
+        hidden.collect()
     }
 
     fn view(&self) -> View<'_> {
@@ -166,34 +187,39 @@ impl Stopped {
         Ok(record.and_then(|record| record.json))
     }
 
+    fn profile_if_asked(&self, member: &str) -> Result<Option<Cow<'static, str>>, Failure> {
+        let profile = if self.profiles { self.profile(member)? } else { None };
+        Ok(profile.map(Into::into))
+    }
+
+    /// The metadata of a member that has some.
+    fn metadata(&self, shard: ShardId, tree: TreeId, member: &str, as_of: &AsOf) -> Result<String, Failure> {
+        let store = self.stores.get(shard.index());
+        let store = store.ok_or("an entry belongs to a shard that is not open, which is a bug")?;
+        let record = store.metadata(tree, member.as_bytes())?;
+        let record = record.ok_or_else(|| {
+            format!("the metadata of {member} are missing at {as_of}; ranktree verify lists what is damaged")
+        })?;
+        Ok(record.json)
+    }
+
     fn row(&self, listed: &Listed, as_of: &AsOf) -> Result<Row<'static>, Failure> {
         let meta = match &listed.metadata {
             ListedMetadata::OnDisk(shard, tree) => {
-                let store = self
-                    .stores
-                    .get(shard.index())
-                    .ok_or("an entry belongs to a shard that is not open, which is a bug")?;
-                let record = store.metadata(*tree, listed.member.as_bytes())?;
-                let record = record.ok_or_else(|| {
-                    format!(
-                        "the metadata of {} are missing at {as_of}; ranktree verify lists what is damaged",
-                        listed.member
-                    )
-                })?;
-                record.json.into()
+                self.metadata(*shard, *tree, &listed.member, as_of)?.into()
             }
             ListedMetadata::Json(json) => json.to_string().into(),
             ListedMetadata::None | ListedMetadata::Unreadable => "{}".into(),
         };
-        let profile = if self.profiles { self.profile(&listed.member)? } else { None };
         Ok(Row {
-            profile: profile.map(Into::into),
+            profile: self.profile_if_asked(&listed.member)?,
             member: listed.member.to_string().into(),
             score: score(&listed.score).to_string().into(),
             rank: listed.rank().to_string().into(),
             position: listed.position.to_string().into(),
             updated_at: listed.updated_at.to_string().into(),
             reached_at: listed.reached_at.map(|at| at.to_string().into()),
+            version: listed.version.map(|version| version.to_string().into()),
             meta,
         })
     }

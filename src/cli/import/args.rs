@@ -39,7 +39,8 @@ The output of `ranktree export` can be imported in either format. Its first line
 that does not exist is defined by it, for which a token needs the scope admin. A board that exists with another definition \
 is left unchanged, and the import fails. Its entry_ttl a board gets after all rows; one that has an entry_ttl is without it \
 until then, for which a token needs the scope admin, too. Ranks, the order of ties and times come out as they were. --rows-only ignores the \
-definition: the rows go into the board as it is, or as its first job creates it, with the defaults.
+definition: the rows go into the board as it is, or as its first job creates it, with the defaults. The apostrophes of an export \
+with --spreadsheet-safe are taken away again.
 
 An export of one instance, such as the season s7, comes back as that instance. Where the board does not exist, the import \
 defines one that has the window of the instance alone, with a long grace, so that the instance is open, the greatest keep, and \
@@ -72,6 +73,7 @@ Exit status: 0 all rows applied, 1 some rejected, 2 failure.";
 /// Sends the rows of a CSV or NDJSON file, or of a Redis, to a running service.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
     /// The file to read; - is standard input. Files that are compressed with gzip are recognised
     #[arg(value_name = "FILE", default_value = "-", conflicts_with = "redis")]
@@ -90,6 +92,11 @@ pub struct Args {
     #[arg(long, value_name = "FACTOR", env = "RANKTREE_SCALE", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub scale: u32,
+
+    /// Takes away the apostrophes that an export with --spreadsheet-safe has put before names. A file with
+    /// the first line of an export says by itself whether it has them
+    #[arg(long)]
+    pub spreadsheet_safe: bool,
 
     #[command(flatten)]
     pub redis_password: RedisArgs,

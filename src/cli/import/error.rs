@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 use crate::cli::client::ClientError;
-use crate::cli::import::read::{BadQuotes, MAX_ROW_BYTES};
+use crate::cli::import::read::{BadQuotes, MAX_CELLS, MAX_COLUMNS, MAX_ROW_BYTES};
 use crate::config::ConfigError;
 
 /// Why an import ended early. Rows that were answered before are applied; the same import can be run again.
@@ -30,6 +30,16 @@ pub enum ImportError {
          its own. Every row before that line was read, and none from there on"
     )]
     LongRow(u64),
+    #[error(
+        "line {0}: the row that begins here has more than {MAX_CELLS} cells; an import reads {MAX_COLUMNS} columns at \
+         most. Every row before that line was read, and none from there on"
+    )]
+    ManyCells(u64),
+    #[error(
+        "the file's header has {0} columns, and an import reads {MAX_COLUMNS} at most, of which it uses board, member, \
+         score, at, version and meta; leave others away"
+    )]
+    ManyColumns(usize),
     #[error("the file is not text; it must be CSV or NDJSON in UTF-8, and may be compressed with gzip")]
     Binary,
     #[error("the file is empty")]
@@ -74,6 +84,8 @@ pub enum ImportError {
          numbers as scores; multiply the scores in the file, or import it as CSV"
     )]
     ScaledNdjson(u32),
+    #[error("--spreadsheet-safe does not apply to NDJSON, which has no cells; leave it away")]
+    SafeNdjson,
     #[error("{0}")]
     Address(String),
     #[error(transparent)]
@@ -121,6 +133,8 @@ impl From<ClientError> for ImportError {
         match error {
             ClientError::Address(reason) => Self::Address(reason),
             ClientError::Certificates(reason) => Self::Trust(reason),
+            ClientError::Proxy(reason) => Self::Address(reason),
+            ClientError::Settings(error) => Self::Settings(error),
         }
     }
 }

@@ -98,12 +98,14 @@ fn open_file(args: &Args) -> Result<(Box<dyn Rows>, Tally), ImportError> {
     let defaults = Defaults { board: args.board.clone(), op: args.op };
     let rows: Box<dyn Rows> = match input.format {
         Format::Csv => {
-            let rows = CsvRows::open(input.reader, &columns, defaults)?.scaled_by(args.scale);
+            let rows = CsvRows::open(input.reader, &columns, defaults)?;
+            let rows = rows.scaled_by(args.scale).spreadsheet_safe(args.spreadsheet_safe);
             if let Some(note) = rows.ignored_note() {
                 tally.note(&note);
             }
             Box::new(rows)
         }
+        Format::Ndjson if args.spreadsheet_safe => return Err(ImportError::SafeNdjson),
         Format::Ndjson if args.scale != 1 => return Err(ImportError::ScaledNdjson(args.scale)),
         Format::Ndjson => Box::new(NdjsonRows::new(input.reader, defaults)),
     };
@@ -135,9 +137,8 @@ fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
 }
 
 fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportError> {
-    let token = args.client.token()?;
-    let client = Client::new(&args.url, token.as_deref(), args.client.ca.as_deref(), "import")?;
-    let service = Service::new(client, args.retry_for, tally);
+    let service = Service::new(Client::new(&args.url, &args.client, "import")?, args.retry_for, tally);
+    service.greet()?;
     let mut to_finish = Vec::new();
     let sent = thread::scope(|scope| {
         let mut lanes = Vec::new();

@@ -251,7 +251,7 @@ fn define_boards(args: &Args, boards: &[BoardName]) -> Result<(), Failure> {
     let Some(url) = args.url.as_deref().or(args.read_url.as_deref()) else {
         return Err("--windows defines the boards over HTTP; name a service with --read-url".into());
     };
-    let client = Client::new(url, args.client.token()?.as_deref(), args.client.ca.as_deref(), "load")?;
+    let client = Client::new(url, &args.client, "load")?;
     boards::define(&client, &args.windows, boards)
 }
 

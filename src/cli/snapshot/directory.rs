@@ -3,12 +3,13 @@
 //! Until then it has another name, and a file that says what it is. So it is not taken for a snapshot, and
 //! the next attempt may remove it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::ErrorKind;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::cli::Failure;
+use crate::cli::as_owner::refuse_links_of_others;
 use crate::cli::progress::Progress;
 use crate::snapshot::{Manifest, ManifestError};
 use crate::storage::{DirectoryLock, StorageError, is_of_data, make_private_directory, shard_directory};
@@ -30,6 +31,7 @@ impl PartialDirectory {
     /// # Errors
     /// When there is something in the place, or the disk refuses.
     pub fn create(place: &Path) -> Result<Self, Failure> {
+        refuse_links_of_others(place)?;
         check_free(place)?;
         check_outside_data(place)?;
         let Some(name) = place.file_name() else {
@@ -51,6 +53,7 @@ impl PartialDirectory {
             )
             .into());
         }
+        refuse_links_of_others(&path)?;
         if path.try_exists()? {
             let is_ours = path.join(UNFINISHED).try_exists()? || std::fs::read_dir(&path)?.next().is_none();
             if !is_ours {
@@ -63,7 +66,11 @@ impl PartialDirectory {
             let _free = lock(&path)?;
             std::fs::remove_dir_all(&path)?;
         }
-        make_private_directory(&path)?;
+        // A new one: whatever else has taken the name meanwhile is not written into.
+        DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(|error| format!("{} cannot be made: {error}", path.display()))?;
         let lock = lock(&path)?;
         let directory = Self { place: place.to_owned(), path, _lock: lock };
         std::fs::write(directory.path.join(UNFINISHED), TEXT)?;

@@ -146,19 +146,30 @@ pub fn entries(object: &mut Object<'_>, entries: &[Listed]) {
     });
 }
 
-/// Entries with the time at which each score was reached, where that orders ties. An export needs it to keep
-/// the order of ties.
-pub fn entries_with_reached(object: &mut Object<'_>, entries: &[Listed]) {
+/// What a copy of a board needs of its entries, besides what lists show.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CopiedParts {
+    /// The time at which each score was reached, where that orders ties.
+    pub reached_at: bool,
+    /// The version, of entries that have one.
+    pub version: bool,
+}
+
+/// Entries with what a copy of the board needs.
+pub fn copied_entries(object: &mut Object<'_>, entries: &[Listed], parts: CopiedParts) {
     object.array("entries", entries, |out, entry| {
         let mut object = Object::begin(out);
         let updated_at = listed(&mut object, entry);
-        match &entry.reached_at {
+        match entry.reached_at.as_ref().filter(|_| parts.reached_at) {
             // To write a time takes longer than all the rest of an entry.
             Some(reached_at) if *reached_at == entry.updated_at => {
                 object.name("reached_at").extend_from_within(updated_at);
             }
             Some(reached_at) => object.time("reached_at", *reached_at),
             None => {}
+        }
+        if let Some(version) = entry.version.filter(|_| parts.version) {
+            object.count("version", version);
         }
         object.end();
     });

@@ -1,6 +1,6 @@
 //! A board's entries in order: from an end, from a cursor, from a position.
 
-use crate::http::render::fields;
+use crate::http::render::fields::{self, CopiedParts};
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
@@ -15,7 +15,7 @@ pub const PAGE_MAX: u64 = 1_000;
 pub const PAGE: u64 = 10;
 
 pub async fn top(call: Box<Call>) -> Result<Reply, Problem> {
-    let params = call.read_params(&["limit", "cursor", "from", "reached_at", "movement"]).await?;
+    let params = call.read_params(&["limit", "cursor", "from", "reached_at", "version", "movement"]).await?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let from = match params.get("from") {
         None => None,
@@ -33,11 +33,11 @@ pub async fn top(call: Box<Call>) -> Result<Reply, Problem> {
             (Start::After(cursor), WindowChoice::Named(instance))
         }
     };
-    let with_reached = params.flag("reached_at")?;
+    let parts = CopiedParts { reached_at: params.flag("reached_at")?, version: params.flag("version")? };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let asked = call.with_movement(&params, Top { start, limit }, limit)?;
     let answer = call.ask_entries_of(window, asked).await?;
-    Ok(page(&call, &answer, with_reached))
+    Ok(page(&call, &answer, parts))
 }
 
 pub async fn range(call: Box<Call>) -> Result<Reply, Problem> {
@@ -59,7 +59,7 @@ pub async fn range(call: Box<Call>) -> Result<Reply, Problem> {
     };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let answer = call.ask_entries_of(window, Range { min, max, after, limit }).await?;
-    Ok(page(&call, &answer, false))
+    Ok(page(&call, &answer, CopiedParts::default()))
 }
 
 /// A cursor of the board of the path, and the instance that it is of. Pages go on in that instance, also if
@@ -80,16 +80,16 @@ pub async fn positions(call: Box<Call>) -> Result<Reply, Problem> {
     })?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let answer = call.ask_entries(FromPosition { position, limit }).await?;
-    Ok(page(&call, &answer, false))
+    Ok(page(&call, &answer, CopiedParts::default()))
 }
 
-fn page(call: &Call, answer: &Answer<Page>, with_reached: bool) -> Reply {
+fn page(call: &Call, answer: &Answer<Page>, parts: CopiedParts) -> Reply {
     Reply::sized(answer.body.entries.len() * 160 + 400, |object| {
         fields::write_answer_start(object, call.board(), answer);
-        if with_reached {
-            fields::entries_with_reached(object, &answer.body.entries);
-        } else {
+        if parts == CopiedParts::default() {
             fields::entries(object, &answer.body.entries);
+        } else {
+            fields::copied_entries(object, &answer.body.entries, parts);
         }
         fields::next_cursor(object, call.board(), answer.instance, answer.body.next.as_ref());
         call.write_answer_end(object, &answer.as_of);

@@ -61,6 +61,9 @@ impl BoardRead for ReadLive {
         } else {
             lookup(board, &self.members).await?
         };
-        Ok(LiveAnswer { as_of, incarnation: board.incarnation, total, page, found })
+        let mut answer = LiveAnswer { as_of, incarnation: board.incarnation, total, page, found };
+        // Watchers are not told of versions, and so not of entries of which nothing else has changed.
+        answer.each_entry(&mut |listed| listed.version = None);
+        Ok(answer)
     }
 }

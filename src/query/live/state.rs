@@ -188,6 +188,7 @@ mod tests {
             position,
             updated_at: Timestamp::default(),
             reached_at: None,
+            version: None,
             metadata: ListedMetadata::None,
             profile: ListedProfile::NotAsked,
             movement: ListedMovement::NotAsked,

@@ -198,6 +198,7 @@ fn shard_entry(
     ShardEntry {
         words,
         member: member.into(),
+        version: extra.as_ref().and_then(|extra| extra.version),
         updated_at: extra.map_or_else(|| reached_at.unwrap_or_default(), |extra| extra.updated_at),
         metadata: if on_disk { EntryMetadata::OnDisk(tree) } else { EntryMetadata::None },
         profile: EntryProfile::NotAsked,

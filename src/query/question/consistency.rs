@@ -154,6 +154,7 @@ mod tests {
             words: Words::from_slice(&[word, 0]),
             member: format!("m{word}").into_bytes().into(),
             updated_at: Timestamp::default(),
+            version: None,
             metadata: EntryMetadata::None,
             profile: EntryProfile::NotAsked,
         }

@@ -239,6 +239,7 @@ pub struct ShardEntry {
     pub words: Words,
     pub member: Box<[u8]>,
     pub updated_at: Timestamp,
+    pub version: Option<u64>,
     pub metadata: EntryMetadata,
     pub profile: EntryProfile,
 }

@@ -15,13 +15,12 @@
 //!
 //! Versions before `own` read the other lines only, expect every shard, and refuse a directory that has some.
 
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::storage::error::StorageError;
 use crate::storage::files::marker::MARKER;
+use crate::storage::files::replaced::replace_file;
 use crate::types::ShardSet;
 
 /// The new file, which is renamed over the old one once it is written and synced.
@@ -74,15 +73,10 @@ pub fn marked_layout(data_dir: &Path) -> Result<Option<DataLayout>, StorageError
 /// When the disk refuses.
 pub fn mark_layout(data_dir: &Path, layout: &DataLayout) -> Result<(), StorageError> {
     let path = data_dir.join(MARKER);
-    let put = || {
-        let new = data_dir.join(NEW);
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(text(layout).as_bytes())?;
-        file.sync_all()?;
-        std::fs::rename(&new, &path)?;
-        File::open(data_dir)?.sync_all()
-    };
-    put().map_err(|error| StorageError::Io { path: path.clone(), error })
+    match replace_file(&path, &data_dir.join(NEW), text(layout).as_bytes()) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(StorageError::Io { path, error }),
+    }
 }
 
 /// Whether a shard's directory has a marker of its own, damaged or not.

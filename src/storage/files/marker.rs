@@ -17,13 +17,14 @@
 //! ahead of the data.
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
 use crate::storage::error::StorageError;
+use crate::storage::files::replaced::replace_file;
 
 pub const MARKER: &str = "RANKTREE";
 /// The new file, which is renamed over the old one once it is written and synced.
@@ -199,17 +200,9 @@ impl Marker {
         for at in FLOORS_AT {
             place(&mut bytes, at, &encode_floor(written.floor));
         }
-        let new = self.path.with_file_name(NEW);
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
-        file.write_all(&bytes)?;
-        file.sync_all()?;
-        // The file that was open has been replaced by another one of this name.
+        // The file that is open is replaced by another one of this name.
         written.file = None;
-        std::fs::rename(&new, &self.path)?;
-        if let Some(directory) = self.path.parent() {
-            File::open(directory)?.sync_all()?;
-        }
-        written.file = Some(file);
+        written.file = Some(replace_file(&self.path, &self.path.with_file_name(NEW), &bytes)?);
         Ok(())
     }
 
@@ -237,7 +230,8 @@ impl Marker {
 
     fn write_at(&self, written: &mut Written, bytes: &[u8], at: usize) -> std::io::Result<()> {
         if written.file.is_none() {
-            written.file = Some(OpenOptions::new().write(true).open(&self.path)?);
+            let no_link = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(&self.path)?;
+            written.file = Some(no_link);
         }
         let at = u64::try_from(at).map_err(std::io::Error::other)?;
         written.file.as_ref().map_or(Ok(()), |file| file.write_all_at(bytes, at))

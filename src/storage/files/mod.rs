@@ -12,6 +12,7 @@ mod lock;
 mod logs;
 mod manifest;
 mod marker;
+mod replaced;
 
 #[cfg(test)]
 mod tests;
@@ -22,3 +23,4 @@ pub use lock::{DirectoryLock, HeldDirectory};
 pub use logs::{Logs, TornEnd, check_logs};
 pub use manifest::{FlushedSequence, check_manifest};
 pub use marker::{Floor, MARKER, Marker, Stage};
+pub use replaced::replace_file;

@@ -81,8 +81,14 @@ fn import(binary: &Node, from: &Path, extra: &[&str]) {
     assert!(output.status.success(), "{said}");
 }
 
-/// The rows, without the line of the board's definition before them.
+/// The rows of listed entries, and profiles, without the line of the board's definition before them.
 fn lines(path: &Path) -> Vec<Value> {
+    let is_hidden = |line: &Value| line["hidden"] == true || line["op"] == "hide";
+    all_lines(path).into_iter().filter(|line| !is_hidden(line)).collect()
+}
+
+/// The same with hidden entries, and the jobs that hide members.
+fn all_lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).expect("it was written");
     let all = text.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line"));
     let mut all: Vec<Value> = all.collect();
@@ -106,10 +112,15 @@ fn an_export_imported_elsewhere_has_equal_ranks_and_ties() {
     let data_dir = data_dir.to_str().expect("it is UTF-8");
     export(&["--data-dir", data_dir], &path("stopped.ndjson"));
     export(&["--data-dir", data_dir, "--format", "csv"], &path("stopped.csv"));
-    for (live, stopped) in [("live.ndjson", "stopped.ndjson"), ("live.csv", "stopped.csv")] {
-        let text = |name: &str| fs::read_to_string(path(name)).expect("it was written");
-        assert!(text(live) == text(stopped), "{live} is not {stopped}");
-    }
+    assert!(lines(&path("live.ndjson")) == lines(&path("stopped.ndjson")), "the same entries");
+    // Behind the entries is who is hidden. A service tells that to moderators only.
+    let listed = |name: &str| {
+        let text = fs::read_to_string(path(name)).expect("it was written");
+        text.lines().filter(|line| !line.ends_with(",true")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert!(listed("live.csv") == listed("stopped.csv"), "the same entries");
+    let hides = all_lines(&path("stopped.ndjson")).iter().filter(|line| line["op"] == "hide").count();
+    assert_eq!(hides, 2);
 
     let rows = lines(&path("live.ndjson"));
     assert_eq!(rows.len(), usize::try_from(MEMBERS).expect("small") - 2, "hidden entries are not listed");
@@ -132,6 +143,90 @@ fn an_export_imported_elsewhere_has_equal_ranks_and_ties() {
             assert_eq!(found, expect, "{file} in {shards} shards");
         }
         assert_eq!(found.len(), rows.len());
+    }
+}
+
+/// Versions refuse late jobs, and a cheater who is hidden stays so: a copy of the board must do the same.
+#[test]
+fn an_export_keeps_versions_and_who_is_hidden() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = |name: &str| folder.path().join(name);
+    let mut source = Node::at(path("source")).shards(3).start();
+    let (at, later) = ("2026-11-20T09:00:00Z", "2026-11-20T10:00:00Z");
+    let (huge, hidden) = (u64::MAX - 1, ["m4", "m5"]);
+    let jobs = json!([
+        {"board": BOARD, "member": "m1", "score": 30, "at": at, "version": 17},
+        {"board": BOARD, "member": "m2", "score": 20, "at": at, "version": 1},
+        {"board": BOARD, "member": "m2", "score": 20, "op": "set", "at": later, "version": huge, "meta": {"n": 1}},
+        {"board": BOARD, "member": "m3", "score": 10, "at": at},
+        {"board": BOARD, "member": "m4", "score": 99, "at": at, "version": 4, "meta": {"n": 2}},
+        {"board": BOARD, "member": "m5", "score": 98, "at": at},
+        {"board": BOARD, "member": "m4", "op": "hide"},
+        {"board": BOARD, "member": "m5", "op": "hide"}
+    ]);
+    assert_eq!(source.client().put(&format!("/v1/boards/{BOARD}"), &json!({"ties": "last"})).0, 201);
+    let (status, answer) = source.client().post("/v1/jobs?wait=applied", &jobs);
+    assert_eq!(status, 200, "{answer}");
+    let versions = |node: &Node| -> Vec<(String, Value, Value)> {
+        let (status, page) =
+            node.client().get(&format!("/v1/boards/{BOARD}/top?version=true&reached_at=true"));
+        assert_eq!(status, 200, "{page}");
+        let entries = page["entries"].as_array().expect("a page").iter();
+        let told = |entry: &Value| {
+            let member = entry["member"].as_str().expect("a member").to_owned();
+            let mut rest = entry.clone();
+            rest["version"].take();
+            (member, entry["version"].clone(), rest)
+        };
+        entries.map(told).collect()
+    };
+    let expect = versions(&source);
+    let of = |member: &str| expect.iter().find(|(found, ..)| found == member).map(|(_, version, _)| version);
+    assert_eq!(of("m1"), Some(&json!(17)));
+    assert_eq!(of("m2"), Some(&json!(huge.to_string())), "beyond 2^53 in quotation marks");
+    assert_eq!(of("m3"), Some(&Value::Null), "it has none");
+    let (_, bare) = source.client().get(&format!("/v1/boards/{BOARD}/top"));
+    assert!(bare["entries"][0].get("version").is_none(), "only if it is asked for: {bare}");
+    let url = source.base().to_owned();
+    export(&["--url", &url], &path("live.ndjson"));
+    source.terminate();
+    let data_dir = path("source");
+    let data_dir = data_dir.to_str().expect("it is UTF-8");
+    export(&["--data-dir", data_dir], &path("stopped.ndjson"));
+    export(&["--data-dir", data_dir], &path("stopped.csv"));
+    assert_eq!(lines(&path("live.ndjson")), lines(&path("stopped.ndjson")));
+    for file in ["live.ndjson", "stopped.ndjson", "stopped.csv"] {
+        let target = Node::shards(2).start();
+        import(&target, &path(file), &[]);
+        assert_eq!(versions(&target), expect, "{file}");
+        // A late job is refused as it would be by the source.
+        let late = json!([
+            {"board": BOARD, "member": "m1", "score": 1, "op": "set", "version": 17},
+            {"board": BOARD, "member": "m2", "score": 1, "op": "set", "version": huge}
+        ]);
+        let (_, answer) = target.client().post("/v1/jobs?wait=applied", &late);
+        for result in answer["results"].as_array().expect("one a job") {
+            assert_eq!(result["rejected"], "stale_version", "{file}: {answer}");
+        }
+        assert_eq!(versions(&target), expect, "{file}");
+        if file == "live.ndjson" {
+            continue;
+        }
+        // Who was hidden is hidden, and stands as before once that ends.
+        let show = hidden.map(|member| json!({"board": BOARD, "member": member, "op": "show"}));
+        assert_eq!(target.client().post("/v1/jobs?wait=applied", &json!(show)).0, 200);
+        let all = versions(&target);
+        let shown: Vec<_> = all
+            .iter()
+            .take(2)
+            .map(|(member, version, rest)| (member.as_str(), version, &rest["meta"], &rest["score"]))
+            .collect();
+        let (four, none) = (json!(4), Value::Null);
+        assert_eq!(
+            shown,
+            [("m4", &four, &json!({"n": 2}), &json!(99)), ("m5", &none, &json!({}), &json!(98))],
+            "{file}"
+        );
     }
 }
 
@@ -245,6 +340,42 @@ fn a_member_that_looks_like_a_formula_is_kept_and_warned_of() {
     assert!(export.output().expect("the binary can be started").status.success());
     let text = fs::read_to_string(&csv).expect("it is there");
     assert!(text.contains("\"=HYPERLINK(\"\"x\"\")\""), "{text}");
+    // With an apostrophe no spreadsheet computes it, and an import takes that away again.
+    let safe = folder.path().join("safe.csv");
+    let mut export = command();
+    export
+        .args(["export", "--board", BOARD, "--spreadsheet-safe"])
+        .args(arguments)
+        .arg("--output")
+        .arg(&safe);
+    assert!(export.output().expect("the binary can be started").status.success());
+    let text = fs::read_to_string(&safe).expect("it is there");
+    assert!(text.contains("\"'=HYPERLINK(\"\"x\"\")\""), "{text}");
+    let other = Node::start();
+    let rows: String = text.lines().skip(1).map(|line| format!("{line}\n")).collect();
+    let bare = folder.path().join("bare.csv");
+    fs::write(&bare, rows).expect("it can be written");
+    for (file, more, board) in [(&safe, &[][..], "again"), (&bare, &["--spreadsheet-safe"], "bare")] {
+        let mut import = command();
+        import.arg("import").arg(file).args(["--url", other.base(), "--board", board]).args(more);
+        let output = import.output().expect("the binary can be started");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(other.client().get(&entry_path(board, member)).0, 200, "{board}");
+    }
+    let refused = command()
+        .args([
+            "export",
+            "--board",
+            BOARD,
+            "--url",
+            service.base(),
+            "--format",
+            "ndjson",
+            "--spreadsheet-safe",
+        ])
+        .output()
+        .expect("the binary can be started");
+    assert_eq!(refused.status.code(), Some(2), "NDJSON has no cells");
     let help = command().args(["export", "--help"]).output().expect("the binary can be started");
     let help = String::from_utf8(help.stdout).expect("it is text");
     let words: Vec<_> = help.split_whitespace().collect();

@@ -1,5 +1,6 @@
 //! The subcommands beside `serve`, and settings.
 //!
+//! - [`addresses`]: a wrong address is told at once; what is on this machine is asked without a proxy
 //! - [`config`]: what is set, and from where; the example file, the systemd unit, completions
 //! - [`export`]: an export that is imported elsewhere has equal ranks and ties
 //! - [`export_boards`]: an export defines its boards when it is imported
@@ -10,6 +11,7 @@
 //! - [`man`]: pages for man(1)
 //! - [`healthcheck`]: the exit code says whether a service is ready
 
+mod addresses;
 mod config;
 mod export;
 mod export_boards;

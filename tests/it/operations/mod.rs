@@ -9,6 +9,8 @@
 //! - [`snapshots`]: a snapshot of a node under load is restored to exactly what it states
 //! - [`snapshots_refused`]: half and damaged snapshots are refused, and nothing else is touched
 //! - [`snapshots_killed`]: kill -9 of the client, of the service and of restore leaves nothing half
+//! - [`restored_by_root`]: root works in a data directory by its owner's rights, whatever the owner has put
+//!   there
 //! - [`open_files`]: a start raises the limit of open files
 //! - [`touched_memory`]: memory that is taken at the start stays
 //! - [`traces`]: a request or a job is one trace through nodes, and nothing waits for a collector
@@ -18,6 +20,7 @@ mod dashboards;
 mod deployment;
 mod metrics;
 mod open_files;
+mod restored_by_root;
 mod secrets;
 mod shutdown;
 mod snapshots;

@@ -70,6 +70,7 @@ const OF_OTHERS: &[(&str, &str)] = &[
     ("test", "cargo"),
     ("time", "docker"),
     ("uid", "systemd-run"),
+    ("user", "docker"),
     ("volumes", "docker compose"),
     ("web", "prometheus"),
     ("without-debian", "packaging/dist.py"),

@@ -47,6 +47,8 @@ pub struct Columns {
     pub meta: Option<usize>,
     /// Of an export only.
     pub updated_at: Option<usize>,
+    /// Of an export only.
+    pub hidden: Option<usize>,
 }
 
 impl Columns {
@@ -78,6 +80,7 @@ impl Columns {
             version: find("version")?,
             meta: find("meta")?,
             updated_at: if is_exported { find_column(header, "updated_at")? } else { None },
+            hidden: if is_exported { find_column(header, "hidden")? } else { None },
         };
         if columns.board.is_none() && defaults.board.is_none() {
             return Err(missing("board", "board"));
@@ -90,11 +93,14 @@ impl Columns {
 
     /// Says which columns are not used, if any.
     pub fn ignored_note(&self, header: &[String]) -> Option<String> {
-        let Self { board, member, score, at, version, meta, updated_at } = *self;
-        let used = [board, Some(member), score, at, version, meta, updated_at];
+        let Self { board, member, score, at, version, meta, updated_at, hidden } = *self;
+        let used = [board, Some(member), score, at, version, meta, updated_at, hidden];
         let ignored = header.iter().enumerate().filter(|(index, _)| !used.contains(&Some(*index)));
-        let ignored: Vec<_> = ignored.map(|(_, name)| shown(name)).collect();
-        (!ignored.is_empty()).then(|| format!("columns that are not used: {}", ignored.join(", ")))
+        let ignored: Vec<_> = ignored.map(|(_, name)| name).collect();
+        let named: Vec<_> = ignored.iter().take(COLUMNS_NAMED).map(|name| shown(name)).collect();
+        let more = ignored.len().saturating_sub(named.len());
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        (!ignored.is_empty()).then(|| format!("columns that are not used: {}{more}", named.join(", ")))
     }
 }
 

@@ -59,6 +59,7 @@ impl<R: Read> Records<R> {
             None => ImportError::Read { line, source },
             Some(BadText::Quotes(quotes)) => ImportError::Quotes(quotes),
             Some(BadText::LongRow(line)) => ImportError::LongRow(line),
+            Some(BadText::ManyCells(line)) => ImportError::ManyCells(line),
         }
     }
 

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 
 use thiserror::Error;
 
-use crate::cli::import::read::limits::MAX_JOB_BYTES;
+use crate::cli::import::read::limits::{MAX_CELLS, MAX_JOB_BYTES, MAX_ROW_BYTES};
 use crate::types::count;
 
 /// A quoted cell that cannot be meant as it is written. `opened` is the line of its quotation mark, from 1.
@@ -36,11 +36,9 @@ pub enum BadText {
     Quotes(BadQuotes),
     #[error("line {0}: the row that begins here does not end")]
     LongRow(u64),
+    #[error("line {0}: the row that begins here has no end of cells")]
+    ManyCells(u64),
 }
-
-/// The longest row that is read, and may be rejected. A few times what any job may have, as quotation marks
-/// and columns that are not used take room, too.
-pub const MAX_ROW_BYTES: usize = 16 * MAX_JOB_BYTES;
 
 /// Where the next byte is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,9 +60,11 @@ pub struct CheckedText<R> {
     /// The line of the last cell's quotation mark, and its bytes so far.
     opened: u64,
     cell_bytes: usize,
-    /// The line that the row of the next byte begins on, and its bytes so far.
+    /// The line that the row of the next byte begins on, its bytes so far, and the commas between its cells.
+    /// Of rows that are passed at once, only the last one is counted: what is before it is a buffer at most.
     row: u64,
     row_bytes: usize,
+    commas: usize,
     found: Option<BadText>,
 }
 
@@ -73,7 +73,8 @@ impl<R> CheckedText<R> {
     /// `lines_before`: lines that were read before the reader's first.
     pub fn new(inner: R, lines_before: u64) -> Self {
         let (place, line) = (Place::CellStart, lines_before + 1);
-        Self { inner, place, line, opened: line, cell_bytes: 0, row: line, row_bytes: 0, found: None }
+        let (row_bytes, commas) = (0, 0);
+        Self { inner, place, line, opened: line, cell_bytes: 0, row: line, row_bytes, commas, found: None }
     }
 
     /// Why reading failed, if it did because of a cell or a row.
@@ -93,15 +94,19 @@ impl<R> CheckedText<R> {
             self.place = if matches!(last, b',' | b'\n') { Place::CellStart } else { Place::PlainCell };
             self.line += count(memchr::memchr_iter(b'\n', plain).count());
             self.row_bytes += plain.len();
+            let mut of_row = plain;
             if let Some(end) = memchr::memrchr(b'\n', plain) {
-                (self.row, self.row_bytes) = (self.line, plain.len() - end - 1);
+                of_row = plain.get(end + 1..).unwrap_or_default();
+                (self.row, self.row_bytes, self.commas) = (self.line, of_row.len(), 0);
             }
+            self.commas += memchr::memchr_iter(b',', of_row).count();
         }
         rest
     }
 
     fn pass(&mut self, byte: u8) -> Option<BadQuotes> {
         let opened = self.opened;
+        let is_quoted = self.place == Place::QuotedCell;
         self.place = match (self.place, byte) {
             (Place::QuotedCell, b'"') => Place::AfterQuote,
             (Place::QuotedCell, _) | (Place::AfterQuote, b'"') => {
@@ -123,8 +128,9 @@ impl<R> CheckedText<R> {
         };
         self.line += u64::from(byte == b'\n');
         self.row_bytes += 1;
+        self.commas += usize::from(byte == b',' && !is_quoted);
         if byte == b'\n' && self.place == Place::CellStart {
-            (self.row, self.row_bytes) = (self.line, 0);
+            (self.row, self.row_bytes, self.commas) = (self.line, 0, 0);
         }
         None
     }
@@ -158,6 +164,8 @@ impl<R: Read> Read for CheckedText<R> {
         if self.row_bytes > MAX_ROW_BYTES {
             // What was read is passed on, which is a buffer at most. The next call fails.
             self.found = Some(BadText::LongRow(self.row));
+        } else if self.commas >= MAX_CELLS {
+            self.found = Some(BadText::ManyCells(self.row));
         }
         if read == 0 { self.fail() } else { Ok(read) }
     }
@@ -202,7 +210,7 @@ mod tests {
                 prop_assert_eq!(at_once.found(), found.map(BadText::Quotes));
             } else {
                 let state = |checked: &CheckedText<&[u8]>| {
-                    (checked.place, checked.line, checked.row, checked.row_bytes)
+                    (checked.place, checked.line, checked.row, checked.row_bytes, checked.commas)
                 };
                 prop_assert_eq!(state(&at_once), state(&one_by_one));
             }
@@ -238,9 +246,11 @@ mod tests {
         check(&long, Some(BadQuotes::TooLong { opened: 2 }));
         check(&format!("a\n\"{}\"\n", "x".repeat(MAX_JOB_BYTES)), None);
     }
+
     #[test]
     fn a_row_that_does_not_end_is_found_with_its_line() {
-        let cells = "\"two\nlines\",".repeat(MAX_ROW_BYTES / 12 + 1);
+        let cell = format!("\"two\nlines{}\",", "x".repeat(1_000));
+        let cells = cell.repeat(MAX_ROW_BYTES / cell.len() + 1);
         let plain = "x".repeat(MAX_ROW_BYTES + 10_000);
         for (endless, line) in [(format!("a,b\n1,2\n{plain}\n"), 3), (format!("a\n\"b\nc\"\n{cells}"), 4)] {
             // What comes behind it is not read.
@@ -251,5 +261,23 @@ mod tests {
         }
         let long = format!("{}\n", "x".repeat(MAX_ROW_BYTES - 5_000));
         check(&long.repeat(2), None);
+    }
+
+    #[test]
+    fn a_row_of_too_many_cells_is_found_with_its_line() {
+        let (empty, quoted) = (",".repeat(MAX_CELLS), "\"\",".repeat(MAX_CELLS));
+        for (endless, line) in
+            [(empty.clone(), 1), (format!("a,b\n1,2\n{empty}"), 3), (format!("a,b\n\"1\n\",2\n{quoted}"), 4)]
+        {
+            // What comes behind it is not read.
+            let mut checked = CheckedText::new(endless.as_bytes().chain(std::io::repeat(b',')), 0);
+            let mut buffer = vec![0; 4_096];
+            while checked.read(&mut buffer).is_ok() {}
+            assert_eq!(checked.found(), Some(BadText::ManyCells(line)));
+        }
+        // Many short rows, and many commas in a cell.
+        check(&"a,b,c\n".repeat(MAX_CELLS), None);
+        check(&format!("\"{}\",b\n", ",".repeat(2 * MAX_CELLS)), None);
+        check(&format!("{}\n", ",".repeat(MAX_CELLS - 1)), None);
     }
 }

@@ -10,6 +10,7 @@ use crate::types::{Score, Timestamp};
 const JOB_BYTES: usize = 128;
 
 /// The fields of a job; those that are `None` are left out. Names of boards and operations need no escapes.
+#[derive(Clone, Copy, Default)]
 pub struct JobText<'a> {
     pub board: &'a str,
     pub member: &'a str,

@@ -16,9 +16,9 @@ mod scale;
 
 pub use csv_columns::ColumnNames;
 pub use csv_rows::CsvRows;
-pub use csv_text::{BadQuotes, MAX_ROW_BYTES};
+pub use csv_text::BadQuotes;
 pub use input::{Input, is_stdin};
-pub use limits::MAX_BODY_BYTES;
+pub use limits::{MAX_BODY_BYTES, MAX_CELLS, MAX_COLUMNS, MAX_ROW_BYTES};
 pub use ndjson_rows::NdjsonRows;
 pub use redis_rows::{RedisRows, RedisSource};
 pub use row::{Defaults, Parsed, RejectedLine, Row, Rows};

@@ -14,9 +14,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
-use crate::cli::import::read::row::{Boards, Defaults, LastBoard, Parsed, RejectedLine, Row};
-use crate::job::{Op, Reject, RejectCode};
-use crate::types::{BoardName, quoted};
+use crate::cli::import::read::row::{Boards, Defaults, LastBoard, Parsed, RejectedLine, Row, version_before};
+use crate::job::{MAX_BOARDS_PER_JOB, Op, Reject, RejectCode};
+use crate::types::{BoardName, decimal, quoted};
 use crate::wire;
 use crate::wire::json_words;
 
@@ -49,13 +49,17 @@ struct Peek<'a> {
     scores: Option<BTreeMap<String, IgnoredAny>>,
     #[serde(borrow)]
     op: Option<Cow<'a, str>>,
-    version: Option<IgnoredAny>,
+    #[serde(borrow)]
+    version: Option<&'a RawValue>,
     #[serde(borrow)]
     at: Option<Cow<'a, str>>,
     /// Only an export has it, as those that follow.
     #[serde(borrow)]
     updated_at: Option<Cow<'a, str>>,
     position: Option<IgnoredAny>,
+    /// In place of the position, of entries that have none.
+    #[serde(borrow)]
+    hidden: Option<&'a RawValue>,
     /// Of its first line.
     definition: Option<IgnoredAny>,
 }
@@ -134,7 +138,7 @@ impl<R: BufRead> NdjsonRows<R> {
 
     /// Whether the line is a row that an export has written.
     fn is_exported(&self) -> bool {
-        serde_json::from_slice::<Peek<'_>>(&self.buffer).is_ok_and(|peek| peek.position.is_some())
+        serde_json::from_slice::<Peek<'_>>(&self.buffer).is_ok_and(|peek| peek.is_exported())
     }
 
     /// What the line is, and the row that is to follow it.
@@ -154,10 +158,15 @@ impl<R: BufRead> NdjsonRows<R> {
             let line = BoardLine::parse(text).map_err(malformed)?;
             return Ok((Parsed::Board(line.with_name(self.defaults.board.as_ref())), None));
         }
-        let repeat = repeat(text, &peek, self.defaults.board.as_ref()).map_err(words)?;
-        let exported = peek.position.is_some().then(|| {
+        if peek.scores.as_ref().is_some_and(|scores| scores.len() > MAX_BOARDS_PER_JOB) {
+            let why = || malformed(format!("it names more than {MAX_BOARDS_PER_JOB} boards"));
+            return Err(self.refusal(text).unwrap_or_else(why));
+        }
+        let twice = twice(text, &peek, self.defaults.board.as_ref()).map_err(words)?;
+        let exported = peek.is_exported().then(|| {
             let job: Exported<'_> = serde_json::from_str(text)?;
-            serde_json::to_string(&job)
+            let first = twice.as_ref().and_then(|twice| twice.first_version.as_deref());
+            serde_json::to_string(&Exported { version: first.or(job.version), ..job })
         });
         let exported = exported.transpose().map_err(words)?;
         let text = exported.as_deref().unwrap_or(text);
@@ -190,22 +199,39 @@ impl<R: BufRead> NdjsonRows<R> {
         let named = given.map(BoardName::as_str).or(peek.board.as_deref());
         boards.extend(named.map(|name| self.last_board.share(name)));
         let row = Row::new(self.line, job, &member, op, peek.version.is_some(), boards);
-        let repeat = repeat.map(|job| row.repeated(job));
+        let repeat = twice.map(|twice| row.repeated(twice.second));
         Ok((Parsed::Row(row), repeat))
     }
 }
 
-/// The job that gives an entry the time of its last update, if that is not when its score was reached.
-fn repeat(text: &str, peek: &Peek<'_>, board: Option<&BoardName>) -> serde_json::Result<Option<String>> {
+impl Peek<'_> {
+    /// Whether the line is an entry of an export, of which not every field is a job's.
+    fn is_exported(&self) -> bool {
+        self.position.is_some() || self.hidden.is_some_and(|hidden| hidden.get() == "true")
+    }
+}
+
+/// An entry that was updated after its score was reached, which takes two jobs.
+struct Twice {
+    /// Of the job of the line, if the entry has a version.
+    first_version: Option<Box<RawValue>>,
+    /// The job that gives the entry the time of its last update, and its version.
+    second: String,
+}
+
+fn twice(text: &str, peek: &Peek<'_>, board: Option<&BoardName>) -> serde_json::Result<Option<Twice>> {
     let (Some(updated_at), Some(at)) = (&peek.updated_at, &peek.at) else { return Ok(None) };
-    let is_set = peek.op.as_deref() == Some(Op::Set.name()) && peek.version.is_none();
-    if !is_set || peek.position.is_none() || updated_at == at {
+    let is_set = peek.op.as_deref() == Some(Op::Set.name());
+    // No version is before 0, and what is no version is the service's to refuse.
+    let version = peek.version.map(|version| decimal::<u64>(version.get().trim_matches('"')).unwrap_or(0));
+    if !is_set || !peek.is_exported() || updated_at == at || version == Some(0) {
         return Ok(None);
     }
+    let first_version = version.map(|version| to_raw_value(&version_before(version))).transpose()?;
     let board = board.map(|board| to_raw_value(board.as_str())).transpose()?;
     let (job, at) = (serde_json::from_str::<Exported<'_>>(text)?, to_raw_value(updated_at)?);
     let job = Exported { board: board.as_deref().or(job.board), at: Some(&at), meta: None, ..job };
-    serde_json::to_string(&job).map(Some)
+    Ok(Some(Twice { first_version, second: serde_json::to_string(&job)? }))
 }
 
 /// A job without the board that it names, and otherwise byte for byte as it was.
@@ -326,6 +352,57 @@ mod tests {
             matches!(other.as_slice(), [Parsed::Board(line)] if line.board.as_str() == "arena"),
             "{other:?}"
         );
+    }
+
+    #[test]
+    fn rows_of_an_export_keep_versions_times_and_who_is_hidden() {
+        let (at, later) = ("2026-11-20T09:59:58Z", "2026-11-20T10:00:00Z");
+        let line = |of_export: &str, version: &str, updated_at: &str| {
+            format!(
+                "{{\"board\":\"b\",\"member\":\"m\",\"op\":\"set\",\"score\":1,\"at\":\"{at}\"{version},\
+                 {of_export},\"updated_at\":\"{updated_at}\"}}"
+            )
+        };
+        let job = |version: &str, at: &str| {
+            format!(
+                "{{\"member\":\"m\",\"board\":\"b\",\"op\":\"set\",\"score\":1{version},\"at\":\"{at}\"}}"
+            )
+        };
+        let (six, seven) = (",\"version\":6", ",\"version\":7");
+        for of_export in ["\"rank\":1,\"position\":1", "\"hidden\":true"] {
+            for (text, expect) in [
+                (line(of_export, "", at), vec![job("", at)]),
+                (line(of_export, seven, at), vec![job(seven, at)]),
+                (line(of_export, "", later), vec![job("", at), job("", later)]),
+                (line(of_export, seven, later), vec![job(six, at), job(seven, later)]),
+                (line(of_export, ",\"version\":0", later), vec![job(",\"version\":0", at)]),
+            ] {
+                let parsed = rows(&text, Defaults::default());
+                let jobs = parsed.into_iter().map(|parsed| match parsed {
+                    Parsed::Row(row) => row.job,
+                    other => panic!("{other:?}"),
+                });
+                assert_eq!(jobs.collect::<Vec<_>>(), expect, "{text}");
+            }
+        }
+        // Who is hidden without an entry is a job as it stands.
+        for hide in
+            ["{\"board\":\"b\",\"member\":\"m\",\"op\":\"hide\"}", "{\"member\":\"m\",\"op\":\"hide\"}"]
+        {
+            assert_eq!(one(hide, Defaults::default()).job, hide);
+        }
+    }
+
+    #[test]
+    fn a_job_that_names_too_many_boards_is_rejected_without_keeping_their_names() {
+        let job = |boards: usize| {
+            let scores: Vec<_> = (0..boards).map(|number| format!("\"b{number}\":1")).collect();
+            format!("{{\"member\":\"m\",\"scores\":{{{}}}}}", scores.join(","))
+        };
+        assert_eq!(one(&job(MAX_BOARDS_PER_JOB), Defaults::default()).boards.len(), MAX_BOARDS_PER_JOB);
+        let parsed = rows(&job(MAX_BOARDS_PER_JOB + 1), Defaults::default());
+        let [Parsed::Rejected(line)] = parsed.as_slice() else { panic!("rejected, and not {parsed:?}") };
+        assert_eq!(line.code, "too_large");
     }
 
     #[test]

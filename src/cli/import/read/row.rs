@@ -102,6 +102,12 @@ impl Row {
     }
 }
 
+/// The version of the first of two jobs that make an entry of a version: a service that has the entry already
+/// refuses both.
+pub fn version_before(version: u64) -> u64 {
+    version.saturating_sub(1)
+}
+
 /// A line that was refused, here or by the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedLine {

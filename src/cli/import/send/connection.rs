@@ -195,6 +195,7 @@ mod tests {
     use crate::cli::import::read::Row;
     use crate::cli::import::read::row::Boards;
     use crate::cli::import::tally::Tally;
+    use crate::config::ClientArgs;
 
     /// What the service does with one request.
     #[derive(Clone, Copy)]
@@ -246,8 +247,8 @@ mod tests {
         let retry_for = (!replies.is_empty()).then_some(Duration::from_secs(30));
         let (base, bodies) = service(replies);
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
-        let service =
-            Service::new(Client::new(&base, None, None, "import").expect("an address"), retry_for, &tally);
+        let client = Client::new(&base, &ClientArgs::default(), "import").expect("an address");
+        let service = Service::new(client, retry_for, &tally);
         let row = |job: u64| Row::new(job + 10, job.to_string(), "m", Some(op), false, Boards::new());
         let batch = Batch::of(&(0..jobs).map(row).collect::<Vec<_>>());
         let sent =
@@ -400,7 +401,7 @@ mod tests {
     fn a_service_that_has_answered_once_is_waited_for() {
         let (base, _) = service(vec![Reply::With(404, "{}")]);
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
-        let client = || Client::new(&base, None, None, "import").expect("an address");
+        let client = || Client::new(&base, &ClientArgs::default(), "import").expect("an address");
         let service = |retry_for| Service::new(client(), retry_for, &tally);
         let there = service(None);
         assert_eq!(there.retry_for(), None);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::cli::client::{Client, RETRY_FOR};
+use crate::cli::client::{Client, Failed, RETRY_FOR};
 use crate::cli::import::ImportError;
 use crate::cli::import::tally::Tally;
 
@@ -16,6 +16,23 @@ pub struct Service<'a> {
 impl<'a> Service<'a> {
     pub fn new(client: Client, retry_for: Option<Duration>, tally: &'a Tally) -> Self {
         Self { client, retry_for, tally }
+    }
+
+    /// Asks whether there is a service, before rows are sent.
+    ///
+    /// # Errors
+    /// When what is there is none; or does not answer, and is not waited for.
+    pub fn greet(&self) -> Result<(), ImportError> {
+        let to = || self.client.base().to_owned();
+        match self.client.greet() {
+            // Where nobody is, the first rows are waited with, or say the same.
+            Ok(()) | Err(Failed::NotReached(_)) => Ok(()),
+            Err(Failed::Unknown(_)) if self.retry_for.is_some() => Ok(()),
+            Err(Failed::Unknown(reason)) => Err(ImportError::NotThere { to: to(), reason }),
+            Err(Failed::Permanent(reason) | Failed::TooLong(reason)) => {
+                Err(ImportError::Unusable { to: to(), reason })
+            }
+        }
     }
 
     /// How long to go on trying; `None` where there may be no service at all.

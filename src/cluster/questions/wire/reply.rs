@@ -115,6 +115,7 @@ struct EntryWire<'a> {
     words: WordsWire,
     member: &'a [u8],
     updated_at_micros: i64,
+    version: Option<u64>,
     metadata: MetadataWire<'a>,
 }
 
@@ -347,6 +348,7 @@ impl<'a> EntryWire<'a> {
             words: WordsWire(entry.words),
             member: &entry.member,
             updated_at_micros: entry.updated_at.as_micros(),
+            version: entry.version,
             metadata: match &entry.metadata {
                 EntryMetadata::None => MetadataWire::None,
                 EntryMetadata::NotAsked => MetadataWire::NotAsked,
@@ -362,6 +364,7 @@ impl<'a> EntryWire<'a> {
             words: self.words.0,
             member: self.member.into(),
             updated_at: Timestamp::from_micros(self.updated_at_micros).map_err(undecodable)?,
+            version: self.version,
             metadata: match self.metadata {
                 MetadataWire::None => EntryMetadata::None,
                 MetadataWire::NotAsked => EntryMetadata::NotAsked,

@@ -47,6 +47,7 @@ fn entry(metadata: EntryMetadata) -> ShardEntry {
         words: words(&[5, 0]),
         member: (*b"m7").into(),
         updated_at,
+        version: Some(7),
         metadata,
         profile: EntryProfile::NotAsked,
     }
@@ -232,13 +233,13 @@ fn the_bytes_of_replies_are_fixed() {
     let expected = [
         "01fb32070100010205010102fb2c01",
         concat!(
-            "01fb3207010102010109010801020101020b01026d37fc80841e000102020b01026d37fc80841e0000020b01026d",
-            "37fc80841e000300",
+            "01fb3207010102010109010801020101020b01026d37fc80841e0001070102020b01026d37fc80841e00010700",
+            "020b01026d37fc80841e0001070300",
         ),
         "01fb3207010201000901080104020b01026d37",
-        "01fb320701030109020001020b01026d37fc80841e0000010102",
-        "01fb32070104020001020b01026d37fc80841e00020d7b22636172223a226d7835227d01030209",
-        "01fb3207010501016107020b01026d37fc80841e00020d7b22636172223a226d7835227d010302090103",
+        "01fb320701030109020001020b01026d37fc80841e00010700010102",
+        "01fb32070104020001020b01026d37fc80841e000107020d7b22636172223a226d7835227d01030209",
+        "01fb3207010501016107020b01026d37fc80841e000107020d7b22636172223a226d7835227d010302090103",
         "01fb3207010601fb2b0101096261645f73636f726503776879027b7d01fc80841e0001fb2b0101",
         "01fb3207010701fb3207fc80841e00020001020b0101fb2c01",
         "01fb320701090200fb2c01",
@@ -306,6 +307,7 @@ fn the_largest_reply_within_the_limits_fits() {
         words: Words::from_slice(&[u64::MAX; crate::tree::MAX_WORDS]),
         member,
         updated_at: Timestamp::MAX,
+        version: Some(u64::MAX),
         metadata: EntryMetadata::NotAsked,
         profile: EntryProfile::NotAsked,
     };

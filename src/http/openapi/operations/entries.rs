@@ -108,6 +108,12 @@ pub fn top() -> Doc {
              it orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be \
              later.",
         ))
+        .query(query(
+            "version",
+            &json!({"type": "boolean", "default": false}),
+            "Whether entries have `version`, the greatest one of the jobs that they took, if any had one. A copy of \
+             a board needs it to refuse what the board would refuse.",
+        ))
         .query(movement())
         .answer(200, "Page", "A page.")
         .problem(422, "bad_cursor")

@@ -22,10 +22,13 @@ fn listed_fields() -> Value {
 fn listed_entry() -> Value {
     let entry = object(
         "An entry within a list. `reached_at`, the time at which the score was reached, is present if it \
-                        was asked for and orders the board's ties.",
+                        was asked for and orders the board's ties; `version`, if it was asked for and a job had one.",
         listed_fields(),
     );
-    with_optional(with_profile(entry), json!({"reached_at": component("Time")}))
+    with_optional(
+        with_profile(entry),
+        json!({"reached_at": component("Time"), "version": component("Version")}),
+    )
 }
 
 /// With fields that may be absent. After `object`, which requires all that it is given.
