@@ -11,7 +11,7 @@ use ranktree::state_lock::StateLock;
 use ranktree::storage::{Commit, StorageResources, Store, TreesFrom, recover, shard_directory};
 use ranktree::types::{BoardName, MemberId, Score, ShardId, Timestamp};
 use ranktree::window::{Seasons, Window};
-use ranktree::writer::{Defined, Message, Payload, Planner, Registry};
+use ranktree::writer::{BoardChange, Defined, Message, Payload, Planner, Registry};
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, count_of, entry_path};
@@ -119,7 +119,9 @@ fn a_write_after_a_long_stop_counts_where_it_belongs_at_once() {
         let windows = vec![Window::All, Window::Season];
         let definition = Definition { windows, seasons, ..Definition::default() };
         let board = BoardName::new("b").expect("a good name");
-        let Ok(Defined::Created(known)) = registry.define(&board, definition) else { panic!("it is new") };
+        let change = BoardChange::Define(definition.into());
+        let defined = registry.change(&board, &change, Timestamp::default());
+        let Ok(Defined::Created(known)) = defined else { panic!("it is new") };
         let (incarnation, definition) = (known.incarnation, known.definition);
         Payload::Define { board, incarnation, number: None, definition }
     });
