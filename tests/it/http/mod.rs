@@ -9,6 +9,7 @@
 //! - [`gone_clients`]: a client that leaves before its answer gives its permits back at once
 //! - [`live`]: boards that are watched
 //! - [`page`]: the page for people, also in a browser, where there is one
+//! - [`page_views`]: the same with boards, ids, addresses and nodes that are out of the ordinary
 //! - [`overload`]: requests beyond the limit are shed, while probes and metrics answer
 
 mod api;
@@ -18,6 +19,7 @@ mod live;
 mod openapi;
 mod overload;
 mod page;
+mod page_views;
 mod slow_clients;
 mod tls;
 mod tokens;
