@@ -14,8 +14,8 @@ const button = document.getElementById("token-button");
 const why = document.getElementById("token-why");
 const asked = why.textContent;
 
-/// What an address may say of a view, and what each of these is if there is a rule.
-const PAGES = { page: (text) => /^[1-9]\d{0,12}$/.test(text) || "a whole number from 1 on" };
+/// What a part of an address has to be: true, or in words what it should be.
+const RULES = { page: (text) => /^[1-9]\d{0,12}$/.test(text) || "a whole number from 1 on" };
 const views = {
   boards: { show: boards, title: "Boards", takes: [] },
   board: { show: board, takes: ["window", "page", "member", "moved"] },
@@ -59,7 +59,7 @@ function misunderstood(view, query) {
   const wrong = [];
   for (const key of new Set(query.keys())) {
     const values = query.getAll(key);
-    const rule = PAGES[key]?.(values[0]);
+    const rule = RULES[key]?.(values[0]);
     if (!views[view].takes.includes(key)) wrong.push(`this view has nothing called “${key}”`);
     else if (values.length > 1) wrong.push(`“${key}” is there more than once, and the first is taken`);
     else if (typeof rule === "string") wrong.push(`“${key}” is ${rule}, and not “${values[0]}”`);
@@ -81,8 +81,8 @@ function draw() {
   document.title = `${name ?? views[view]?.title ?? "Not found"} · ranktree`;
   if (view === null) return show(main, nothing());
   const place = h("div", {});
-  const said = wrong.length > 0 && h("p", { class: "note warn", role: "alert" }, `In the address, ${wrong.join("; ")}.`);
-  show(main, said || [], place);
+  const said = h("p", { class: "note warn", role: "alert" }, `In the address, ${wrong.join("; ")}.`);
+  show(main, wrong.length > 0 ? said : [], place);
   views[view].show(place, {
     signal: current.signal,
     name,

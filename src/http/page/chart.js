@@ -39,15 +39,16 @@ export function chartPanel(view) {
   let own = {};
   const draw = () => {
     if (buckets === null) return;
-    const none = h("p", { class: "empty" }, view.isOpen() ? "There are no scores yet." : "There are no scores.");
-    show(picture, buckets.length === 0 ? none : histogram(buckets, own));
+    const none = view.isOpen() ? "There are no scores yet." : "There are no scores.";
+    show(picture, buckets.length === 0 ? h("p", { class: "empty" }, none) : histogram(buckets, own));
   };
   const reading = keeping(content, {
     signal: view.signal,
     read: () => get(url, view.signal),
     draw(answer) {
       buckets = answer.buckets;
-      total.textContent = `${number(answer.total)}, exact${answer.missing?.length > 0 ? " of what answers" : ""}`;
+      const of = answer.missing?.length > 0 ? " of the shards that answer" : "";
+      total.textContent = `${number(answer.total)}, exact${of}`;
       draw();
       return [missing(answer), picture];
     },

@@ -64,7 +64,8 @@ export function number(value) {
 
 export function shortNumber(value) {
   const near = Number(value);
-  return Number.isFinite(near) ? short.format(near) : String(value);
+  if (!Number.isFinite(near)) return String(value);
+  return Math.abs(near) < 1e15 ? short.format(near) : near.toExponential(2);
 }
 
 /// The keys of a score, each a column or a card of its own.
@@ -78,7 +79,7 @@ export function id(text) {
   const seen = text.replace(/[\p{Z}\p{Cf}]/gu, "");
   const points = () =>
     Array.from(text, (c) => `U+${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`).join(" ");
-  if (seen === "") return h("bdi", { class: "name blank", title: "This id has nothing that is seen." }, points());
+  if (seen === "") return h("bdi", { class: "name blank", title: "Nothing of this id is seen." }, points());
   const hides = /^\p{Z}|\p{Z}$|[^\P{Z} ]|\p{Cf}| {2}/u.test(text);
   return h("bdi", { class: hides ? "name hides" : "name", title: hides ? points() : null }, text);
 }

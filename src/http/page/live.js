@@ -66,7 +66,8 @@ const pause = (ms, signal) =>
     );
   });
 
-/// Watches until `signal` ends it. `tell` gets what is known, `status` how the connection is, and why it is not.
+/// Watches until `signal` ends it. `tell` gets what is known, `status` how the connection is, and why there
+/// is none.
 export async function watch(url, signal, tell, status) {
   const known = new Known();
   let last = "";

@@ -90,7 +90,8 @@ export function memberPanel(view, chart) {
       h(
         "p",
         { class: "soft small" },
-        `${number(entry.better)} better, ${number(entry.tied)} with this score, ${number(entry.worse)} worse. Updated `,
+        `${number(entry.better)} better, ${number(entry.tied)} with this score, ${number(entry.worse)} worse.`,
+        " Updated ",
         time(entry.updated_at),
         ".",
       ),

@@ -49,7 +49,7 @@ export function nodes(main, { signal }) {
       show(body);
       before = null;
       show(trouble, problem(error, error.passes ? " It is asked again." : ""));
-      if (!error.passes) return;
+      if (!error.passes) return body.removeAttribute("aria-busy");
     }
     body.removeAttribute("aria-busy");
     const timer = setTimeout(look, EVERY_MS);
@@ -81,13 +81,17 @@ function rate(shard, before, now) {
   return number(Math.round((is - was) / ((now.at - before.at) / 1000)));
 }
 
+function copying({ from, bytes, total }) {
+  return `copies from ${from}, ${number(bytes)} of ${number(total)} bytes`;
+}
+
 /// The nodes that own a shard. What is said of the shard is true of the best of them only.
 function ownersOf(shard) {
   if (shard.owners.length === 0) return shard.owner === "local" ? "this node" : "none";
   return shard.owners.flatMap((owner, index) => [
     index === 0 ? "" : ", ",
     owner.node,
-    owner.state === shard.state ? "" : h("span", { class: "down" }, ` (${owner.state.replaceAll("_", " ")})`),
+    owner.state !== shard.state && h("span", { class: "down" }, ` (${owner.state.replaceAll("_", " ")})`),
   ]);
 }
 
@@ -98,8 +102,7 @@ function draw(status, reasons, before, now) {
     [
       shard.reason,
       shard.damage,
-      shard.copying &&
-        `copies from ${shard.copying.from}, ${number(shard.copying.bytes)} of ${number(shard.copying.total)} bytes`,
+      shard.copying && copying(shard.copying),
       shard.stream?.reason,
       shard.parked > 0 && `${number(shard.parked)} jobs wait for a board that is not defined`,
     ]

@@ -154,8 +154,7 @@ export function entriesTable(entries, { caption, keys, own, fresh, pick, group, 
       }),
     ),
     errs && column("Too high by", { title: "The most by which the score is too high" }),
-    moves &&
-      column(`Moved, ${moved}`, { title: `Positions climbed since the current ${moved} began` }),
+    moves && column(`Moved, ${moved}`, { title: `Positions climbed since the current ${moved} began` }),
     !isNarrow && h("th", { scope: "col", class: "later" }, "Updated"),
   ];
   const row = (entry) => {
@@ -171,7 +170,7 @@ export function entriesTable(entries, { caption, keys, own, fresh, pick, group, 
       h("td", { class: "number" }, number(entry.position)),
       h("td", { class: "number" }, number(entry.rank)),
       group && h("td", { class: "number" }, number(entry.group_rank)),
-      h("td", { class: "member" }, name),
+      h("td", { class: entry.member.length > 40 ? "member long" : "member" }, name),
       keysOf(entry.score).map((key) => h("td", { class: "number" }, number(key))),
       errs && h("td", { class: "number" }, number(entry.error)),
       moves && h("td", { class: "number" }, movement(entry.movement)),
