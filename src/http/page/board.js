@@ -129,7 +129,8 @@ export function board(main, { signal, name, query, go }) {
     const listed = definition.windows
       .flatMap((window) => (definition.instances?.[window] ?? []).map((one) => ({ ...one, window })))
       .find((instance) => instance.name === asked);
-    if (listed) return { ...listed, isCurrent: currentOf(definition, listed.window)?.name === asked };
+    if (listed && !isPlanned(definition, listed.window, listed))
+      return { ...listed, isCurrent: currentOf(definition, listed.window)?.name === asked };
     try {
       const { instances } = await get(path("/v1/boards/{board}", names, { window: asked }), signal);
       for (const [window, [one]] of Object.entries(instances))
@@ -156,12 +157,11 @@ export function board(main, { signal, name, query, go }) {
     const groups = definition.windows
       .filter((known) => known !== "all")
       .map((known) => [known, [...(definition.instances?.[known] ?? [])]]);
-    const option = (one) =>
-      h(
-        "option",
-        { value: one.name, selected: one.name === asked },
-        `${one.name} (${number(one.total)}${one.open ? ", open" : ""})`,
-      );
+    const option = (one, window) => {
+      const state = one.open ? ", open" : isPlanned(definition, window, one) ? ", not begun" : "";
+      const text = `${one.name} (${number(one.total)}${state})`;
+      return h("option", { value: one.name, selected: one.name === asked }, text);
+    };
     // Of very many, the list has the newest, and the one that is shown.
     for (const [known, list] of groups)
       if (known === instance.window && !list.some((one) => one.name === instance.name)) list.push(instance);
@@ -182,7 +182,7 @@ export function board(main, { signal, name, query, go }) {
             return h(
               "optgroup",
               { label: known },
-              list.map(option),
+              list.map((one) => option(one, known)),
               older && h("option", { disabled: true }, older),
             );
           }),
@@ -227,6 +227,14 @@ function defaultWindow({ windows }) {
 /// They are listed from the newest on. One that has not begun, or that has ended, is not current.
 function currentOf(definition, window) {
   return (definition.instances?.[window] ?? []).find((instance) => instance.open);
+}
+
+/// Whether an instance is listed before the current one, so that it is still to begin.
+function isPlanned(definition, window, { name, open }) {
+  const list = definition.instances?.[window] ?? [];
+  const current = list.findIndex((one) => one.open);
+  const place = list.findIndex((one) => one.name === name);
+  return !open && place >= 0 && (current < 0 || place < current);
 }
 
 /// Which instance is shown, from when to when it is, and whether its standings are final.

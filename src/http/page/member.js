@@ -2,7 +2,7 @@
 
 import { get, isFolder, Problem, path, post, written } from "./api.js";
 import { h, id, keysOf, movement, number, percent, say, show, time } from "./dom.js";
-import { card, copyAsCurl, entriesTable, keeping, keyName, missing, panel, problem } from "./parts.js";
+import { card, copyAsCurl, entriesTable, keeping, keyName, missing, panel } from "./parts.js";
 
 const NEIGHBOURS = 4;
 
@@ -164,48 +164,42 @@ export function friendsPanel(view) {
   const lines = () => field.value.split("\n").filter((line) => line.trim() !== "");
 
   /// Spaces around an id are of the id if there is such a member, and of what was pasted if not.
-  async function look() {
-    const asked = lines();
-    const answer = await post(url, { members: asked }, view.signal);
+  async function look(asked, signal) {
+    const answer = await post(url, { members: asked }, signal);
     const spaced = new Set(answer.not_found.filter((member) => member !== member.trim()));
     if (spaced.size === 0) return answer;
     const members = asked.map((line) => (spaced.has(line) ? line.trim() : line));
-    return post(url, { members }, view.signal);
+    return post(url, { members }, signal);
   }
   let asking = new AbortController();
-  const submit = async (event) => {
+  let soon = () => {};
+  view.whenChanged.push(() => soon());
+  view.signal.addEventListener("abort", () => asking.abort(), { once: true });
+  const submit = (event) => {
     event.preventDefault();
     asking.abort();
+    const asked = lines();
+    if (asked.length === 0) return show(found, h("p", { class: "empty" }, "Paste some ids first."));
     asking = new AbortController();
     const { signal } = asking;
-    if (lines().length === 0) return show(found, h("p", { class: "empty" }, "Paste some ids first."));
-    found.setAttribute("aria-busy", "true");
-    try {
-      const answer = await look();
-      if (!signal.aborted) draw(answer);
-    } catch (error) {
-      if (error.name !== "AbortError" && !signal.aborted) show(found, problem(error));
-    }
-    if (!signal.aborted) found.removeAttribute("aria-busy");
+    soon = keeping(found, { read: () => look(asked, signal), draw, signal }).soon;
   };
   function draw(answer) {
     const gone = answer.not_found.flatMap((member) => [", ", id(member)]).slice(1);
-    const caption = ["Friends, as they were at ", new Date().toLocaleTimeString()];
-    show(
-      found,
+    say(`${answer.entries.length} of them are on the board.`);
+    return [
       missing(answer),
       answer.entries.length === 0
         ? h("p", { class: "empty" }, "None of them is on the board.")
         : entriesTable(answer.entries, {
-            caption,
+            caption: "Friends",
             isNarrow: true,
             keys: view.keys,
             own: view.chosen,
             group: true,
           }),
       gone.length > 0 && h("p", { class: "soft small" }, "Not on the board: ", gone),
-    );
-    say(`${answer.entries.length} of them are on the board.`);
+    ];
   }
   return panel(
     "Friends",

@@ -128,7 +128,7 @@ export function keeping(element, { read, told, draw, signal, isKept = () => true
   run();
   return {
     soon: () => {
-      if (!isReading) later(Math.max(0, at + SOON_MS - performance.now()));
+      if (!isReading && !signal.aborted) later(Math.max(0, at + SOON_MS - performance.now()));
     },
     /// Draws the next answer, also if it is the same.
     forget: () => {
