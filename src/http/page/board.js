@@ -4,7 +4,7 @@ import { get, path } from "./api.js";
 import { chartPanel } from "./chart.js";
 import { h, number, show, time } from "./dom.js";
 import { friendsPanel, memberPanel } from "./member.js";
-import { copyAsCurl, keeping, missing, problem } from "./parts.js";
+import { copyAsCurl, keeping, problem } from "./parts.js";
 import { topPanel } from "./top.js";
 
 export function board(main, { signal, name, query, go }) {
@@ -105,12 +105,12 @@ export function board(main, { signal, name, query, go }) {
     },
     draw({ definition, instance }) {
       const first = defaultWindow(definition);
-      const top = [missing(definition), windowTabs(definition, instance, first)];
+      const tabs = windowTabs(definition, instance, first);
       if (instance.refused) {
         const back = h("a", { href: link({ window: "", page: "" }) }, `Show ${first}`);
-        return [...top, problem(instance.refused, " ", back)];
+        return [tabs, problem(instance.refused, " ", back)];
       }
-      return [...top, instanceLine(instance), movedChoice(movedSince(definition, instance))];
+      return [tabs, instanceLine(instance), movedChoice(movedSince(definition, instance))];
     },
     failed(error) {
       if (!(error.status >= 400 && error.status < 500)) return;
@@ -208,7 +208,7 @@ export function board(main, { signal, name, query, go }) {
       { id: "moved", onchange: () => go(link({ moved: select.value === moving[0] ? "" : select.value })) },
       moving.map((window) => h("option", { value: window, selected: window === moved }, window)),
     );
-    return h("p", { class: "pair" }, h("label", { for: "moved" }, "Moved since the current"), select);
+    return h("p", { class: "pair moved" }, h("label", { for: "moved" }, "Moved since the current"), select);
   }
 }
 

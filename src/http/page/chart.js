@@ -2,7 +2,7 @@
 
 import { get, path } from "./api.js";
 import { h, number, shortNumber, show, svg } from "./dom.js";
-import { copyAsCurl, keeping, missing, panel } from "./parts.js";
+import { copyAsCurl, keeping, panel } from "./parts.js";
 
 const BUCKETS = 40;
 const WIDTH = 560;
@@ -50,7 +50,7 @@ export function chartPanel(view) {
       const of = answer.missing?.length > 0 ? " of the shards that answer" : "";
       total.textContent = `${number(answer.total)}, exact${of}`;
       draw();
-      return [missing(answer), picture];
+      return picture;
     },
     failed(error) {
       if (error.status >= 400 && error.status < 500) total.textContent = "";

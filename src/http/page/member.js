@@ -104,7 +104,7 @@ export function memberPanel(view, chart) {
           keys: view.keys,
           own: view.chosen,
           pick,
-          moved: view.moved,
+          moved: entries[0].movement === undefined ? undefined : view.moved,
         }),
     ];
   }

@@ -139,7 +139,7 @@ export function keeping(element, { read, told, draw, signal, isKept = () => true
 
 /// Entries of a board. `keys` are those of its definition; `moved` names the window since which they moved.
 export function entriesTable(entries, { caption, keys, own, fresh, pick, group, isNarrow, moved }) {
-  const moves = moved !== undefined && entries.some((entry) => entry.movement !== undefined);
+  const moves = moved !== undefined;
   const errs = entries.some((entry) => entry.error !== undefined);
   const column = (text, more) => h("th", { scope: "col", class: "number", ...more }, text);
   const head = [

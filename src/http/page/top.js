@@ -93,8 +93,8 @@ export function topPanel(view) {
       return h("p", { class: "empty" }, count === 0 ? yet : "The board ends before this page.");
     }
     const pick = (member) => view.go(view.link({ member }));
-    const own = view.chosen;
-    return entriesTable(entries, { keys: view.keys, own, fresh, pick, moved: view.moved });
+    const [own, moved] = [view.chosen, isLive ? view.moved : undefined];
+    return entriesTable(entries, { keys: view.keys, own, fresh, pick, moved });
   }
 
   const url = isLive
@@ -124,6 +124,8 @@ export function topPanel(view) {
   function follow() {
     let known = null;
     let kind = "connecting";
+    /// Whether what is shown, if anything, is without the shards that do not answer.
+    let isPart = false;
     let said = Number.NEGATIVE_INFINITY;
     const moved = view.moved === undefined ? null : movements(view, () => known && draw(new Set()));
     list.append(h("p", { class: "empty" }, "Reading…"));
@@ -139,19 +141,22 @@ export function topPanel(view) {
         waiting: ["bad", "Connection lost; trying again"],
         ended: ["bad", "Ended"],
       };
+      if (isPart || (kind === "live" && known?.stale)) return state("warn", "A shard does not answer");
       if (kind !== "live") return state(...kinds[kind]);
-      if (known?.stale) return state("warn", "A shard does not answer");
       if (!view.isOpen()) return state("final", "Final");
       return view.isCurrent() ? state("good", "Live") : state("warn", "Ended, open for late scores");
     }
     view.whenTold.push(() => show(status, badge()));
 
     function tell(now) {
-      if (now.isWhole) moved?.forget();
+      // Another life of the board, or another instance.
+      if (now.isWhole && known !== null) moved?.forget();
       known = now;
       kind = "live";
+      isPart = false;
       show(status, badge());
-      show(notice);
+      const old = "What is shown of a shard that does not answer is as it was before.";
+      show(notice, now.stale ? h("p", { class: "note warn", role: "status" }, old) : null);
       draw(now.fresh);
       view.changed(now.window);
       if (now.fresh.size > 0 && performance.now() > said + SAY_MS) {
@@ -167,12 +172,13 @@ export function topPanel(view) {
         show(notice, missing(answer));
         show(list, table(answer.entries, answer.total));
         known = null;
-      } catch {
-        // The problem of the connection is shown already.
+      } catch (error) {
+        if (error.name !== "AbortError" && kind !== "live") show(notice, problem(error));
       }
     }
     function told(now, why) {
       kind = now;
+      if (now !== "connecting") isPart = why?.code === "shard_unavailable";
       show(status, badge());
       if (now === "ended") {
         known = null;
@@ -182,9 +188,9 @@ export function topPanel(view) {
         view.gone(why);
       } else if (now === "waiting") {
         const shown = known === null ? " It is asked again." : " What is shown was read before.";
-        if (known === null) show(list);
-        show(notice, why ? problem(why, shown) : null);
-        if (why?.code === "shard_unavailable") readWithout();
+        if (known === null && !isPart) show(list);
+        if (isPart) readWithout();
+        else show(notice, why ? problem(why, shown) : null);
       }
     }
     moved?.read();

@@ -385,14 +385,21 @@ fn a_shard_that_nobody_answers_for_is_named_and_the_rest_is_shown() {
     browser.wait_for("40 entries");
     browser.wait(&format!("{STATE} === 'Live'"));
     other.kill9();
-    for view in ["#/boards", "#/boards/arena", "#/boards/arena?page=1&window=all", "#/rejects"] {
+    // The node has the whole board for a while, as it was.
+    for (view, told, rows) in [
+        ("#/boards", "Shard 1 does not answer", 1),
+        ("#/boards/arena", "does not answer", 20),
+        ("#/boards/arena?window=all&member=m1", "does not answer", 20),
+        ("#/boards/arena?page=2", "Shard 1 does not answer", 0),
+        ("#/rejects", "Shard 1 does not answer", 0),
+    ] {
         go(&mut browser, "#/nodes");
         browser.wait_for("other");
         go(&mut browser, view);
-        browser.wait_for("Shard 1 does not answer");
-        if view != "#/rejects" {
-            browser.wait("document.querySelectorAll('tbody tr').length > 0");
-        }
+        browser.wait_for(told);
+        browser.wait(&format!("document.querySelectorAll('tbody tr').length >= {rows}"));
+        let state = text(&mut browser, STATE);
+        assert!(!state.contains("Live"), "{view}: {state}");
     }
     other.restart();
     go(&mut browser, "#/boards/arena");
