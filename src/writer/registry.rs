@@ -226,11 +226,11 @@ impl Registry {
         self.change(name, &BoardChange::Define(definition.into()), Timestamp::default())
     }
 
-    /// Whether a job may create this board by naming it. The answer may be outdated when the job is planned,
-    /// so the planner calls [`Registry::lookup`] instead.
+    /// Whether a job may create this board by naming it, or the next incarnation of one that is being dropped.
+    /// The answer may be outdated when the job is planned, so the planner calls [`Registry::lookup`] instead.
     #[must_use]
     pub fn may_create(&self, name: &str) -> bool {
-        self.auto_create && !self.state.lock().by_name.contains_key(name)
+        self.auto_create && self.get(name).is_none()
     }
 
     /// Looks up the board that a job names. Whether it exists and whether it may be created is answered under
@@ -439,6 +439,19 @@ impl RegistryState {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_job_may_create_a_board_that_is_being_dropped() {
+        let name = BoardName::new("arena").expect("a good name");
+        for auto_create in [true, false] {
+            let registry = Registry::new(auto_create);
+            assert_eq!(registry.may_create("arena"), auto_create);
+            registry.create_default(&name).expect("there is room");
+            assert!(!registry.may_create("arena"), "it is there");
+            registry.begin_drop("arena").expect("it is there");
+            assert_eq!(registry.may_create("arena"), auto_create);
+        }
+    }
 
     #[test]
     fn boards_are_counted_once_by_what_their_names_begin_with() {

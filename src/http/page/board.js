@@ -1,23 +1,25 @@
-// One board: its top as it changes, pages, windows and their instances, a member, friends, the distribution.
+// One board: its windows and their instances, its top, a member, friends, the distribution.
 
-import { get, path, post } from "./api.js";
-import { histogram } from "./chart.js";
-import { h, number, percent, say, score, show, state, time, movement } from "./dom.js";
-import { watch } from "./live.js";
-import { card, copyAsCurl, entriesTable, filling, panel, problem } from "./parts.js";
-
-const PAGE = 25;
-const BUCKETS = 40;
+import { get, path } from "./api.js";
+import { chartPanel } from "./chart.js";
+import { h, number, show, time } from "./dom.js";
+import { friendsPanel, memberPanel } from "./member.js";
+import { copyAsCurl, keeping, problem } from "./parts.js";
+import { topPanel } from "./top.js";
 
 export function board(main, { signal, name, query, go }) {
-  const window = query.get("window") ?? "";
-  const page = Math.max(1, Number.parseInt(query.get("page") ?? "1", 10) || 1);
-  const chosen = query.get("member") ?? "";
-  const view = { main, signal, name, window, page, chosen, go, names: { board: name } };
-  const tabs = h("nav", { class: "tabs", "aria-label": "Windows" });
+  const names = { board: name };
+  const wanted = {
+    window: query.get("window") ?? "",
+    page: /^[1-9]\d{0,12}$/.test(query.get("page") ?? "") ? Number(query.get("page")) : 1,
+    member: query.get("member") ?? "",
+    moved: query.get("moved") ?? "",
+  };
+  const link = (change) => linkTo(name, wanted, change);
   const facts = h("span", { class: "soft small" });
+  const head = h("div", {});
   const body = h("div", { class: "two" });
-  const about = () => path("/v1/boards/{board}", view.names);
+  const url = path("/v1/boards/{board}", names);
   show(
     main,
     h(
@@ -26,351 +28,229 @@ export function board(main, { signal, name, query, go }) {
       h("h1", {}, name),
       facts,
       h("span", { class: "grow" }),
-      copyAsCurl(() => ({ url: about() })),
+      copyAsCurl(() => ({ url })),
     ),
-    tabs,
+    head,
     body,
   );
-  filling(
-    body,
-    async () => {
-      const definition = await get(about(), signal);
-      view.keys = definition.keys.map((key) => key.name).join(" · ");
-      view.movement = definition.movement ? definition.windows.find((known) => known !== "all") : undefined;
-      view.isAll =
-        window === ""
-          ? definition.windows.includes("all") || definition.windows[0] === "all"
-          : window === "all";
+  let view = null;
+  let built = "";
+  let parts = new AbortController();
+  signal.addEventListener("abort", () => parts.abort(), { once: true });
+
+  function end() {
+    parts.abort();
+    built = "";
+    view = null;
+    show(body);
+  }
+
+  /// Makes the parts, once for each definition: what somebody has typed stays.
+  function build(definition, moved, instance) {
+    const key = JSON.stringify([definition.keys, definition.windows, moved]);
+    if (view !== null) view.instance = instance;
+    if (key === built) return view.whenTold.forEach((told) => told());
+    parts.abort();
+    parts = new AbortController();
+    view = {
+      signal: parts.signal,
+      names,
+      link,
+      go,
+      instance,
+      window: wanted.window,
+      page: wanted.page,
+      chosen: wanted.member,
+      keys: definition.keys,
+      moved,
+      isOpen: () => view?.instance.open !== false,
+      isCurrent: () => view?.instance.isCurrent !== false,
+      whenTold: [],
+      whenChanged: [],
+      /// Entries have changed: what else is shown of them is old. A window may have another instance.
+      changed(now) {
+        for (const soon of this.whenChanged) soon();
+        if (now !== this.instance.name) about.soon();
+      },
+      /// There is nothing to watch any more. The board may be there again when it is looked for.
+      gone(why) {
+        if (why?.status !== 404) return;
+        built = "";
+        about.forget();
+        about.soon();
+      },
+    };
+    const chart = chartPanel(view);
+    show(
+      body,
+      h("div", {}, topPanel(view)),
+      h("div", {}, memberPanel(view, chart), chart.element, friendsPanel(view)),
+    );
+    built = key;
+  }
+
+  const about = keeping(head, {
+    signal,
+    async read() {
+      const definition = await get(url, signal);
+      return { definition, instance: await readInstance(definition) };
+    },
+    told({ definition, instance }) {
       const order = definition.keys
         .map((key) => `${key.name}, ${key.order === "asc" ? "least" : "greatest"} first`)
         .join("; ");
-      facts.textContent = `${order} · ${definition.kind === "top_k" ? "top_k" : definition.policy}`;
-      show(tabs, windowTabs(view, definition));
-      const chart = chartPanel(view);
-      show(
-        body,
-        h("div", {}, topPanel(view)),
-        h("div", {}, memberPanel(view, chart), chart.element, friendsPanel(view)),
-      );
+      show(facts, h("bdi", {}, order), ` · ${definition.kind === "top_k" ? "top_k" : definition.policy}`);
+      if (instance.refused) end();
+      else build(definition, movedSince(definition, instance).moved, instance);
     },
-    signal,
-  );
+    draw({ definition, instance }) {
+      const first = defaultWindow(definition);
+      const tabs = windowTabs(definition, instance, first);
+      if (instance.refused) {
+        const back = h("a", { href: link({ window: "", page: "" }) }, `Show ${first}`);
+        return [tabs, problem(instance.refused, " ", back)];
+      }
+      return [tabs, instanceLine(instance), movedChoice(movedSince(definition, instance))];
+    },
+    failed(error) {
+      if (!(error.status >= 400 && error.status < 500)) return;
+      end();
+      show(facts);
+    },
+  });
+
+  /// The instance that the address asks for: which it is now, and whether scores still enter it.
+  async function readInstance(definition) {
+    const asked = wanted.window === "" ? defaultWindow(definition) : wanted.window;
+    if (definition.windows.includes(asked)) {
+      const current = currentOf(definition, asked);
+      if (current) return { ...current, window: asked, isCurrent: true };
+    }
+    const listed = definition.windows
+      .flatMap((window) => (definition.instances?.[window] ?? []).map((one) => ({ ...one, window })))
+      .find((instance) => instance.name === asked);
+    if (listed && !isPlanned(definition, listed.window, listed))
+      return { ...listed, isCurrent: currentOf(definition, listed.window)?.name === asked };
+    try {
+      const { instances } = await get(path("/v1/boards/{board}", names, { window: asked }), signal);
+      for (const [window, [one]] of Object.entries(instances))
+        if (one?.name === asked) return { ...one, window, isCurrent: false };
+      return { refused: { message: `The board has no instance ${asked}`, code: "unknown_window" } };
+    } catch (error) {
+      if (!(error.status >= 400 && error.status < 500) || error.code === "unknown_board") throw error;
+      return { refused: { message: error.message, code: error.code } };
+    }
+  }
+
+  function windowTabs(definition, instance, first) {
+    const asked = wanted.window === "" ? first : wanted.window;
+    const tabs = definition.windows.map((known) =>
+      h(
+        "a",
+        {
+          href: link({ window: known === first ? "" : known, page: "" }),
+          "aria-current": known === asked ? "page" : null,
+        },
+        known,
+      ),
+    );
+    const groups = definition.windows
+      .filter((known) => known !== "all")
+      .map((known) => [known, [...(definition.instances?.[known] ?? [])]]);
+    const option = (one, window) => {
+      const state = one.open ? ", open" : isPlanned(definition, window, one) ? ", not begun" : "";
+      const text = `${one.name} (${number(one.total)}${state})`;
+      return h("option", { value: one.name, selected: one.name === asked }, text);
+    };
+    // Of very many, the list has the newest, and the one that is shown.
+    for (const [known, list] of groups)
+      if (known === instance.window && !list.some((one) => one.name === instance.name)) list.push(instance);
+    if (groups.some(([, list]) => list.length > 0)) {
+      const select = h(
+        "select",
+        {
+          id: "instances",
+          "aria-label": "An instance of a window",
+          class: definition.windows.includes(asked) || instance.refused ? null : "chosen",
+          onchange: () => go(link({ window: select.value, page: "" })),
+        },
+        h("option", { value: "" }, "Instances…"),
+        groups
+          .filter(([, list]) => list.length > 0)
+          .map(([known, list]) => {
+            const older = definition.next_cursors?.[known] && "Older ones: by their name in the address";
+            return h(
+              "optgroup",
+              { label: known },
+              list.map((one) => option(one, known)),
+              older && h("option", { disabled: true }, older),
+            );
+          }),
+      );
+      tabs.push(select);
+    }
+    return h("nav", { class: "tabs", "aria-label": "Windows" }, tabs);
+  }
+
+  /// Windows since which entries have moved: those of the board that have begun. The first is taken if the
+  /// address names none of them.
+  function movedSince(definition, instance) {
+    const keeps = definition.movement && instance.name === "all";
+    const moving = definition.windows.filter((window) => window !== "all" && currentOf(definition, window));
+    if (!keeps) return { moving: [] };
+    return { moving, moved: moving.includes(wanted.moved) ? wanted.moved : moving[0] };
+  }
+
+  function movedChoice({ moving, moved }) {
+    if (moving.length < 2) return null;
+    const select = h(
+      "select",
+      { id: "moved", onchange: () => go(link({ moved: select.value === moving[0] ? "" : select.value })) },
+      moving.map((window) => h("option", { value: window, selected: window === moved }, window)),
+    );
+    return h("p", { class: "pair moved" }, h("label", { for: "moved" }, "Moved since the current"), select);
+  }
 }
 
-/// The link to this board with something changed.
-function link({ name, window, page, chosen }, change) {
-  const wanted = { window, page: page === 1 ? "" : String(page), member: chosen, ...change };
-  const search = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value !== "")).toString();
+/// The link to a board with something changed.
+function linkTo(name, wanted, change) {
+  const { page } = wanted;
+  const all = { ...wanted, page: page === 1 ? "" : String(page), ...change };
+  const search = new URLSearchParams(Object.entries(all).filter(([, value]) => value !== "")).toString();
   return `#/boards/${encodeURIComponent(name)}${search === "" ? "" : `?${search}`}`;
 }
 
-function windowTabs(view, definition) {
-  const first = definition.windows.includes("all") ? "all" : definition.windows[0];
-  const asked = view.window === "" ? first : view.window;
-  const tabs = definition.windows.map((known) =>
-    h(
-      "a",
-      {
-        href: link(view, { window: known === first ? "" : known, page: "" }),
-        "aria-current": known === asked ? "page" : null,
-      },
-      known,
-    ),
-  );
-  const past = definition.windows
-    .filter((known) => known !== "all")
-    .flatMap((known) => definition.instances?.[known] ?? []);
-  if (past.length > 0) {
-    const option = (instance) =>
-      h(
-        "option",
-        { value: instance.name, selected: instance.name === asked },
-        `${instance.name} (${number(instance.total)}${instance.open ? ", open" : ""})`,
-      );
-    const select = h(
-      "select",
-      {
-        "aria-label": "An instance of a window",
-        onchange: () => view.go(link(view, { window: select.value, page: "" })),
-      },
-      h("option", { value: "" }, "Instances…"),
-      past.map(option),
-    );
-    tabs.push(select);
-  }
-  return tabs;
+function defaultWindow({ windows }) {
+  return windows.includes("all") ? "all" : windows[0];
 }
 
-function topPanel(view) {
-  const list = h("div", {});
-  const status = h("span", {});
-  const total = h("span", { class: "soft small" });
-  const isLive = view.page === 1;
-  const from = (view.page - 1) * PAGE + 1;
-  const moves = view.isAll ? view.movement : undefined;
-  const url = isLive
-    ? path("/v1/boards/{board}/live", view.names, { window: view.window, top: PAGE })
-    : path(
-        "/v1/boards/{board}/positions/{position}",
-        { ...view.names, position: from },
-        { window: view.window, limit: PAGE },
-      );
-  const pages = h("p", { class: "buttons" });
-  let moved = new Map();
-
-  function draw(entries, count, fresh) {
-    total.textContent = `${number(count)} ${count === 1 ? "entry" : "entries"}`;
-    const last = Math.max(1, Math.ceil(count / PAGE));
-    const step = (text, to, isThere) =>
-      isThere
-        ? h("a", { href: link(view, { page: to === 1 ? "" : String(to) }) }, text)
-        : h("span", { class: "soft" }, text);
-    show(
-      pages,
-      step("First", 1, view.page > 1),
-      step("Previous", view.page - 1, view.page > 1),
-      h("span", { class: "soft small" }, `Page ${number(view.page)} of ${number(last)}`),
-      step("Next", view.page + 1, view.page < last),
-      step("Last", last, view.page < last),
-    );
-    if (entries.length === 0)
-      return show(
-        list,
-        h(
-          "p",
-          { class: "empty" },
-          count === 0 ? "Nobody is on the board yet." : "The board ends before this page.",
-        ),
-      );
-    const shown = entries.map((entry) =>
-      moved.has(entry.member) ? { ...entry, movement: moved.get(entry.member) } : entry,
-    );
-    const pick = (member) => view.go(link(view, { member }));
-    show(list, entriesTable(shown, { keys: view.keys, own: view.chosen, fresh, pick }));
-  }
-
-  const reread = async () => {
-    if (moves === undefined) return;
-    const answer = await get(
-      path("/v1/boards/{board}/top", view.names, { limit: PAGE, movement: moves }),
-      view.signal,
-    );
-    moved = new Map(answer.entries.map((entry) => [entry.member, entry.movement]));
-  };
-
-  if (isLive) {
-    const kinds = {
-      connecting: ["warn", "Connecting"],
-      live: ["good", "Live"],
-      waiting: ["bad", "Connection lost; trying again"],
-      ended: ["bad", "Ended"],
-    };
-    list.append(h("p", { class: "empty" }, "Reading…"));
-    const tell = (known) => {
-      show(
-        status,
-        known.stale ? state("warn", "Live, but a shard does not answer") : state("good", "Live"),
-      );
-      draw(known.entries, known.total, known.fresh);
-      if (known.fresh.size > 0) say(`${known.fresh.size} entries have changed.`);
-    };
-    const told = (kind, error) => {
-      show(status, state(...kinds[kind]));
-      if (error) show(list, problem(error));
-    };
-    const begin = async () => {
-      // Without movement the board is still worth seeing.
-      await reread().catch(() => {});
-      await watch(url, view.signal, tell, told);
-    };
-    begin();
-    const rereadNow = () => reread().catch(() => {});
-    const timer = setInterval(rereadNow, 15000);
-    view.signal.addEventListener("abort", () => clearInterval(timer));
-  } else {
-    filling(
-      list,
-      async () => {
-        const answer = await get(url, view.signal);
-        draw(answer.entries, answer.total);
-      },
-      view.signal,
-    );
-  }
-  const title = isLive ? "Top" : `From position ${number(from)}`;
-  return panel(title, [total, status, copyAsCurl(() => ({ url }))], list, pages);
+/// They are listed from the newest on. One that has not begun, or that has ended, is not current.
+function currentOf(definition, window) {
+  return (definition.instances?.[window] ?? []).find((instance) => instance.open);
 }
 
-function memberPanel(view, chart) {
-  const field = h("input", {
-    type: "search",
-    id: "find-member",
-    value: view.chosen,
-    placeholder: "A member's id, exactly",
-    autocomplete: "off",
-    spellcheck: "false",
-  });
-  const found = h("div", {});
-  const query = { window: view.window };
-  if (view.isAll && view.movement) query.movement = view.movement;
-  const url = () =>
-    path("/v1/boards/{board}/members/{member}", { ...view.names, member: view.chosen }, query);
-  const around = () =>
-    path(
-      "/v1/boards/{board}/members/{member}/around",
-      { ...view.names, member: view.chosen },
-      { ...query, above: 4, below: 4, fill: true },
-    );
-  const submit = (event) => {
-    event.preventDefault();
-    view.go(link(view, { member: field.value }));
-  };
-  const form = h(
-    "form",
-    { class: "search", role: "search", onsubmit: submit },
-    h("label", { for: "find-member", class: "unseen" }, "A member's id"),
-    field,
-    h("button", { type: "submit" }, "Find"),
-  );
-  if (view.chosen !== "") {
-    filling(
-      found,
-      async () => {
-        const [entry, neighbours] = await Promise.all([
-          get(url(), view.signal),
-          get(around(), view.signal),
-        ]);
-        const key = Array.isArray(entry.score) ? entry.score[0] : entry.score;
-        chart.mark({ own: key, name: view.chosen });
-        show(
-          found,
-          h(
-            "div",
-            { class: "cards" },
-            card("rank", number(entry.rank)),
-            card("position", number(entry.position)),
-            card(view.keys, score(entry.score)),
-            card("percentile", percent(entry.percentile)),
-            entry.movement !== undefined && card(`moved, ${view.movement}`, movement(entry.movement)),
-          ),
-          h(
-            "p",
-            { class: "soft small" },
-            `${number(entry.better)} better, ${number(entry.tied)} with this score, ${number(entry.worse)} worse. Updated `,
-            time(entry.updated_at),
-            ".",
-          ),
-          Object.keys(entry.meta ?? {}).length > 0 &&
-            h("pre", { tabindex: "0" }, JSON.stringify(entry.meta, null, 2)),
-          entriesTable(neighbours.entries, {
-            caption: "Neighbours",
-            isNarrow: true,
-            keys: view.keys,
-            own: view.chosen,
-            pick: (member) => view.go(link(view, { member })),
-          }),
-          h(
-            "p",
-            { class: "buttons" },
-            copyAsCurl(() => ({ url: around() })),
-            h("a", { class: "small", href: link(view, { member: "" }) }, "Close"),
-          ),
-        );
-        say(`${view.chosen} has rank ${entry.rank} of ${entry.total}.`);
-      },
-      view.signal,
-    );
-  }
-  const tool = view.chosen === "" ? null : copyAsCurl(() => ({ url: url() }));
-  return panel("A member", [tool], form, found);
+/// Whether an instance is listed before the current one, so that it is still to begin.
+function isPlanned(definition, window, { name, open }) {
+  const list = definition.instances?.[window] ?? [];
+  const current = list.findIndex((one) => one.open);
+  const place = list.findIndex((one) => one.name === name);
+  return !open && place >= 0 && (current < 0 || place < current);
 }
 
-function chartPanel(view) {
-  const picture = h("div", {});
-  const total = h("span", { class: "soft small" });
-  const url = path("/v1/boards/{board}/histogram", view.names, { window: view.window, buckets: BUCKETS });
-  let buckets = null;
-  let own = {};
-  const draw = () => {
-    if (buckets !== null)
-      show(
-        picture,
-        buckets.length === 0
-          ? h("p", { class: "empty" }, "There are no scores yet.")
-          : histogram(buckets, own),
-      );
-  };
-  filling(
-    picture,
-    async () => {
-      const answer = await get(url, view.signal);
-      buckets = answer.buckets;
-      total.textContent = `${number(answer.total)}, exact`;
-      draw();
-    },
-    view.signal,
-  );
-  const mark = (place) => {
-    own = place;
-    draw();
-  };
-  return { element: panel("Distribution", [total, copyAsCurl(() => ({ url }))], picture), mark };
-}
-
-function friendsPanel(view) {
-  const field = h("textarea", {
-    id: "friends",
-    spellcheck: "false",
-    placeholder: "Ids, one on each line, up to 1,000",
-  });
-  const found = h("div", {});
-  const url = path("/v1/boards/{board}/members:lookup", view.names, { window: view.window });
-  const body = () => ({
-    members: field.value
-      .split("\n")
-      .map((line) => line.trim())
-      .filter((line) => line !== ""),
-  });
-  const submit = (event) => {
-    event.preventDefault();
-    if (body().members.length === 0)
-      return show(found, h("p", { class: "empty" }, "Paste some ids first."));
-    filling(
-      found,
-      async () => {
-        const answer = await post(url, body(), view.signal);
-        const missing =
-          answer.not_found.length === 0
-            ? null
-            : h("p", { class: "soft small" }, `Not on the board: ${answer.not_found.join(", ")}`);
-        show(
-          found,
-          answer.entries.length === 0
-            ? h("p", { class: "empty" }, "None of them is on the board.")
-            : entriesTable(answer.entries, {
-                caption: "Friends",
-                isNarrow: true,
-                keys: view.keys,
-                own: view.chosen,
-                group: true,
-              }),
-          missing,
-        );
-        say(`${answer.entries.length} of them are on the board.`);
-      },
-      view.signal,
-    );
-  };
-  return panel(
-    "Friends",
-    [copyAsCurl(() => ({ method: "POST", url, body: body() }))],
-    h(
-      "form",
-      { onsubmit: submit },
-      h("label", { for: "friends" }, "Ranks among the members of a group"),
-      field,
-      h("p", { class: "buttons" }, h("button", { type: "submit" }, "Compare")),
-    ),
-    found,
+/// Which instance is shown, from when to when it is, and whether its standings are final.
+function instanceLine({ window, name, begin, end, open, isCurrent }) {
+  if (window === "all") return null;
+  const state = isCurrent
+    ? `the current ${window}`
+    : open
+      ? "ended, and open for scores that come late"
+      : "closed: its standings are final";
+  return h(
+    "p",
+    { class: "soft small", id: "instance" },
+    h("b", {}, name),
+    `, ${state}. From `,
+    time(begin),
+    end ? [" to ", time(end), "."] : " until the next one begins.",
   );
 }

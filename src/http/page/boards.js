@@ -1,8 +1,8 @@
 // All boards with their totals, and how to make the first one.
 
-import { get, path, post, send } from "./api.js";
+import { change, get, path } from "./api.js";
 import { h, number, say, show } from "./dom.js";
-import { copyAsCurl, filling, panel, problem } from "./parts.js";
+import { copyAsCurl, keeping, keyName, missing, panel, problem } from "./parts.js";
 
 const PAGE = 200;
 const SAMPLE = "sample";
@@ -17,40 +17,52 @@ export function boards(main, { signal }) {
     spellcheck: "false",
   });
   const list = h("div", {});
+  const found = h("div", {});
   const count = h("span", { class: "soft small" });
-  const more = h(
-    "button",
-    { type: "button", hidden: true, onclick: () => filling(list, load, signal) },
-    "More boards",
-  );
+  const more = h("button", { type: "button", hidden: true, onclick: readMore }, "More boards");
+  const failed = h("div", {});
   let all = [];
   let cursor = "";
-  const url = () => path("/v1/boards", {}, { limit: PAGE, cursor });
+  let isOnePage = true;
+  const url = (after) => path("/v1/boards", {}, { limit: PAGE, cursor: after });
 
-  async function load() {
-    const answer = await get(url(), signal);
-    all = [...all, ...answer.boards];
+  function take(answer) {
     cursor = answer.next_cursor ?? "";
     more.hidden = cursor === "";
     draw();
   }
 
+  /// From here on the list stays as it was read.
+  async function readMore() {
+    more.disabled = true;
+    isOnePage = false;
+    try {
+      const answer = await get(url(cursor), signal);
+      all = [...all, ...answer.boards];
+      take(answer);
+      show(failed, missing(answer));
+    } catch (error) {
+      if (error.name !== "AbortError") show(failed, problem(error));
+    }
+    more.disabled = false;
+  }
+
   function draw() {
-    if (all.length === 0) return show(list, nothing());
-    const wanted = search.value.trim().toLowerCase();
-    const found = all.filter((board) => board.board.toLowerCase().includes(wanted));
-    count.textContent = `${number(found.length)} of ${number(all.length)}${cursor === "" ? "" : " read so far"}`;
-    if (found.length === 0)
-      return show(
-        list,
-        h(
-          "p",
-          { class: "empty" },
-          `No board has “${search.value.trim()}” in its name${cursor === "" ? "" : ", of those read so far"}.`,
-        ),
-      );
+    if (all.length === 0) {
+      count.textContent = "";
+      return show(found, nothing());
+    }
+    const part = search.value.trim();
+    const wanted = all.filter((board) => board.board.toLowerCase().includes(part.toLowerCase()));
+    const read = cursor === "" ? "" : " read so far";
+    count.textContent = `${number(wanted.length)} of ${number(all.length)}${read}`;
+    if (wanted.length === 0) {
+      const look = h("a", { href: `#/boards/${encodeURIComponent(part)}` }, "Look for a board of this name.");
+      const text = `No board has “${part}” in its name${cursor === "" ? "." : ", of those read so far. "}`;
+      return show(found, h("p", { class: "empty" }, text, cursor !== "" && look));
+    }
     show(
-      list,
+      found,
       h(
         "div",
         { class: "wide" },
@@ -71,7 +83,7 @@ export function boards(main, { signal }) {
               h("th", { scope: "col", class: "later" }, "Policy"),
             ),
           ),
-          h("tbody", {}, found.map(row)),
+          h("tbody", {}, wanted.map(row)),
         ),
       ),
     );
@@ -79,7 +91,7 @@ export function boards(main, { signal }) {
 
   function row(board) {
     const first = board.windows.includes("all") ? "all" : board.windows[0];
-    const keys = board.keys.map((key) => `${key.name} ${key.order === "asc" ? "↑" : "↓"}`).join(", ");
+    const keys = board.keys.flatMap((key) => [", ", keyName(key)]).slice(1);
     return h(
       "tr",
       {},
@@ -90,7 +102,7 @@ export function boards(main, { signal }) {
       ),
       h("td", { class: "number" }, number(board.totals?.[first])),
       h("td", { class: "small" }, board.windows.join(", ")),
-      h("td", { class: "later small" }, keys),
+      h("td", { class: "later small keys" }, keys),
       h("td", { class: "later small" }, board.kind === "top_k" ? "top_k" : board.policy),
     );
   }
@@ -101,8 +113,8 @@ export function boards(main, { signal }) {
     async function sample() {
       button.disabled = true;
       try {
-        await send("PUT", path("/v1/boards/{board}", { board: SAMPLE }), { body: FIRST, signal });
-        await post("/v1/jobs?results=changed", jobs(), signal);
+        await change("PUT", path("/v1/boards/{board}", { board: SAMPLE }), FIRST, signal);
+        await change("POST", "/v1/jobs?results=changed", jobs(), signal);
         say("The sample was loaded.");
         location.hash = `#/boards/${SAMPLE}`;
       } catch (error) {
@@ -147,17 +159,33 @@ export function boards(main, { signal }) {
       { class: "title" },
       h("h1", {}, "Boards"),
       h("span", { class: "grow" }),
-      copyAsCurl(() => ({ url: path("/v1/boards", {}, { limit: PAGE }) })),
+      copyAsCurl(() => ({ url: url("") })),
     ),
     panel(
       "All boards",
       [count],
       h("div", { class: "search" }, h("label", { for: "find-board" }, "Find"), search),
       list,
+      failed,
       h("p", {}, more),
     ),
   );
-  filling(list, load, signal);
+  keeping(list, {
+    signal,
+    read: () => get(url(""), signal),
+    draw(answer) {
+      // A page that somebody has gone on from stays.
+      if (isOnePage) {
+        all = answer.boards;
+        take(answer);
+      }
+      return [missing(answer), found];
+    },
+    isKept: () => isOnePage,
+    failed(error) {
+      if (error.status >= 400 && error.status < 500) count.textContent = "";
+    },
+  });
 }
 
 /// Made-up members with scores that lie about a middle, the same each time.

@@ -34,18 +34,22 @@ export class Known {
   members = new Map();
   fresh = new Set();
 
+  /// What is of a kind that this page does not know says nothing to it.
   take(kind, data) {
+    if (kind !== "state" && kind !== "changes") return false;
     const replaced = new Set([...data.entries.map((entry) => entry.member), ...(data.left ?? [])]);
     this.fresh = kind === "changes" ? new Set(data.entries.map((entry) => entry.member)) : new Set();
     const stay = kind === "changes" ? this.entries.filter((entry) => !replaced.has(entry.member)) : [];
     this.entries = [...stay, ...data.entries].sort((a, b) => a.position - b.position);
-    if (kind === "state") this.members.clear();
+    this.isWhole = kind === "state";
+    if (this.isWhole) this.members.clear();
     for (const entry of data.members) this.members.set(entry.member, entry);
     for (const member of data.not_found) this.members.delete(member);
     this.total = data.total;
     this.window = data.window;
     this.stale = data.stale === true;
     this.asOf = data.as_of;
+    return true;
   }
 }
 
@@ -62,12 +66,14 @@ const pause = (ms, signal) =>
     );
   });
 
-/// Watches until `signal` ends it. `tell` gets what is known, `status` how the connection is.
+/// Watches until `signal` ends it. `tell` gets what is known, `status` how the connection is, and why there
+/// is none.
 export async function watch(url, signal, tell, status) {
   const known = new Known();
   let last = "";
   let wait = RETRY_MS;
   while (!signal.aborted) {
+    let why = null;
     const connection = new AbortController();
     const end = () => connection.abort();
     signal.addEventListener("abort", end, { once: true });
@@ -95,8 +101,7 @@ export async function watch(url, signal, tell, status) {
             throw refusal(JSON.parse(data));
           }
           last = id;
-          known.take(event, JSON.parse(data));
-          tell(known);
+          if (known.take(event, JSON.parse(data))) tell(known);
         }
       }
     } catch (error) {
@@ -106,6 +111,7 @@ export async function watch(url, signal, tell, status) {
         status("ended", error);
         return;
       }
+      if (error instanceof Problem) why = error;
     } finally {
       clearTimeout(silence);
       signal.removeEventListener("abort", end);
@@ -113,7 +119,7 @@ export async function watch(url, signal, tell, status) {
       end();
     }
     if (signal.aborted) return;
-    status("waiting");
+    status("waiting", why);
     await pause(wait, signal);
     wait = Math.min(wait * 2, RETRY_MAX_MS);
   }

@@ -44,7 +44,7 @@ macro_rules! assets {
     };
 }
 
-static ASSETS: LazyLock<[Asset; 13]> = LazyLock::new(|| {
+static ASSETS: LazyLock<[Asset; 15]> = LazyLock::new(|| {
     assets![
         HTML "index.html",
         CSS "style.css",
@@ -56,9 +56,11 @@ static ASSETS: LazyLock<[Asset; 13]> = LazyLock::new(|| {
         SCRIPT "chart.js",
         SCRIPT "dom.js",
         SCRIPT "live.js",
+        SCRIPT "member.js",
         SCRIPT "nodes.js",
         SCRIPT "parts.js",
         SCRIPT "rejects.js",
+        SCRIPT "top.js",
     ]
 });
 

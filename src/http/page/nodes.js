@@ -1,6 +1,6 @@
 // The node, the others that it knows, and the shards with state, lag and rate.
 
-import { get } from "./api.js";
+import { get, text } from "./api.js";
 import { h, number, show, state } from "./dom.js";
 import { card, copyAsCurl, panel, problem } from "./parts.js";
 
@@ -16,6 +16,7 @@ const KINDS = {
 const URL = "/v1/status";
 
 export function nodes(main, { signal }) {
+  const trouble = h("div", {});
   const body = h("div", { "aria-busy": "true" });
   show(
     main,
@@ -26,6 +27,7 @@ export function nodes(main, { signal }) {
       h("span", { class: "grow" }),
       copyAsCurl(() => ({ url: URL })),
     ),
+    trouble,
     body,
   );
   let before = null;
@@ -33,15 +35,21 @@ export function nodes(main, { signal }) {
     if (signal.aborted) return;
     try {
       const status = await get(URL, signal);
+      const reasons = status.ready && status.degraded ? await troubles(signal) : [];
       const now = {
         at: performance.now(),
         applied: new Map(status.shards.map((shard) => [shard.shard, applied(shard)])),
       };
-      show(body, draw(status, before, now));
+      show(trouble);
+      show(body, draw(status, reasons, before, now));
       before = now;
     } catch (error) {
       if (error.name === "AbortError") return;
-      show(body, problem(error));
+      // How the shards were is worth nothing once the node does not tell it any more.
+      show(body);
+      before = null;
+      show(trouble, problem(error, error.passes ? " It is asked again." : ""));
+      if (!error.passes) return body.removeAttribute("aria-busy");
     }
     body.removeAttribute("aria-busy");
     const timer = setTimeout(look, EVERY_MS);
@@ -50,11 +58,21 @@ export function nodes(main, { signal }) {
   look();
 }
 
+/// What is wrong with a node that is ready all the same, where the status has no place for it: the clock, jobs
+/// that wait.
+async function troubles(signal) {
+  const lines = (await text("/readyz", signal)).split("\n").slice(1);
+  return lines.filter((line) => line !== "" && !line.endsWith("GET /v1/status says why"));
+}
+
+/// Owners that say how they are now, and not how they were before they fell silent.
+function heard(shard) {
+  return shard.owners.filter((owner) => owner.state !== "silent");
+}
+
 /// What its furthest owner has applied, if it is not this node's.
 function applied(shard) {
-  return (
-    shard.applied_sequence ?? Math.max(...shard.owners.map((owner) => owner.applied_sequence ?? -1), -1)
-  );
+  return shard.applied_sequence ?? Math.max(...heard(shard).map((owner) => owner.applied_sequence ?? -1), -1);
 }
 
 function rate(shard, before, now) {
@@ -63,16 +81,36 @@ function rate(shard, before, now) {
   return number(Math.round((is - was) / ((now.at - before.at) / 1000)));
 }
 
-function draw(status, before, now) {
+function copying({ from, bytes, total }) {
+  return `copies from ${from}, ${number(bytes)} of ${number(total)} bytes`;
+}
+
+/// The nodes that own a shard. What is said of the shard is true of the best of them only.
+function ownersOf(shard) {
+  if (shard.owners.length === 0) return shard.owner === "local" ? "this node" : "none";
+  return shard.owners.flatMap((owner, index) => [
+    index === 0 ? "" : ", ",
+    owner.node,
+    owner.state !== shard.state && h("span", { class: "down" }, ` (${owner.state.replaceAll("_", " ")})`),
+  ]);
+}
+
+function draw(status, reasons, before, now) {
   const ready = status.ready ? state("good", "Ready") : state("bad", "Not ready");
   const members = status.shards.reduce((sum, shard) => sum + (shard.members ?? 0), 0);
   // Tokens of some boards are not told.
   const areCounted = status.shards.some((shard) => shard.members !== undefined);
   const words = (shard) =>
-    [shard.reason, shard.damage, shard.copying && `copies from ${shard.copying.from}`, shard.stream?.reason]
+    [
+      shard.reason,
+      shard.damage,
+      shard.copying && copying(shard.copying),
+      shard.stream?.reason,
+      shard.parked > 0 && `${number(shard.parked)} jobs wait for a board that is not defined`,
+    ]
       .filter(Boolean)
       .join("; ");
-  const lag = (shard) => shard.lag ?? Math.min(...shard.owners.map((owner) => owner.lag ?? Infinity));
+  const lag = (shard) => shard.lag ?? Math.min(...heard(shard).map((owner) => owner.lag ?? Infinity));
   const row = (shard) =>
     h(
       "tr",
@@ -87,11 +125,7 @@ function draw(status, before, now) {
       h(
         "td",
         { class: "small" },
-        shard.owners.length === 0
-          ? shard.owner === "local"
-            ? "this node"
-            : "none"
-          : shard.owners.map((owner) => owner.node).join(", "),
+        ownersOf(shard),
         words(shard) && h("div", { class: "down" }, words(shard)),
       ),
     );
@@ -174,6 +208,7 @@ function draw(status, before, now) {
         areCounted && card("members, of this node's shards", number(members)),
         card(status.nodes.length > 1 ? "nodes" : "node", number(Math.max(1, status.nodes.length))),
       ),
+      reasons.map((reason) => h("p", { class: "note warn" }, reason)),
     ),
     panel("Shards", [], shards),
     status.nodes.length > 0 && panel("Nodes", [], nodes),

@@ -1,8 +1,8 @@
 // Jobs that were refused: how many for which reason, and what they were.
 
-import { get, path } from "./api.js";
+import { get, path, written } from "./api.js";
 import { h, number, show, time } from "./dom.js";
-import { copyAsCurl, filling, panel } from "./parts.js";
+import { copyAsCurl, keeping, missing, panel, problem } from "./parts.js";
 
 const PAGE = 100;
 const REASONS = [
@@ -23,21 +23,33 @@ export function rejects(main, { signal, query, go }) {
   const reason = query.get("reason") ?? "";
   const list = h("div", {});
   const counts = h("div", { class: "tabs" });
+  const found = h("div", {});
+  const failed = h("div", {});
   let cursor = "";
   let all = [];
-  const url = () => path("/v1/rejects", {}, { reason, limit: PAGE, cursor });
-  const more = h(
-    "button",
-    { type: "button", hidden: true, onclick: () => filling(list, load, signal) },
-    "Older ones",
-  );
+  let isOnePage = true;
+  const url = (after) => path("/v1/rejects", {}, { reason, limit: PAGE, cursor: after });
+  const more = h("button", { type: "button", hidden: true, onclick: readMore }, "Older ones");
 
-  async function load() {
-    const answer = await get(url(), signal);
-    all = [...all, ...answer.rejects];
+  function take(answer) {
     cursor = answer.next_cursor ?? "";
     more.hidden = cursor === "";
     draw();
+  }
+
+  /// From here on the list stays as it was read.
+  async function readMore() {
+    more.disabled = true;
+    isOnePage = false;
+    try {
+      const answer = await get(url(cursor), signal);
+      all = [...all, ...answer.rejects];
+      take(answer);
+      show(failed, missing(answer));
+    } catch (error) {
+      if (error.name !== "AbortError") show(failed, problem(error));
+    }
+    more.disabled = false;
   }
 
   function draw() {
@@ -50,14 +62,17 @@ export function rejects(main, { signal, query, go }) {
         .map(([name, count]) =>
           h(
             "a",
-            { href: `#/rejects?reason=${name}`, "aria-current": name === reason ? "page" : null },
+            {
+              href: `#/rejects?reason=${encodeURIComponent(name)}`,
+              "aria-current": name === reason ? "page" : null,
+            },
             `${name} ${number(count)}`,
           ),
         ),
     );
     if (all.length === 0)
       return show(
-        list,
+        found,
         h(
           "p",
           { class: "empty" },
@@ -74,8 +89,8 @@ export function rejects(main, { signal, query, go }) {
         h("td", {}, h("code", {}, reject.reason)),
         h(
           "td",
-          {},
-          reject.detail,
+          { class: "detail" },
+          h("bdi", {}, reject.detail),
           h(
             "details",
             {},
@@ -86,14 +101,14 @@ export function rejects(main, { signal, query, go }) {
             ),
             h(
               "pre",
-              { tabindex: "0" },
-              typeof reject.job === "string" ? reject.job : JSON.stringify(reject.job, null, 2),
+              { tabindex: "0", class: "wrapped" },
+              typeof reject.job === "string" ? reject.job : written(reject.job),
             ),
           ),
         ),
       );
     show(
-      list,
+      found,
       h(
         "div",
         { class: "wide" },
@@ -103,7 +118,9 @@ export function rejects(main, { signal, query, go }) {
           h(
             "caption",
             {},
-            cursor === "" ? `${number(all.length)} in all` : `The newest ${number(all.length)}`,
+            `${cursor === "" ? `${number(all.length)} in all` : `The newest ${number(all.length)}`}${
+              isOnePage ? "" : ", as they were read"
+            }`,
           ),
           h(
             "thead",
@@ -124,10 +141,13 @@ export function rejects(main, { signal, query, go }) {
     "select",
     {
       id: "reason",
-      onchange: () => go(select.value === "" ? "#/rejects" : `#/rejects?reason=${select.value}`),
+      onchange: () =>
+        go(select.value === "" ? "#/rejects" : `#/rejects?reason=${encodeURIComponent(select.value)}`),
     },
     h("option", { value: "" }, "any reason"),
-    REASONS.map((name) => h("option", { value: name, selected: name === reason }, name)),
+    [...new Set([...REASONS, reason].filter((name) => name !== ""))].map((name) =>
+      h("option", { value: name, selected: name === reason }, name),
+    ),
   );
   show(
     main,
@@ -136,15 +156,28 @@ export function rejects(main, { signal, query, go }) {
       { class: "title" },
       h("h1", {}, "Rejects"),
       h("span", { class: "grow" }),
-      copyAsCurl(() => ({ url: path("/v1/rejects", {}, { reason, limit: PAGE }) })),
+      copyAsCurl(() => ({ url: url("") })),
     ),
     panel(
       "Jobs that were refused",
       h("span", { class: "pair" }, h("label", { for: "reason" }, "Refused for"), select),
       counts,
       list,
+      failed,
       h("p", {}, more),
     ),
   );
-  filling(list, load, signal);
+  keeping(list, {
+    signal,
+    read: () => get(url(""), signal),
+    draw(answer) {
+      // A page that somebody has gone on from stays.
+      if (isOnePage) {
+        all = answer.rejects;
+        take(answer);
+      }
+      return [missing(answer), found];
+    },
+    isKept: () => isOnePage,
+  });
 }

@@ -14,6 +14,7 @@
 //! - [`long_heads`]: long heads of requests take a limited amount of memory together
 //! - [`live`]: boards that are watched
 //! - [`page`]: the page for people, also in a browser, where there is one
+//! - [`page_views`]: the same with boards, ids, addresses and nodes that are out of the ordinary
 //! - [`overload`]: requests beyond the limit are shed, while probes and metrics answer
 
 mod api;
@@ -27,6 +28,7 @@ mod openapi;
 mod origins;
 mod overload;
 mod page;
+mod page_views;
 mod prefixes;
 mod slow_clients;
 mod tls;
