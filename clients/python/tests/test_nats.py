@@ -294,6 +294,9 @@ def test_what_was_given_up_without_a_connection_is_not_stored_later(tmp_path: Pa
         with pytest.raises(PublishError) as given_up:
             publisher.publish(job("p42"), message_id="match-1")
         assert not given_up.value.may_be_stored, "nothing was sent"
+        with pytest.raises(ConnectionFailedError) as unsent:
+            publisher.write([job("p42")])
+        assert not unsent.value.may_be_applied
         nats.start()
 
         def stored() -> bool:

@@ -17,7 +17,7 @@ class ConnectionFailedError(RanktreeError):
     """No answer came.
 
     `may_be_applied`: the request was a write and may have reached the service. Send it again with the
-    `version` it had: then it counts once.
+    `version` it had, before later writes of the member: then it counts once.
     """
 
     def __init__(self, detail: str, may_be_applied: bool) -> None:

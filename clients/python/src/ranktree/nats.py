@@ -192,6 +192,9 @@ class AsyncPublisher:
         subject = f"{self._prefix}.write.{shards.pop()}"
         headers = {"Ranktree-Results": "changed"} if changed_only else None
         body = encode(list(jobs))
+        # It would be sent once there is a connection again, however long nobody has waited for it by then.
+        if self._is_waiting():
+            raise ConnectionFailedError(f"{subject}: not connected to NATS; nothing was sent", False)
         try:
             answer = await self._call(
                 self._connection.request(subject, body, timeout=timeout, headers=headers)
@@ -216,6 +219,10 @@ class AsyncPublisher:
 
     def _encode(self, job: types.Job) -> Tuple[int, bytes]:
         return self._shard(job), check_size(encode(job))
+
+    def _is_waiting(self) -> bool:
+        """Whether the connection was lost and is being made anew."""
+        return not self._connection.is_connected and not self._connection.is_closed
 
     async def _call(self, work: Coroutine[Any, Any, T]) -> T:
         """Counts a call, for which `aclose` waits."""
@@ -276,7 +283,7 @@ class AsyncPublisher:
             try:
                 # What is sent without a connection waits in memory, once for each time that it is sent, and
                 # goes out when there is one again: maybe after the server has forgotten the id.
-                if not self._connection.is_connected and not self._connection.is_closed:
+                if self._is_waiting():
                     raise nats.errors.ConnectionReconnectingError
                 stored = await self._jetstream.publish(
                     subject,
