@@ -25,8 +25,8 @@ namespace Ranktree
         }
 
         /// <summary>
-        /// The request was a write and may have reached the service. Send it again with the `Version` it had:
-        /// then it counts once.
+        /// The request was a write and may have reached the service. Send it again with the `Version` it had,
+        /// before later writes of the member: then it counts once.
         /// </summary>
         public bool MayBeApplied { get; }
     }

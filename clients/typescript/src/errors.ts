@@ -20,8 +20,8 @@ export class ConnectionFailedError extends RanktreeError {
   }
 
   /**
-   * The request was a write and may have reached the service. Send it again with the `version` it had: then
-   * it counts once.
+   * The request was a write and may have reached the service. Send it again with the `version` it had, before
+   * later writes of the member: then it counts once.
    */
   readonly mayBeApplied: boolean;
 

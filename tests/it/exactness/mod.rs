@@ -16,6 +16,7 @@
 //! - [`profiles`]: profiles of members, joined into answers of the same moment
 //! - [`quiet_shards`]: entries expire and instances are dropped although nobody writes
 //! - [`contract`]: all of these at once equal a model, on any shards and nodes, over crashes and a rebuild
+//! - [`versions`]: a repetition counts once, and an increment that was overtaken is refused and not added
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 
 mod board_tokens;
@@ -33,4 +34,5 @@ mod real_windows;
 mod rejects;
 mod removals;
 mod top_k;
+mod versions;
 mod windows;
