@@ -354,7 +354,7 @@ func TestAContextEndsAWaitAndWhatIsNotOnItsWayIsNotSent(t *testing.T) {
 	if _, err := second.Token(ended); !errors.As(err, &failed) || failed.MayBeStored || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := first.Token(ended); !errors.As(err, &failed) || !failed.MayBeStored || failed.MessageID == "" {
+	if _, err := first.Token(ended); !errors.As(err, &failed) || !failed.MayBeStored || failed.MessageID != "" {
 		t.Error(err)
 	}
 	link.IsDeaf.Store(false)
