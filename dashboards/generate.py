@@ -327,7 +327,7 @@ INGEST = dashboard(
         ]),
         ("Jobs", [
             series("Jobs applied", "By shard.", [(f"sum by (instance, shard) ({rate('ranktree_jobs_applied_total', SHARD)})", "{{instance}} shard {{shard}}")], JOBS, stack=True),
-            series("Jobs rejected, by reason", "stale_version is what retries look like and harmless; anything else is a publisher's mistake.",
+            series("Jobs rejected, by reason", "stale_version is a retry, or a job that a later one of its member has overtaken: an incr is not added then. Anything else is a publisher's mistake.",
                    [(f"sum by (reason) ({rate('ranktree_jobs_rejected_total', SHARD)})", "{{reason}}")], JOBS, stack=True),
             series("Jobs in a batch", "Batches size themselves: small while the writer keeps up, up to a thousand when it does not.",
                    [(quantile(0.5, "ranktree_batch_jobs", SHARD, "instance"), "{{instance}} p50"),

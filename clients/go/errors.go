@@ -108,8 +108,8 @@ func NewProblemError(status int, body []byte, retryAfter string) *ProblemError {
 
 // ConnectionError says that no answer came. It wraps the reason, such as [context.Canceled].
 type ConnectionError struct {
-	// The request was a write and may have reached the service. Send it again with the Version it had:
-	// then it counts once.
+	// The request was a write and may have reached the service. Send it again with the Version it had,
+	// before later writes of the member: then it counts once.
 	MayBeApplied bool
 	told         string
 	err          error

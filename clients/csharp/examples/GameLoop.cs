@@ -16,7 +16,9 @@ namespace Ranktree.Examples
         private static readonly Random Dice = new Random();
 
         /// <summary>
-        /// Four players fight, and each gets points. With its version, a repeated job counts once.
+        /// Four players fight, and each gets points. With its version, a repeated job counts once. That is
+        /// enough because one process plays all matches in their order: of two that overtake each other the
+        /// older one is refused, and its points are not added.
         /// </summary>
         private static List<Job> Play(ulong match, IEnumerable<string> players)
         {

@@ -25,8 +25,8 @@ namespace Ranktree
         }
 
         /// <summary>
-        /// The request was a write and may have reached the service. Send it again with the `Version` it had:
-        /// then it counts once.
+        /// The request was a write and may have reached the service. Send it again with the `Version` it had,
+        /// before later writes of the member: then it counts once.
         /// </summary>
         public bool MayBeApplied { get; }
     }
@@ -181,7 +181,11 @@ namespace Ranktree
             MayBeStored = mayBeStored;
         }
 
-        /// <summary>The `Nats-Msg-Id`: publish the same jobs under the same id to go on.</summary>
+        /// <summary>
+        /// The `Nats-Msg-Id` that follows from the one you gave: publish the same jobs under the same id to go
+        /// on. It is null if you gave none. Then the jobs may have shared a message with others, and whether
+        /// they may be published again is for their `Version` to say.
+        /// </summary>
         public string MessageId { get; }
 
         /// <summary>
@@ -190,13 +194,15 @@ namespace Ranktree
         public bool MayBeStored { get; }
     }
 
-    /// <summary>Some messages of a `PublishManyAsync` were not acknowledged.</summary>
+    /// <summary>
+    /// Some messages of a `PublishManyAsync` were not acknowledged. Its `MessageId` is the one that you gave.
+    /// </summary>
     public sealed class PublishManyException : PublishException
     {
-        internal PublishManyException(IReadOnlyList<PublishException> errors, string token)
+        internal PublishManyException(IReadOnlyList<PublishException> errors, string messageId, string token)
             : base(
                 $"{errors.Count} messages: {errors[0].Message}",
-                errors[0].MessageId,
+                messageId,
                 errors.Any(error => error.MayBeStored),
                 errors[0])
         {
@@ -204,6 +210,7 @@ namespace Ranktree
             Token = token;
         }
 
+        /// <summary>Of each of those messages, with its own id.</summary>
         public IReadOnlyList<PublishException> Errors { get; }
 
         /// <summary>Names the other messages, or is null.</summary>

@@ -16,6 +16,9 @@ namespace Ranktree
         /// <see cref="NoRespondersException"/> if nobody listens to the subject, and a
         /// <see cref="TimeoutException"/> if no answer came in time, or the connection was lost: whether the
         /// message arrived is not known then. Anything else means that trying again is of no use.
+        ///
+        /// What could not be sent in time must not be sent later, when there is a connection again: the server
+        /// may have forgotten the id of the message by then, and store it a second time.
         /// </summary>
         Task<NatsAnswer> RequestAsync(
             string subject,

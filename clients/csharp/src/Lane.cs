@@ -31,15 +31,16 @@ namespace Ranktree
         /// <summary>Jobs without an id of the caller's may share a message with others.</summary>
         public string MessageId { get; }
 
-        /// <summary>The id of the message that it is sent in, once it is.</summary>
-        public string Sent { get; set; }
-
         public Task<ulong> Stored => stored.Task;
 
         public void Finish(ulong sequence) => stored.TrySetResult(sequence);
 
-        public void Fail(string told, string id, bool mayBeStored, Exception why) =>
-            stored.TrySetException(new PublishException(told, id, mayBeStored, why));
+        /// <summary>
+        /// Not with the id of a shared message: the server would take one of its jobs, published again alone,
+        /// for the whole.
+        /// </summary>
+        public void Fail(string told, bool mayBeStored, Exception why) =>
+            stored.TrySetException(new PublishException(told, MessageId, mayBeStored, why));
     }
 
     /// <summary>The messages of one shard, one after the other.</summary>
@@ -77,7 +78,7 @@ namespace Ranktree
             {
                 var isOut = waiting.Remove(one);
                 var told = isOut ? "cancelled before it was sent" : "cancelled while it was on its way";
-                one.Fail(told, isOut ? one.MessageId : one.Sent, !isOut, new OperationCanceledException());
+                one.Fail(told, !isOut, new OperationCanceledException());
             }
         }
 
@@ -90,7 +91,7 @@ namespace Ranktree
                 {
                     return;
                 }
-                var id = message[0].Sent;
+                var id = message[0].MessageId ?? Guid.NewGuid().ToString("N");
                 try
                 {
                     var sequence = await StoreAsync(Payload(message), id).ConfigureAwait(false);
@@ -98,12 +99,12 @@ namespace Ranktree
                 }
                 catch (PublishException error)
                 {
-                    message.ForEach(one => one.Fail(error.Message, id, error.MayBeStored, error.InnerException));
+                    message.ForEach(one => one.Fail(error.Message, error.MayBeStored, error.InnerException));
                 }
                 catch (Exception error)
                 {
                     // Nobody may wait forever, whatever a connection throws.
-                    message.ForEach(one => one.Fail(error.Message, id, true, error));
+                    message.ForEach(one => one.Fail(error.Message, true, error));
                 }
             }
         }
@@ -136,8 +137,6 @@ namespace Ranktree
                     }
                 }
                 isRunning = taken.Count > 0;
-                var id = isRunning ? taken[0].MessageId ?? Guid.NewGuid().ToString("N") : null;
-                taken.ForEach(one => one.Sent = id);
             }
             return taken;
         }

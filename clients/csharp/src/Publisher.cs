@@ -83,6 +83,10 @@ namespace Ranktree
                 var told = $"a message is given up after {GiveUpMax} at most, because the server forgets ids";
                 throw new ArgumentException($"{told}; got {options.GiveUpAfter}");
             }
+            if (options.MaxWaiting < 1)
+            {
+                throw new ArgumentException($"MaxWaiting is at least 1; got {options.MaxWaiting}");
+            }
             var shards = options.Shards ?? await FindShardsAsync(connection, options.Prefix, cancel).ConfigureAwait(false);
             return new Publisher(connection, shards, options);
         }
@@ -100,24 +104,27 @@ namespace Ranktree
         /// <summary>
         /// Stores a job, and returns its token. Whether it is applied or rejected is not known then.
         ///
-        /// With a `messageId` the job has a message of its own, so that you may publish it again under the
-        /// same id, also after your process was killed: within two minutes it counts once. Without one,
-        /// jobs of the same moment share messages. The order of calls is the order of the jobs, also if you
-        /// do not wait for each. If it is cancelled, a job that is not on its way yet is not sent any more.
+        /// Without a `messageId` jobs of the same moment share messages. A `messageId` switches that off: the
+        /// job has a message of its own, and the next one of its shard waits until that is acknowledged. You
+        /// may publish it again under the same id then, also after your process was killed: within two
+        /// minutes it counts once. For many jobs give `PublishManyAsync` one id, or the jobs a `Version`.
+        ///
+        /// The order of calls is the order of the jobs, also if you do not wait for each. If it is cancelled,
+        /// a job that is not on its way yet is not sent any more.
         /// </summary>
         public Task<string> PublishAsync(
             Job job, string messageId = null, CancellationToken cancel = default(CancellationToken))
         {
             CheckId(messageId);
-            return PutAsync(ShardOf(job.Member), new List<byte[]> { Encoded(job) }, messageId, cancel);
+            return PutOneAsync(ShardOf(job.Member), Encoded(job), messageId, cancel);
         }
 
         /// <summary>
         /// Stores jobs of any members, in as few messages as possible, and returns one token for all.
         ///
-        /// Jobs of a member stay in their order. The ids of the messages follow from `messageId`; to
-        /// publish again, give the same jobs in the same order. <see cref="PublishManyException"/> if
-        /// messages were not acknowledged.
+        /// Jobs of a member stay in their order. With a `messageId` they share messages with each other and
+        /// with no other jobs, and the ids of the messages follow from it; to publish again, give the same
+        /// jobs in the same order. <see cref="PublishManyException"/> if messages were not acknowledged.
         /// </summary>
         public async Task<string> PublishManyAsync(
             IList<Job> jobs, string messageId = null, CancellationToken cancel = default(CancellationToken))
@@ -127,7 +134,6 @@ namespace Ranktree
             {
                 throw new ArgumentException("there are no jobs to publish");
             }
-            var start = messageId ?? Guid.NewGuid().ToString("N");
             var byShard = new SortedDictionary<int, List<byte[]>>();
             foreach (var job in jobs)
             {
@@ -140,21 +146,30 @@ namespace Ranktree
                 known.Add(Encoded(job));
             }
             var errors = new SortedDictionary<int, List<PublishException>>();
-            var parts = byShard.Select(part =>
+            Enter();
+            try
             {
-                errors[part.Key] = new List<PublishException>();
-                return PutAllAsync(part.Key, Cut(part.Value), start, errors[part.Key], cancel);
-            });
-            var tokens = await Task.WhenAll(parts.ToList()).ConfigureAwait(false);
-            var token = Tokens.Latest(tokens);
-            var failed = errors.Values.SelectMany(one => one).ToList();
-            return failed.Count == 0 ? token : throw new PublishManyException(failed, token);
+                var parts = byShard.Select(part =>
+                {
+                    errors[part.Key] = new List<PublishException>();
+                    return PutAllAsync(part.Key, Cut(part.Value), messageId, errors[part.Key], cancel);
+                });
+                var tokens = await Task.WhenAll(parts.ToList()).ConfigureAwait(false);
+                var token = Tokens.Latest(tokens);
+                var failed = errors.Values.SelectMany(one => one).ToList();
+                return failed.Count == 0 ? token : throw new PublishManyException(failed, messageId, token);
+            }
+            finally
+            {
+                Interlocked.Decrement(ref users);
+            }
         }
 
         /// <summary>
         /// Has a node write jobs of members of one shard, and returns what came of them. Nothing is sent
         /// again. If no answer came in time, <see cref="ConnectionFailedException"/> is thrown; give jobs a
-        /// `Version`, and send them again. `changedOnly` asks for a short answer.
+        /// `Version`, and send them again before later ones of the same members. `changedOnly` asks for a short
+        /// answer.
         /// </summary>
         public async Task<JobsWritten> WriteAsync(
             IList<Job> jobs,
@@ -210,10 +225,10 @@ namespace Ranktree
             string token = null;
             for (var number = 0; number < messages.Count; number++)
             {
-                var id = $"{start}.{shard}.{number}";
+                var id = start == null ? null : $"{start}.{shard}.{number}";
                 if (errors.Count > 0)
                 {
-                    var told = $"not sent, because {errors[0].MessageId} was not acknowledged";
+                    var told = $"not sent, because {errors[0].MessageId ?? "a message before it"} was not acknowledged";
                     errors.Add(new PublishException(told, id, false));
                     continue;
                 }
@@ -229,42 +244,54 @@ namespace Ranktree
             return token;
         }
 
-        private async Task<string> PutAsync(int shard, List<byte[]> jobs, string messageId, CancellationToken cancel)
+        /// <summary>Counts a call, for which <see cref="CloseAsync"/> waits.</summary>
+        private void Enter()
         {
             Interlocked.Increment(ref users);
+            if (isClosed)
+            {
+                Interlocked.Decrement(ref users);
+                throw new RanktreeException("the publisher is closed");
+            }
+        }
+
+        private async Task<string> PutOneAsync(int shard, byte[] job, string messageId, CancellationToken cancel)
+        {
+            Enter();
             try
             {
-                if (isClosed)
-                {
-                    throw new RanktreeException("the publisher is closed");
-                }
-                // There is room at once unless many wait; then calls do not keep their order by themselves.
-                try
-                {
-                    await room.WaitAsync(cancel).ConfigureAwait(false);
-                }
-                catch (OperationCanceledException error)
-                {
-                    throw new PublishException("cancelled before it was sent", messageId, false, error);
-                }
-                try
-                {
-                    var one = new Waiting(jobs, messageId);
-                    lanes[shard].Put(one);
-                    using (cancel.Register(() => lanes[shard].Withdraw(one)))
-                    {
-                        var sequence = await one.Stored.ConfigureAwait(false);
-                        return $"{shard}:{sequence}";
-                    }
-                }
-                finally
-                {
-                    room.Release();
-                }
+                return await PutAsync(shard, new List<byte[]> { job }, messageId, cancel).ConfigureAwait(false);
             }
             finally
             {
                 Interlocked.Decrement(ref users);
+            }
+        }
+
+        private async Task<string> PutAsync(int shard, List<byte[]> jobs, string messageId, CancellationToken cancel)
+        {
+            // There is room at once unless many wait; then calls do not keep their order by themselves.
+            try
+            {
+                await room.WaitAsync(cancel).ConfigureAwait(false);
+            }
+            catch (OperationCanceledException error)
+            {
+                throw new PublishException("cancelled before it was sent", messageId, false, error);
+            }
+            try
+            {
+                var one = new Waiting(jobs, messageId);
+                lanes[shard].Put(one);
+                using (cancel.Register(() => lanes[shard].Withdraw(one)))
+                {
+                    var sequence = await one.Stored.ConfigureAwait(false);
+                    return $"{shard}:{sequence}";
+                }
+            }
+            finally
+            {
+                room.Release();
             }
         }
 

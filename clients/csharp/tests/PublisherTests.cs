@@ -123,6 +123,23 @@ namespace Ranktree.Tests
             Assert.True(messages < 3500, $"{messages} messages for 7,000 jobs");
         });
 
+        public Task AJobWithAnIdHasAMessageOfItsOwnAndListsWithoutOneShareThem() => WithPublisherAsync(async (world, publisher) =>
+        {
+            var before = (await world.LastSequencesAsync())[1];
+            var member = MembersOf(1, 1)[0];
+            var numbers = Enumerable.Range(0, 50).ToList();
+            var tokens = await Task.WhenAll(numbers.Select(n => publisher.PublishAsync(Job(member), "match-" + n)).ToList());
+            Assert.Equal(numbers.Select(n => $"1:{before + 1 + n}"), tokens);
+            // As the documents say: one id for many jobs keeps them together.
+            await publisher.PublishManyAsync(numbers.Select(_ => Job(member)).ToList(), "match-50");
+            Assert.Equal(before + 51, (await world.LastSequencesAsync())[1]);
+            var lists = Enumerable.Range(0, 400).Select(_ => publisher.PublishManyAsync(new[] { Job(member), Job(member) }));
+            await Task.WhenAll(lists.ToList());
+            // One for each list if they did not share.
+            var messages = (await world.LastSequencesAsync())[1] - before - 51;
+            Assert.True(messages < 200, $"{messages} messages for 400 lists");
+        });
+
         public Task ArraysAreCutAtAThousandJobsAnd127KiB() => WithPublisherAsync(async (world, publisher) =>
         {
             var member = MembersOf(0, 1)[0];
@@ -213,6 +230,16 @@ namespace Ranktree.Tests
                 many = await Assert.ThrowsAsync<PublishManyException>(() => publisher.PublishManyAsync(lots, "match-3"));
                 Assert.Equal(new[] { true, false }, many.Errors.Select(one => one.MayBeStored));
                 Assert.Equal(new[] { "match-3.1.0", "match-3.1.1" }, many.Errors.Select(one => one.MessageId));
+                Assert.Equal("match-3", many.MessageId);
+                // The server would take one job, published alone under the id of an array, for all of it.
+                foreach (var shared in MembersOf(1, 3).Select(member => publisher.PublishAsync(Job(member))).ToList())
+                {
+                    unknown = await Assert.ThrowsAsync<PublishException>(() => shared);
+                    Assert.True(unknown.MayBeStored && unknown.MessageId == null, "others share its message");
+                }
+                many = await Assert.ThrowsAsync<PublishManyException>(() => publisher.PublishManyAsync(lots));
+                Assert.True(many.MessageId == null && many.Errors.All(one => one.MessageId == null), "there is no id");
+                Assert.Equal(new[] { true, false }, many.Errors.Select(one => one.MayBeStored));
                 link.IsDeaf = false;
                 options.Prefix = "other";
                 options.Shards = 2;

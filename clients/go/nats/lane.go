@@ -25,8 +25,6 @@ type waiting struct {
 	// Jobs without an id of the caller's may share a message with others.
 	id   string
 	done chan struct{}
-	// The id of the message that it is sent in, once it is.
-	sent string
 	// Once it is done.
 	token string
 	err   error
@@ -63,7 +61,7 @@ func (l *lane) put(one *waiting) {
 func (l *lane) withdraw(one *waiting, why error) error {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
-	failed := &PublishError{MessageID: one.sent, MayBeStored: true, err: why}
+	failed := &PublishError{MessageID: one.id, MayBeStored: true, err: why}
 	if at := slices.Index(l.waiting, one); at >= 0 {
 		l.waiting = slices.Concat(l.waiting[:at], l.waiting[at+1:])
 		failed = &PublishError{MessageID: one.id, err: why}
@@ -74,7 +72,7 @@ func (l *lane) withdraw(one *waiting, why error) error {
 
 func (l *lane) run() {
 	for {
-		message := l.take()
+		message, id := l.take()
 		if message == nil {
 			return
 		}
@@ -83,10 +81,12 @@ func (l *lane) run() {
 			jobs = append(jobs, one.jobs...)
 		}
 		payload := append(append([]byte{'['}, bytes.Join(jobs, []byte{','})...), ']')
-		sequence, err := l.store(payload, message[0].sent)
+		sequence, failed := l.store(payload, id)
 		for _, one := range message {
-			if err != nil {
-				one.finish("", err)
+			if failed != nil {
+				// Not the id of a shared message: the server would take one of its jobs, published again alone,
+				// for the whole.
+				one.finish("", &PublishError{MessageID: one.id, MayBeStored: failed.MayBeStored, err: failed.err})
 			} else {
 				one.finish(fmt.Sprintf("%d:%d", l.shard, sequence), nil)
 			}
@@ -94,8 +94,9 @@ func (l *lane) run() {
 	}
 }
 
-// take is the next message: the first that waits, and those after it that fit into the same array.
-func (l *lane) take() []*waiting {
+// take is the next message with its id: the first that waits, and those after it that fit into the same
+// array.
+func (l *lane) take() ([]*waiting, string) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	count, jobs, size := 0, 0, 0
@@ -111,7 +112,7 @@ func (l *lane) take() []*waiting {
 	}
 	if count == 0 {
 		l.isRunning, l.waiting = false, nil
-		return nil
+		return nil, ""
 	}
 	taken := l.waiting[:count:count]
 	l.waiting = l.waiting[count:]
@@ -119,10 +120,14 @@ func (l *lane) take() []*waiting {
 	if id == "" {
 		id = nuid.Next()
 	}
-	for _, one := range taken {
-		one.sent = id
-	}
-	return taken
+	return taken, id
+}
+
+var errNotConnected = errors.New("not connected to NATS: nothing was sent")
+
+// isWaiting is whether a connection was lost and is being made anew.
+func isWaiting(connection *official.Conn) bool {
+	return !connection.IsConnected() && !connection.IsClosed()
 }
 
 type apiError struct {
@@ -131,7 +136,7 @@ type apiError struct {
 }
 
 // store publishes until the server acknowledges, always under the same id, and returns the sequence.
-func (l *lane) store(payload []byte, id string) (uint64, error) {
+func (l *lane) store(payload []byte, id string) (uint64, *PublishError) {
 	p := l.publisher
 	subject := fmt.Sprintf("%s.jobs.%d", p.prefix, l.shard)
 	stream := fmt.Sprintf("%s_JOBS_%d", strings.ToUpper(p.prefix), l.shard)
@@ -169,6 +174,11 @@ func (l *lane) once(subject, stream string, payload []byte, id string) (uint64, 
 	message.Data = payload
 	message.Header.Set("Nats-Msg-Id", id)
 	message.Header.Set("Nats-Expected-Stream", stream)
+	// What is sent without a connection waits in memory, once for each time that it is sent, and goes out when
+	// there is one again: maybe after the server has forgotten the id.
+	if isWaiting(l.publisher.connection) {
+		return 0, refused, errNotConnected
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), l.publisher.ackTimeout)
 	defer cancel()
 	answer, err := l.publisher.connection.RequestMsgWithContext(ctx, message)

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	official "github.com/nats-io/nats.go"
-	"github.com/nats-io/nuid"
 
 	"ranktree"
 	"ranktree/internal/wire"
@@ -119,6 +118,9 @@ func New(ctx context.Context, connection *official.Conn, options ...Option) (*Pu
 		told := "a message is given up after %s at most, because the server forgets ids; got %s"
 		return nil, fmt.Errorf(told, giveUpMax, p.giveUpAfter)
 	}
+	if p.maxWaiting < 1 {
+		return nil, fmt.Errorf("at least 1 waits; got WithMaxWaiting(%d)", p.maxWaiting)
+	}
 	if p.shards == 0 {
 		var err error
 		if p.shards, err = findShards(ctx, connection, p.prefix); err != nil {
@@ -169,9 +171,10 @@ type PublishOption func(*publishOptions)
 
 type publishOptions struct{ id string }
 
-// MessageID has the job sent in a message of its own under this id, so that you may publish it again
-// under the same, also after your process was killed: within two minutes it counts once. The ids of the
-// messages of a PublishMany follow from it.
+// MessageID has the job sent in a message of its own under this id. That switches batching off: the next
+// message of its shard waits until this one is acknowledged. You may publish it again under the same id
+// then, also after your process was killed: within two minutes it counts once. For many jobs give one id
+// to a PublishMany, whose messages' ids follow from it, or give the jobs a Version.
 func MessageID(id string) PublishOption { return func(o *publishOptions) { o.id = id } }
 
 // Pending is a job that is on its way.
@@ -192,7 +195,8 @@ func (f *Pending) Token(ctx context.Context) (string, error) {
 	}
 }
 
-// Submit publishes a job and does not wait until it is stored, but for room.
+// Submit publishes a job and does not wait until it is stored, but for room. Without [MessageID] jobs of
+// the same moment share messages.
 func (p *Publisher) Submit(ctx context.Context, job ranktree.Job, options ...PublishOption) (*Pending, error) {
 	asked, err := optionsOf(options)
 	if err != nil {
@@ -202,6 +206,10 @@ func (p *Publisher) Submit(ctx context.Context, job ranktree.Job, options ...Pub
 	if err != nil {
 		return nil, err
 	}
+	if err := p.enter(); err != nil {
+		return nil, err
+	}
+	defer p.users.Done()
 	one, err := p.put(ctx, shard, [][]byte{text}, asked.id)
 	if err != nil {
 		return nil, err
@@ -221,8 +229,9 @@ func (p *Publisher) Publish(ctx context.Context, job ranktree.Job, options ...Pu
 
 // PublishMany stores jobs of any members, in as few messages as possible, and returns one token for all.
 //
-// Jobs of a member stay in their order. To publish again under the same [MessageID], give the same jobs
-// in the same order. The error is a [PublishManyError] if messages were not acknowledged.
+// Jobs of a member stay in their order. With [MessageID] they share messages with each other and with no
+// other jobs; to publish again under the same one, give the same jobs in the same order. The error is a
+// [PublishManyError] if messages were not acknowledged.
 func (p *Publisher) PublishMany(ctx context.Context, jobs []ranktree.Job, options ...PublishOption) (string, error) {
 	asked, err := optionsOf(options)
 	if err != nil {
@@ -230,10 +239,6 @@ func (p *Publisher) PublishMany(ctx context.Context, jobs []ranktree.Job, option
 	}
 	if len(jobs) == 0 {
 		return "", errors.New("there are no jobs to publish")
-	}
-	base := asked.id
-	if base == "" {
-		base = nuid.Next()
 	}
 	byShard := make([][][]byte, p.shards)
 	for _, job := range jobs {
@@ -243,19 +248,23 @@ func (p *Publisher) PublishMany(ctx context.Context, jobs []ranktree.Job, option
 		}
 		byShard[shard] = append(byShard[shard], text)
 	}
+	if err := p.enter(); err != nil {
+		return "", err
+	}
+	defer p.users.Done()
 	tokens, errs := make([]string, p.shards), make([][]*PublishError, p.shards)
 	var parts sync.WaitGroup
 	for shard, texts := range byShard {
 		parts.Add(1)
 		go func() {
 			defer parts.Done()
-			tokens[shard], errs[shard] = p.putAll(ctx, shard, cut(texts), base)
+			tokens[shard], errs[shard] = p.putAll(ctx, shard, cut(texts), asked.id)
 		}()
 	}
 	parts.Wait()
 	token, err := ranktree.Latest(tokens...)
 	if failed := slices.Concat(errs...); len(failed) > 0 {
-		return "", &PublishManyError{Errors: failed, Token: token}
+		return "", &PublishManyError{MessageID: asked.id, Errors: failed, Token: token}
 	}
 	return token, err
 }
@@ -265,9 +274,15 @@ func (p *Publisher) putAll(ctx context.Context, shard int, messages [][][]byte, 
 	token := ""
 	var errs []*PublishError
 	for number, jobs := range messages {
-		id := fmt.Sprintf("%s.%d.%d", base, shard, number)
+		id, before := "", "a message before it"
+		if base != "" {
+			id = fmt.Sprintf("%s.%d.%d", base, shard, number)
+		}
 		if len(errs) > 0 {
-			told := fmt.Errorf("not sent, because %s was not acknowledged", errs[0].MessageID)
+			if errs[0].MessageID != "" {
+				before = errs[0].MessageID
+			}
+			told := fmt.Errorf("not sent, because %s was not acknowledged", before)
 			errs = append(errs, &PublishError{MessageID: id, err: told})
 			continue
 		}
@@ -289,15 +304,20 @@ func (p *Publisher) putAll(ctx context.Context, shard int, messages [][][]byte, 
 	return token, errs
 }
 
-// put waits for room, and has jobs sent.
-func (p *Publisher) put(ctx context.Context, shard int, jobs [][]byte, id string) (*waiting, error) {
+// enter counts a call, for which Close waits.
+func (p *Publisher) enter() error {
 	p.mutex.Lock()
+	defer p.mutex.Unlock()
 	if p.isClosed {
-		p.mutex.Unlock()
-		return nil, ErrClosed
+		return ErrClosed
 	}
 	p.users.Add(1)
-	p.mutex.Unlock()
+	return nil
+}
+
+// put waits for room, and has jobs sent.
+func (p *Publisher) put(ctx context.Context, shard int, jobs [][]byte, id string) (*waiting, error) {
+	p.users.Add(1)
 	select {
 	case p.room <- struct{}{}:
 	case <-ctx.Done():
@@ -351,7 +371,7 @@ const writeTimeout = 35 * time.Second
 // Write has a node write jobs of members of one shard, and returns what came of them.
 //
 // Nothing is sent again. If no answer came in time, the error is a [ranktree.ConnectionError]; give jobs
-// a Version, and send them again.
+// a Version, and send them again before later ones of the same members.
 func (p *Publisher) Write(ctx context.Context, jobs []ranktree.Job, options ...WriteOption) (*ranktree.JobsWritten, error) {
 	shards := map[int]bool{}
 	of := 0
@@ -379,6 +399,10 @@ func (p *Publisher) Write(ctx context.Context, jobs []ranktree.Job, options ...W
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, writeTimeout)
 		defer cancel()
+	}
+	// It would be sent once there is a connection again, however long nobody has waited for it by then.
+	if isWaiting(p.connection) {
+		return nil, ranktree.NewConnectionError(subject, false, errNotConnected)
 	}
 	answer, err := p.connection.RequestMsgWithContext(ctx, message)
 	if errors.Is(err, official.ErrNoResponders) {

@@ -185,6 +185,40 @@ func TestJobsOfTheSameMomentShareMessages(t *testing.T) {
 	}
 }
 
+func TestAJobWithAnIDHasAMessageOfItsOwnAndListsWithoutOneShareThem(t *testing.T) {
+	server, _, _ := start(t)
+	publisher := connect(t, server.URL)
+	before := lastSequences(t, server)[1]
+	member := membersOf(1, 1)[0]
+	var pending []*nats.Pending
+	for number := range 50 {
+		id := nats.MessageID(fmt.Sprint("match-", number))
+		pending = append(pending, must(publisher.Submit(t.Context(), job(member, 1), id))(t))
+	}
+	for number, one := range pending {
+		equal(t, "token", must(one.Token(t.Context()))(t), fmt.Sprintf("1:%d", before+1+uint64(number)))
+	}
+	// As the documents say: one id for many jobs keeps them together.
+	jobs := slices.Repeat([]ranktree.Job{job(member, 1)}, 50)
+	must(publisher.PublishMany(t.Context(), jobs, nats.MessageID("match-50")))(t)
+	equal(t, "messages", lastSequences(t, server)[1], before+51)
+	var lists sync.WaitGroup
+	for range 400 {
+		lists.Add(1)
+		go func() {
+			defer lists.Done()
+			if _, err := publisher.PublishMany(t.Context(), jobs[:2]); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	lists.Wait()
+	// One for each list if they did not share.
+	if messages := lastSequences(t, server)[1] - before - 51; messages >= 200 {
+		t.Errorf("%d messages for 400 lists", messages)
+	}
+}
+
 func TestArraysAreCutAtAThousandJobsAnd127KiB(t *testing.T) {
 	server, _, client := start(t)
 	publisher := connect(t, server.URL)
@@ -271,6 +305,24 @@ func TestGivingUpSaysWhatIsKnown(t *testing.T) {
 		known = append(known, one.MessageID, one.MayBeStored)
 	}
 	equal(t, "known", known, "[match-3.1.0 true match-3.1.1 false]")
+	equal(t, "id", many.MessageID, "match-3")
+	// The server would take one job, published alone under the id of an array, for all of it.
+	var shared []*nats.Pending
+	for _, member := range membersOf(1, 3) {
+		shared = append(shared, must(publisher.Submit(t.Context(), job(member, 1)))(t))
+	}
+	for _, one := range shared {
+		if _, err := one.Token(t.Context()); !errors.As(err, &unknown) || !unknown.MayBeStored || unknown.MessageID != "" {
+			t.Error(err)
+		}
+	}
+	_, err = publisher.PublishMany(t.Context(), slices.Repeat([]ranktree.Job{job("p42", 1)}, 1_500))
+	if !errors.As(err, &many) || many.MessageID != "" || len(many.Errors) != 2 {
+		t.Fatal(err)
+	}
+	for number, one := range many.Errors {
+		equal(t, "without an id", []any{one.MessageID, one.MayBeStored}, []any{"", number == 0})
+	}
 	// There is no such stream, which is told each time: then it is certain.
 	other := connect(t, server.URL, append(options, nats.WithPrefix("other"), nats.WithShards(2))...)
 	if _, err := other.Publish(t.Context(), job("p42", 1)); !errors.As(err, &unknown) || unknown.MayBeStored {
@@ -278,6 +330,9 @@ func TestGivingUpSaysWhatIsKnown(t *testing.T) {
 	}
 	if _, err := nats.Connect(t.Context(), server.URL, nats.WithGiveUpAfter(2*time.Minute)); err == nil {
 		t.Error("a message may be sent again when its id is forgotten")
+	}
+	if _, err := nats.Connect(t.Context(), server.URL, nats.WithMaxWaiting(0)); err == nil {
+		t.Error("no job would ever be sent")
 	}
 }
 
@@ -299,7 +354,7 @@ func TestAContextEndsAWaitAndWhatIsNotOnItsWayIsNotSent(t *testing.T) {
 	if _, err := second.Token(ended); !errors.As(err, &failed) || failed.MayBeStored || !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := first.Token(ended); !errors.As(err, &failed) || !failed.MayBeStored || failed.MessageID == "" {
+	if _, err := first.Token(ended); !errors.As(err, &failed) || !failed.MayBeStored || failed.MessageID != "" {
 		t.Error(err)
 	}
 	link.IsDeaf.Store(false)
@@ -311,6 +366,40 @@ func TestAContextEndsAWaitAndWhatIsNotOnItsWayIsNotSent(t *testing.T) {
 	if _, err := publisher.Publish(t.Context(), job("p42", 1)); !errors.Is(err, nats.ErrClosed) {
 		t.Error(err)
 	}
+}
+
+// Copies that wait in memory for a connection would arrive when the server has forgotten their id.
+func TestWhatWasGivenUpWithoutAConnectionIsNotStoredLater(t *testing.T) {
+	server, _, _ := start(t)
+	before := lastSequences(t, server)[1]
+	lost := make(chan struct{}, 1)
+	connection := nats.WithConnection(
+		official.ReconnectWait(50*time.Millisecond),
+		official.DisconnectErrHandler(func(*official.Conn, error) {
+			select {
+			case lost <- struct{}{}:
+			default:
+			}
+		}),
+	)
+	publisher := connect(t, server.URL, connection, nats.WithAckTimeout(200*time.Millisecond), nats.WithGiveUpAfter(time.Second))
+	server.Kill()
+	<-lost
+	var failed *nats.PublishError
+	_, err := publisher.Publish(t.Context(), job("p42", 1), nats.MessageID("match-1"))
+	if !errors.As(err, &failed) || failed.MayBeStored {
+		t.Error(err)
+	}
+	var unsent *ranktree.ConnectionError
+	if _, err := publisher.Write(t.Context(), []ranktree.Job{job("p42", 1)}); !errors.As(err, &unsent) || unsent.MayBeApplied {
+		t.Error(err)
+	}
+	server.Start()
+	servers.Until(t, "what is published later is the next message", func() bool {
+		token, err := publisher.Publish(t.Context(), job("p42", 1), nats.MessageID("match-2"))
+		return err == nil && token == fmt.Sprintf("1:%d", before+1)
+	})
+	equal(t, "last", lastSequences(t, server)[1], before+1)
 }
 
 func TestAKilledServerIsWaitedFor(t *testing.T) {

@@ -24,7 +24,11 @@ BOARD = "arena"
 
 
 def play(match: int, players: List[str]) -> List[Job]:
-    """Four players fight, and each gets points. With its `version`, a repeated job counts once."""
+    """Four players fight, and each gets points. With its `version`, a repeated job counts once.
+
+    That is enough because one process plays all matches in their order: of two that overtake each other the
+    older one is refused, and its points are not added.
+    """
     at = datetime.now(timezone.utc)
     return [
         {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Dict, List
 
@@ -92,6 +94,100 @@ def test_jobs_of_the_same_moment_share_messages(nats: Nats, nats_node: Node) -> 
     assert messages < 3_500, f"{messages} messages for 7,000 jobs"
 
 
+def test_submits_wake_the_publisher_once_for_all_that_it_has_not_taken_over(
+    nats: Nats, nats_node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = last_sequences(nats, 3)
+    members = members_of(1, 3, 5_000)
+    with Publisher.connect(nats.url) as publisher:
+        # The publisher's thread is as busy as it can be.
+        is_busy, goes_on = threading.Event(), threading.Event()
+
+        def be_busy() -> None:
+            is_busy.set()
+            goes_on.wait(60)
+
+        publisher._loop.call_soon_threadsafe(be_busy)
+        assert is_busy.wait(60)
+        woken: List[Any] = []
+        wake = publisher._loop.call_soon_threadsafe
+
+        def counted(*arguments: Any) -> Any:
+            woken.append(arguments)
+            return wake(*arguments)
+
+        monkeypatch.setattr(publisher._loop, "call_soon_threadsafe", counted)
+        futures = [publisher.submit(job(member)) for member in members]
+        assert len(woken) == 1, "to wake a thread costs many times what a job costs"
+        goes_on.set()
+        for future in futures:
+            future.result(60)
+    assert last_sequences(nats, 3)[1] == before[1] + 5, "5,000 jobs are five full arrays"
+
+
+def test_a_job_with_an_id_has_a_message_of_its_own(nats: Nats, nats_node: Node) -> None:
+    before = last_sequences(nats, 3)
+    member = members_of(1, 3, 1)[0]
+    with Publisher.connect(nats.url) as publisher:
+        futures = [publisher.submit(job(member), message_id=f"match-{number}") for number in range(50)]
+        tokens = [future.result(60) for future in futures]
+        assert tokens == [f"1:{before[1] + 1 + number}" for number in range(50)]
+        # As the documents say: one id for many jobs keeps them together.
+        publisher.publish_many([job(member)] * 50, message_id="match-50")
+    assert last_sequences(nats, 3)[1] == before[1] + 51
+
+
+def test_lists_without_an_id_share_messages(nats: Nats, nats_node: Node) -> None:
+    before = last_sequences(nats, 3)
+    member = members_of(1, 3, 1)[0]
+
+    async def play() -> List[str]:
+        async with await AsyncPublisher.connect(nats.url) as publisher:
+            return await asyncio.gather(*[publisher.publish_many([job(member)] * 2) for _ in range(500)])
+
+    assert set(asyncio.run(play())) == {f"1:{before[1] + 1}"}
+
+
+def test_no_more_than_max_waiting_submits_wait(nats: Nats, nats_node: Node) -> None:
+    link = LossyLink(nats.port)
+    with Publisher.connect(link.url, ack_timeout=0.5, max_waiting=2) as publisher:
+        link.is_deaf = True
+        for _ in range(2):
+            publisher.submit(job("p42"))
+        third: "Future[Future[str]]" = Future()
+        thread = threading.Thread(target=lambda: third.set_result(publisher.submit(job("p42"))))
+        thread.start()
+        lost = link.lost
+        # The second try of the first message has come and gone.
+        until("two acknowledgements are lost", lambda: link.lost > lost + 100)
+        assert not third.done(), "there is no room for a third"
+        link.is_deaf = False
+        assert third.result(60).result(60)
+        thread.join()
+    for wrong in (0, -1):
+        with pytest.raises(ValueError, match="at least 1"):
+            Publisher.connect(nats.url, max_waiting=wrong)
+    link.close()
+
+
+def test_a_cancelled_submit_is_not_sent_unless_it_is_on_its_way(nats: Nats, nats_node: Node) -> None:
+    link = LossyLink(nats.port)
+    before = last_sequences(nats, 3)
+    with Publisher.connect(link.url, ack_timeout=0.5, max_waiting=3) as publisher:
+        link.is_deaf = True
+        first = publisher.submit(job("p42"))
+        until("the stream has it", lambda: last_sequences(nats, 3)[1] > before[1])
+        second, third = publisher.submit(job("p42")), publisher.submit(job("p42", 10))
+        assert not first.cancel(), "it is on its way"
+        assert second.cancel()
+        link.is_deaf = False
+        # Room is there again, also that of the cancelled one.
+        tokens = [future.result(60) for future in (first, third, publisher.submit(job("p42", 100)))]
+    with Ranktree(nats_node.url) as client:
+        assert client.member("arena", "p42", after=latest(*tokens))["score"] == 111
+    link.close()
+
+
 def test_arrays_are_cut_at_a_thousand_jobs_and_127_kib(nats: Nats, nats_node: Node) -> None:
     members = members_of(0, 3, 1)
     with Ranktree(nats_node.url) as client, Publisher.connect(nats.url) as publisher:
@@ -148,6 +244,7 @@ def test_giving_up_says_what_is_known(nats: Nats, nats_node: Node) -> None:
             publisher.publish_many([job("p42")] * 1_500, message_id="match-3")
         assert [error.may_be_stored for error in first.value.errors] == [True, False]
         assert [error.message_id for error in first.value.errors] == ["match-3.1.0", "match-3.1.1"]
+        assert (many.value.message_id, first.value.message_id) == ("match-2", "match-3")
         link.is_deaf = False
     with Publisher.connect(nats.url, shards=3, prefix="nobody", give_up_after=0.5) as publisher:
         with pytest.raises(PublishError, match="there is no stream NOBODY_JOBS_1") as absent:
@@ -158,6 +255,89 @@ def test_giving_up_says_what_is_known(nats: Nats, nats_node: Node) -> None:
     with pytest.raises(RanktreeError, match="NOBODY_JOBS_0"):
         Publisher.connect(nats.url, prefix="nobody")
     link.close()
+
+
+def test_a_message_that_others_share_has_no_id_to_publish_again_under(nats: Nats, nats_node: Node) -> None:
+    """The server would take one job, published alone under the id of the array, for all of them."""
+    link = LossyLink(nats.port)
+    with Publisher.connect(link.url, ack_timeout=0.2, give_up_after=0.5) as publisher:
+        link.is_deaf = True
+        for future in [publisher.submit(job(member)) for member in members_of(1, 3, 3)]:
+            with pytest.raises(PublishError) as unknown:
+                future.result(60)
+            assert (unknown.value.message_id, unknown.value.may_be_stored) == (None, True)
+        with pytest.raises(PublishManyError) as many:
+            publisher.publish_many([job("p42")] * 1_500)
+        assert many.value.message_id is None and many.value.may_be_stored
+        assert [(error.message_id, error.may_be_stored) for error in many.value.errors] == [
+            (None, True),
+            (None, False),
+        ]
+        link.is_deaf = False
+    link.close()
+
+
+def test_what_was_given_up_without_a_connection_is_not_stored_later(tmp_path: Path) -> None:
+    """Copies that wait in memory for a connection would arrive when the server has forgotten their id."""
+    nats = Nats(tmp_path)
+    node = Node(tmp_path, "--nats", nats.url, "--shards", "3")
+    before = last_sequences(nats, 3)
+    is_lost = threading.Event()
+
+    async def lost() -> None:
+        is_lost.set()
+
+    options: Dict[str, Any] = {"disconnected_cb": lost, "reconnect_time_wait": 0.05}
+    with Publisher.connect(nats.url, ack_timeout=0.2, give_up_after=1.0, **options) as publisher:
+        nats.kill()
+        assert is_lost.wait(60)
+        with pytest.raises(PublishError) as given_up:
+            publisher.publish(job("p42"), message_id="match-1")
+        assert not given_up.value.may_be_stored, "nothing was sent"
+        with pytest.raises(ConnectionFailedError) as unsent:
+            publisher.write([job("p42")])
+        assert not unsent.value.may_be_applied
+        nats.start()
+
+        def stored() -> bool:
+            try:
+                return publisher.publish(job("p42"), message_id="match-2") == f"1:{before[1] + 1}"
+            except PublishError:
+                return False
+
+        until("what is published later is the next message", stored)
+    assert last_sequences(nats, 3)[1] == before[1] + 1
+    node.kill()
+    nats.kill()
+
+
+def test_close_waits_for_all_that_was_called(nats: Nats, nats_node: Node) -> None:
+    member = members_of(1, 3, 1)[0]
+
+    async def play() -> str:
+        publisher = await AsyncPublisher.connect(nats.url, max_waiting=1)
+        calls = [asyncio.ensure_future(publisher.publish(job(member))) for _ in range(20)]
+        many = asyncio.ensure_future(publisher.publish_many([job(member)] * 2_001))
+        await asyncio.sleep(0)
+        await publisher.aclose()
+        assert all(call.done() for call in [*calls, many])
+        with pytest.raises(RanktreeError, match="closed"):
+            await publisher.publish(job(member))
+        return latest(await many, *[await call for call in calls]) or ""
+
+    token = asyncio.run(play())
+    with Ranktree(nats_node.url) as client:
+        assert client.member("arena", member, after=token)["score"] == 2_021
+    publisher = Publisher.connect(nats.url)
+    futures = [publisher.submit(job(member)) for _ in range(2_000)]
+    publisher.close()
+    assert all(future.done() for future in futures)
+    publisher.close()
+    for closed in (publisher.submit, publisher.publish):
+        with pytest.raises(RanktreeError, match="closed"):
+            closed(job(member))
+    with pytest.raises(RanktreeError, match="closed"):
+        publisher.publish_many([job(member)])
 
 
 def test_a_restarted_server_gets_what_waited(tmp_path: Path) -> None:

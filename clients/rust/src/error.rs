@@ -46,7 +46,7 @@ pub enum Error {
         /// What happened, for people.
         detail: String,
         /// The request was a write and may have reached the service. Send it again with the `version` it
-        /// had: then it counts once.
+        /// had, before later writes of the member: then it counts once.
         may_be_applied: bool,
     },
     /// NATS did not acknowledge a message.

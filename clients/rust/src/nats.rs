@@ -196,8 +196,9 @@ impl Publisher {
 
     /// Stores a job, and returns its token. Whether it is applied or rejected is not known then.
     ///
-    /// Jobs of a member stay in the order in which they were given; those of the same moment share messages. A
-    /// future that is dropped takes its job back, unless it is on its way.
+    /// Jobs of a member stay in the order in which they were given; those of the same moment share messages,
+    /// unless they have a [`message_id`](Publish::message_id). A future that is dropped takes its job back, unless
+    /// it is on its way.
     pub fn publish(&self, job: &Job) -> Publish {
         let job = shard_of_job(job, self.link.shards).and_then(|shard| Ok((shard, encode(job)?)));
         Publish { publisher: self.clone(), job, message_id: None }
@@ -261,8 +262,10 @@ pub struct Publish {
 }
 
 impl Publish {
-    /// Gives the job a message of its own with this `Nats-Msg-Id`, so that you may publish it again under the
-    /// same id, also after your process was killed: within two minutes it counts once.
+    /// Gives the job a message of its own with this `Nats-Msg-Id`. That switches batching off: the next message of
+    /// its shard waits until this one is acknowledged. You may publish it again under the same id then, also after
+    /// your process was killed: within two minutes it counts once. For many jobs give
+    /// [`publish_many`](Publisher::publish_many) one id, or the jobs a `version`.
     pub fn message_id(mut self, message_id: impl Into<String>) -> Self {
         self.message_id = Some(message_id.into());
         self
@@ -323,7 +326,8 @@ pub struct PublishMany {
 }
 
 impl PublishMany {
-    /// The ids of the messages follow from this one. To publish again, give the same jobs in the same order.
+    /// The ids of the messages follow from this one, and the jobs share messages with each other and with no
+    /// others. To publish again, give the same jobs in the same order.
     pub fn message_id(mut self, message_id: impl Into<String>) -> Self {
         self.message_id = Some(message_id.into());
         self
@@ -331,18 +335,20 @@ impl PublishMany {
 
     async fn send(self) -> Result<Token, Error> {
         check_id(self.message_id.as_deref())?;
-        let base = &self.message_id.unwrap_or_else(|| nuid::next().to_string());
+        if self.publisher.room.is_closed() {
+            return Err(Error::Argument("the publisher is closed".to_owned()));
+        }
+        let base = self.message_id.as_deref();
         let publisher = &self.publisher;
         let shards =
             self.by_shard?.into_iter().map(|(shard, jobs)| put_all(publisher, shard, cut(jobs), base));
         let (mut tokens, mut errors) = (Vec::new(), Vec::new());
-        for outcome in join_all(shards).await {
-            let (token, failed) = outcome?;
+        for (token, failed) in join_all(shards).await {
             tokens.extend(token);
             errors.extend(failed);
         }
         match (latest(&tokens)?, PublishManyError::of(errors)) {
-            (token, Some(error)) => Err(error.with(token).into()),
+            (token, Some(error)) => Err(error.with(self.message_id, token).into()),
             (Some(token), None) => Ok(token),
             (None, None) => Err(Error::Argument("there are no jobs to publish".to_owned())),
         }
@@ -363,22 +369,33 @@ async fn put_all(
     publisher: &Publisher,
     shard: u32,
     messages: Vec<Vec<Vec<u8>>>,
-    base: &str,
-) -> Result<(Option<Token>, Vec<PublishError>), Error> {
+    base: Option<&str>,
+) -> (Option<Token>, Vec<PublishError>) {
     let mut token = None;
     let mut errors: Vec<PublishError> = Vec::new();
     for (number, jobs) in messages.into_iter().enumerate() {
-        let message_id = format!("{base}.{shard}.{number}");
+        let message_id = base.map(|base| format!("{base}.{shard}.{number}"));
         if let Some(first) = errors.first() {
-            let detail = format!("not sent, because {} was not acknowledged", first.message_id);
+            let first = first.message_id.as_deref().unwrap_or("a message before it");
+            let detail = format!("not sent, because {first} was not acknowledged");
             errors.push(PublishError { detail, message_id, may_be_stored: false });
             continue;
         }
-        match publisher.put(shard, jobs, Some(message_id), false).await?.await {
+        let stored = match publisher.put(shard, jobs, message_id.clone(), false).await {
+            Ok(stored) => stored.await,
+            // The publisher was closed in between: some messages are stored, and the caller has to know which.
+            Err(error) => {
+                errors.push(PublishError { detail: error.to_string(), message_id, may_be_stored: false });
+                continue;
+            }
+        };
+        match stored {
             Ok(stored) => token = Some(stored),
             Err(Error::Publish(error)) => errors.push(error),
-            Err(error) => return Err(error),
+            Err(error) => {
+                errors.push(PublishError { detail: error.to_string(), message_id, may_be_stored: true });
+            }
         }
     }
-    Ok((token, errors))
+    (token, errors)
 }

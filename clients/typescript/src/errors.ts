@@ -20,8 +20,8 @@ export class ConnectionFailedError extends RanktreeError {
   }
 
   /**
-   * The request was a write and may have reached the service. Send it again with the `version` it had: then
-   * it counts once.
+   * The request was a write and may have reached the service. Send it again with the `version` it had, before
+   * later writes of the member: then it counts once.
    */
   readonly mayBeApplied: boolean;
 
@@ -131,31 +131,41 @@ export class PublishError extends RanktreeError {
     this.prototype.name = "PublishError";
   }
 
-  /** Its `Nats-Msg-Id`: publish the same jobs under the same id to go on. */
-  readonly messageId: string;
-  /** False only if the message was refused each time, and so is not stored. */
+  /**
+   * The `Nats-Msg-Id` that follows from the one you gave: publish the same jobs under the same id to go on. It is
+   * `undefined` if you gave none. Then the jobs may have shared a message with others, and whether they may be
+   * published again is for their `version` to say.
+   */
+  readonly messageId: string | undefined;
+  /** False only if the message was refused each time, or not sent, and so is not stored. */
   readonly mayBeStored: boolean;
 
-  constructor(detail: string, messageId: string, mayBeStored: boolean, options?: ErrorOptions) {
+  constructor(detail: string, messageId: string | undefined, mayBeStored: boolean, options?: ErrorOptions) {
     super(detail, options);
     this.messageId = messageId;
     this.mayBeStored = mayBeStored;
   }
 }
 
-/** Some messages of a `publishMany` were not acknowledged. */
+/** Some messages of a `publishMany` were not acknowledged. Its `messageId` is the one that you gave. */
 export class PublishManyError extends PublishError {
   static {
     this.prototype.name = "PublishManyError";
   }
 
+  /** Of each of those messages, with its own id. */
   readonly errors: readonly PublishError[];
   /** Names the messages that were acknowledged, if there are any. */
   readonly token: string | undefined;
 
-  constructor(first: PublishError, errors: readonly PublishError[], token: string | undefined) {
+  constructor(
+    first: PublishError,
+    errors: readonly PublishError[],
+    messageId: string | undefined,
+    token: string | undefined,
+  ) {
     const mayBeStored = errors.some((error) => error.mayBeStored);
-    super(`${errors.length} messages: ${first.message}`, first.messageId, mayBeStored, { cause: first });
+    super(`${errors.length} messages: ${first.message}`, messageId, mayBeStored, { cause: first });
     this.errors = errors;
     this.token = token;
   }

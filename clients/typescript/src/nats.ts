@@ -42,7 +42,10 @@ export interface PublisherOptions {
 }
 
 export interface PublishOptions {
-  /** The `Nats-Msg-Id`: 1 to 512 printable ASCII characters. */
+  /**
+   * The `Nats-Msg-Id`: 1 to 512 printable ASCII characters. It switches batching off for this call: its jobs
+   * share messages with no others, and the next message of the shard waits until it is acknowledged.
+   */
   messageId?: string;
 }
 
@@ -125,9 +128,10 @@ export class Publisher {
   /**
    * Stores a job, and returns its token. Whether it is applied or rejected is not known then.
    *
-   * With a `messageId` the job has a message of its own, so that you may publish it again under the same id,
-   * also after your process was killed: within two minutes it counts once. Without one, jobs of the same
-   * moment share messages.
+   * Without a `messageId` jobs of the same moment share messages. A `messageId` switches that off: the job
+   * has a message of its own, and the next one of its shard waits until that is acknowledged. You may publish
+   * it again under the same id then, also after your process was killed: within two minutes it counts once.
+   * For many jobs give `publishMany` one id, or the jobs a `version`.
    */
   async publish(job: Job, { messageId }: PublishOptions = {}): Promise<string> {
     this.#checkOpen();
@@ -138,8 +142,9 @@ export class Publisher {
   /**
    * Stores jobs of any members, in as few messages as possible, and returns one token for all.
    *
-   * Jobs of a member stay in their order. The ids of the messages follow from `messageId`; to publish again,
-   * give the same jobs in the same order. `PublishManyError` if messages were not acknowledged.
+   * Jobs of a member stay in their order. With a `messageId` they share messages with each other and with no
+   * other jobs, and the ids of the messages follow from it; to publish again, give the same jobs in the same
+   * order. `PublishManyError` if messages were not acknowledged.
    */
   async publishMany(jobs: readonly Job[], { messageId }: PublishOptions = {}): Promise<string> {
     this.#checkOpen();
@@ -149,7 +154,6 @@ export class Publisher {
   }
 
   async #putMany(jobs: readonly Job[], messageId: string | undefined): Promise<string> {
-    const base = messageId ?? newId();
     const byShard = new Map<number, string[]>();
     for (const job of jobs) {
       const shard = this.#shard(job);
@@ -157,12 +161,12 @@ export class Publisher {
       texts.push(encoded(job));
       byShard.set(shard, texts);
     }
-    const parts = [...byShard].map(([shard, texts]) => this.#putAll(shard, cut(texts), base));
+    const parts = [...byShard].map(([shard, texts]) => this.#putAll(shard, cut(texts), messageId));
     const outcomes = await Promise.all(parts);
     const token = latest(...outcomes.map((outcome) => outcome.token));
     const failed = outcomes.flatMap((outcome) => outcome.errors);
     const [first] = failed;
-    if (first) throw new PublishManyError(first, failed, token);
+    if (first) throw new PublishManyError(first, failed, messageId, token);
     return token as string;
   }
 
@@ -170,7 +174,8 @@ export class Publisher {
    * Has a node write jobs of members of one shard, and returns what came of them.
    *
    * Nothing is sent again. If no answer came in time, `ConnectionFailedError` is thrown; give jobs a
-   * `version`, and send them again. `changedOnly` asks for a short answer.
+   * `version`, and send them again before later ones of the same members. `changedOnly` asks for a short
+   * answer.
    */
   async write(
     jobs: readonly Job[],
@@ -231,15 +236,15 @@ export class Publisher {
   async #putAll(
     shard: number,
     messages: string[][],
-    base: string,
+    base: string | undefined,
   ): Promise<{ token: string | undefined; errors: PublishError[] }> {
     let token: string | undefined;
     const failed: PublishError[] = [];
     for (const [number, jobs] of messages.entries()) {
-      const messageId = `${base}.${shard}.${number}`;
+      const messageId = base === undefined ? undefined : `${base}.${shard}.${number}`;
       const [first] = failed;
       if (first) {
-        const told = `not sent, because ${first.messageId} was not acknowledged`;
+        const told = `not sent, because ${first.messageId ?? "a message before it"} was not acknowledged`;
         failed.push(new PublishError(told, messageId, false));
         continue;
       }
@@ -350,9 +355,18 @@ class Lane {
       const sequence = await this.#store(payload, messageId);
       message.forEach((one) => one.stored(sequence));
     } catch (error) {
-      message.forEach((one) => one.failed(error));
+      message.forEach((one) => one.failed(failureOf(one, error)));
     }
   }
+}
+
+/**
+ * What a caller is told. Not the id of a shared message: the server would take one of its jobs, published again
+ * alone, for the whole.
+ */
+function failureOf({ messageId }: Waiting, error: unknown): unknown {
+  if (!(error instanceof PublishError)) return error;
+  return new PublishError(error.message, messageId, error.mayBeStored, { cause: error.cause });
 }
 
 /** How many may wait at a time. Others come in in their order. */

@@ -126,6 +126,32 @@ test("jobs of the same moment share messages, and keep their order", async () =>
   assert.ok(messages < 100, `${messages} messages for 7,000 jobs`);
 });
 
+test("a job with an id has a message of its own", async () => {
+  const before = await lastOf(1);
+  const [member] = membersOf(1, 3, 1) as [string];
+  const publisher = await publisherOf(nats.url);
+  const ids = Array.from({ length: 50 }, (_, number) => `match-${number}`);
+  const tokens = await Promise.all(ids.map((messageId) => publisher.publish(job(member), { messageId })));
+  assert.deepEqual(
+    tokens,
+    ids.map((_, number) => `1:${before + 1 + number}`),
+  );
+  // As the documents say: one id for many jobs keeps them together.
+  await publisher.publishMany(
+    ids.map(() => job(member)),
+    { messageId: "match-50" },
+  );
+  assert.equal(await lastOf(1), before + 51);
+});
+
+test("lists without an id share messages", async () => {
+  const before = await lastOf(1);
+  const [member] = membersOf(1, 3, 1) as [string];
+  const publisher = await publisherOf(nats.url);
+  const lists = Array.from({ length: 500 }, () => publisher.publishMany([job(member), job(member)]));
+  assert.deepEqual(new Set(await Promise.all(lists)), new Set([`1:${before + 1}`]));
+});
+
 test("arrays are cut at a thousand jobs and 127 KiB", async () => {
   const [member] = membersOf(0, 3, 1) as [string];
   const publisher = await publisherOf(nats.url);
@@ -205,7 +231,7 @@ test("giving up says what is known", async () => {
       error.errors.map((one) => one.messageId),
       ["match-3.1.0", "match-3.1.1"],
     );
-    return true;
+    return error.messageId === "match-3";
   });
   link.isDeaf = false;
   const nobody = await publisherOf(nats.url, { shards: 3, prefix: "nobody", giveUpAfterMs: 500 });
@@ -217,6 +243,32 @@ test("giving up says what is known", async () => {
   await assert.rejects(Publisher.connect(nats.url, { shards: 3, giveUpAfterMs: 111_000 }), /at most 110000/);
   await assert.rejects(Publisher.connect(nats.url, { prefix: "nobody" }), /NOBODY_JOBS_0/);
   await assert.rejects(Publisher.connect(nats.url, { shards: 65 }), /1 to 64 shards/);
+});
+
+test("a message that others share has no id to publish again under", async () => {
+  // The server would take one job, published alone under the id of the array, for all of them.
+  const link = closing(await LossyLink.open(nats.port));
+  const options = { ackTimeoutMs: 200, giveUpAfterMs: 500 };
+  const publisher = await publisherOf(`nats://127.0.0.1:${link.port}`, options);
+  link.isDeaf = true;
+  const members = membersOf(1, 3, 3);
+  for (const outcome of await Promise.allSettled(members.map((member) => publisher.publish(job(member))))) {
+    assert.ok(outcome.status === "rejected" && outcome.reason instanceof PublishError);
+    assert.deepEqual([outcome.reason.messageId, outcome.reason.mayBeStored], [undefined, true]);
+  }
+  const many = Array.from({ length: 1_500 }, () => job("p42"));
+  await assert.rejects(publisher.publishMany(many), (error) => {
+    assert.ok(error instanceof PublishManyError && error.messageId === undefined && error.mayBeStored);
+    assert.deepEqual(
+      error.errors.map((one) => [one.messageId, one.mayBeStored]),
+      [
+        [undefined, true],
+        [undefined, false],
+      ],
+    );
+    return true;
+  });
+  link.isDeaf = false;
 });
 
 test("a restarted server gets what waited", async () => {

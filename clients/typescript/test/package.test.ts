@@ -61,6 +61,18 @@ test("a browser's bundle has nothing of Node and NATS in it", () => {
   assert.ok(inNode.includes("@nats-io/transport-node"));
 });
 
+test("the README, the package and the types that it is compiled with name the same Node", () => {
+  const described = JSON.parse(readFileSync(join(FOLDER, "package.json"), "utf8")) as {
+    engines: { node: string };
+    devDependencies: Record<string, string>;
+  };
+  const oldest = /^>=(\d+)$/.exec(described.engines.node)?.[1];
+  const readme = readFileSync(join(FOLDER, "README.md"), "utf8");
+  assert.equal(/for Node (\d+) and\s+newer/.exec(readme)?.[1], oldest);
+  // Newer types would let through what the oldest one lacks.
+  assert.equal(described.devDependencies["@types/node"]?.split(".")[0], oldest);
+});
+
 test("the lock file names no registry, and the package depends on nothing by itself", () => {
   const lock = readFileSync(join(FOLDER, "package-lock.json"), "utf8");
   assert.doesNotMatch(lock, /"resolved"/);

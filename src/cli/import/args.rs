@@ -64,9 +64,10 @@ scope write.
 Equal scores are ordered by at, the time at which each was reached, or by the board's rule. Without at, it is the moment at \
 which a row is applied: rows of different members come in the order of the file only with --connections 1.
 
-An interrupted import can be run again from the beginning. set and best have the same result then, and the same order \
-among ties if rows have at. incr counts a row twice, unless the row has a version; rows with versions that were applied \
-before are rejected as stale_version.
+An interrupted import can be run again from the beginning. best has the same result then, and so has set as long as \
+nobody else writes to the board; the order among ties is the same if rows have at. incr counts a row twice, unless the \
+row has a version; rows with versions that were applied before are rejected as stale_version, and so is a row that \
+comes after one of its member with a greater version.
 
 Exit status: 0 all rows applied, 1 some rejected, 2 failure.";
 

@@ -38,7 +38,8 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind(
         "stale_version",
         &[409],
-        "the job's `version` is not greater than the stored one: the job was applied before, or a later one was",
+        "the job's `version` is not greater than the stored one: the job was applied before, or a later one was, \
+         and then an `incr` is not added",
     ),
     kind(
         "closed_window",

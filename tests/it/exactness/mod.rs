@@ -19,6 +19,7 @@
 //! - [`quiet_shards`]: entries expire and instances are dropped although nobody writes
 //! - [`wrong_clock`]: a clock that is wrong for a while destroys nothing, and a long stop loses no write
 //! - [`contract`]: all of these at once equal a model, on any shards and nodes, over crashes and a rebuild
+//! - [`versions`]: a repetition counts once, and an increment that was overtaken is refused and not added
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 
 mod board_tokens;
@@ -38,5 +39,6 @@ mod real_windows;
 mod rejects;
 mod removals;
 mod top_k;
+mod versions;
 mod windows;
 mod wrong_clock;

@@ -21,7 +21,9 @@ import (
 
 const board = "arena"
 
-// play has four players fight, and each gets points. With its version, a repeated job counts once.
+// play has four players fight, and each gets points. With its version, a repeated job counts once. That is
+// enough because one process plays all matches in their order: of two that overtake each other the older one
+// is refused, and its points are not added.
 func play(match uint64, players []string) []ranktree.Job {
 	at := time.Now()
 	var jobs []ranktree.Job

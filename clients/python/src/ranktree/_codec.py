@@ -17,8 +17,7 @@ BY_BOARD = ("boards", "totals")
 
 def encode(value: Any) -> bytes:
     """Compact JSON. A `datetime` is written as RFC 3339; it must have a time zone."""
-    text = json.dumps(value, default=_time, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode("utf-8")
+    return ENCODER.encode(value).encode("utf-8")
 
 
 def _time(value: Any) -> str:
@@ -27,6 +26,9 @@ def _time(value: Any) -> str:
             raise ValueError(f"a time needs a time zone, such as datetime.now(timezone.utc); got {value!r}")
         return value.astimezone(timezone.utc).isoformat().replace("+00:00", "Z")
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
+
+
+ENCODER = json.JSONEncoder(default=_time, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def decode(body: bytes) -> Any:

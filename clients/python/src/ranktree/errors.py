@@ -17,7 +17,7 @@ class ConnectionFailedError(RanktreeError):
     """No answer came.
 
     `may_be_applied`: the request was a write and may have reached the service. Send it again with the
-    `version` it had: then it counts once.
+    `version` it had, before later writes of the member: then it counts once.
     """
 
     def __init__(self, detail: str, may_be_applied: bool) -> None:
@@ -89,23 +89,30 @@ class NotYetAppliedError(ProblemError):
 class PublishError(RanktreeError):
     """A message was not acknowledged by NATS.
 
-    `message_id` is its `Nats-Msg-Id`: publish the same jobs under the same id to go on. `may_be_stored` is
-    false only if the message was refused each time, and so is not stored.
+    `may_be_stored` is false only if the message was refused each time, or not sent, and so is not stored.
+    `message_id` is the `Nats-Msg-Id` that follows from the one you gave: publish the same jobs under the same id
+    to go on. It is `None` if you gave none. Then the jobs may have shared a message with others, and whether they
+    may be published again is for their `version` to say.
     """
 
-    def __init__(self, detail: str, message_id: str, may_be_stored: bool) -> None:
+    def __init__(self, detail: str, message_id: Optional[str], may_be_stored: bool) -> None:
         super().__init__(detail)
         self.message_id = message_id
         self.may_be_stored = may_be_stored
 
 
 class PublishManyError(PublishError):
-    """Some messages of a `publish_many` were not acknowledged. `token` names the others, or is `None`."""
+    """Some messages of a `publish_many` were not acknowledged.
 
-    def __init__(self, errors: Sequence[PublishError], token: Optional[str]) -> None:
-        first = errors[0]
+    `message_id` is the one that you gave, or `None`. `token` names the messages that were acknowledged, or is
+    `None`. `errors` is of the others, each with its own id.
+    """
+
+    def __init__(
+        self, errors: Sequence[PublishError], message_id: Optional[str], token: Optional[str]
+    ) -> None:
         may_be_stored = any(error.may_be_stored for error in errors)
-        super().__init__(f"{len(errors)} messages: {first}", first.message_id, may_be_stored)
+        super().__init__(f"{len(errors)} messages: {errors[0]}", message_id, may_be_stored)
         self.errors = list(errors)
         self.token = token
 

@@ -9,11 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import uuid
 from collections import deque
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Coroutine, Deque, Dict, List, Optional, Sequence, Tuple, Type, TypeVar, Union, cast
+from typing import (
+    Any,
+    Callable,
+    Coroutine,
+    Deque,
+    Dict,
+    List,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    TypeVar,
+    Union,
+    cast,
+)
 
 import nats
 import nats.errors
@@ -23,96 +36,16 @@ from nats.js.client import JetStreamContext
 from typing_extensions import Self
 
 from . import types
+from ._batch import Lane, Room, Waiting, check_id, check_size, cut
 from ._codec import decode, encode
 from ._retry import pause
 from .errors import ConnectionFailedError, PublishError, PublishManyError, RanktreeError, problem
 from .tokens import latest, shard_of
 
-# Fixed, because ids of a `publish_many` follow from where it is cut into messages.
-JOBS_MAX = 1000
-# Every jobs stream takes messages of 128 KiB; the rest is for the headers.
-BYTES_MAX = 127 * 1024
-ID_MAX = 512
 # The server forgets an id after two minutes, unless the operator set another time on the stream.
 GIVE_UP_MAX = 110.0
 
 T = TypeVar("T")
-
-
-class Waiting:
-    """Jobs that go into one message, and who waits for it."""
-
-    def __init__(self, jobs: List[bytes], message_id: Optional[str], stored: "asyncio.Future[int]") -> None:
-        self.jobs = jobs
-        # Jobs without an id of the caller's may share a message with others.
-        self.message_id = message_id
-        self.stored = stored
-
-
-class Lane:
-    """The messages of one shard, one after the other."""
-
-    def __init__(self, publisher: "AsyncPublisher", shard: int) -> None:
-        self.publisher = publisher
-        self.shard = shard
-        self.waiting: Deque[Waiting] = deque()
-        self.task: Optional["asyncio.Task[None]"] = None
-
-    def put(self, one: Waiting) -> None:
-        self.waiting.append(one)
-        if self.task is None:
-            self.task = asyncio.ensure_future(self.run())
-
-    async def run(self) -> None:
-        try:
-            while self.waiting:
-                await self.send(self.take())
-        finally:
-            self.task = None
-            # Only after a cancellation is somebody left.
-            for one in self.waiting:
-                one.stored.cancel()
-            self.waiting.clear()
-
-    def take(self) -> List[Waiting]:
-        """The next message: the first that waits, and those after it that fit into the same array."""
-        taken: List[Waiting] = []
-        jobs = size = 0
-        while self.waiting:
-            one = self.waiting[0]
-            more = sum(len(job) + 1 for job in one.jobs)
-            alone = one.message_id is not None
-            if taken and (alone or jobs + len(one.jobs) > JOBS_MAX or size + more > BYTES_MAX):
-                break
-            self.waiting.popleft()
-            if one.stored.done():
-                # Who waited for it was cancelled.
-                continue
-            taken.append(one)
-            jobs, size = jobs + len(one.jobs), size + more
-            if alone:
-                break
-        return taken
-
-    async def send(self, message: List[Waiting]) -> None:
-        if not message:
-            return
-        message_id = message[0].message_id or uuid.uuid4().hex
-        payload = b"[" + b",".join(job for one in message for job in one.jobs) + b"]"
-        try:
-            sequence = await self.publisher._store(self.shard, payload, message_id)
-        except PublishError as error:
-            for one in message:
-                if not one.stored.done():
-                    one.stored.set_exception(PublishError(str(error), error.message_id, error.may_be_stored))
-        except asyncio.CancelledError:
-            for one in message:
-                one.stored.cancel()
-            raise
-        else:
-            for one in message:
-                if not one.stored.done():
-                    one.stored.set_result(sequence)
 
 
 class AsyncPublisher:
@@ -132,6 +65,7 @@ class AsyncPublisher:
         if give_up_after > GIVE_UP_MAX:
             told = f"give_up_after is at most {GIVE_UP_MAX:.0f} s, because the server forgets ids"
             raise ValueError(f"{told}; got {give_up_after}")
+        check_room(max_waiting)
         shard_of("", shards)
         self.shards = shards
         self._connection = connection
@@ -139,9 +73,13 @@ class AsyncPublisher:
         self._prefix = prefix
         self._ack_timeout = ack_timeout
         self._give_up_after = give_up_after
-        self._room = asyncio.Semaphore(max_waiting)
-        self._lanes = [Lane(self, shard) for shard in range(shards)]
+        self._room = Room(max_waiting)
+        self._lanes = [Lane(shard, self._store) for shard in range(shards)]
         self._is_own = False
+        self._is_closed = False
+        # How many calls `aclose` waits for, and what it waits for then.
+        self._calls = 0
+        self._is_idle = asyncio.Event()
 
     @classmethod
     async def connect(
@@ -194,7 +132,14 @@ class AsyncPublisher:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Waits for what is on its way, and closes the connection if `connect` made it."""
+        """Waits for all that was called before, and closes the connection if `connect` made it.
+
+        Nothing can be published afterwards.
+        """
+        self._is_closed = True
+        while self._calls:
+            self._is_idle.clear()
+            await self._is_idle.wait()
         tasks = [lane.task for lane in self._lanes if lane.task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._is_own:
@@ -203,33 +148,30 @@ class AsyncPublisher:
     async def publish(self, job: types.Job, *, message_id: Optional[str] = None) -> str:
         """Stores a job, and returns its token. Whether it is applied or rejected is not known then.
 
-        With a `message_id` the job has a message of its own, so that you may publish it again under the same
-        id, also after your process was killed: within two minutes it counts once. Without one, jobs of the
-        same moment share messages.
+        Without a `message_id` jobs of the same moment share messages. A `message_id` switches that off: the
+        job has a message of its own, and the next one of its shard waits until that is acknowledged. You may
+        publish it again under the same id then, also after your process was killed: within two minutes it
+        counts once. For many jobs give `publish_many` one id, or the jobs a `version`.
         """
         check_id(message_id)
-        return await self._put(self._shard(job), [check_size(encode(job))], message_id)
+        shard, text = self._encode(job)
+        return await self._call(self._put(shard, [text], message_id))
 
     async def publish_many(self, jobs: Sequence[types.Job], *, message_id: Optional[str] = None) -> str:
         """Stores jobs of any members, in as few messages as possible, and returns one token for all.
 
-        Jobs of a member stay in their order. The ids of the messages follow from `message_id`; to publish
-        again, give the same jobs in the same order. `PublishManyError` if messages were not acknowledged.
+        Jobs of a member stay in their order. With a `message_id` they share messages with each other and with
+        no other jobs, and the ids of the messages follow from it; to publish again, give the same jobs in the
+        same order. `PublishManyError` if messages were not acknowledged.
         """
         check_id(message_id)
         if not jobs:
             raise ValueError("there are no jobs to publish")
-        base = message_id or uuid.uuid4().hex
         by_shard: Dict[int, List[bytes]] = {}
         for job in jobs:
-            by_shard.setdefault(self._shard(job), []).append(check_size(encode(job)))
-        parts = [self._put_all(shard, cut(jobs), base) for shard, jobs in by_shard.items()]
-        outcomes = await asyncio.gather(*parts)
-        token = latest(*[token for token, _ in outcomes])
-        errors = [error for _, errors in outcomes for error in errors]
-        if errors:
-            raise PublishManyError(errors, token)
-        return cast(str, token)
+            shard, text = self._encode(job)
+            by_shard.setdefault(shard, []).append(text)
+        return await self._call(self._put_many(by_shard, message_id))
 
     async def write(
         self,
@@ -241,16 +183,22 @@ class AsyncPublisher:
         """Has a node write jobs of members of one shard, and returns what came of them.
 
         Nothing is sent again. If no answer came in time, `ConnectionFailedError` is raised; give jobs a
-        `version`, and send them again. `changed_only` asks for a short answer.
+        `version`, and send them again before later ones of the same members. `changed_only` asks for a short
+        answer.
         """
         shards = {self._shard(job) for job in jobs}
         if len(shards) != 1:
             raise ValueError(f"the jobs of a write belong to one shard; these belong to {sorted(shards)}")
         subject = f"{self._prefix}.write.{shards.pop()}"
         headers = {"Ranktree-Results": "changed"} if changed_only else None
+        body = encode(list(jobs))
+        # It would be sent once there is a connection again, however long nobody has waited for it by then.
+        if self._is_waiting():
+            raise ConnectionFailedError(f"{subject}: not connected to NATS; nothing was sent", False)
         try:
-            body = encode(list(jobs))
-            answer = await self._connection.request(subject, body, timeout=timeout, headers=headers)
+            answer = await self._call(
+                self._connection.request(subject, body, timeout=timeout, headers=headers)
+            )
         except nats.errors.NoRespondersError:
             told = {"code": "shard_unavailable", "detail": f"no node answers to {subject}; try again"}
             raise problem(503, told) from None
@@ -269,20 +217,49 @@ class AsyncPublisher:
             raise ValueError(f"a member's id is 1 to 256 bytes; got {member!r}")
         return shard_of(member, self.shards)
 
+    def _encode(self, job: types.Job) -> Tuple[int, bytes]:
+        return self._shard(job), check_size(encode(job))
+
+    def _is_waiting(self) -> bool:
+        """Whether the connection was lost and is being made anew."""
+        return not self._connection.is_connected and not self._connection.is_closed
+
+    async def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Counts a call, for which `aclose` waits."""
+        if self._is_closed:
+            work.close()
+            raise RanktreeError("the publisher is closed")
+        self._calls += 1
+        try:
+            return await work
+        finally:
+            self._calls -= 1
+            if not self._calls:
+                self._is_idle.set()
+
+    async def _put_many(self, by_shard: Dict[int, List[bytes]], message_id: Optional[str]) -> str:
+        parts = [self._put_all(shard, cut(jobs), message_id) for shard, jobs in by_shard.items()]
+        outcomes = await asyncio.gather(*parts)
+        token = latest(*[token for token, _ in outcomes])
+        errors = [error for _, errors in outcomes for error in errors]
+        if errors:
+            raise PublishManyError(errors, message_id, token)
+        return cast(str, token)
+
     async def _put_all(
         self,
         shard: int,
         messages: List[List[bytes]],
-        base: str,
+        base: Optional[str],
     ) -> Tuple[Optional[str], List[PublishError]]:
         """Stores the messages of a shard. After one that failed the others are not sent, to stay in order."""
         token: Optional[str] = None
         errors: List[PublishError] = []
         for number, jobs in enumerate(messages):
-            message_id = f"{base}.{shard}.{number}"
+            message_id = None if base is None else f"{base}.{shard}.{number}"
             if errors:
-                told = f"not sent, because {errors[0].message_id} was not acknowledged"
-                errors.append(PublishError(told, message_id, False))
+                first = errors[0].message_id or "a message before it"
+                errors.append(PublishError(f"not sent, because {first} was not acknowledged", message_id, False))
                 continue
             try:
                 token = await self._put(shard, jobs, message_id)
@@ -292,9 +269,9 @@ class AsyncPublisher:
 
     async def _put(self, shard: int, jobs: List[bytes], message_id: Optional[str]) -> str:
         async with self._room:
-            stored: "asyncio.Future[int]" = asyncio.get_running_loop().create_future()
+            stored: "asyncio.Future[str]" = asyncio.get_running_loop().create_future()
             self._lanes[shard].put(Waiting(jobs, message_id, stored))
-            return f"{shard}:{await stored}"
+            return await stored
 
     async def _store(self, shard: int, payload: bytes, message_id: str) -> int:
         """Publishes until the server acknowledges, always under the same id, and returns the sequence."""
@@ -304,6 +281,10 @@ class AsyncPublisher:
         may_be_stored, number = False, 0
         while True:
             try:
+                # What is sent without a connection waits in memory, once for each time that it is sent, and
+                # goes out when there is one again: maybe after the server has forgotten the id.
+                if self._is_waiting():
+                    raise nats.errors.ConnectionReconnectingError
                 stored = await self._jetstream.publish(
                     subject,
                     payload,
@@ -341,25 +322,43 @@ class Publisher:
         publisher: AsyncPublisher,
         loop: asyncio.AbstractEventLoop,
         thread: threading.Thread,
+        max_waiting: int,
     ) -> None:
         self._publisher = publisher
         self._loop = loop
         self._thread = thread
-        self._room = threading.BoundedSemaphore(10_000)
+        self._room = threading.BoundedSemaphore(max_waiting)
+        # Held for moments only: nothing is waited for with it.
+        self._mutex = threading.Lock()
+        # What the thread of the publisher was woken for, and has not taken over yet. Waking it costs many times
+        # what a job costs, so that it is woken for the first of them only.
+        self._given: Deque[Tuple[int, Waiting]] = deque()
+        self._is_closed = False
 
     @classmethod
-    def connect(cls, servers: Union[str, List[str]] = "nats://127.0.0.1:4222", **options: Any) -> Self:
-        """Connects to NATS, with the options of `AsyncPublisher.connect`."""
+    def connect(
+        cls,
+        servers: Union[str, List[str]] = "nats://127.0.0.1:4222",
+        *,
+        max_waiting: int = 10_000,
+        **options: Any,
+    ) -> Self:
+        """Connects to NATS, with the options of `AsyncPublisher.connect`.
+
+        `max_waiting` counts the jobs of `submit` and `publish`, and apart from them the arrays of
+        `publish_many`.
+        """
+        check_room(max_waiting)
         loop = asyncio.new_event_loop()
         thread = threading.Thread(target=loop.run_forever, name="ranktree-publisher", daemon=True)
         thread.start()
         try:
-            connecting = AsyncPublisher.connect(servers, **options)
+            connecting = AsyncPublisher.connect(servers, max_waiting=max_waiting, **options)
             publisher = asyncio.run_coroutine_threadsafe(connecting, loop).result()
         except BaseException:
             stop(loop, thread)
             raise
-        return cls(publisher, loop, thread)
+        return cls(publisher, loop, thread, max_waiting)
 
     def __enter__(self) -> Self:
         return self
@@ -377,17 +376,38 @@ class Publisher:
         return self._publisher.shards
 
     def close(self) -> None:
-        """Waits for what is on its way, and closes the connection."""
-        if self._thread.is_alive():
-            self._run(self._publisher.aclose()).result()
-            stop(self._loop, self._thread)
+        """Waits for all that was called before, and closes the connection.
+
+        Nothing can be published afterwards.
+        """
+        with self._mutex:
+            if self._is_closed:
+                return
+            self._is_closed = True
+        asyncio.run_coroutine_threadsafe(self._publisher.aclose(), self._loop).result()
+        stop(self._loop, self._thread)
 
     def submit(self, job: types.Job, *, message_id: Optional[str] = None) -> "Future[str]":
-        """Publishes a job and does not wait: the future has its token once it is stored."""
+        """Publishes a job and does not wait, but for room: the future has its token once it is stored.
+
+        A `message_id` is that of `AsyncPublisher.publish`: with one, the job shares its message with no other.
+        A future that is cancelled takes its job back, unless it is on its way.
+        """
+        check_id(message_id)
+        shard, text = self._publisher._encode(job)
         self._room.acquire()
-        future = self._run(self._publisher.publish(job, message_id=message_id))
-        future.add_done_callback(lambda _: self._room.release())
-        return future
+        stored: "Future[str]" = Future()
+        one = Waiting([text], message_id, stored)
+        with self._mutex:
+            if self._is_closed:
+                self._room.release()
+                raise RanktreeError("the publisher is closed")
+            is_first = not self._given
+            self._given.append((shard, one))
+            if is_first:
+                self._loop.call_soon_threadsafe(self._take_over)
+        stored.add_done_callback(self._leave)
+        return stored
 
     def publish(self, job: types.Job, *, message_id: Optional[str] = None) -> str:
         """As `AsyncPublisher.publish`."""
@@ -395,7 +415,7 @@ class Publisher:
 
     def publish_many(self, jobs: Sequence[types.Job], *, message_id: Optional[str] = None) -> str:
         """As `AsyncPublisher.publish_many`."""
-        return self._run(self._publisher.publish_many(jobs, message_id=message_id)).result()
+        return self._run(lambda: self._publisher.publish_many(jobs, message_id=message_id))
 
     def write(
         self,
@@ -405,47 +425,36 @@ class Publisher:
         timeout: float = 35.0,
     ) -> types.JobsWritten:
         """As `AsyncPublisher.write`."""
-        work = self._publisher.write(jobs, changed_only=changed_only, timeout=timeout)
-        return self._run(work).result()
+        return self._run(lambda: self._publisher.write(jobs, changed_only=changed_only, timeout=timeout))
 
-    def _run(self, work: Coroutine[Any, Any, T]) -> "Future[T]":
-        if not self._thread.is_alive():
-            work.close()
-            raise RanktreeError("the publisher is closed")
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
+    def _leave(self, _: "Future[str]") -> None:
+        self._room.release()
+
+    def _take_over(self) -> None:
+        """In the thread of the publisher: puts what was given into the lanes."""
+        with self._mutex:
+            given, self._given = self._given, deque()
+        for shard, one in given:
+            self._publisher._lanes[shard].put(one)
+
+    def _run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        with self._mutex:
+            if self._is_closed:
+                raise RanktreeError("the publisher is closed")
+            # Scheduled with the mutex, so that `close` comes behind it and waits for it.
+            running = asyncio.run_coroutine_threadsafe(work(), self._loop)
+        return running.result()
+
+
+def check_room(max_waiting: int) -> None:
+    if max_waiting < 1:
+        raise ValueError(f"max_waiting is at least 1; got {max_waiting}")
 
 
 def stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     loop.call_soon_threadsafe(loop.stop)
     thread.join()
     loop.close()
-
-
-def check_id(message_id: Optional[str]) -> None:
-    if message_id is None:
-        return
-    is_plain = message_id.isascii() and message_id.isprintable()
-    if not (is_plain and 0 < len(message_id) <= ID_MAX):
-        raise ValueError(f"a message's id is 1 to {ID_MAX} printable ASCII characters; got {message_id!r}")
-
-
-def check_size(job: bytes) -> bytes:
-    if len(job) >= BYTES_MAX:
-        raise ValueError(f"a job has at most {BYTES_MAX} bytes; got {len(job)}")
-    return job
-
-
-def cut(jobs: Sequence[bytes]) -> List[List[bytes]]:
-    """Arrays of at most as many jobs and bytes as a message may have."""
-    found: List[List[bytes]] = [[]]
-    size = 0
-    for job in jobs:
-        if found[-1] and (len(found[-1]) == JOBS_MAX or size + len(job) + 1 > BYTES_MAX):
-            found.append([])
-            size = 0
-        found[-1].append(job)
-        size += len(job) + 1
-    return found
 
 
 async def find_shards(connection: Client, prefix: str) -> int:

@@ -9,9 +9,11 @@ use crate::tokens::Token;
 pub struct PublishError {
     /// What happened, for people.
     pub detail: String,
-    /// Its `Nats-Msg-Id`: publish the same jobs under the same id to go on.
-    pub message_id: String,
-    /// False only if the message was refused each time, and so is not stored.
+    /// The `Nats-Msg-Id` that follows from the one you gave: publish the same jobs under the same id to go on.
+    /// `None` if you gave none. Then the jobs may have shared a message with others, and whether they may be
+    /// published again is for their `version` to say.
+    pub message_id: Option<String>,
+    /// False only if the message was refused each time, or not sent, and so is not stored.
     pub may_be_stored: bool,
 }
 
@@ -20,6 +22,8 @@ pub struct PublishError {
 #[error("{} messages: {first}", .others.len() + 1)]
 #[non_exhaustive]
 pub struct PublishManyError {
+    /// The one that you gave: publish the same jobs in the same order under it to go on. `None` if you gave none.
+    pub message_id: Option<String>,
     /// The first message that failed.
     pub first: PublishError,
     /// The others that failed.
@@ -32,11 +36,11 @@ impl PublishManyError {
     /// `None` of none.
     pub(super) fn of(errors: Vec<PublishError>) -> Option<Self> {
         let mut errors = errors.into_iter();
-        Some(Self { first: errors.next()?, others: errors.collect(), token: None })
+        Some(Self { message_id: None, first: errors.next()?, others: errors.collect(), token: None })
     }
 
-    pub(super) fn with(self, token: Option<Token>) -> Self {
-        Self { token, ..self }
+    pub(super) fn with(self, message_id: Option<String>, token: Option<Token>) -> Self {
+        Self { message_id, token, ..self }
     }
 
     /// All messages that failed.

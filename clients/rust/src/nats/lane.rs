@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
+use crate::nats::PublishError;
 use crate::nats::batch::{Waiting, payload, take};
 use crate::nats::link::Link;
 
@@ -32,7 +33,10 @@ async fn store(link: &Link, shard: u32, message: Vec<Waiting>) {
     let message_id = given.unwrap_or_else(|| nuid::next().to_string());
     let outcome = link.store(shard, Bytes::from(payload(&message)), &message_id).await;
     for one in message {
+        // Not the id of a shared message: the server would take one of its jobs, published again alone, for the
+        // whole.
+        let outcome = outcome.clone().map_err(|error| PublishError { message_id: one.message_id, ..error });
         // Nobody may wait any more.
-        let _ = one.stored.send(outcome.clone());
+        let _ = one.stored.send(outcome);
     }
 }

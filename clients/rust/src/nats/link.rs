@@ -49,7 +49,14 @@ struct ApiError {
 }
 
 impl Link {
-    /// Publishes until the server acknowledges, always under the same id, and returns the sequence.
+    /// What is sent without a connection waits in memory, once for each time that it is sent, and goes out when
+    /// there is one again: maybe after the server has forgotten the id, or after nobody waits for it any more.
+    pub(super) fn is_connected(&self) -> bool {
+        self.connection.connection_state() == State::Connected
+    }
+
+    /// Publishes until the server acknowledges, always under the same id, and returns the sequence. The error
+    /// has no id: who shares the message knows what its jobs may be published again under.
     pub(super) async fn store(&self, shard: u32, payload: Bytes, id: &str) -> Result<u64, PublishError> {
         let end = Instant::now() + self.give_up_after;
         let mut may_be_stored = false;
@@ -62,11 +69,7 @@ impl Link {
             may_be_stored |= refused.may_be_stored;
             let rest = pause(number);
             if refused.is_final || Instant::now() + rest >= end {
-                return Err(PublishError {
-                    detail: refused.detail,
-                    message_id: id.to_owned(),
-                    may_be_stored,
-                });
+                return Err(PublishError { detail: refused.detail, message_id: None, may_be_stored });
             }
             sleep(rest).await;
             number += 1;
@@ -81,8 +84,7 @@ impl Link {
             is_final: false,
             may_be_stored: false,
         };
-        // What is sent now would wait in memory, once for each time that it is sent.
-        if self.connection.connection_state() != State::Connected {
+        if !self.is_connected() {
             return Err(refused("not connected to NATS".to_owned()));
         }
         let mut headers = HeaderMap::new();

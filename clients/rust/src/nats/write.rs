@@ -18,7 +18,7 @@ use crate::types::{Job, JobsWritten};
 /// Jobs that a node is about to write: `.await` them.
 ///
 /// Nothing is sent again. If no answer comes in time, that is [`Error::ConnectionFailed`]; give jobs a `version`,
-/// and send them again.
+/// and send them again before later ones of the same members.
 #[must_use = "jobs are sent when this is awaited"]
 pub struct Write {
     link: Arc<Link>,
@@ -51,6 +51,10 @@ impl Write {
     async fn send(self) -> Result<JobsWritten, Error> {
         let (shard, body) = self.jobs?;
         let subject = format!("{}.write.{shard}", self.link.prefix);
+        if !self.link.is_connected() {
+            let detail = format!("{subject}: not connected to NATS; nothing was sent");
+            return Err(Error::ConnectionFailed { detail, may_be_applied: false });
+        }
         let mut request = Request::new().payload(body).timeout(Some(self.timeout));
         if self.is_short {
             let mut headers = HeaderMap::new();

@@ -123,6 +123,30 @@ async fn jobs_of_the_same_moment_share_messages_and_stay_in_order() {
 }
 
 #[tokio::test]
+async fn a_job_with_an_id_has_a_message_of_its_own_and_lists_without_one_share_them() {
+    let (nats, _node, _client) = servers().await;
+    let publisher = connect(&nats.url).await;
+    let before = nats.last_sequences(3).await[1];
+    let member = &members_of(1, 1)[0];
+    let mut stored = Vec::new();
+    for number in 0..50 {
+        let publish = publisher.publish(&job(member)).message_id(format!("match-{number}"));
+        stored.push(publish.submit().await.expect("there is room"));
+    }
+    let tokens = try_join_all(stored).await.expect("they are stored");
+    assert_eq!(tokens, (1..=50).map(|number| Token::of(1, before + number)).collect::<Vec<_>>());
+    // As the documents say: one id for many jobs keeps them together.
+    let jobs = vec![job(member); 50];
+    publisher.publish_many(&jobs).message_id("match-50").await.expect("they are stored");
+    assert_eq!(nats.last_sequences(3).await[1], before + 51);
+    let lists = (0..400).map(|_| publisher.publish_many(&jobs[..2]).into_future());
+    try_join_all(lists).await.expect("they are stored");
+    // One for each list if they did not share.
+    let messages = nats.last_sequences(3).await[1] - before - 51;
+    assert!(messages < 200, "{messages} messages for 400 lists");
+}
+
+#[tokio::test]
 async fn arrays_are_cut_at_a_thousand_jobs_and_127_kib() {
     let (nats, _node, client) = servers().await;
     let publisher = connect(&nats.url).await;
@@ -189,15 +213,30 @@ async fn giving_up_says_what_is_known() {
     link.set_deaf(true);
     let unknown = publisher.publish(&job("p42")).message_id("match-1").await;
     let unknown = publish_error(unknown.expect_err("nobody hears the acknowledgement"));
-    assert!(unknown.may_be_stored && unknown.message_id == "match-1", "{unknown:?}");
+    assert!(unknown.may_be_stored && unknown.message_id.as_deref() == Some("match-1"), "{unknown:?}");
     let many = publisher.publish_many(&[job("p42"), job("alice")]).message_id("match-2").await;
     let Err(Error::PublishMany(many)) = many else { panic!("{many:?}") };
     assert_eq!((many.token.as_ref(), many.errors().count(), many.may_be_stored()), (None, 2, true));
     // What is behind a message that failed is not sent, so that no job overtakes another.
     let first = publisher.publish_many(&vec![job("p42"); 1_500]).message_id("match-3").await;
     let Err(Error::PublishMany(first)) = first else { panic!("{first:?}") };
-    let errors: Vec<_> = first.errors().map(|error| (&*error.message_id, error.may_be_stored)).collect();
-    assert_eq!(errors, [("match-3.1.0", true), ("match-3.1.1", false)]);
+    assert_eq!(first.message_id.as_deref(), Some("match-3"));
+    let known = |error: &PublishError| (error.message_id.clone(), error.may_be_stored);
+    let id = |id: &str| Some(id.to_owned());
+    let errors: Vec<_> = first.errors().map(known).collect();
+    assert_eq!(errors, [(id("match-3.1.0"), true), (id("match-3.1.1"), false)]);
+    // The server would take one job, published alone under the id of an array, for all of it.
+    let members = members_of(1, 3);
+    let shared = members.iter().map(|member| publisher.publish(&job(member)).into_future());
+    for outcome in join_all(shared).await {
+        let error = publish_error(outcome.expect_err("nobody hears the acknowledgement"));
+        assert_eq!(known(&error), (None, true));
+    }
+    let Err(Error::PublishMany(many)) = publisher.publish_many(&vec![job("p42"); 1_500]).await else {
+        panic!("nobody hears the acknowledgement")
+    };
+    assert_eq!(many.message_id, None);
+    assert_eq!(many.errors().map(known).collect::<Vec<_>>(), [(None, true), (None, false)]);
     link.set_deaf(false);
     let absent = Publisher::builder().shards(3).prefix("nobody").give_up_after(Duration::from_millis(500));
     let absent = absent.connect(&nats.url).await.expect("the server is there");

@@ -12,7 +12,8 @@ pub fn put_member() -> Doc {
     write(TAG, "Write a member's entry")
         .describe(
             "One job. The path names its board and member; its fields have the score and the operation. \
-             If a write gets no answer, send it again with the same `version`: then it counts once.",
+             If a write gets no answer, send it again with the same `version`, before later ones of the \
+             member: then it counts once.",
         )
         .query(shared("results"))
         .body("EntryInput", true, "The job.")

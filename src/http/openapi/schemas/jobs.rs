@@ -25,7 +25,8 @@ pub fn inputs() -> Value {
     let version = json!({
         "anyOf": [component("Version"), absent],
         "description": "The job applies only if this is greater than the version stored for the member \
-                        and the board, or of the profile, so that retries and reordered jobs do no harm."
+                        and the board, or of the profile, so that a repetition counts once. Of jobs that \
+                        overtake each other the older one is rejected: an `incr` is not added then."
     });
     let at = json!({
         "anyOf": [component("Time"), absent],
