@@ -232,7 +232,7 @@ namespace Ranktree.Tests
                 Assert.Equal(new[] { "match-3.1.0", "match-3.1.1" }, many.Errors.Select(one => one.MessageId));
                 Assert.Equal("match-3", many.MessageId);
                 // The server would take one job, published alone under the id of an array, for all of it.
-                foreach (var shared in MembersOf(1, 3).Select(member => publisher.PublishAsync(Job(member))).ToList())
+                foreach (var shared in lots.Take(3).Select(one => publisher.PublishAsync(one)).ToList())
                 {
                     unknown = await Assert.ThrowsAsync<PublishException>(() => shared);
                     Assert.True(unknown.MayBeStored && unknown.MessageId == null, "others share its message");
