@@ -226,7 +226,7 @@ impl Registry {
         self.change(name, &BoardChange::Define(definition.into()), Timestamp::default())
     }
 
-    /// Whether a job may create this board by naming it, or the next incarnation of one that is being dropped.
+    /// Whether a job may create this board by naming it, or its next incarnation while it is being dropped.
     /// The answer may be outdated when the job is planned, so the planner calls [`Registry::lookup`] instead.
     #[must_use]
     pub fn may_create(&self, name: &str) -> bool {

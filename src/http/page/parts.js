@@ -93,7 +93,8 @@ export function keeping(element, { read, told, draw, signal, isKept = () => true
       told?.(answer);
       show(trouble);
       // A list that is being chosen from would close.
-      const isChosenFrom = document.activeElement?.matches("select") && content.contains(document.activeElement);
+      const used = document.activeElement;
+      const isChosenFrom = used?.matches("select") && content.contains(used);
       if (now !== last && !isChosenFrom) {
         show(content, draw(answer));
         last = now;

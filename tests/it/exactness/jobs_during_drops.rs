@@ -1,5 +1,5 @@
-//! Jobs of every kind that come while their board is being dropped, without NATS. None is rejected for that: it
-//! counts in the life of the board that ends, or begins the next one.
+//! Jobs of every kind that come while their board is being dropped, without NATS. None is rejected for that:
+//! it counts in the life of the board that ends, or begins the next one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
