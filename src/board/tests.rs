@@ -209,10 +209,10 @@ fn a_definition_tells_in_what_another_differs_and_what_its_scores_are() {
                   job; one that exists has to be dropped before, with all its scores: export them first";
     assert_eq!(told, format!("a score of this board has 1 key (score): send 1200, not [7, 8]{advice}"));
     assert!(board.differences(&Definition { keep: 3, ..board.clone() }).is_empty());
-    let other = Definition { keys: vec![points.clone()], policy: Policy::Best, ..board.clone() };
+    let other = Definition { keys: vec![points.clone()], ties: Ties::Last, ..board.clone() };
     assert_eq!(
         board.differences(&other),
-        [r#"the list of keys is ["points", "time_ms"], not ["points"]"#, "policy is set, not best"]
+        [r#"the list of keys is ["points", "time_ms"], not ["points"]"#, "ties is first, not last"]
     );
     let board = Definition { keys: vec![points.clone()], ..Definition::default() };
     let other = Definition {

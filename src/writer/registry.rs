@@ -223,6 +223,13 @@ impl Registry {
     /// As [`Registry::change`].
     #[cfg(test)]
     pub fn define(&self, name: &BoardName, definition: Definition) -> Result<Defined, DefineRefused> {
+        let mut state = self.state.lock();
+        if state.live(name).is_none() {
+            let created = state.create(name, definition).map(Defined::Created);
+            self.note_next_incarnation(&state);
+            return created;
+        }
+        drop(state);
         self.change(name, &BoardChange::Define(definition.into()), Timestamp::default())
     }
 

@@ -288,8 +288,8 @@ mod tests {
             ("3\r\nabc\r\n0\r\n\r\n", false),
             ("3\r\nabc\r\n0\r\n", false),
             ("3\r\nab", false),
-            ("1a;x=5\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n12345\r\n0\r\nx: y\r\nz: 1\r\n\r\n", false),
-            ("1A\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n12345\r\n00\r\nx: y\r\n\r\nPUT", true),
+            ("1c;x=5\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n12345\r\n0\r\nx: y\r\nz: 1\r\n\r\n", false),
+            ("1C\r\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n12345\r\n00\r\nx: y\r\n\r\nPUT", true),
         ] {
             assert_eq!(begins_another(&format!("{GET}{body}"), None), expect, "{body:?}");
         }

@@ -59,7 +59,6 @@ async fn lengths_of_a_board_change_and_its_windows_do_not() {
                 ("PUT", path, &body("14d", r#","season":"manual""#), 422, "invalid_definition"),
                 ("PUT", path, &body("30s", ""), 422, "invalid_definition"),
                 ("PUT", path, &body("1m", r#","grace":"8d""#), 422, "invalid_definition"),
-                ("POST", "/v1/boards/arena/seasons", "", 409, "no_manual_seasons"),
             ])
             .await;
     }

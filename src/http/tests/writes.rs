@@ -174,7 +174,8 @@ async fn boards_are_defined_listed_and_dropped() {
             let state = shard.state.read(Purpose::Read);
             assert_eq!(state.board("race").map(|board| board.definition.keys[0].max), Some(9));
         }
-        service.check_refusals(&[("PUT", "/v1/boards/race", "{}", 409, "board_differs")]).await;
+        let fixed = r#"{"ties":"first"}"#;
+        service.check_refusals(&[("PUT", "/v1/boards/race", fixed, 409, "board_differs")]).await;
         service.put("/v1/boards/arena/members/m", r#"{"score":1}"#).await;
         let list = service.get("/v1/boards?limit=1").await;
         assert_eq!((&list["boards"][0]["board"], &list["next_cursor"]), (&json!("arena"), &json!("arena")));

@@ -248,6 +248,10 @@ mod tests {
         let (base, bodies) = service(replies);
         let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
         let client = Client::new(&base, &ClientArgs::default(), "import").expect("an address");
+        if retry_for.is_some() {
+            // An import greets the service first.
+            client.note_answered();
+        }
         let service = Service::new(client, retry_for, &tally);
         let row = |job: u64| Row::new(job + 10, job.to_string(), "m", Some(op), false, Boards::new());
         let batch = Batch::of(&(0..jobs).map(row).collect::<Vec<_>>());
