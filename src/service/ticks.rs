@@ -17,8 +17,11 @@ use crate::state_lock::Purpose;
 use crate::types::Timestamp;
 use crate::writer::Payload;
 
-/// How late a tick may be.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// How often it is looked whether something is due. A tick is as late, at the most; and at once if what is
+/// due next was known when it was last looked.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// What is due is looked for no sooner than this.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// Ticks published to a shard in a row, before all shards are looked at again.
 const TICKS_AT_ONCE: usize = 1_024;
 /// How long they may take to be applied.
@@ -31,11 +34,22 @@ pub async fn publish_ticks(node: Weak<Node>, publishers: Arc<Publishers>) {
         counter!(names::TICKS_TOTAL, "shard" => shard.id.to_string()).increment(0);
     }
     loop {
-        tokio::time::sleep(INTERVAL).await;
+        let pause = node.upgrade().map_or(INTERVAL, |node| until_next_due(&node));
+        tokio::time::sleep(pause).await;
         let Some(node) = node.upgrade() else { return };
         let due = node.shards.iter().filter(|shard| is_due(shard));
         join_all(due.map(|shard| publish_tick(shard, &publishers))).await;
     }
+}
+
+/// How long to wait before it is looked again whether something is due.
+fn until_next_due(node: &Node) -> Duration {
+    let now = jiff::Timestamp::now().as_microsecond();
+    let next = node.shards.iter().filter_map(|shard| shard.state.read(Purpose::Gauges).next_due()).min();
+    // What is due already was not brought by a tick: by the server's clock it is not due yet.
+    let ahead = next.map(|due| due.as_micros().saturating_sub(now)).filter(|ahead| *ahead > 0);
+    let pause = ahead.and_then(|ahead| u64::try_from(ahead).ok()).map_or(INTERVAL, Duration::from_micros);
+    pause.clamp(PAUSE_MIN, INTERVAL)
 }
 
 /// Whether something is due that no message has brought. A shard that is not live has messages to come.

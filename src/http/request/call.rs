@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use axum::http::header;
 use parking_lot::Mutex;
 
-use crate::access::Grant;
+use crate::access::{Grant, Scope};
 use crate::http::api::Api;
 use crate::http::guard::admission::{BodyBytes, RequestPermit};
 use crate::http::guard::authorize::Needs;
@@ -142,6 +142,11 @@ impl Call {
     /// before; a handler that reads the names of boards elsewhere checks them.
     pub fn confined_to(&self) -> Option<&Grant> {
         self.grant.as_deref().filter(|grant| !grant.allows_every_board())
+    }
+
+    /// Whether the request's token has a scope, beside that of the route.
+    pub fn allows(&self, scope: Scope) -> bool {
+        self.grant.as_ref().is_none_or(|grant| grant.allows(scope))
     }
 
     /// The request's token, if there is a limit to the boards that it may make.

@@ -98,6 +98,9 @@ impl PlannedShard {
             hash: Some(self.hash),
             read_parked: &|_, _, _, _| Ok(Vec::new()),
             read_profile: &|_| Ok(None),
+            read_metadata: &|tree, member| {
+                self.store().metadata(tree, member).map_err(|error| error.to_string())
+            },
         };
         let plan = planner.plan(messages, None);
         self.rejects.extend(plan.rejects.iter().map(|reject| reject.code));
@@ -108,6 +111,8 @@ impl PlannedShard {
             delta: plan.delta,
             rejects: plan.rejects,
             metadata: plan.metadata,
+            bans: plan.bans,
+            versions: plan.versions,
             dropped_trees: plan.dropped_trees,
             jobs_rejected: count(self.rejects.len()),
             ..Commit::default()

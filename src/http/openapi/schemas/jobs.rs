@@ -66,11 +66,13 @@ pub fn inputs() -> Value {
         &["member", "op"],
     );
     let visibility = variant(
-        "Hiding or showing an entry",
-        "A hidden entry is not counted and not listed; it keeps its score and receives updates.",
-        json!({"board": board, "member": member, "score": absent, "scores": absent,
+        "Hiding or showing a member",
+        "Hides the member on the board in all its instances, now and later, until it is shown; without `board`, \
+         on all boards, those to come included. A hidden entry is not counted and not listed; it keeps its score \
+         and receives updates.",
+        json!({"board": or_null(board), "member": member, "score": absent, "scores": absent,
                "op": {"enum": [Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at, "meta": absent}),
-        &["board", "member", "op"],
+        &["member", "op"],
     );
     let profile = profile_input(&version, &at);
     let repeated = |what: &str| {
@@ -86,8 +88,8 @@ pub fn inputs() -> Value {
         &["score"],
     );
     let put_other = variant(
-        "Removing, hiding or showing an entry",
-        "Changes the existing entry, without a score.",
+        "Removing the entry, hiding or showing the member",
+        "Changes the board without a score.",
         json!({"board": repeated("board"), "member": repeated("member"), "score": absent, "scores": absent,
                "op": {"enum": [Op::Remove.name(), Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at,
                "meta": absent}),
