@@ -2,6 +2,8 @@
 //!
 //! Knows: the order, which is that of each shard's bans. Must not know: the entries that are hidden.
 
+use std::fmt::Write as _;
+
 use crate::query::question::HiddenQuestion;
 use crate::query::read::ShardsRead;
 use crate::query::read_shards::ReadShards;
@@ -22,7 +24,12 @@ impl HiddenCursor {
     #[must_use]
     pub fn encode(&self) -> String {
         let bytes = [self.name.as_bytes(), &[0], self.member.as_bytes()].concat();
-        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+        let mut text = String::with_capacity(2 * bytes.len());
+        for byte in bytes {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+        }
+        text
     }
 
     /// Reads what [`HiddenCursor::encode`] wrote; `None` for anything else.

@@ -104,11 +104,12 @@ impl Batch<'_> {
         source: Option<&BoardSource>,
         handle: Option<Handle>,
     ) -> Result<Decided<'job>, Reject> {
+        // A life of the board that is over for clients has no entries that anyone will see.
         let mut names = match (handle, source, &ban.scope) {
-            // A life of the board that is over for clients has no entries that anyone will see.
-            (None, ..) | (_, Some(BoardSource::OnNode { .. } | BoardSource::New), _) => Vec::new(),
-            (_, None, Some(_)) => Vec::new(),
-            (Some(handle), ..) => self.boards_of(handle),
+            (Some(handle), Some(BoardSource::OnShard(..)), _) | (Some(handle), None, None) => {
+                self.boards_of(handle)
+            }
+            _ => Vec::new(),
         };
         if let Some(board) = &ban.scope {
             names.retain(|name| name.split().0 == board.as_str());

@@ -11,7 +11,7 @@ use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Checkpoint, Commit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::{Answers, apply};
-use crate::writer::plan::Planner;
+use crate::writer::plan::{PlannedStep, Planner};
 use crate::writer::tests::build::board;
 use crate::writer::tests::harness::open;
 use crate::writer::{Defined, Message, Payload, RegisteredBoard, Registry};
@@ -89,6 +89,13 @@ impl PlannedShard {
 
     /// Plans, commits and applies a batch.
     pub fn run(&mut self, messages: Vec<Message>) {
+        let steps = self.plan(messages);
+        let answers: Vec<_> = steps.into_iter().map(|step| apply(&self.shard, step).1).collect();
+        answers.into_iter().for_each(Answers::send);
+    }
+
+    /// Plans and commits a batch, and leaves its steps to be applied.
+    pub fn plan(&mut self, messages: Vec<Message>) -> Vec<PlannedStep> {
         let planner = Planner {
             shard: &self.shard,
             id: ShardId(0),
@@ -120,8 +127,7 @@ impl PlannedShard {
         self.store().commit(&commit, false).expect("the disk takes it");
         self.time = plan.time;
         self.hash = plan.hash.expect("it was asked for").0;
-        let answers: Vec<_> = plan.steps.into_iter().map(|step| apply(&self.shard, step).1).collect();
-        answers.into_iter().for_each(Answers::send);
+        plan.steps
     }
 
     pub fn checkpoint(&self) {

@@ -8,6 +8,8 @@
 //! - [`rejects`]: rejected jobs are listed newest first, to those who may see them, and counted in the log
 //! - [`nats_rejects`]: two nodes publish each rejection once
 //! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
+//! - [`bans`]: whoever is hidden is in no read of any window, until the ban ends
+//! - [`erasure`]: what is left of a member that was removed from every board
 //! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
 //! - [`real_windows`]: thirty days of real jobs through every window, as sorted by hand, over crashes
 //! - [`capacity`]: a board with a capacity shows its best entries only, however many there are
@@ -18,9 +20,11 @@
 //! - [`contract`]: all of these at once equal a model, on any shards and nodes, over crashes and a rebuild
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 
+mod bans;
 mod board_tokens;
 mod capacity;
 mod contract;
+mod erasure;
 mod future_time;
 mod movement;
 mod nats_real_data;

@@ -57,9 +57,9 @@ fn golden_bytes_of_every_value() {
     check(encode_place(Sequence(300), 4), "fb2c0104");
     check(encode_parked(&parked()), "fc80841e00027b7d");
     check(encode_parked(&ParkedRecord { board: 3, ..parked() }), "fc80841e00027b7d03");
-    check(encode_log_hash(&log_hash(), Sequence(300)), "02fb2c0101fd0807060504030201");
-    check(encode_log_hash(&LogHash::unknown_at(Sequence(300)), Sequence(300)), "02fb2c0100");
-    check(encode_hash_point(log_hash().point().expect("it is known")), "02fd0807060504030201");
+    check(encode_log_hash(&log_hash(), Sequence(300)), "03fb2c0101fd0807060504030201");
+    check(encode_log_hash(&LogHash::unknown_at(Sequence(300)), Sequence(300)), "03fb2c0100");
+    check(encode_hash_point(log_hash().point().expect("it is known")), "03fd0807060504030201");
     check(encode_divergence(&divergence()), "03534031010161fd0807060504030201036e2d6202");
     check(encode_copied_from(&divergence().node), "036e2d62");
     check(encode_delta(&delta()), GOLDEN_DELTA);
