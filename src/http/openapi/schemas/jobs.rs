@@ -186,7 +186,7 @@ pub fn answers() -> Value {
                 ),
                 object("It removed a member from every board.", everywhere()),
                 object("It was about a profile.", json!({
-                    "changed": {"type": "boolean", "description": "Whether the profile is another one than before."},
+                    "changed": {"type": "boolean", "description": "Whether the profile is another one than before, or the ban of a board that is gone ended."},
                     "entry": {"type": "null"},
                     "previous": {"type": "null"}
                 })),
@@ -216,7 +216,7 @@ pub fn answers() -> Value {
 }
 
 fn changed_field() -> Value {
-    json!({"changed": {"type": "boolean", "description": "Whether the job changed anything."}})
+    json!({"changed": {"type": "boolean", "description": "Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether the ban began or ended."}})
 }
 
 fn missing_field() -> Value {
@@ -246,7 +246,7 @@ fn by_board(each: &str) -> Value {
 /// A removal from every board, whose boards are counted.
 fn everywhere() -> Value {
     json!({
-        "changed": {"type": "boolean", "description": "Whether the job changed anything, on any board, or took a profile away."},
+        "changed": {"type": "boolean", "description": "Whether the job changed anything: an entry on any board, the profile, or the ban of all boards."},
         "entry": {"type": "null"},
         "previous": {"type": "null"},
         "counts": object(
