@@ -49,9 +49,9 @@ pub enum Op {
     Incr,
     /// The entry goes away.
     Remove,
-    /// The entry leaves counts and lists, and keeps its score.
+    /// A ban: the member's entries leave counts and lists, now and whenever they come. They keep their scores.
     Hide,
-    /// A hidden entry comes back.
+    /// The ban ends, and hidden entries come back.
     Show,
     /// The member's profile is replaced. It names no board.
     Profile,
@@ -78,6 +78,12 @@ impl Op {
     pub fn takes_score(self) -> bool {
         matches!(self, Self::Set | Self::Best | Self::Incr)
     }
+
+    /// Whether it begins or ends a ban.
+    #[must_use]
+    pub fn is_ban(self) -> bool {
+        matches!(self, Self::Hide | Self::Show)
+    }
 }
 
 /// Boards, each with the score that a job brings. Most jobs name one board, which needs no memory of its own.
@@ -88,7 +94,8 @@ pub type Boards = SmallVec<[(BoardName, Option<Score>); 1]>;
 pub enum Targets {
     /// The score is `None` for operations that take none.
     Boards(Boards),
-    /// Every board that the member is on, and its profile. Only for [`Op::Remove`].
+    /// Every board. For [`Op::Remove`]: those that the member is on, and its profile. For [`Op::Hide`] and
+    /// [`Op::Show`]: those to come, too.
     EveryBoard,
     /// No board: the member's profile. Only for [`Op::Profile`].
     Profile(Profile),
@@ -145,6 +152,12 @@ impl Job {
             Targets::EveryBoard => MAX_BOARDS_PER_JOB,
             Targets::Profile(_) => 1,
         }
+    }
+
+    /// The boards that it may create, and that it waits for if they are unknown. A ban creates none.
+    pub fn awaited_boards(&self) -> impl Iterator<Item = &BoardName> {
+        let awaits = !self.op.is_some_and(Op::is_ban);
+        self.boards().filter(move |_| awaits)
     }
 }
 

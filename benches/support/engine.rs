@@ -223,6 +223,7 @@ impl Engine {
                 hash: self.hash,
                 read_parked: &|_, _, _, _| Ok(Vec::new()),
                 read_profile: &|_| Ok(None),
+                read_metadata: &|_, _| Ok(None),
             };
             planner.plan(messages, None)
         };

@@ -185,6 +185,8 @@ pub enum ListedMovement {
 pub struct MemberEntry {
     pub listed: Listed,
     pub standing: Standing,
+    /// Whether it is hidden. It stands then as it would if it were not.
+    pub is_hidden: bool,
 }
 
 impl MemberEntry {
@@ -202,7 +204,7 @@ impl MemberEntry {
             return None;
         }
         let listed = Listed::new(definition, found, standing.better, ahead + 1)?;
-        Some(Self { listed, standing: standing.within_capacity(definition) })
+        Some(Self { listed, standing: standing.within_capacity(definition), is_hidden: false })
     }
 }
 

@@ -63,6 +63,7 @@ pub async fn entries_of_member(
     id: &MemberId,
     selection: &BoardSelection,
     instance: InstanceAsked,
+    hidden: bool,
 ) -> Result<EntriesOfMember, ReadError> {
     let instance = instance.not_before(shards.time());
     let (mut missing, mut next): (Vec<(usize, BoardName)>, _) = (Vec::new(), None);
@@ -84,7 +85,7 @@ pub async fn entries_of_member(
                 lives.push(BoardLife { board, incarnation: registered.incarnation });
                 known.push((nth, name, registered));
             }
-            let members = shards.member_on_boards(id, lives.clone()).await?;
+            let members = shards.member_on_boards(id, lives.clone(), hidden).await?;
             for (((nth, name, registered), life), member) in known.into_iter().zip(lives).zip(members) {
                 match member {
                     Some(member) => {
@@ -98,7 +99,7 @@ pub async fn entries_of_member(
         BoardSelection::All { after, limit, prefixes } => {
             let limit = u32::try_from(*limit).unwrap_or(u32::MAX);
             let (after, prefixes) = (after.map(|tree| tree.0), prefixes.as_deref());
-            let page = shards.boards_of_member(id, after, limit, prefixes, instance).await?;
+            let page = shards.boards_of_member(id, after, limit, prefixes, instance, hidden).await?;
             next = page.next.map(TreeId);
             for (life, member) in page.boards {
                 let known = registry.get(life.board.split().0);
@@ -138,7 +139,7 @@ async fn sum(
     });
     let counts = shards.counts(boards.collect(), Some(home)).await?;
     let entries = found.iter().enumerate().map(|(nth, (known, _, member))| {
-        let FoundMember { entry, at_score, index, total } = member;
+        let FoundMember { entry, at_score, index, total, is_hidden } = member;
         let (mut better, mut tied, mut total, mut ahead) =
             (at_score.before, at_score.through - at_score.before, *total, *index);
         for (_, boards) in &counts {
@@ -151,7 +152,8 @@ async fn sum(
         }
         let merged = MergedEntry { shard: home, key: entry.key(), source: EntrySource::Replied(entry) };
         let standing = Standing { better, tied, total };
-        MemberEntry::within_capacity(&known.definition, &merged, ahead, &standing)
+        let entry = MemberEntry::within_capacity(&known.definition, &merged, ahead, &standing)?;
+        Some(MemberEntry { is_hidden: *is_hidden, ..entry })
     });
     Ok(entries.collect())
 }
@@ -161,6 +163,8 @@ pub struct MemberOnBoards {
     pub member: MemberId,
     pub boards: BoardSelection,
     pub instance: InstanceAsked,
+    /// Whether hidden entries are wanted, too, as they would stand if they were listed.
+    pub hidden: bool,
 }
 
 impl ShardsRead for MemberOnBoards {
@@ -185,6 +189,6 @@ impl ShardsRead for MemberOnBoards {
         shards: ReadShards<'r>,
         registry: &'r Registry,
     ) -> Result<Self::Answer, ReadError> {
-        entries_of_member(shards, registry, &self.member, &self.boards, self.instance).await
+        entries_of_member(shards, registry, &self.member, &self.boards, self.instance, self.hidden).await
     }
 }

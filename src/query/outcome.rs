@@ -131,6 +131,7 @@ fn change_of(
             movement: ListedMovement::NotAsked,
         },
         standing: summed.standing.within_capacity(definition),
+        is_hidden: false,
     });
     let previous = previous.filter(|(_, summed)| shown(summed)).map(|(before, summed)| Previous {
         score: definition.score_of(before.words.as_slice()),

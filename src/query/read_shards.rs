@@ -7,7 +7,8 @@ use crate::query::board_view::BoardView;
 use crate::query::instance::InstanceAsked;
 use crate::query::node::View;
 use crate::query::question::{
-    self, BoardCounts, BoardLife, BoardsOfMember, FoundMember, Mark, Question, Reply,
+    self, BoardCounts, BoardLife, BoardsOfMember, FoundMember, HiddenQuestion, HiddenReply, Mark, Question,
+    Reply,
 };
 use crate::query::remote_shards::{ReadError, RemoteShards, unexpected};
 use crate::query::shard_board::ShardBoard;
@@ -112,22 +113,45 @@ impl<'v> ReadShards<'v> {
         self,
         member: &MemberId,
         boards: Vec<BoardLife>,
+        hidden: bool,
     ) -> Result<Vec<Option<FoundMember>>, ReadError> {
         let home = self.home_of(member);
         match self {
             Self::InMemory(view) => {
                 let Some(shard) = view.shards.get(home.index()) else { return Ok(Vec::new()) };
-                let found =
-                    |life| question::found_member(&ShardBoard::of_life(shard, life), member.as_bytes());
+                let found = |life| {
+                    question::found_member(&ShardBoard::of_life(shard, life), member.as_bytes(), hidden)
+                };
                 Ok(boards.iter().map(found).collect())
             }
             Self::Remote(shards) => {
                 let asked = boards.len();
-                let question = Question::MemberOnBoards { member: member.as_str(), boards };
+                let question = Question::MemberOnBoards { member: member.as_str(), boards, hidden };
                 match shards.ask_one(home, &question).await? {
                     Reply::MemberOnBoards(found) if found.len() == asked => Ok(found),
                     _ => Err(unexpected(home)),
                 }
+            }
+        }
+    }
+
+    /// The bans of each shard that are asked for.
+    ///
+    /// # Errors
+    /// When some shard does not reply.
+    pub async fn hidden(self, asked: HiddenQuestion<'_>) -> Result<Vec<HiddenReply>, ReadError> {
+        match self {
+            Self::InMemory(view) => {
+                Ok(view.shards.iter().map(|shard| question::bans_of(shard, &asked)).collect())
+            }
+            Self::Remote(shards) => {
+                let question = Question::Hidden(asked);
+                let replies = shards.ask(shards.ids().map(|shard| (shard, &question))).await?;
+                let bans = replies.into_iter().map(|(shard, reply)| match reply {
+                    Reply::Hidden(bans) => Ok(bans),
+                    _ => Err(unexpected(shard)),
+                });
+                bans.collect()
             }
         }
     }
@@ -143,6 +167,7 @@ impl<'v> ReadShards<'v> {
         limit: u32,
         prefixes: Option<&[String]>,
         instance: InstanceAsked,
+        hidden: bool,
     ) -> Result<BoardsOfMember, ReadError> {
         let home = self.home_of(member);
         let prefixes: Option<Vec<&str>> =
@@ -152,13 +177,14 @@ impl<'v> ReadShards<'v> {
                 let shard = view.shards.get(home.index());
                 let boards = |shard| {
                     let prefixes = prefixes.as_deref();
-                    question::boards_of_member(shard, member.as_str(), after, limit, prefixes, instance)
+                    let member = member.as_str();
+                    question::boards_of_member(shard, member, after, limit, prefixes, instance, hidden)
                 };
                 Ok(shard.map(|shard| boards(shard)).unwrap_or_default())
             }
             Self::Remote(shards) => {
-                let question =
-                    Question::BoardsOfMember { member: member.as_str(), after, limit, prefixes, instance };
+                let member = member.as_str();
+                let question = Question::BoardsOfMember { member, after, limit, prefixes, instance, hidden };
                 match shards.ask_one(home, &question).await? {
                     Reply::BoardsOfMember(boards) => Ok(boards),
                     _ => Err(unexpected(home)),

@@ -23,8 +23,11 @@ use crate::state_lock::Purpose;
 use crate::types::{ShardId, Timestamp};
 use crate::writer::Payload;
 
-/// How late a tick may be.
-const INTERVAL: Duration = Duration::from_secs(1);
+/// How often it is looked whether something is due. A tick is as late, at the most; and at once if what is
+/// due next was known when it was last looked.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// What is due is looked for no sooner than this.
+const PAUSE_MIN: Duration = Duration::from_millis(1);
 /// Ticks published to a shard in a row, before all shards are looked at again.
 const TICKS_AT_ONCE: usize = 1_024;
 /// A shard that has heard nothing for so long is told the time: well before a message would be a leap.
@@ -45,7 +48,8 @@ pub async fn publish_ticks(node: Weak<Node>, publishers: Arc<Publishers>) {
     // When shards were told the time although nothing was due.
     let mut told: BTreeMap<ShardId, Instant> = BTreeMap::new();
     loop {
-        tokio::time::sleep(INTERVAL).await;
+        let pause = node.upgrade().map_or(INTERVAL, |node| until_next_due(&node));
+        tokio::time::sleep(pause).await;
         let Some(node) = node.upgrade() else { return };
         let mut wanted = Vec::new();
         for shard in node.shards.iter().filter(|shard| shard.health.is_live()) {
@@ -80,6 +84,16 @@ fn is_behind(known: ShardTime, now: Timestamp) -> bool {
         None => now > known.effective.plus(QUIET),
         Some(_) => known.after(now).leap != known.leap,
     }
+}
+
+/// How long to wait before it is looked again whether something is due.
+fn until_next_due(node: &Node) -> Duration {
+    let now = jiff::Timestamp::now().as_microsecond();
+    let next = node.shards.iter().filter_map(|shard| shard.state.read(Purpose::Gauges).next_due()).min();
+    // What is due already was not brought by a tick: by the server's clock it is not due yet.
+    let ahead = next.map(|due| due.as_micros().saturating_sub(now)).filter(|ahead| *ahead > 0);
+    let pause = ahead.and_then(|ahead| u64::try_from(ahead).ok()).map_or(INTERVAL, Duration::from_micros);
+    pause.clamp(PAUSE_MIN, INTERVAL)
 }
 
 /// Whether something is due that no message has brought. A shard that is not live has messages to come.

@@ -13,8 +13,8 @@ use crate::service::opening::OpenedShard;
 use crate::state::{EarlyInstances, LogHashes, ShardTime};
 use crate::types::Sequence;
 use crate::writer::{
-    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectLog,
-    RejectRetention, Writer,
+    CheckpointGate, CheckpointPolicy, Checkpointer, Gauges, JobSource, Parking, Registry, RejectErasure,
+    RejectLog, RejectRetention, Writer,
 };
 
 /// What the writers of a node share.
@@ -74,6 +74,7 @@ pub fn start<S: JobSource + 'static>(
         reopen: shard.reopen,
         gauges: Gauges::new(shard.id),
         rejects_kept: RejectRetention::default(),
+        erasing: RejectErasure::default(),
         reject_log: Arc::clone(reject_log),
         parking,
         time: ShardTime::default(),

@@ -53,6 +53,17 @@ impl Entry {
 }
 
 impl EntryState {
+    /// The state of an entry with these words.
+    #[must_use]
+    pub fn of(words: Words, is_hidden: bool) -> Self {
+        if is_hidden { Self::Hidden(words) } else { Self::Listed(words) }
+    }
+
+    #[must_use]
+    pub fn is_hidden(&self) -> bool {
+        matches!(self, Self::Hidden(_))
+    }
+
     #[must_use]
     pub fn parts(&self) -> EntryStateParts<'_> {
         match self {

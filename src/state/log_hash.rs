@@ -25,7 +25,7 @@ use crate::window::Seasons;
 
 /// The version of the function: raised when the same log would give another hash. Hashes of different
 /// versions are not compared.
-pub const HASH_VERSION: u32 = 2;
+pub const HASH_VERSION: u32 = 3;
 /// The sequences of a segment. All replicas must agree on it.
 pub const SEGMENT_MESSAGES: u64 = if cfg!(test) { 32 } else { 65_536 };
 /// Every so many sequences there is a hash point; a segment ends at one.

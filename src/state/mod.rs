@@ -1,5 +1,6 @@
 //! A shard's state in memory. Pure: knows nothing of how it came about, or where it is stored.
 
+mod bans;
 mod boards;
 mod definitions;
 mod dropped;
@@ -15,6 +16,7 @@ mod incarnation;
 mod index;
 mod joining;
 mod log_hash;
+mod member_versions;
 mod members;
 mod membership_slots;
 mod memberships;
@@ -31,6 +33,7 @@ mod window_tree;
 #[cfg(test)]
 mod changed_tests;
 
+pub use bans::{BANS_MAX, Ban, BanChange, BanScope, Bans, BansAsked, MemberBans, hides, name_of};
 pub use boards::Board;
 pub use definitions::Definitions;
 pub use dropped::{Dropped, DroppedName, REMEMBERED_MAX, RecordNumber};
@@ -41,6 +44,9 @@ pub use incarnation::Incarnation;
 pub use joining::Joined;
 pub use log_hash::{
     HASH_VERSION, HashPoint, LogHash, LogHashes, POINT_MESSAGES, SEGMENT_MESSAGES, is_in_same_segment,
+};
+pub use member_versions::{
+    MEMBER_VERSIONS_MAX, MemberVersion, MemberVersionAge, MemberVersionChange, MemberVersions,
 };
 pub use members::{Dictionary, DictionaryIndex, HANDLES_MAX, MEMBERS_PER_PAGE, MemberHash, Members};
 pub use ranking::ShardRanking;

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::board::Definition;
+use crate::state::bans::BanChange;
 use crate::state::dropped::RecordNumber;
 use crate::state::incarnation::Incarnation;
+use crate::state::member_versions::MemberVersionChange;
 use crate::state::shard_time::ShardTime;
 use crate::state::window_tree::Change;
 use crate::types::{BoardName, Sequence, Timestamp};
@@ -49,6 +51,10 @@ pub struct Step {
     /// [`Members::nth_next_handle`](crate::state::Members::nth_next_handle) gave.
     pub added: Vec<IdBytes>,
     pub changes: Vec<Change>,
+    /// Bans that begin or end, in their order. They take effect at the end of the step.
+    pub bans: Vec<BanChange>,
+    /// Versions of members that are remembered or forgotten, likewise.
+    pub versions: Vec<MemberVersionChange>,
     pub applied: Applied,
     /// What is known of the time after its last message. Earlier than the shard's: it does not count.
     pub time: ShardTime,

@@ -5,14 +5,14 @@
 
 use rocksdb::WriteBatch;
 
-use crate::state::{Applied, ShardTime, TreeId};
+use crate::state::{Applied, BanChange, MemberVersionChange, ShardTime, TreeId};
 use crate::storage::codec::{
     self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord,
 };
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::store::{HashCommit, Store};
-use crate::types::{Sequence, Timestamp};
+use crate::types::{MemberId, Sequence, Timestamp};
 
 /// Bytes of a write batch beside its delta, if the batch brings nothing but changes.
 const ROOM_BESIDE_DELTA: usize = 512;
@@ -32,6 +32,12 @@ pub struct Commit {
     pub dropped_trees: Vec<TreeId>,
     /// New profiles, by member; `None` if nothing is left of one.
     pub profiles: Vec<(Vec<u8>, Option<ProfileRecord>)>,
+    /// Bans that begin or end, in their order.
+    pub bans: Vec<BanChange>,
+    /// Versions of members that are remembered or forgotten, in their order.
+    pub versions: Vec<MemberVersionChange>,
+    /// Members whose rejects up to this commit are to be erased.
+    pub erased: Vec<MemberId>,
     /// Parked jobs, and the line of each.
     pub parked: Vec<(u32, ParkedRecord)>,
     /// Unparked jobs: line, sequence and index.
@@ -78,10 +84,12 @@ impl Store {
             } else {
                 batch.delete_cf(log, key);
                 // A reader that is not so far must not take it that the member never had one.
-                let removed = codec::encode_profile_removed(commit.applied.sequence);
+                let removed = codec::encode_sequence(commit.applied.sequence);
                 batch.put_cf(log, keys::profile_removed(member), removed);
             }
         }
+        self.put_erasures(&mut batch, &commit.erased, commit.applied.sequence);
+        self.put_member_records(&mut batch, &commit.bans, &commit.versions);
         for (line, parked) in &commit.parked {
             let key = keys::parked_in_line(*line, parked.sequence, parked.index);
             batch.put_cf(log, key, codec::encode_parked(parked));

@@ -17,7 +17,10 @@
 //!   0a                              that another replica's hash differs
 //!   0b member:bytes                 profile
 //!   0c bucket:u8                    the last removal of a profile of so many members
+//!   0d member:bytes 00 board:bytes  ban; of all boards: no bytes
+//!   0e member:bytes                 version of a member that holds on every board
 //!   0f                              whose data these are a copy of
+//!   20 member:bytes                 whose rejects up to a sequence are still to be erased
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
 //!   11 tree:u32 page:u32            member page: handle → words
@@ -44,6 +47,8 @@ pub const HASH_POINT: u8 = 0x09;
 pub const DIVERGENCE: u8 = 0x0a;
 pub const PROFILE: u8 = 0x0b;
 pub const PROFILE_REMOVED: u8 = 0x0c;
+pub const BAN: u8 = 0x0d;
+pub const MEMBER_VERSION: u8 = 0x0e;
 pub const COPIED_FROM: u8 = 0x0f;
 pub const DICTIONARY_PAGE: u8 = 0x10;
 pub const MEMBER_PAGE: u8 = 0x11;
@@ -51,6 +56,7 @@ pub const EXTRA: u8 = 0x12;
 pub const TREE_PAGE: u8 = 0x13;
 pub const EXTRAS_PAGE: u8 = 0x14;
 pub const MANIFEST: u8 = 0x1f;
+pub const ERASURE: u8 = 0x20;
 
 #[must_use]
 pub fn meta() -> [u8; 1] {
@@ -161,10 +167,32 @@ pub fn profile(member: &[u8]) -> Vec<u8> {
     [&[PROFILE], member].concat()
 }
 
-/// The member of a profile's key.
+/// The member of a key that ends with it.
 #[must_use]
-pub fn member_of_profile(key: &[u8]) -> Option<&[u8]> {
+pub fn member_of(key: &[u8]) -> Option<&[u8]> {
     key.get(1..)
+}
+
+/// A member's ban, of a board or, with an empty name, of all boards. No id has a byte of zero.
+#[must_use]
+pub fn ban(member: &[u8], board: &str) -> Vec<u8> {
+    [&[BAN], member, &[0], board.as_bytes()].concat()
+}
+
+/// The member and the board of a ban's key.
+#[must_use]
+pub fn member_and_board_of_ban(key: &[u8]) -> Option<(&str, &str)> {
+    std::str::from_utf8(key.get(1..)?).ok()?.split_once('\0')
+}
+
+#[must_use]
+pub fn member_version(member: &[u8]) -> Vec<u8> {
+    [&[MEMBER_VERSION], member].concat()
+}
+
+#[must_use]
+pub fn erasure(member: &[u8]) -> Vec<u8> {
+    [&[ERASURE], member].concat()
 }
 
 /// Where the last removal of a profile is noted: one record for every 256th of the members.
@@ -250,6 +278,10 @@ mod tests {
         assert_eq!(profile(b"p42"), [0x0b, b'p', b'4', b'2']);
         assert_eq!(profile_removed(b"p42"), [0x0c, 38]);
         assert_eq!(profile_removed("日本".as_bytes()), [0x0c, 22]);
+        assert_eq!(ban(b"p42", "b"), [0x0d, b'p', b'4', b'2', 0, b'b']);
+        assert_eq!(ban(b"p42", ""), [0x0d, b'p', b'4', b'2', 0]);
+        assert_eq!(member_version(b"p42"), [0x0e, b'p', b'4', b'2']);
+        assert_eq!(erasure(b"p42"), [0x20, b'p', b'4', b'2']);
         assert_eq!(copied_from(), [0x0f]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);
@@ -272,7 +304,10 @@ mod tests {
         let key = metadata(TreeId(0x0102_0304), b"p42");
         assert_eq!(tree_and_member(&key), Some((TreeId(0x0102_0304), &b"p42"[..])));
         assert_eq!(tree_and_member(&key[..4]), None);
-        assert_eq!(member_of_profile(&profile(b"p42")), Some(&b"p42"[..]));
+        assert_eq!(member_of(&profile(b"p42")), Some(&b"p42"[..]));
+        assert_eq!(member_and_board_of_ban(&ban(b"p42", "b")), Some(("p42", "b")));
+        assert_eq!(member_and_board_of_ban(&ban(b"p42", "")), Some(("p42", "")));
+        assert_eq!(member_and_board_of_ban(&ban(b"p42", "")[..4]), None);
     }
 
     #[test]

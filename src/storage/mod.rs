@@ -17,6 +17,7 @@ mod slot;
 mod store;
 
 mod commit;
+mod erasures;
 mod rejects;
 
 mod shard_copy;
@@ -35,6 +36,7 @@ mod verify_parked;
 pub use checkpoint::{Checkpoint, CheckpointPhase, STAGED_FILE_BYTES};
 pub use commit::Commit;
 pub use disk::DiskSpace;
+pub use erasures::{EraseRejects, Erasures};
 pub use error::StorageError;
 pub use files::{DataLayout, DirectoryLock, holds_a_database, is_of_a_database, mark_layout, replace_file};
 pub use layout::{

@@ -16,6 +16,7 @@ use thiserror::Error;
 
 use crate::job::JobPlace;
 use crate::storage::codec::{self, RejectRecord};
+use crate::storage::erasures::Erasures;
 use crate::storage::error::StorageError;
 use crate::storage::keys;
 use crate::storage::store::Store;
@@ -97,6 +98,8 @@ pub fn page_of_rejects<S: Borrow<Store>>(
 struct NewestFirst<'a> {
     store: &'a Store,
     iterator: DBRawIteratorWithThreadMode<'a, DB>,
+    /// What is to be erased of them. Read after the iterator was made, so that none of its rejects is missed.
+    erasures: Erasures,
     /// The next one.
     head: Option<RejectRecord>,
 }
@@ -116,7 +119,8 @@ impl<'a> NewestFirst<'a> {
         options.fill_cache(false);
         let mut iterator = store.db().raw_iterator_cf_opt(store.log(), options);
         iterator.seek_to_last();
-        let mut shard = Self { store, iterator, head: None };
+        let erasures = store.erasures()?;
+        let mut shard = Self { store, iterator, erasures, head: None };
         shard.head = shard.read()?;
         Ok(shard)
     }
@@ -129,7 +133,8 @@ impl<'a> NewestFirst<'a> {
         let place = keys::place_in_stream(key)
             .ok_or_else(|| self.store.damaged("the key of a reject holds no sequence"))?;
         let reject = codec::decode_reject(place.0, place.1, value);
-        reject.map(Some).map_err(|error| self.store.damaged(error))
+        let reject = reject.map_err(|error| self.store.damaged(error))?;
+        Ok(Some(self.erasures.erased(reject).0))
     }
 
     fn take(&mut self) -> Result<Option<RejectRecord>, StorageError> {

@@ -78,6 +78,9 @@ pub fn replay(
             "its meta record says that {end} is applied, but its deltas end at {applied}"
         )));
     }
+    // The log has them as they are at its end.
+    let (bans, versions) = store.member_records()?;
+    shard.set_member_records(bans, versions);
     Ok((deltas, changes))
 }
 

@@ -119,6 +119,8 @@ mod tests {
         check(r#"{"member":"m","scores":{"z":1,"a":[2,3]},"version":18446744073709551615}"#);
         check(r#"{"member":"m","board":"b","op":"hide","at":"2026-11-20T09:59:58.000001Z"}"#);
         check(r#"{"member":"m","op":"remove"}"#);
+        check(r#"{"member":"m","op":"hide","version":3}"#);
+        check(r#"{"member":"m","op":"show"}"#);
         check(r#"{"member":"m","op":"profile","profile":{}}"#);
         check(
             r#"{"member":"m","op":"profile","version":7,"at":"2026-11-20T09:59:58Z","profile":{"n":1.10,"n":"\u0001"}}"#,

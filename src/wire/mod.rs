@@ -22,6 +22,7 @@ mod decoded;
 mod json_words;
 pub mod lenient;
 mod named_boards;
+mod named_member;
 mod plain_list;
 mod text_escapes;
 
@@ -32,5 +33,6 @@ pub use decoded::Decoded;
 pub use encode::{encode, encode_into};
 pub use json_words::json_words;
 pub use named_boards::names_only;
+pub use named_member::NamedMember;
 pub use plain_list::{plain_members, plain_scores};
 pub use strict::decode_strictly;

@@ -160,8 +160,8 @@ impl<'a> Fields<'a> {
             }
             match board_of(names, given(self.board), board_from_path)? {
                 Some(board) => Targets::Boards(smallvec![(board, None)]),
-                None if op == Op::Remove.name() => Targets::EveryBoard,
-                None => return Err(malformed(format!("{op} needs a board"))),
+                // Every other operation takes a score.
+                None => Targets::EveryBoard,
             }
         };
         let meta = read_meta(given(self.meta))?;

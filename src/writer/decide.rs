@@ -16,16 +16,40 @@ pub struct Request<'a> {
     pub version: Option<u64>,
     pub at: Timestamp,
     pub member: &'a MemberId,
+    /// A version that holds for the member on every board: a job's must be greater than that, too.
+    pub member_version: Option<u64>,
+    /// Whether the member is hidden on the board, once the job has applied.
+    pub is_hidden: bool,
     /// `Some(true)`: the job sets metadata. `Some(false)`: it removes them. `None`: it leaves them alone.
     pub metadata: Option<bool>,
+}
+
+impl<'a> Request<'a> {
+    /// A removal that no job asks for.
+    #[must_use]
+    pub fn removal(member: &'a MemberId, at: Timestamp) -> Self {
+        Self {
+            op: Op::Remove,
+            score: None,
+            version: None,
+            at,
+            member,
+            member_version: None,
+            is_hidden: false,
+            metadata: None,
+        }
+    }
 }
 
 /// The result of a decided job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decision {
     pub after: Option<Entry>,
-    /// Whether the change is visible to readers.
+    /// Whether the entry is another one than before for readers who see hidden ones, too: its score, its
+    /// place, its time, its metadata, whether it is there, or whether it is listed.
     pub changed: bool,
+    /// Whether all that may have changed are the metadata, which may be what they were.
+    pub changes_only_metadata: bool,
     /// Whether the job's metadata take effect.
     pub takes_metadata: bool,
 }
@@ -39,7 +63,8 @@ pub fn decide(
     before: Option<&Entry>,
     request: &Request<'_>,
 ) -> Result<Decision, Reject> {
-    if let (Some(version), Some(stored)) = (request.version, before.and_then(|entry| entry.version))
+    let stored = before.and_then(|entry| entry.version).max(request.member_version);
+    if let (Some(version), Some(stored)) = (request.version, stored)
         && version <= stored
     {
         let detail = format!("version {version} is not greater than the stored version, {stored}");
@@ -56,9 +81,15 @@ pub fn decide(
             has_metadata: false,
         })
     };
-    let unchanged = || {
-        let after = before.map(|entry| Entry { version, ..*entry }).or_else(remembered);
-        Decision { after, changed: false, takes_metadata: false }
+    let unchanged =
+        || Decision::of(before.map(|entry| Entry { version, ..*entry }).or_else(remembered), false);
+    // What changes no score is an update all the same: the entry stays for longer.
+    let refreshed = || {
+        let expires = definition.entry_ttl_micros.is_some();
+        let Some(entry) = before.filter(|entry| expires && entry.updated_at < request.at) else {
+            return unchanged();
+        };
+        Decision::of(Some(Entry { version, updated_at: request.at, ..*entry }), true)
     };
     match request.op {
         Op::Set | Op::Best | Op::Incr => {
@@ -80,47 +111,50 @@ pub fn decide(
                 // An equal score keeps its place among the ties.
                 Some(held) if same_score(definition, &held, &place) => {
                     if request.op == Op::Best {
-                        return Ok(unchanged());
+                        return Ok(refreshed());
                     }
                     held
                 }
-                Some(held) if request.op == Op::Best && held < place => return Ok(unchanged()),
+                Some(held) if request.op == Op::Best && held < place => return Ok(refreshed()),
                 _ => place,
             };
-            let state = match before.map(|entry| entry.state) {
-                Some(EntryState::Hidden(_)) => EntryState::Hidden(words),
-                _ => EntryState::Listed(words),
-            };
+            let state = EntryState::of(words, request.is_hidden);
             let had_metadata = before.is_some_and(|entry| entry.has_metadata);
             let has_metadata = request.metadata.unwrap_or(had_metadata);
             // A job that comes late does not make the entry older, nor one with an `entry_ttl` expire.
             let known = before.filter(|entry| entry.state != EntryState::Removed);
             let updated_at = known.map_or(request.at, |entry| entry.updated_at.max(request.at));
             let after = Entry { state, updated_at, version, has_metadata };
-            let changed = before.is_none_or(|entry| entry.state != state) || request.metadata.is_some();
-            Ok(Decision { after: Some(after), changed, takes_metadata: request.metadata.is_some() })
+            let differs = before.is_none_or(|entry| (entry.state, entry.updated_at) != (state, updated_at));
+            let takes_metadata = request.metadata.is_some();
+            let changes_metadata = takes_metadata && (had_metadata || has_metadata);
+            let changes_only_metadata = changes_metadata && had_metadata && has_metadata && !differs;
+            let changed = differs || changes_metadata;
+            Ok(Decision { after: Some(after), changed, changes_only_metadata, takes_metadata })
         }
         Op::Remove => {
             let changed = before.is_some_and(|entry| entry.state != EntryState::Removed);
             // A remembered version keeps a late retry from bringing the entry back.
-            Ok(Decision { after: remembered(), changed, takes_metadata: false })
+            Ok(Decision::of(remembered(), changed))
         }
         // It is no entry's.
         Op::Profile => Ok(unchanged()),
-        Op::Hide => Ok(match before.map(|entry| (entry, entry.state)) {
-            Some((entry, EntryState::Listed(words))) => {
-                let after = Entry { state: EntryState::Hidden(words), version, ..*entry };
-                Decision { after: Some(after), changed: true, takes_metadata: false }
+        // The ban itself is no entry's (`plan::bans`).
+        Op::Hide | Op::Show => Ok(match before.and_then(|entry| Some((entry, entry.words()?))) {
+            Some((entry, words)) => {
+                let state = EntryState::of(words, request.is_hidden);
+                Decision::of(Some(Entry { state, version, ..*entry }), entry.state != state)
             }
-            _ => unchanged(),
+            None => unchanged(),
         }),
-        Op::Show => Ok(match before.map(|entry| (entry, entry.state)) {
-            Some((entry, EntryState::Hidden(words))) => {
-                let after = Entry { state: EntryState::Listed(words), version, ..*entry };
-                Decision { after: Some(after), changed: true, takes_metadata: false }
-            }
-            _ => unchanged(),
-        }),
+    }
+}
+
+impl Decision {
+    /// Of a job that leaves metadata alone, or takes them away with the entry.
+    #[must_use]
+    pub fn of(after: Option<Entry>, changed: bool) -> Self {
+        Self { after, changed, changes_only_metadata: false, takes_metadata: false }
     }
 }
 
@@ -186,7 +220,16 @@ mod tests {
         let member = MemberId::new("p").expect("well-formed");
         let score = Score::new(&[score]).expect("one key");
         let score = op.takes_score().then_some(&score);
-        decide(board, before, &Request { op, score, version, at: at(time), member: &member, metadata: None })
+        // As the planner has it: a ban begins with `hide` and ends with `show`.
+        let was_hidden = before.is_some_and(|entry| matches!(entry.state, EntryState::Hidden(_)));
+        let is_hidden = op == Op::Hide || (was_hidden && op != Op::Show);
+        let (member, member_version, metadata) = (&member, None, None);
+        let at = at(time);
+        decide(
+            board,
+            before,
+            &Request { op, score, version, at, member, member_version, is_hidden, metadata },
+        )
     }
 
     fn entry(decision: Result<Decision, Reject>) -> Entry {
@@ -203,7 +246,7 @@ mod tests {
         let ten = entry(run(&board, None, Op::Best, 10, 1));
         for worse_or_equal in [9, 10] {
             let decision = run(&board, Some(&ten), Op::Best, worse_or_equal, 2).expect("accepted");
-            assert_eq!(decision, Decision { after: Some(ten), changed: false, takes_metadata: false });
+            assert_eq!(decision, Decision::of(Some(ten), false));
         }
         assert_eq!(score(&entry(run(&board, Some(&ten), Op::Best, 11, 2))), 11);
     }
@@ -213,7 +256,7 @@ mod tests {
         let board = Definition::default();
         let first = entry(run(&board, None, Op::Set, 10, 1));
         let again = run(&board, Some(&first), Op::Set, 10, 5).expect("accepted");
-        assert!(!again.changed);
+        assert!(again.changed, "readers see another time");
         let again = again.after.expect("an entry");
         assert_eq!(again.words(), first.words());
         assert_eq!(again.updated_at, at(5));

@@ -37,6 +37,7 @@ mod gauges;
 mod health;
 mod queue_room;
 mod registry;
+mod reject_erasure;
 mod reject_log;
 mod reject_retention;
 
@@ -61,6 +62,7 @@ pub use parking::{ParkedJob, Parking, lines_of};
 pub use plan::{Plan, PlannedStep, Planner, UNPARKED_PER_MESSAGE};
 pub use queue_room::{QueueFault, QueueLevel, QueueRoom, RetainedBy, RetainedMessages};
 pub use registry::{BoardLookup, Defined, RegisteredBoard, Registry};
+pub use reject_erasure::RejectErasure;
 pub use reject_log::RejectLog;
 pub use reject_retention::RejectRetention;
 pub use source::{

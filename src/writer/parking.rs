@@ -65,7 +65,7 @@ impl ParkedJob {
     /// The board that it is filed under; `None` if it names none.
     #[must_use]
     pub fn filed_under(&self) -> Option<&BoardName> {
-        usize::try_from(self.board).ok().and_then(|board| self.job.boards().nth(board))
+        usize::try_from(self.board).ok().and_then(|board| self.job.awaited_boards().nth(board))
     }
 }
 
@@ -244,10 +244,12 @@ impl Parking {
             if self.lines.len() < self.own_lines { own_line(member) } else { self.shared_line(member) }
         });
         if self.auto_create {
-            self.wants.add(parked.job.boards().filter(|board| !is_known(board)));
+            self.wants.add(parked.job.awaited_boards().filter(|board| !is_known(board)));
         }
-        parked.board =
-            (0..).zip(parked.job.boards()).find(|(_, board)| !is_known(board)).map_or(0, |(at, _)| at);
+        parked.board = (0..)
+            .zip(parked.job.awaited_boards())
+            .find(|(_, board)| !is_known(board))
+            .map_or(0, |(at, _)| at);
         let line = self.lines.entry(id);
         let line = line.or_insert_with(|| Line { board: parked.board, jobs: 0, fresh: VecDeque::new() });
         line.jobs += 1;

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 
 use crate::applied_sequence::AppliedSequence;
 use crate::job::JobPlace;
-use crate::state::{Applied, EarlyInstances, Expiring, LogHashes, Retired, ShardTime};
+use crate::state::{Applied, EarlyInstances, Expiring, LogHashes, Retired, ShardTime, TreeId};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::codec::Meta;
 use crate::storage::{Commit, HashCommit, Reopened, StorageError, Store, StoreSlot};
@@ -26,6 +26,7 @@ use crate::writer::parked_places::ParkedChanges;
 use crate::writer::parking::{ParkedJob, Parking};
 use crate::writer::plan::{Plan, PlannedStep, Planner, ReadOn};
 use crate::writer::registry::Registry;
+use crate::writer::reject_erasure::RejectErasure;
 use crate::writer::reject_log::RejectLog;
 use crate::writer::reject_retention::RejectRetention;
 use crate::writer::reopen::{BatchFailed, BatchWaiters};
@@ -76,6 +77,8 @@ pub struct Writer<S> {
     pub hashes: LogHashes,
     /// Which rejects are kept.
     pub rejects_kept: RejectRetention,
+    /// What rejects have of members that were removed from every board is being erased.
+    pub erasing: RejectErasure,
     /// Logs rejections, at a limited rate.
     pub reject_log: Arc<RejectLog>,
 }
@@ -159,6 +162,8 @@ impl<S: JobSource> Writer<S> {
         self.rejects_kept = RejectRetention::default();
         let noted = store.reject_places(|sequence, index| self.rejects_kept.note((sequence, index)));
         noted.map_err(|error| error.to_string())?;
+        self.erasing = RejectErasure::default();
+        self.erasing.note();
         self.source.resume(applied, &meta.map(|meta| meta.stream).unwrap_or_default())
     }
 
@@ -345,6 +350,10 @@ impl<S: JobSource> Writer<S> {
             let store = self.store.get().map_err(|error| error.to_string())?;
             store.profile(member.as_bytes()).map_err(|error| error.to_string())
         };
+        let read_metadata = |tree: TreeId, member: &[u8]| {
+            let store = self.store.get().map_err(|error| error.to_string())?;
+            store.metadata(tree, member).map_err(|error| error.to_string())
+        };
         let planner = Planner {
             shard: &self.shard,
             id: self.id,
@@ -355,6 +364,7 @@ impl<S: JobSource> Writer<S> {
             hash: parking.as_ref().map(|_| self.hashes.running),
             read_parked: &read_parked,
             read_profile: &read_profile,
+            read_metadata: &read_metadata,
         };
         planner.plan(messages, parking)
     }
@@ -385,6 +395,9 @@ impl<S: JobSource> Writer<S> {
             rejects: plan.rejects,
             metadata: plan.metadata,
             profiles: plan.profiles,
+            bans: plan.bans,
+            versions: plan.versions,
+            erased: plan.erased,
             dropped_trees: plan.dropped_trees,
             parked: plan.parked,
             unparked: plan.unparked,
@@ -408,6 +421,9 @@ impl<S: JobSource> Writer<S> {
                 self.health.set_jobs_rejected(jobs_rejected);
                 self.reject_log.note(self.id, &commit.rejects);
                 self.checkpointer.add_changes(count(plan.changes) + 1);
+                if !commit.erased.is_empty() {
+                    self.erasing.note();
+                }
                 Ok((plan.steps, committed))
             }
             Err(reason) => {
@@ -470,6 +486,11 @@ impl<S: JobSource> Writer<S> {
             self.checkpointer.start_if_admitted(store, &self.shard);
         }
         let store = self.store.get().ok();
+        if let Some(store) = store.as_deref().filter(|_| !self.erasing.is_idle())
+            && let Err(error) = self.erasing.go_on(store, self.source.needs_sync())
+        {
+            tracing::warn!(shard = %self.id, %error, "rejects of removed members could not be erased on disk; readers do not see them");
+        }
         self.note_damage_of(store.as_deref());
         self.gauges.note_time(self.id, self.time.effective, &self.health);
         self.gauges.note_state(&self.shard, &self.health, store.as_deref(), &self.checkpointer);
@@ -487,7 +508,7 @@ impl<S: JobSource> Writer<S> {
     fn fetch_wait(&self) -> Duration {
         let idle_work = {
             let shard = self.shard.read(Purpose::Release);
-            shard.has_retired() || shard.members.has_handles_to_free()
+            shard.has_retired() || shard.members.has_handles_to_free() || !self.erasing.is_idle()
         };
         if idle_work {
             Duration::ZERO

@@ -36,6 +36,7 @@ pub fn document(operations: &[Operation]) -> Value {
             {"name": "Entries", "description": "A member's rank, its neighbours, a group of members, and the boards of a member."},
             {"name": "Lists", "description": "Pages of a board's entries, in their order."},
             {"name": "Ranks and counts", "description": "Ranks of any score, scores at any rank, counts between any bounds; all exact."},
+            {"name": "Moderation", "description": "Who is hidden."},
             {"name": "Snapshots", "description": "Copies of the node's data, which `ranktree snapshot` fetches."},
             {"name": "Service", "description": "Status, rejected jobs, probes, metrics and this document."}
         ],

@@ -68,6 +68,12 @@ pub fn movement() -> Value {
     query("movement", &json!({"type": "string", "enum": windows}), text)
 }
 
+pub fn hidden() -> Value {
+    let text = "Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have. Needs the \
+                scope `write`.";
+    query("hidden", &json!({"type": "boolean", "default": false}), text)
+}
+
 pub fn buckets() -> Value {
     let schema = json!({"type": "integer", "minimum": 1, "maximum": BATCH_MAX, "default": BUCKETS});
     let text = "How many buckets of about equal width the range from the least to the greatest score is cut into. \

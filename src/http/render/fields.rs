@@ -111,6 +111,9 @@ fn entry_among<'a>(
     metadata(object.name("meta"), &listed.metadata);
     profile(object, &listed.profile);
     movement(object, listed.movement);
+    if entry.is_hidden {
+        object.bool("hidden", true);
+    }
     repeated.as_of(object, as_of);
 }
 

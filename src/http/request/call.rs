@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use axum::http::{HeaderValue, header};
 use parking_lot::Mutex;
 
-use crate::access::{Grant, ProfileAccess};
+use crate::access::{Grant, ProfileAccess, Scope};
 use crate::http::api::Api;
 use crate::http::guard::admission::{BodyBytes, RequestPermit};
 use crate::http::guard::authorize::Needs;
@@ -151,6 +151,11 @@ impl Call {
     /// Whether the request's token allows this with profiles.
     pub fn allows_profiles(&self, access: ProfileAccess) -> bool {
         self.grant.as_ref().is_none_or(|grant| grant.profiles >= access)
+    }
+
+    /// Whether the request's token has a scope, beside that of the route.
+    pub fn allows(&self, scope: Scope) -> bool {
+        self.grant.as_ref().is_none_or(|grant| grant.allows(scope))
     }
 
     /// The request's token, if there is a limit to the boards that it may make.

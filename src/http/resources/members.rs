@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
+use crate::board::Definition;
 use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
@@ -13,6 +14,7 @@ use crate::http::request::at_once::AtOnce;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::{Params, board_name, invalid_value, number};
+use crate::http::resources::hidden::asks_for_hidden;
 use crate::http::writes::new_boards::create_for;
 use crate::http::writes::options::{Wait, WriteOptions};
 use crate::http::writes::results::JobResult;
@@ -20,11 +22,12 @@ use crate::http::writes::results_json::{accepted, write_result};
 use crate::http::writes::scatter::write;
 use crate::job::{Job, Op, Targets};
 use crate::query::{
-    Around, AroundMember, BoardSelection, LookupMembers, MemberOf, MemberOnBoards, WindowChoice,
+    Around, AroundMember, BoardSelection, InstanceAsked, LookupMembers, MemberOf, MemberOnBoards,
+    WindowChoice,
 };
 use crate::state::TreeId;
 use crate::types::{Malformed, MemberId};
-use crate::window::Window;
+use crate::window::{Instance, Window};
 use crate::wire;
 use crate::wire::lenient::text_of;
 
@@ -34,7 +37,8 @@ pub const NEIGHBOURS_MAX: u64 = 500;
 pub const NEIGHBOURS: u64 = 4;
 
 pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
-    let (params, accuracy) = call.read_params_with_accuracy(&["movement"]).await?;
+    let (params, accuracy) = call.read_params_with_accuracy(&["movement", "hidden"]).await?;
+    let hidden = asks_for_hidden(&call, &params)?;
     let member = call.member()?;
     let asked = call.with_movement(&params, MemberOf { member: member.clone() }, 1)?;
     if asked.movement.is_some() {
@@ -42,11 +46,30 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
     }
     let (answer, errors) = call.ask_entries_by_accuracy(accuracy, asked).await?;
     call.check_home_replied(&member)?;
-    let entry = answer.body.ok_or_else(|| Problem::unknown_member_of(&answer.definition))?;
+    let entry = match answer.body {
+        Some(entry) => entry,
+        None if hidden => return hidden_entry(&call, &answer.definition, answer.instance).await,
+        None => return Err(Problem::unknown_member_of(&answer.definition)),
+    };
     Ok(Reply::object(|object| {
         let window = fields::instance_name(answer.instance);
         fields::entry(object, call.board(), &window, &entry, &answer.as_of);
         errors.write(object, 0);
+        call.write_freshness(object);
+    }))
+}
+
+/// The entry of a member that is not listed, if it is hidden.
+async fn hidden_entry(call: &Call, definition: &Definition, instance: Instance) -> Result<Reply, Problem> {
+    let asked = InstanceAsked { choice: WindowChoice::Named(instance), ..call.instance_asked() };
+    let (member, boards) = (call.member()?, BoardSelection::Named(vec![call.board_name()?]));
+    let asked = MemberOnBoards { member: member.clone(), boards, instance: asked, hidden: true };
+    let answer = call.ask_with_metadata(asked).await?;
+    call.check_home_replied(&member)?;
+    let (_, entry) = answer.entries.first().ok_or_else(|| Problem::unknown_member_of(definition))?;
+    Ok(Reply::object(|object| {
+        let window = fields::instance_name(instance);
+        fields::entry(object, call.board(), &window, entry, &answer.as_of);
         call.write_freshness(object);
     }))
 }
@@ -183,7 +206,8 @@ async fn write_one(call: &Call, job: Job, options: WriteOptions) -> Result<Reply
 
 /// The member on several boards.
 pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
-    let params = call.read_params(&["boards", "cursor"]).await?;
+    let params = call.read_params(&["boards", "cursor", "hidden"]).await?;
+    let hidden = asks_for_hidden(&call, &params)?;
     let member = call.member()?;
     let boards =
         params.get("boards").map(|list| list.split(',').map(board_name).collect::<Result<Vec<_>, _>>());
@@ -225,7 +249,7 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
         BoardSelection::All { after, limit: BATCH_MAX, prefixes }
     };
     let answer = call
-        .ask_with_metadata(MemberOnBoards { member: id, boards, instance: call.instance_asked() })
+        .ask_with_metadata(MemberOnBoards { member: id, boards, instance: call.instance_asked(), hidden })
         .await?;
     call.check_home_replied(&member)?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {

@@ -12,7 +12,7 @@ use crate::http::guard::authorize::Needs::{self, Nothing, Token};
 use crate::http::openapi::operation::Operation;
 use crate::http::openapi::{document, operations as docs, served};
 use crate::http::resources::{
-    boards, jobs, lists, live, members, probes, ranks, rejects, removals, seasons, snapshots, status,
+    boards, hidden, jobs, lists, live, members, probes, ranks, rejects, removals, seasons, snapshots, status,
 };
 use crate::http::routing::direct::DirectRoutes;
 use crate::http::routing::endpoint::Work::{AtOnce, Inline, InlineIfFew, Offloaded};
@@ -147,6 +147,7 @@ fn routes() -> RouterBuilder {
             Token(Read, InPath), Offloaded(ranks::percentiles), docs::percentiles(),
         );
     routes
+        .add(get("/v1/hidden", "hidden"), Token(Write, ByHandler), Inline(hidden::list), docs::hidden())
         .add(get("/v1/rejects", "rejects"), Token(Read, ByHandler), Inline(rejects::list), docs::rejects())
         .add(get("/v1/status", "status"), Token(Read, ByHandler), Inline(status::get), docs::status());
     add_snapshots(&mut routes);

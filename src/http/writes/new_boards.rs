@@ -13,7 +13,7 @@ use crate::http::guard::board_limit::check_board_limit;
 use crate::http::render::problem::Problem;
 use crate::http::request::call::Call;
 use crate::http::writes::boards::change_board;
-use crate::job::{Job, Targets};
+use crate::job::Job;
 use crate::types::BoardName;
 use crate::writer::BoardChange;
 
@@ -25,11 +25,7 @@ use crate::writer::BoardChange;
 /// jobs then.
 pub async fn create_for(call: &Call, jobs: &[Job]) -> Result<(), Problem> {
     let Some(grant) = call.board_limited() else { return Ok(()) };
-    let named = jobs.iter().filter_map(|job| match &job.targets {
-        Targets::Boards(boards) => Some(boards),
-        Targets::EveryBoard | Targets::Profile(_) => None,
-    });
-    let named = named.flatten().map(|(board, _)| board);
+    let named = jobs.iter().flat_map(Job::awaited_boards);
     let lacking: BTreeSet<&BoardName> =
         named.filter(|board| call.api.registry.may_create(board.as_str())).collect();
     if lacking.is_empty() {

@@ -43,14 +43,14 @@ pub enum JobResult {
         /// if they did, and the entries kept changing meanwhile.
         unranked: Option<Vec<ShardId>>,
     },
-    /// A removal from every board: how many boards the member was on, and how many of them it changed.
+    /// A job about every board: how many boards the member was on, and how many of them it changed.
     Everywhere {
         boards: usize,
         changed: usize,
-        /// Whether it has taken a profile away.
+        /// Whether it has changed what is kept of the member beside its entries.
         profile: bool,
     },
-    /// A job about a profile: whether that is another one than before.
+    /// A job about a profile, or a ban: whether that is another one than before.
     Profile {
         changed: bool,
     },
@@ -193,9 +193,9 @@ fn append_results<'r, R: Borrow<ReportedJob>>(
                 JobResult::Changed { changed, by_board: None, unranked: None }
             }
             Ok((_, JobOutcome::WithProfile { boards, changed })) => {
-                // Neither kind of job reports entries.
-                results.extend(reported.without_entries(&boards, changed, None));
-                continue;
+                // Of a ban whose board is gone there is nothing else to tell.
+                let told = reported.without_entries(&boards, changed, None);
+                told.unwrap_or(JobResult::Profile { changed })
             }
             Ok((sequence, JobOutcome::Applied(boards))) => {
                 if let Some(result) = reported.without_entries(&boards, false, unranked) {

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use crate::board::Definition;
 use crate::query::instance::InstanceAsked;
 use crate::query::question::{
-    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember, LifeOnShard,
-    Mark, MovementReply, Question, RejectsReply, Reply, RunQuestion, RunReply, ShardEntry, SortKey, Splitter,
-    SplittersQuestion, SplittersReply,
+    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember,
+    HiddenQuestion, HiddenReply, LifeOnShard, Mark, MovementReply, Question, RejectsReply, Reply,
+    RunQuestion, RunReply, ShardEntry, SortKey, Splitter, SplittersQuestion, SplittersReply,
 };
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
 use crate::query::summary::{SummaryReply, SummarySizes, summarize};
-use crate::state::{Shard, TreeId, WindowTree};
+use crate::state::{BansAsked, EntryState, Shard, TreeId, WindowTree};
 use crate::tree::{Handle, Standing, Tree};
 use crate::types::{BoardName, Sequence};
 use crate::window::{Instance, MovementPart};
@@ -56,16 +56,18 @@ pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
             }
             Reply::Lookup { life: life_of(shard, board), total: shard_board.total(), members, keys }
         }
-        Question::MemberOnBoards { member, boards } => Reply::MemberOnBoards(
+        Question::MemberOnBoards { member, boards, hidden } => Reply::MemberOnBoards(
             boards
                 .iter()
-                .map(|board| found_member(&ShardBoard::of_life(shard, board), member.as_bytes()))
+                .map(|board| found_member(&ShardBoard::of_life(shard, board), member.as_bytes(), *hidden))
                 .collect(),
         ),
-        Question::BoardsOfMember { member, after, limit, prefixes, instance } => {
+        Question::BoardsOfMember { member, after, limit, prefixes, instance, hidden } => {
             let prefixes = prefixes.as_deref();
-            Reply::BoardsOfMember(boards_of_member(shard, member, *after, *limit, prefixes, *instance))
+            let (after, limit) = (*after, *limit);
+            Reply::BoardsOfMember(boards_of_member(shard, member, after, limit, prefixes, *instance, *hidden))
         }
+        Question::Hidden(asked) => Reply::Hidden(bans_of(shard, asked)),
         // None of them is in memory: `AnsweringShard` reads them from the disk.
         Question::Rejects(_) => Reply::Rejects(RejectsReply::default()),
         Question::Movement { since, members, keys } => {
@@ -254,8 +256,40 @@ pub fn movement_of(
 
 /// A member of this shard, with its counts on it.
 #[must_use]
-pub fn found_member(shard_board: &ShardBoard<'_>, member: &[u8]) -> Option<FoundMember> {
-    found_at(shard_board, shard_board.shard.members.get(member)?)
+pub fn found_member(shard_board: &ShardBoard<'_>, member: &[u8], hidden: bool) -> Option<FoundMember> {
+    let handle = shard_board.shard.members.get(member)?;
+    found_at(shard_board, handle).or_else(|| hidden_at(shard_board, handle).filter(|_| hidden))
+}
+
+/// A hidden entry, as it would stand if it were listed.
+fn hidden_at(shard_board: &ShardBoard<'_>, handle: Handle) -> Option<FoundMember> {
+    let (tree, window) = shard_board.window?;
+    let EntryState::Hidden(words) = window.entry(handle)?.state else { return None };
+    let member = shard_board.shard.members.id(handle);
+    let at_score = shard_board.at_score(score_words(&window.definition, &words));
+    Some(FoundMember {
+        entry: shard_entry(tree, window, handle, words, member),
+        at_score: Counted { before: at_score.before, through: at_score.through + 1 },
+        index: shard_board.before(&SortKey { words, member }),
+        total: window.total() + 1,
+        is_hidden: true,
+    })
+}
+
+/// The bans of a shard that are asked for.
+#[must_use]
+pub fn bans_of(shard: &Shard, asked: &HiddenQuestion<'_>) -> HiddenReply {
+    let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
+    let wanted = match (&asked.board, &asked.prefixes) {
+        (Some(board), None) => BansAsked::On(board),
+        // Who may see some boards only is not told of all boards.
+        (Some(board), Some(_)) => BansAsked::Only(board),
+        (None, Some(prefixes)) => BansAsked::WithPrefixes(prefixes),
+        (None, None) => BansAsked::All,
+    };
+    let after = asked.after.as_ref().map(|(name, member)| (*name, member));
+    let (bans, more) = shard.bans().list(wanted, after, limit);
+    HiddenReply { bans, more }
 }
 
 fn found_at(shard_board: &ShardBoard<'_>, handle: Handle) -> Option<FoundMember> {
@@ -268,6 +302,7 @@ fn found_at(shard_board: &ShardBoard<'_>, handle: Handle) -> Option<FoundMember>
         at_score: Counted { before: better, through },
         index,
         total: window.total(),
+        is_hidden: false,
     })
 }
 
@@ -316,7 +351,7 @@ fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// The boards that list a member, in the order in which boards came, each by one of its instances.
+/// The boards that list a member, or hide it if those are wanted too, in the order in which boards came, each by one of its instances.
 #[must_use]
 pub fn boards_of_member(
     shard: &Shard,
@@ -325,6 +360,7 @@ pub fn boards_of_member(
     limit: u32,
     prefixes: Option<&[&str]>,
     instance: InstanceAsked,
+    hidden: bool,
 ) -> BoardsOfMember {
     let is_wanted = |tree: &&WindowTree| {
         let board = tree.board.split().0;
@@ -352,7 +388,9 @@ pub fn boards_of_member(
             };
             let life = BoardLife { board: window.board.clone(), incarnation: board.incarnation };
             let shard_board = ShardBoard { shard, window: Some((tree, window)) };
-            boards.extend(found_at(&shard_board, handle).map(|found| (life, found)));
+            let found =
+                found_at(&shard_board, handle).or_else(|| hidden_at(&shard_board, handle).filter(|_| hidden));
+            boards.extend(found.map(|found| (life, found)));
         }
     }
     BoardsOfMember { boards, next }

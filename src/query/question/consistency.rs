@@ -10,6 +10,7 @@ use crate::query::question::{
     RunStart, ShardEntry, SortKey, SplittersQuestion, SplittersReply,
 };
 use crate::query::summary::SummaryReply;
+use crate::state::{Ban, name_of};
 use crate::storage::codec::RejectRecord;
 use crate::types::count;
 
@@ -51,7 +52,7 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
                 && keys.len() == counts.len()
                 && counts.iter().all(|at| at.better <= at.before && at.before <= *total)
         }
-        (Question::MemberOnBoards { member, boards }, Reply::MemberOnBoards(found)) => {
+        (Question::MemberOnBoards { member, boards, .. }, Reply::MemberOnBoards(found)) => {
             boards.len() == found.len() && found.iter().flatten().all(|found| member_fits(member, found))
         }
         (Question::BoardsOfMember { member, limit, .. }, Reply::BoardsOfMember(found)) => {
@@ -67,6 +68,15 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
             SummaryReply::Unchanged => known.is_some(),
             SummaryReply::Over => true,
         },
+        (Question::Hidden(asked), Reply::Hidden(reply)) => {
+            let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
+            let place = |ban: &Ban| (name_of(&ban.scope).to_owned(), ban.member.clone());
+            let after = asked.after.as_ref().map(|(name, member)| ((*name).to_owned(), member.clone()));
+            reply.bans.len() <= limit
+                && (!reply.more || reply.bans.len() == limit)
+                && reply.bans.is_sorted_by(|a, b| place(a) < place(b))
+                && reply.bans.first().is_none_or(|first| Some(place(first)) > after)
+        }
         (Question::Changed(boards), Reply::Changed(changed)) => boards.len() == changed.len(),
         _ => false,
     }
@@ -94,7 +104,7 @@ fn is_within(at: &Counted, total: u64) -> bool {
 }
 
 fn member_fits(asked: &str, found: &FoundMember) -> bool {
-    let FoundMember { entry, at_score, index, total } = found;
+    let FoundMember { entry, at_score, index, total, is_hidden: _ } = found;
     *entry.member == *asked.as_bytes()
         && is_within(at_score, *total)
         && at_score.before <= *index

@@ -16,6 +16,8 @@ const SPLITTERS_MAX: usize = 8_192;
 /// Boards of one question, and marks of all of them.
 const BOARDS_MAX: usize = 4_096;
 const MARKS_MAX: usize = 8_192;
+/// Bans of one question.
+const BANS_MAX: usize = 4_096;
 /// Members of a look-up, and keys.
 const MEMBERS_MAX: usize = 4_096;
 
@@ -62,6 +64,9 @@ pub fn check(question: &Question<'_>) -> Result<(), InvalidQuestion> {
             within("keys", keys.len(), MEMBERS_MAX)
         }
         Question::Summary { .. } => Ok(()),
+        Question::Hidden(asked) => {
+            within("bans", usize::try_from(asked.limit).unwrap_or(usize::MAX), BANS_MAX)
+        }
         Question::MemberOnBoards { boards, .. } | Question::Changed(boards) => {
             within("boards", boards.len(), BOARDS_MAX)
         }

@@ -17,13 +17,13 @@ use std::sync::Arc;
 use crate::job::{JobPlace, RejectCode};
 use crate::query::instance::InstanceAsked;
 use crate::query::summary::{KnownSummary, SummaryReply};
-use crate::state::Incarnation;
+use crate::state::{Ban, Incarnation};
 use crate::storage::codec::RejectRecord;
 use crate::tree::Words;
-use crate::types::{BoardName, Sequence, Timestamp};
+use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 
 pub use answer::{
-    answer, ask_for_profiles, boards_of_member, counts_of, found_member, movement_of, splitters_of,
+    answer, ask_for_profiles, bans_of, boards_of_member, counts_of, found_member, movement_of, splitters_of,
 };
 pub use consistency::is_consistent;
 pub(super) use limits::ENTRIES_MAX;
@@ -135,7 +135,12 @@ pub enum Question<'a> {
         metadata: bool,
     },
     /// A member of this shard on the boards named.
-    MemberOnBoards { member: &'a str, boards: Vec<BoardLife> },
+    MemberOnBoards {
+        member: &'a str,
+        boards: Vec<BoardLife>,
+        /// Whether a hidden entry is wanted, too, as it would stand if it were listed.
+        hidden: bool,
+    },
     /// The boards of a member of this shard, after a place.
     BoardsOfMember {
         member: &'a str,
@@ -145,6 +150,8 @@ pub enum Question<'a> {
         prefixes: Option<Vec<&'a str>>,
         /// Which instance of each board; boards that have none such are left out.
         instance: InstanceAsked,
+        /// As for [`Question::MemberOnBoards`].
+        hidden: bool,
     },
     /// Jobs that the shard has rejected, newest first. They are on its disk.
     Rejects(RejectsQuestion<'a>),
@@ -165,6 +172,28 @@ pub enum Question<'a> {
     },
     /// When boards or instances changed last.
     Changed(Vec<BoardLife>),
+    /// Who is hidden.
+    Hidden(HiddenQuestion<'a>),
+}
+
+/// Which of a shard's bans are wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HiddenQuestion<'a> {
+    /// Only those that hold on this board; `None`: all.
+    pub board: Option<BoardName>,
+    /// Only those of boards whose names begin with one of these, and none of all boards; `None`: all.
+    pub prefixes: Option<Vec<&'a str>>,
+    /// Only those after this place: the name of a board, or nothing for all boards, and a member.
+    pub after: Option<(&'a str, MemberId)>,
+    pub limit: u32,
+}
+
+/// Bans of a shard, in the order of lists.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HiddenReply {
+    pub bans: Vec<Ban>,
+    /// Whether there are more.
+    pub more: bool,
 }
 
 /// Which of a shard's rejects are wanted.
@@ -206,6 +235,7 @@ impl Question<'_> {
             | Self::Rejects(_)
             | Self::Movement { .. }
             | Self::Summary { .. }
+            | Self::Hidden(_)
             | Self::Changed(_) => false,
         }
     }
@@ -220,7 +250,7 @@ impl Question<'_> {
             | Self::Movement { since: board, .. }
             | Self::Summary { board, .. } => (Some(board), &[], &[]),
             Self::MemberOnBoards { boards, .. } | Self::Changed(boards) => (None, boards, &[]),
-            Self::BoardsOfMember { .. } | Self::Rejects(_) => (None, &[], &[]),
+            Self::BoardsOfMember { .. } | Self::Rejects(_) | Self::Hidden(_) => (None, &[], &[]),
         };
         let lives = one.into_iter().chain(several).chain(counted.iter().map(|(board, _)| board));
         lives.map(|life| life.board.board())
@@ -357,6 +387,8 @@ pub struct FoundMember {
     /// Entries before it.
     pub index: u64,
     pub total: u64,
+    /// Whether it is hidden. The counts are those that there would be if it were not.
+    pub is_hidden: bool,
 }
 
 /// What a shard replies to a question.
@@ -385,6 +417,7 @@ pub enum Reply {
     /// One for each board asked: whoever has read it at this sequence or later has read what it is at the
     /// reply's sequence. 0 if the shard does not have it.
     Changed(Vec<Sequence>),
+    Hidden(HiddenReply),
 }
 
 /// How `all` of a board was on a shard when an instance of another window began. As long as that instance is
@@ -451,6 +484,7 @@ impl Reply {
             | Self::BoardsOfMember(_)
             | Self::Rejects(_)
             | Self::Summary(_)
+            | Self::Hidden(_)
             | Self::Changed(_) => false,
         }
     }
@@ -471,6 +505,7 @@ impl Reply {
             | Self::Rejects(_)
             | Self::Movement(_)
             | Self::Summary(_)
+            | Self::Hidden(_)
             | Self::Changed(_) => None,
         }
     }
@@ -483,6 +518,7 @@ impl Reply {
             | Self::Rejects(_)
             | Self::Movement(_)
             | Self::Summary(_)
+            | Self::Hidden(_)
             | Self::Changed(_) => {}
             Self::Runs(runs) => {
                 let runs = runs.iter_mut().flatten();

@@ -44,6 +44,7 @@ pub fn check_widths(shard: &Shard, question: &Question<'_>) -> Result<(), Invali
         | Question::BoardsOfMember { .. }
         | Question::Rejects(_)
         | Question::Summary { .. }
+        | Question::Hidden(_)
         | Question::Changed(_) => Ok(()),
     }
 }

@@ -62,7 +62,10 @@ fn reads_of_many_boards_and_instances_hold_one_shard_at_a_time() {
     assert_eq!([totals(64), totals(65)], [false, true]);
     let member = |number| {
         let boards = BoardSelection::Named(vec![name(BOARD); number]);
-        is_one_by_one(&node, &MemberOnBoards { member: id("m1"), boards, instance: asked("", NOW) })
+        is_one_by_one(
+            &node,
+            &MemberOnBoards { member: id("m1"), boards, instance: asked("", NOW), hidden: false },
+        )
     };
     assert_eq!([member(32), member(33)], [false, true]);
     let instances = |of: &str| {
@@ -100,7 +103,8 @@ fn a_member_has_as_many_look_ups_as_it_has_boards() {
     }
     let node = windows.node();
     let lookups = |member: &str, boards: BoardSelection| {
-        MemberOnBoards { member: id(member), boards, instance: asked("", NOW) }.lookups_on(&node)
+        MemberOnBoards { member: id(member), boards, instance: asked("", NOW), hidden: false }
+            .lookups_on(&node)
     };
     let all = |limit| BoardSelection::All { after: None, limit, prefixes: None };
     assert_eq!([lookups("m1", all(1_000)), lookups("m1", all(2)), lookups("m2", all(1_000))], [6, 4, 0]);

@@ -110,7 +110,7 @@ fn a_members_boards_are_of_the_sequences_named() {
             BoardSelection::All { after: None, limit: 10, prefixes: None }
         };
         let (shards, instance) = (ReadShards::Remote(remote), InstanceAsked::default());
-        let found = ok(entries_of_member(shards, &registry, &member, &selection, instance));
+        let found = ok(entries_of_member(shards, &registry, &member, &selection, instance, false));
         let model = moving.model(&found.as_of);
         let index = model.index_of(member.as_str());
         assert_eq!(found.entries.len(), usize::from(index.is_some()));
@@ -129,8 +129,8 @@ fn outcome_of(
 ) -> Option<(ShardId, crate::types::Sequence, BoardOutcome)> {
     let home = shard_of(member, u16::try_from(moving.shards.len()).expect("a few"));
     let state = moving.shards[home.index()].read(Purpose::Read);
-    let found = found_member(&ShardBoard::of_life(&state, &life()), member.as_bytes())?;
-    let FoundMember { entry, at_score, index, total } = found;
+    let found = found_member(&ShardBoard::of_life(&state, &life()), member.as_bytes(), false)?;
+    let FoundMember { entry, at_score, index, total, is_hidden: _ } = found;
     let ranking = ShardRanking {
         words: entry.words,
         updated_at: entry.updated_at,

@@ -291,8 +291,12 @@ async fn a_members_boards_are_listed_by_one_instance_each() {
             (named(), "2026-11-19", "none#2026-11-19=8 days#2026-11-19=5 both#2026-11-19=3", "nobody"),
             (named(), "all", "both=2", "none days nobody"),
         ] {
-            let mut read =
-                MemberOnBoards { member: id("m"), boards: selection, instance: asked(window, FRIDAY) };
+            let mut read = MemberOnBoards {
+                member: id("m"),
+                boards: selection,
+                instance: asked(window, FRIDAY),
+                hidden: false,
+            };
             let (mut found, mut not_found) = (Vec::new(), Vec::new());
             loop {
                 let [in_memory, remote] = windows.read(&read).await;
@@ -445,9 +449,15 @@ async fn every_instance_shows_its_best_entries_only() {
         windows.enter("arena#2026-11-20", "a", 1, FRIDAY);
         let of_a = async |window: &str| {
             let boards = BoardSelection::Named(["nobody", BOARD, "other"].map(name).to_vec());
-            let read = MemberOnBoards { member: id("a"), boards, instance: asked(window, FRIDAY) };
+            let read =
+                MemberOnBoards { member: id("a"), boards, instance: asked(window, FRIDAY), hidden: false };
             let all = BoardSelection::All { after: None, limit: 10, prefixes: None };
-            let unnamed = MemberOnBoards { member: id("a"), boards: all, instance: asked(window, FRIDAY) };
+            let unnamed = MemberOnBoards {
+                member: id("a"),
+                boards: all,
+                instance: asked(window, FRIDAY),
+                hidden: false,
+            };
             let told = |found: &crate::query::EntriesOfMember| {
                 let entry = |(board, entry): &(BoardName, crate::query::MemberEntry)| {
                     format!("{board} {}/{}", entry.listed.position, entry.standing.total)

@@ -20,12 +20,14 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::state::bans::Bans;
 use crate::state::boards::{Board, BoardMap};
 use crate::state::dropped::Dropped;
 use crate::state::entry::{Entry, TreeId};
 use crate::state::expiry::{Expiring, Expiry};
 use crate::state::incarnation::Incarnation;
 use crate::state::joining::Joining;
+use crate::state::member_versions::MemberVersions;
 use crate::state::members::Members;
 use crate::state::ranking::ShardRanking;
 use crate::state::retired::Retired;
@@ -59,6 +61,9 @@ pub struct Shard {
     /// Dropped boards, so that a drop that a crash interrupted can be completed, and a late definition is
     /// recognised.
     dropped: Arc<Dropped>,
+    /// Not part of checkpoints: each is a record of the log, and read at a start.
+    bans: Bans,
+    versions: MemberVersions,
     next_tree: u32,
     /// Memory held by trees, updated with every change.
     tree_bytes: usize,
@@ -95,6 +100,8 @@ impl Shard {
             expiry: Expiry::default(),
             trees: BTreeMap::new(),
             dropped: Arc::default(),
+            bans: Bans::default(),
+            versions: MemberVersions::default(),
             next_tree: 0,
             tree_bytes: 0,
             joining: None,
@@ -171,6 +178,23 @@ impl Shard {
     /// Boards whose names come after this one, or all, without the instances of their windows.
     pub fn boards_after(&self, name: Option<&BoardName>) -> impl Iterator<Item = (&BoardName, &Board)> {
         self.boards.boards_after(name)
+    }
+
+    /// Who is hidden.
+    #[must_use]
+    pub fn bans(&self) -> &Bans {
+        &self.bans
+    }
+
+    /// The versions that hold for members on every board.
+    #[must_use]
+    pub fn member_versions(&self) -> &MemberVersions {
+        &self.versions
+    }
+
+    /// Takes over what the disk has of both.
+    pub fn set_member_records(&mut self, bans: Bans, versions: MemberVersions) {
+        (self.bans, self.versions) = (bans, versions);
     }
 
     #[must_use]
@@ -307,6 +331,8 @@ impl Shard {
 
     /// The state is now that at the end of this step.
     pub fn end_step(&mut self, step: &Step) {
+        step.bans.iter().for_each(|change| self.bans.apply(change));
+        step.versions.iter().for_each(|change| self.versions.apply(change));
         self.applied = step.applied;
         self.note_time(step.time);
     }

@@ -26,7 +26,7 @@ pub struct Undecodable {
     clippy::needless_pass_by_value,
     reason = "callers pass errors with `map_err`, which passes them by value"
 )]
-pub(super) fn undecodable(kind: &'static str, reason: impl ToString) -> Undecodable {
+pub(in crate::storage) fn undecodable(kind: &'static str, reason: impl ToString) -> Undecodable {
     Undecodable { kind, reason: reason.to_string() }
 }
 

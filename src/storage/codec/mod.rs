@@ -22,6 +22,7 @@ mod hashes;
 mod records;
 
 pub use bytes::Undecodable;
+pub(super) use bytes::undecodable;
 pub use checkpoint::{
     EntriesPage, Manifest, ManifestBoard, decode_dictionary, decode_entries, decode_manifest,
     encode_dictionary, encode_entries, encode_manifest,
@@ -33,10 +34,10 @@ pub use hashes::{
     encode_copied_from, encode_divergence, encode_hash_point, encode_log_hash,
 };
 pub use records::{
-    Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord, decode_meta, decode_metadata,
-    decode_parked, decode_place, decode_profile, decode_profile_removed, decode_reject, encode_meta,
-    encode_metadata, encode_parked, encode_place, encode_profile, encode_profile_removed, encode_reject,
-    format_version,
+    Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord, decode_ban, decode_member_version,
+    decode_meta, decode_metadata, decode_parked, decode_place, decode_profile, decode_reject,
+    decode_sequence, encode_ban, encode_member_version, encode_meta, encode_metadata, encode_parked,
+    encode_place, encode_profile, encode_reject, encode_sequence, format_version,
 };
 
 /// Raised with every change that an older ranktree could not read. Format 2: extras are in pages, parked jobs

@@ -5,7 +5,7 @@ use bincode::error::DecodeError;
 use bincode::{Decode, Encode};
 
 use crate::job::RejectCode;
-use crate::state::ShardTime;
+use crate::state::{MemberVersion, ShardTime};
 use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, from_slice, to_vec, undecodable};
 use crate::types::{Sequence, Timestamp};
 
@@ -190,16 +190,40 @@ pub fn decode_profile(bytes: &[u8]) -> Result<ProfileRecord, Undecodable> {
     from_slice("profile", bytes)
 }
 
-/// The sequence of the last removal of a profile.
+/// Since when a member is hidden.
 #[must_use]
-pub fn encode_profile_removed(sequence: Sequence) -> Vec<u8> {
+pub fn encode_ban(since: Timestamp) -> Vec<u8> {
+    to_vec(&since.as_micros())
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_ban(bytes: &[u8]) -> Result<Timestamp, Undecodable> {
+    Timestamp::from_micros(from_slice("ban", bytes)?).map_err(|error| undecodable("ban", error))
+}
+
+#[must_use]
+pub fn encode_member_version(version: MemberVersion) -> Vec<u8> {
+    to_vec(&(version.version, version.sequence.0))
+}
+
+/// # Errors
+/// When the bytes are no such record.
+pub fn decode_member_version(bytes: &[u8]) -> Result<MemberVersion, Undecodable> {
+    let (version, sequence) = from_slice("member's version", bytes)?;
+    Ok(MemberVersion { version, sequence: Sequence(sequence) })
+}
+
+/// A sequence: of the last removal of a profile, or up to which rejects are to be erased.
+#[must_use]
+pub fn encode_sequence(sequence: Sequence) -> Vec<u8> {
     to_vec(&sequence.0)
 }
 
 /// # Errors
 /// When the bytes are no such record.
-pub fn decode_profile_removed(bytes: &[u8]) -> Result<Sequence, Undecodable> {
-    from_slice("removal of a profile", bytes).map(Sequence)
+pub fn decode_sequence(kind: &'static str, bytes: &[u8]) -> Result<Sequence, Undecodable> {
+    from_slice(kind, bytes).map(Sequence)
 }
 
 #[must_use]

@@ -5,6 +5,7 @@
 //! [`hashes`] read other records.
 
 mod hashes;
+mod member_records;
 mod open;
 mod parked;
 mod records;

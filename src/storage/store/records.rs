@@ -49,7 +49,7 @@ impl Store {
     /// When the disk cannot be read.
     pub fn each_profile(&self, mut each: impl FnMut(&[u8], ProfileRecord)) -> Result<(), StorageError> {
         self.scan_log(&[keys::PROFILE], &[keys::PROFILE], |key, value| {
-            each(keys::member_of_profile(key).unwrap_or_default(), codec::decode_profile(value)?);
+            each(keys::member_of(key).unwrap_or_default(), codec::decode_profile(value)?);
             Ok(())
         })
     }
@@ -65,13 +65,14 @@ impl Store {
     /// # Errors
     /// When the disk cannot be read.
     pub fn rejects(&self, limit: usize) -> Result<Vec<RejectRecord>, StorageError> {
+        let erasures = self.erasures()?;
         let mut rejects = Vec::new();
         let mut iterator = self.db.raw_iterator_cf_opt(self.log(), prefix_options(&[keys::REJECT]));
         iterator.seek_to_last();
         while let (true, Some((key, value))) = (rejects.len() < limit, iterator.item()) {
             if let Some((sequence, index)) = keys::place_in_stream(key) {
                 let reject = codec::decode_reject(sequence, index, value);
-                rejects.push(reject.map_err(|error| self.damaged(error))?);
+                rejects.push(erasures.erased(reject.map_err(|error| self.damaged(error))?).0);
             }
             iterator.prev();
         }
@@ -84,6 +85,17 @@ impl Store {
     /// # Errors
     /// When the disk cannot be read.
     pub fn rejects_after(
+        &self,
+        place: (Sequence, u32),
+        limit: usize,
+    ) -> Result<Vec<RejectRecord>, StorageError> {
+        let erasures = self.erasures()?;
+        let stored = self.stored_rejects_after(place, limit)?;
+        Ok(stored.into_iter().map(|reject| erasures.erased(reject).0).collect())
+    }
+
+    /// As [`Store::rejects_after`], with what is still to be erased of them.
+    pub(in crate::storage) fn stored_rejects_after(
         &self,
         (sequence, index): (Sequence, u32),
         limit: usize,
@@ -185,6 +197,7 @@ fn profile_at<'a>(
     // There is none, and there was none at the sequence, if none has been removed since. Read after the
     // profile, so that a removal in between is seen.
     let Some(bytes) = get(&keys::profile_removed(member))? else { return Ok(Ok(None)) };
-    let removed = codec::decode_profile_removed(&bytes).map_err(|error| store.damaged(error))?;
+    let removed =
+        codec::decode_sequence("removal of a profile", &bytes).map_err(|error| store.damaged(error))?;
     Ok(if removed <= at { Ok(None) } else { Err(removed) })
 }

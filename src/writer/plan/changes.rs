@@ -1,6 +1,6 @@
 //! Members and entries as the batch sees them: the shard's, overlaid with the batch's own changes.
 
-use crate::job::Metadata;
+use crate::job::{Job, Metadata};
 use crate::state::{Change, Entry, EntryParts, TreeId};
 use crate::storage::codec::MetadataRecord;
 use crate::tree::Handle;
@@ -50,6 +50,33 @@ impl Batch<'_> {
             self.net_changes.push(NetChange { tree, handle, before, after, step, at });
         }
         self.step.changes.push(change);
+    }
+
+    /// What a job decides, if it does more than bring the metadata that the entry has. A client that waits is
+    /// told so; nobody else looks them up.
+    pub(super) fn unless_same_metadata(
+        &mut self,
+        job: &Job,
+        (tree, handle): (Option<TreeId>, Option<Handle>),
+        decision: Decision,
+    ) -> Decision {
+        let (Some(given), Some(tree), Some(handle)) = (&job.meta, tree, handle) else { return decision };
+        if !decision.changes_only_metadata || self.outcome_boards.is_none() {
+            return decision;
+        }
+        let held = match self.metadata.get(&(tree, handle)) {
+            Some((_, record)) => record.clone(),
+            None => {
+                let (planner, member) = (self.planner, job.member.as_bytes());
+                let read = self.shard.unlocked(|| (planner.read_metadata)(tree, member));
+                read.unwrap_or_else(|reason| {
+                    self.unreadable = Some(reason);
+                    None
+                })
+            }
+        };
+        let is_same = held.is_some_and(|held| *held.json == *given.0);
+        Decision { changed: decision.changed && !is_same, ..decision }
     }
 
     pub(super) fn plan_metadata(

@@ -4,15 +4,16 @@
 //! Knows: the order in which entries expire, which is the same on all replicas, however they cut the log into
 //! batches. Must not know: how the shard keeps that order.
 //!
-//! A message expires a bounded number of entries, and later messages the rest. A job takes an entry that has
-//! expired as gone, whether or not a message has removed it yet.
+//! All that is due at a message is gone before the message does anything else: readers of what it has done
+//! find nothing of it. Where that is much, it is applied in several steps before the message's own, while
+//! readers are shown the message before. A limit keeps a message from taking all memory: later messages
+//! expire the rest, and until then a job takes it as gone, and a reader does not.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 use crate::board::Definition;
-use crate::job::Op;
 use crate::state::{Applied, Entry, EntryState, Expiring, TreeId};
 use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, Timestamp, fnv1a_32};
@@ -20,9 +21,11 @@ use crate::window::Instance;
 use crate::writer::decide::{Decision, Request, decide};
 use crate::writer::plan::Batch;
 
-/// Entries that a message removes because they have expired, and as many again after its jobs. A step has
-/// few enough of them to be applied in a fifth of a millisecond.
-const EXPIRED_PER_MESSAGE: usize = if cfg!(test) { 3 } else { 64 };
+/// Expired entries that one step removes: few enough to be applied in a fifth of a millisecond. After a
+/// message's jobs there is one such step at most: only a change of a definition leaves more.
+const EXPIRED_PER_STEP: usize = if cfg!(test) { 3 } else { 64 };
+/// Expired entries that a message removes before its jobs: some 20 MB of a commit.
+const EXPIRED_PER_MESSAGE: usize = if cfg!(test) { 300 } else { 100_000 };
 /// Entries that are planned before the lock is yielded.
 const ENTRIES_PER_YIELD: usize = 16;
 
@@ -94,7 +97,7 @@ impl Batch<'_> {
             return decision;
         }
         let after = after.version.map(|_| Entry { state: EntryState::Removed, has_metadata: false, ..after });
-        Decision { after, changed: false, takes_metadata: false }
+        Decision::of(after, false)
     }
 
     /// Notes when an entry expires that the batch changed.
@@ -113,14 +116,35 @@ impl Batch<'_> {
         }
     }
 
-    /// Removes entries that have expired, a bounded number per message.
-    pub(super) fn expire_due_entries(&mut self, applied: Applied) {
-        let is_due = |at: Timestamp| at <= self.time;
-        let first_changed = self.expiring.changed.first_key_value().map(|((expiring, _), _)| expiring.at);
-        if !self.shard.expiry().next().is_some_and(is_due) && !first_changed.is_some_and(is_due) {
-            return;
+    /// Removes the entries that have expired, before a message's jobs. All but the last of them are applied in
+    /// steps of their own, after those of the messages before. Returns how many the step being filled has.
+    pub(super) fn expire_all_due(&mut self, applied: Applied) -> usize {
+        let mut due = self.next_expired();
+        let mut expired = 0;
+        loop {
+            expired += due.len();
+            let next = if expired < EXPIRED_PER_MESSAGE { self.next_expired() } else { Vec::new() };
+            if next.is_empty() {
+                self.expire_each(&due, applied);
+                return due.len();
+            }
+            // What the step being filled has is of the messages before.
+            self.close_step();
+            self.expire_each(&due, applied);
+            self.close_expired_step();
+            due = next;
         }
-        for (index, expired) in self.due_entries().iter().enumerate() {
+    }
+
+    /// Removes some of the entries that have expired, after a message's jobs.
+    pub(super) fn expire_some_due(&mut self, applied: Applied) -> usize {
+        let due = self.next_expired();
+        self.expire_each(&due, applied);
+        due.len()
+    }
+
+    fn expire_each(&mut self, due: &[Expired], applied: Applied) {
+        for (index, expired) in due.iter().enumerate() {
             if index % ENTRIES_PER_YIELD == 0 {
                 self.shard.yield_if_due();
             }
@@ -128,12 +152,22 @@ impl Batch<'_> {
         }
     }
 
+    /// The entries of one step that have expired.
+    fn next_expired(&mut self) -> Vec<Expired> {
+        let is_due = |at: Timestamp| at <= self.time;
+        let first_changed = self.expiring.changed.first_key_value().map(|((expiring, _), _)| expiring.at);
+        // Usually nothing is.
+        if !self.shard.expiry().next().is_some_and(is_due) && !first_changed.is_some_and(is_due) {
+            return Vec::new();
+        }
+        self.due_entries()
+    }
+
     fn expire(&mut self, Expired { name, member, tree, handle, .. }: &Expired, applied: Applied) {
         let Some(board) = self.board(name) else { return };
         let (definition, incarnation) = (Arc::clone(board.definition), board.incarnation);
         let before = self.entry(*tree, *handle);
-        let request =
-            Request { op: Op::Remove, score: None, version: None, at: self.time, member, metadata: None };
+        let request = Request::removal(member, self.time);
         let Ok(decision) = decide(&definition, before.as_ref(), &request) else { return };
         self.hash_entry((name, incarnation), member, (before.as_ref(), decision.after.as_ref()));
         self.change(*tree, *handle, before.as_ref(), decision.after);
@@ -143,20 +177,20 @@ impl Batch<'_> {
         self.plan_metadata((member, None), *tree, *handle, before.as_ref(), &decision, applied.sequence);
     }
 
-    /// The entries to expire at this message, the earliest first. Those that expire at the same time are in
+    /// The next entries to expire, the earliest first. Those that expire at the same time are in
     /// an order that replicas share: by the hash of the member's id, the board and the id.
     fn due_entries(&mut self) -> Vec<Expired> {
         let mut due: Vec<Expired> = Vec::new();
         while let Some(next) = self.next_due_entry() {
             let is_alike = due.last().is_some_and(|last| (last.at, last.hash) == (next.at, next.hash));
-            if due.len() >= EXPIRED_PER_MESSAGE && !is_alike {
+            if due.len() >= EXPIRED_PER_STEP && !is_alike {
                 self.expiring.changed.insert(next.key(), next.member);
                 break;
             }
             due.push(next);
         }
         due.sort_unstable();
-        for surplus in due.drain(EXPIRED_PER_MESSAGE.min(due.len())..) {
+        for surplus in due.drain(EXPIRED_PER_STEP.min(due.len())..) {
             self.expiring.changed.insert(surplus.key(), surplus.member);
         }
         due

@@ -5,7 +5,9 @@
 //! named, even by a job that replaces it. Must not know: how the hash is computed, stored or compared.
 
 use crate::job::{JobPlace, RejectCode};
-use crate::state::{Applied, BoardEvent, Entry, HashPoint, Incarnation, LogHash};
+use crate::state::{
+    Applied, BanChange, BoardEvent, Entry, HashPoint, Incarnation, LogHash, MemberVersionChange,
+};
 use crate::storage::codec::ProfileRecord;
 use crate::types::{BoardName, MemberId, count};
 use crate::writer::plan::Batch;
@@ -21,6 +23,8 @@ enum Effect {
     Unparked,
     Profile,
     Leap,
+    Ban,
+    MemberVersion,
 }
 
 impl Effect {
@@ -34,6 +38,8 @@ impl Effect {
             Self::Unparked => 6,
             Self::Profile => 7,
             Self::Leap => 8,
+            Self::Ban => 9,
+            Self::MemberVersion => 10,
         }
     }
 }
@@ -94,6 +100,26 @@ impl Batch<'_> {
             hash.words(kind, version.unwrap_or_default());
             hash.bytes(json.unwrap_or_default().as_bytes());
         }
+    }
+
+    /// A ban began or ended.
+    pub(super) fn hash_ban(&mut self, BanChange { scope, member, since }: &BanChange) {
+        let Some(BatchHash { running: hash, .. }) = &mut self.hash else { return };
+        let since = since.map_or(-1, |since| since.as_micros());
+        hash.words(Effect::Ban.word() | (u64::from(scope.is_some()) << 8), since.cast_unsigned());
+        hash.bytes(scope.as_ref().map_or("", BoardName::as_str).as_bytes());
+        hash.bytes(member.as_bytes());
+    }
+
+    /// A version of a member that holds on every board is remembered, or forgotten.
+    pub(super) fn hash_member_version(
+        &mut self,
+        MemberVersionChange { member, after }: &MemberVersionChange,
+    ) {
+        let Some(BatchHash { running: hash, .. }) = &mut self.hash else { return };
+        let effect = Effect::MemberVersion.word() | (u64::from(after.is_some()) << 8);
+        hash.words(effect, after.map_or(0, |after| after.version));
+        hash.bytes(member.as_bytes());
     }
 
     /// A job was rejected. The text that says why is not mixed in: another version may word it otherwise.

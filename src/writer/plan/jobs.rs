@@ -27,7 +27,7 @@ use crate::writer::source::BadJob;
 /// Bytes of a rejected job that are stored.
 const REJECTED_JOB_BYTES: usize = 4_096;
 /// Boards of a member that are planned before the lock is yielded.
-const BOARDS_PER_YIELD: usize = 16;
+pub(super) const BOARDS_PER_YIELD: usize = 16;
 
 /// What became of a job that was not rejected.
 pub(super) enum JobPlan {
@@ -92,6 +92,9 @@ impl Batch<'_> {
             self.record_profile(&job.member, decided, applied.sequence);
             return Ok(JobPlan::Planned);
         }
+        if let Some(op) = job.op.filter(|op| op.is_ban()) {
+            return self.plan_ban(job, op, applied);
+        }
         let handle = self.find_member(&job.member);
         let counted_before = self.trees_counted;
         loop {
@@ -121,6 +124,7 @@ impl Batch<'_> {
             let every;
             let mut decided = Decided::new();
             let mut profile = None;
+            let is_everywhere = job.targets == Targets::EveryBoard;
             match &job.targets {
                 Targets::Boards(boards) => {
                     for (board, score) in boards {
@@ -136,17 +140,10 @@ impl Batch<'_> {
                     }
                 }
                 Targets::EveryBoard => {
-                    every = handle.map(|handle| self.all_of(job, handle)).unwrap_or_default();
+                    every = self.boards_to_leave(handle);
                     self.count_trees(every.len())?;
-                    decided.reserve_exact(every.len());
-                    for (index, board) in every.iter().enumerate() {
-                        if index % BOARDS_PER_YIELD == 0 {
-                            self.shard.yield_if_due();
-                        }
-                        let source = self.source_of(board)?;
-                        decided.push(self.decide_on(job, board, source, None, handle, applied.timestamp)?);
-                    }
-                    profile = self.decide_profile_removal(job)?;
+                    let removal = self.decide_removal_everywhere(job, &every, handle, applied)?;
+                    (decided, profile) = (removal.decided, removal.profile);
                 }
                 // Planned above.
                 Targets::Profile(_) => {}
@@ -160,30 +157,20 @@ impl Batch<'_> {
                     }
                     handle = self.record(job, decided, handle, applied);
                 }
-                if let Some(decided) = profile {
-                    self.record_profile(&job.member, decided, applied.sequence);
+                if is_everywhere {
+                    self.record_removal_everywhere(job, profile, applied);
                 }
                 return Ok(JobPlan::Planned);
             }
         }
     }
 
-    /// The boards and instances that hold an entry of a member. If the job has a version, also the boards of
-    /// those instances: a board remembers the versions of its members.
-    fn all_of(&mut self, job: &Job, handle: Handle) -> Vec<BoardName> {
-        let mut all = self.boards_of(handle);
-        if job.version.is_some() {
-            let boards = all.iter().filter(|name| name.is_instance()).map(BoardName::board);
-            let boards: Vec<BoardName> = boards.collect();
-            all.extend(boards);
-            all.sort();
-            all.dedup();
-        }
-        all
-    }
-
     /// Refuses a new member if the shard has no handles left.
-    fn admit_member(&self, handle: Option<Handle>, decided: &[BoardDecision<'_>]) -> Result<(), Reject> {
+    pub(super) fn admit_member(
+        &self,
+        handle: Option<Handle>,
+        decided: &[BoardDecision<'_>],
+    ) -> Result<(), Reject> {
         let members = &self.shard.members;
         if handle.is_some() || self.added < members.room() || !decided.iter().any(BoardDecision::changes) {
             return Ok(());
@@ -275,10 +262,13 @@ impl Batch<'_> {
                 version: job.version.filter(|_| !board.is_instance()),
                 at: job.at.unwrap_or(now),
                 member: &job.member,
+                member_version: job.version.and_then(|_| self.member_version(&job.member)),
+                is_hidden: self.is_hidden(&job.member, board),
                 metadata: job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
             },
         );
         let (decision, other) = decided.map_err(|reject| with_board(job, board, reject))?;
+        let decision = self.unless_same_metadata(job, (source.tree(), handle), decision);
         let decision = self.unless_too_old(definition, board, decision);
         // Of a job on every board only their number is told. With rankings before and after, the lock would
         // be held three times as long, for as many boards as the member is on.
@@ -292,7 +282,7 @@ impl Batch<'_> {
     }
 
     /// Records a decision in the plan. Returns the member's handle, which it may have allocated.
-    fn record(
+    pub(super) fn record(
         &mut self,
         job: &Job,
         decided: BoardDecision<'_>,

@@ -30,7 +30,7 @@ impl Batch<'_> {
         let job_applied = Applied { timestamp: self.message_time, ..applied };
         match (&message.payload, message.answer.take()) {
             (Payload::Jobs(jobs), Some(answer)) if answer.detail() == OutcomeDetail::Changed => {
-                self.do_what_is_due(job_applied);
+                self.begin_with_what_is_due(job_applied);
                 let mut told = Vec::with_capacity(jobs.len());
                 self.with_look_ahead(jobs, |batch, index, job| {
                     told.push(batch.plan_told_job(job, index, job_applied, applied));
@@ -55,7 +55,7 @@ impl Batch<'_> {
                 self.steps.push(PlannedStep::Answered { step, due, jobs, unparked, removed: 0, answer });
             }
             (Payload::Jobs(jobs), None) => {
-                self.do_what_is_due(job_applied);
+                self.begin_with_what_is_due(job_applied);
                 self.with_look_ahead(jobs, |batch, index, job| {
                     // The rejection is already recorded, and no client waits for it.
                     let _ = batch.plan_job(job, index, job_applied);
@@ -73,7 +73,7 @@ impl Batch<'_> {
                     self.close_step();
                 }
                 // By the definition that was there when their time came.
-                self.do_what_is_due(job_applied);
+                self.begin_with_what_is_due(job_applied);
                 if applies {
                     self.define(board, incarnation, number, Arc::clone(definition));
                 }
@@ -81,11 +81,14 @@ impl Batch<'_> {
                 self.end_command(unparked, 0, applied, answer);
             }
             (Payload::Unpark { jobs }, answer) => {
+                self.begin_with_what_is_due(job_applied);
                 let unparked = self.unpark(*jobs, 0, applied);
                 self.end_command(unparked, 0, applied, answer);
             }
-            // Every message drops what is due.
-            (Payload::Tick, answer) => self.end_command(UnparkedJobs::default(), 0, applied, answer),
+            (Payload::Tick, answer) => {
+                self.begin_with_what_is_due(job_applied);
+                self.end_command(UnparkedJobs::default(), 0, applied, answer);
+            }
             (Payload::Drop { board, incarnation, number }, answer) => {
                 self.close_step();
                 self.drop_board(board.clone(), *incarnation, *number);
@@ -141,17 +144,35 @@ impl Batch<'_> {
     /// What is due at a message whose jobs are answered, as a part of its own: a job that is rejected has
     /// none.
     fn plan_due(&mut self, job_applied: Applied) -> StepPart {
-        self.do_what_is_due(job_applied);
+        self.begin_with_what_is_due(job_applied);
         self.end_part()
     }
 
-    /// Expires entries and drops instances whose time has come: before the message does anything else, and
-    /// after that, because a job may bring an entry of long ago.
+    /// Expires all entries and drops instances whose time has come, before the message does anything else.
+    fn begin_with_what_is_due(&mut self, applied: Applied) {
+        let expired = self.expire_all_due(applied);
+        self.drop_what_is_due(expired);
+    }
+
+    /// Does the same after the message's jobs, which may leave something to do.
     fn do_what_is_due(&mut self, applied: Applied) {
-        let (expired, dropped) = (self.expired, self.instances_dropped);
-        self.expire_due_entries(applied);
+        let expired = self.expire_some_due(applied);
+        self.drop_what_is_due(expired);
+    }
+
+    /// # Arguments
+    /// `expired`: how many expired entries the step being filled removes.
+    fn drop_what_is_due(&mut self, expired: usize) {
+        let dropped = self.instances_dropped;
         self.drop_due_instances();
-        self.due_cost += self.expired - expired + DROP_COST * (self.instances_dropped - dropped);
+        self.due_cost += expired + DROP_COST * (self.instances_dropped - dropped);
+    }
+
+    /// Closes a step of nothing but expired entries. Readers are shown the message before until the one that
+    /// brings their time is applied.
+    pub(super) fn close_expired_step(&mut self) {
+        let step = self.take_step(self.last_message);
+        self.steps.push(PlannedStep::Bulk { step, told: Vec::new() });
     }
 
     /// Closes the step being filled, unless it is empty.

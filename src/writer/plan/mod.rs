@@ -35,7 +35,9 @@
 //! - [`movement`]: what is kept of entries that change for the first time since an instance began
 //! - [`top_k`]: which member a new one replaces where memory is fixed
 //! - [`profiles`]: what becomes of a member's profile
+//! - [`bans`]: who is hidden; [`everywhere`]: who leaves every board
 //! - [`boards`], [`changes`]: boards and entries as the batch sees them
+//! - [`member_records`]: bans and versions of members as the batch sees them
 //! - [`packed`]: how the batch keeps the entries
 //! - [`hashed`]: what of all that is mixed into the hash of the log
 
@@ -45,7 +47,9 @@ mod look_ahead;
 mod messages;
 
 mod awaited;
+mod bans;
 mod early;
+mod everywhere;
 mod expiry;
 mod jobs;
 mod movement;
@@ -59,6 +63,7 @@ mod work;
 
 mod boards;
 mod changes;
+mod member_records;
 mod packed;
 
 mod hashed;
@@ -89,6 +94,7 @@ use crate::writer::plan::changes::NetChange;
 use crate::writer::plan::expiry::DueEntries;
 use crate::writer::plan::hashed::BatchHash;
 use crate::writer::plan::look_ahead::{LOOK_AHEAD, only_job};
+use crate::writer::plan::member_records::MemberRecords;
 use crate::writer::plan::movement::KeptMovement;
 use crate::writer::plan::packed::PackedEntries;
 use crate::writer::plan::plain::PlainBoard;
@@ -104,6 +110,8 @@ pub type ReadParked<'a> =
     dyn Fn(u32, JobPlace, usize, ReadOn<'_>) -> Result<Vec<(JobPlace, ParkedJob)>, String> + 'a;
 /// Reads the profile of a member. An error says why it cannot be read.
 pub type ReadProfile<'a> = dyn Fn(&MemberId) -> Result<Option<ProfileRecord>, String> + 'a;
+/// Reads the metadata of an entry. An error says why they cannot be read.
+pub type ReadMetadata<'a> = dyn Fn(TreeId, &[u8]) -> Result<Option<MetadataRecord>, String> + 'a;
 /// Decides whether to read further jobs after this one.
 pub type ReadOn<'a> = &'a mut dyn FnMut(&ParkedJob) -> bool;
 
@@ -130,6 +138,8 @@ pub struct Planner<'a> {
     pub read_parked: &'a ReadParked<'a>,
     /// Reads a profile, as of the last commit.
     pub read_profile: &'a ReadProfile<'a>,
+    /// Reads metadata of an entry, as of the last commit.
+    pub read_metadata: &'a ReadMetadata<'a>,
 }
 
 struct Batch<'a> {
@@ -180,11 +190,17 @@ struct Batch<'a> {
     message_time: Timestamp,
     /// The instances that have not begun by the effective time.
     early: EarlyInstances,
+    /// The message before it.
+    last_message: Applied,
     next_tree: u32,
     events: Vec<BoardEvent>,
     metadata: BTreeMap<(TreeId, Handle), (Vec<u8>, Option<MetadataRecord>)>,
     /// Profiles that the batch's jobs named, by member, as they have left them, and whether that is written.
     profiles: BTreeMap<MemberId, BatchProfile>,
+    /// Bans and versions of members that the batch's jobs changed.
+    member_records: MemberRecords,
+    /// Members that left every board: what rejects have of them is to be erased.
+    erased: Vec<MemberId>,
     dropped_trees: Vec<TreeId>,
     steps: Vec<PlannedStep>,
     /// The board that the last such job named.
@@ -263,10 +279,13 @@ impl Planner<'_> {
             leap: self.time.leap,
             message_time: self.time.effective,
             early: self.early.take(),
+            last_message: applied,
             next_tree,
             events: Vec::new(),
             metadata: BTreeMap::new(),
             profiles: BTreeMap::new(),
+            member_records: MemberRecords::default(),
+            erased: Vec::new(),
             dropped_trees: Vec::new(),
             steps: Vec::new(),
             found_board: None,
@@ -301,6 +320,7 @@ impl Planner<'_> {
                 batch.begin_hashing(applied);
                 batch.plan_message(message, applied);
                 batch.end_hashing();
+                batch.last_message = applied;
             }
         }
         batch.close_step();
@@ -362,6 +382,9 @@ impl Batch<'_> {
             hash,
             metadata: metadata.collect(),
             profiles: profiles.collect(),
+            bans: self.member_records.ban_changes,
+            versions: self.member_records.version_changes,
+            erased: self.erased,
             dropped_trees: self.dropped_trees,
             parked: self.parked,
             unparked: self.unparked,

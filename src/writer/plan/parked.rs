@@ -38,7 +38,7 @@ impl Batch<'_> {
         let Some(parking) = self.parking.as_ref().filter(|_| !self.replaying_parked) else {
             return Ok(false);
         };
-        let unknown = job.boards().find(|name| self.board(name).is_none());
+        let unknown = job.awaited_boards().find(|name| self.board(name).is_none());
         let refuse = |detail| Err(Reject::new(RejectCode::UnknownBoard, detail));
         match unknown {
             Some(name) if !parking.auto_create => refuse(no_such_board(name)),
@@ -157,7 +157,7 @@ impl Batch<'_> {
 
     /// The index of the first unknown board among those that a job names.
     fn first_unknown_board(&self, parked: &ParkedJob) -> Option<u32> {
-        let mut boards = (0..).zip(parked.job.boards());
+        let mut boards = (0..).zip(parked.job.awaited_boards());
         boards.find(|(_, name)| self.board(name).is_none()).map(|(at, _)| at)
     }
 
@@ -226,7 +226,7 @@ impl Batch<'_> {
             // deadlock.
             let shard = planner.shard.read(Purpose::Plan);
             let is_known = |name: &BoardName| board_in(boards, &shard, name).is_some();
-            waits = !at_board_limit && !parked.job.boards().all(is_known);
+            waits = !at_board_limit && !parked.job.awaited_boards().all(is_known);
             !waits
         };
         let stored = if wanted == 0 {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::job::{Job, Reject, Targets};
-use crate::state::{Applied, TreeId};
+use crate::state::{Applied, Entry, TreeId};
 use crate::types::{BoardName, Score};
 use crate::writer::decide::{Request, decide};
 use crate::writer::outcome::FoundBoard;
@@ -52,6 +52,15 @@ impl Batch<'_> {
         if before.as_ref().is_some_and(|entry| entry.has_metadata) {
             return None;
         }
+        // What is kept of members beside their entries goes the other way. Listed entries are of nobody who is
+        // hidden.
+        let held = before.as_ref().and_then(Entry::words);
+        let is_hidden = before.is_some_and(|entry| entry.state.is_hidden());
+        if (held.is_none() && self.bans_of(&job.member).is_some())
+            || (job.version.is_some() && self.member_version(&job.member).is_some())
+        {
+            return None;
+        }
         if let Err(reject) = self.count_trees(1) {
             return Some(Err(reject));
         }
@@ -61,6 +70,8 @@ impl Batch<'_> {
             version: job.version,
             at: job.at.unwrap_or(applied.timestamp),
             member: &job.member,
+            member_version: None,
+            is_hidden,
             metadata: None,
         };
         let decision = match decide(definition, before.as_ref(), &request) {

@@ -6,11 +6,12 @@ use smallvec::SmallVec;
 
 use crate::job::Reject;
 use crate::state::{
-    Applied, BoardEvent, EarlyInstances, HashPoint, Incarnation, LogHash, ShardTime, Step, StepPart, TreeId,
+    Applied, BanChange, BoardEvent, EarlyInstances, HashPoint, Incarnation, LogHash, MemberVersionChange,
+    ShardTime, Step, StepPart, TreeId,
 };
 use crate::storage::codec::{MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord};
 use crate::tree::Handle;
-use crate::types::{BoardName, Sequence};
+use crate::types::{BoardName, MemberId, Sequence};
 use crate::writer::outcome::{BoardOutcome, FoundBoard, JobOutcome, ParkedOutcome};
 use crate::writer::parking::{OutcomeWaiter, Parking};
 use crate::writer::source::OutcomeSender;
@@ -53,7 +54,8 @@ pub enum PlannedJob {
     Applied {
         part: StepPart,
         boards: PlannedBoards,
-        /// Of a job that is about the member's profile: whether it changes that.
+        /// Of a job about what is kept of the member beside its entries, its profile or a ban of all boards:
+        /// whether it changes that.
         profile: Option<bool>,
     },
     Parked(ParkedOutcome),
@@ -174,6 +176,12 @@ pub struct Plan {
     pub delta: Vec<u8>,
     pub metadata: Vec<(TreeId, Vec<u8>, Option<MetadataRecord>)>,
     pub profiles: Vec<(Vec<u8>, Option<ProfileRecord>)>,
+    /// Bans that begin or end, in their order.
+    pub bans: Vec<BanChange>,
+    /// Versions of members that are remembered or forgotten, in their order.
+    pub versions: Vec<MemberVersionChange>,
+    /// Members that left every board: what rejects have of them is erased.
+    pub erased: Vec<MemberId>,
     pub dropped_trees: Vec<TreeId>,
     /// Lines and records of jobs that the batch parked, or that wait for another board than before.
     pub parked: Vec<(u32, ParkedRecord)>,

@@ -43,9 +43,10 @@ impl Batch<'_> {
         Ok(ProfileDecision { before, json: json.map(str::to_owned), version: job.version.or(stored) })
     }
 
-    /// Decides a removal from every board; `None` if the member has no profile and never had one.
+    /// Decides a removal from every board; `None` if the member has no profile and never had one, and there is
+    /// no version to remember.
     pub(super) fn decide_profile_removal(&mut self, job: &Job) -> Result<Option<ProfileDecision>, Reject> {
-        if self.profile(&job.member).is_none() {
+        if self.profile(&job.member).is_none() && job.version.is_none() {
             return Ok(None);
         }
         self.decide_profile(job, None).map(Some)
@@ -70,6 +71,16 @@ impl Batch<'_> {
         if let Some(profile) = self.profiles.get_mut(member) {
             profile.is_changed |= profile.record != after;
             profile.record = after;
+        }
+    }
+
+    /// Forgets the version of a profile that is gone.
+    pub(super) fn forget_profile_version(&mut self, member: &MemberId, sequence: Sequence) {
+        let before = self.profile(member);
+        if before.as_ref().is_some_and(|record| record.json.is_none()) {
+            let told = self.outcome_profile;
+            self.record_profile(member, ProfileDecision { before, json: None, version: None }, sequence);
+            self.outcome_profile = told;
         }
     }
 

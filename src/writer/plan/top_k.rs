@@ -60,8 +60,10 @@ pub(super) fn check(definition: &Definition, job: &Job, op: Op, score: Option<&S
         return Ok(());
     }
     let refused = |detail: String| Err(Reject::new(RejectCode::BadScore, detail));
-    if !matches!(op, Op::Incr | Op::Remove) {
-        return refused(format!("a board of the kind top_k takes incr and remove; got {}", op.name()));
+    if !matches!(op, Op::Incr | Op::Remove | Op::Hide | Op::Show) {
+        let detail =
+            format!("a board of the kind top_k takes incr, remove, hide and show; got {}", op.name());
+        return refused(detail);
     }
     // A removal from every board has the version for the others.
     if job.version.is_some() && !matches!(job.targets, Targets::EveryBoard) {
@@ -91,9 +93,12 @@ impl Batch<'_> {
             return Ok((decide(definition, found, request)?, None));
         }
         let request = &Request { version: None, ..*request };
-        if request.op == Op::Remove {
+        if matches!(request.op, Op::Remove | Op::Hide) {
             let other = tree.and_then(|tree| self.pass_error_on(definition, tree, (request.member, found?)));
             return Ok((decide(definition, found, request)?, other));
+        }
+        if request.op == Op::Show {
+            return self.decide_shown(definition, tree, found, request);
         }
         if found.is_some() {
             return Ok((decide(definition, found, request)?, None));
@@ -111,11 +116,53 @@ impl Batch<'_> {
         let floor = definition.score_of(worst.0.as_slice());
         let error = floor.keys().first().copied().unwrap_or_default();
         let words = definition.entry_words_with(&floor, error, request.at, request.member.as_bytes());
-        let state = EntryState::Listed(words);
+        let state = EntryState::of(words, request.is_hidden);
         let begin = Entry { state, updated_at: request.at, version: None, has_metadata: false };
         let decision = Decision { changed: true, ..decide(definition, Some(&begin), request)? };
-        let replaced = is_full.then(|| self.other_change(tree, worst, |_| None)).flatten();
+        // A hidden entry takes nobody's place.
+        let replaced =
+            (is_full && !request.is_hidden).then(|| self.other_change(tree, worst, |_| None)).flatten();
         Ok((decision, replaced))
+    }
+
+    /// Decides what becomes of a hidden entry that comes back. Where the board is full, it takes the place of
+    /// the worst one, or is let go of as that would be. No member that is not listed may have more than the
+    /// worst listed one: where that can be, the entry gets as much as it may have had at most.
+    fn decide_shown(
+        &mut self,
+        definition: &Definition,
+        tree: Option<TreeId>,
+        found: Option<&Entry>,
+        request: &Request<'_>,
+    ) -> Result<(Decision, Option<OtherChange>), Reject> {
+        let decision = decide(definition, found, request)?;
+        let (Some(tree), true, Some(words)) =
+            (tree, decision.changed, decision.after.and_then(|after| after.listed()))
+        else {
+            return Ok((decision, None));
+        };
+        let counted = self.counted_tree(tree);
+        let (is_full, with_error) = (Some(counted.total) >= definition.capacity, counted.with_error);
+        let Some(worst) = self.worst_entry(tree, None).filter(|_| is_full || with_error > 0) else {
+            return Ok((decision, None));
+        };
+        let is_better = (words, request.member.as_bytes()) < (worst.0, &*worst.1);
+        match (is_full, is_better) {
+            (true, true) => Ok((decision, self.other_change(tree, worst, |_| None))),
+            (true, false) => Ok((Decision::of(None, true), None)),
+            (false, true) => Ok((decision, None)),
+            (false, false) => {
+                let floor = definition.score_of(worst.0.as_slice());
+                let key = |score: &crate::types::Score| score.keys().first().copied().unwrap_or_default();
+                let raised = key(&floor).saturating_sub(key(&definition.score_of(words.as_slice())));
+                let error = definition.error_of(words.as_slice()).unwrap_or_default().saturating_add(raised);
+                let reached = definition.reached_at(words.as_slice()).unwrap_or(request.at);
+                let words = definition.entry_words_with(&floor, error, reached, request.member.as_bytes());
+                let state = EntryState::Listed(words);
+                let after = decision.after.map(|after| Entry { state, ..after });
+                Ok((Decision { after, ..decision }, None))
+            }
+        }
     }
 
     /// What removing an entry does to another one: the worst one that stays takes over its error, if no other
@@ -195,7 +242,7 @@ impl Batch<'_> {
         let OtherChange { member, handle, before, after } = other;
         self.hash_entry(board, &member, (Some(&before), after.as_ref()));
         self.change(tree, handle, Some(&before), after);
-        let decision = Decision { after, changed: true, takes_metadata: false };
+        let decision = Decision::of(after, true);
         self.plan_metadata((&member, None), tree, handle, Some(&before), &decision, sequence);
         self.note_counted(tree, (&member, handle), (Some(&before), after.as_ref()));
     }

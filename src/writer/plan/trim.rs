@@ -4,7 +4,6 @@
 //! message has looked the members up, so the effect follows from the messages alone, on every replica and
 //! replay.
 
-use crate::job::Op;
 use crate::state::{Applied, Incarnation, TrimPoint};
 use crate::types::{BoardName, MemberId};
 use crate::window::Instance;
@@ -45,14 +44,7 @@ impl Batch<'_> {
             if !words.is_some_and(|words| point.removes(&words, member.as_bytes())) {
                 continue;
             }
-            let request = Request {
-                op: Op::Remove,
-                score: None,
-                version: None,
-                at: applied.timestamp,
-                member,
-                metadata: None,
-            };
+            let request = Request::removal(member, applied.timestamp);
             let Ok(decision) = decide(&definition, before.as_ref(), &request) else { continue };
             if let Some(entry) = before.filter(|_| definition.is_top_k()) {
                 if let Some(other) = self.pass_error_on(&definition, tree, (member, &entry)) {

@@ -162,6 +162,8 @@ impl Batch<'_> {
             version: on.job.version,
             at: on.at,
             member: &on.job.member,
+            member_version: self.member_version(&on.job.member),
+            is_hidden: false,
             metadata: None,
         };
         let decision = decide(&on.definition, before.as_ref(), &request);
@@ -259,10 +261,13 @@ impl Batch<'_> {
             version: None,
             at: on.at,
             member: &on.job.member,
+            member_version: None,
+            is_hidden: self.is_hidden(&on.job.member, on.board),
             metadata: on.job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),
         };
         let decided = self.decide_entry(&on.definition, tree, found.as_ref(), &request);
         let (decision, other) = decided.map_err(|reject| with_board(on.job, &name, reject))?;
+        let decision = self.unless_same_metadata(on.job, (tree, on.handle), decision);
         let decision = self.unless_too_old(&on.definition, &name, decision);
         let (other, shown) = (other.map(Box::new), Shown::Not);
         Ok(BoardDecision { name: Cow::Owned(name), source, before, decision, other, shown })
@@ -383,7 +388,7 @@ fn show_default_window<'job>(
 ) {
     // A board that is named has a decision, whether or not a client waits: replicas must not differ.
     if decided.len() == first {
-        let decision = Decision { after: None, changed: false, takes_metadata: false };
+        let decision = Decision::of(None, false);
         let (name, shown) = (Cow::Borrowed(on.board), Shown::NoEntry { changed: false });
         decided.push(BoardDecision { name, source, before: None, decision, other: None, shown });
         return;

@@ -1,8 +1,8 @@
 //! Compares a shard, in memory and on disk, with the model.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::state::{Entry, EntryState, Shard, TreeId, WindowTree};
+use crate::state::{BansAsked, Entry, EntryState, Shard, TreeId, WindowTree};
 use crate::storage::Store;
 use crate::storage::codec::ProfileRecord;
 use crate::tree::Handle;
@@ -12,6 +12,8 @@ use crate::writer::tests::model::{Model, ModelBoard, ModelEntry, ModelProfile, S
 /// Whether a shard and its disk are what the model says.
 pub fn check(shard: &mut Shard, store: &Store, model: &Model, last: u64) {
     check_shard(shard, model, last);
+    let (bans, versions) = store.member_records().expect("readable");
+    assert_eq!((&bans, &versions), (shard.bans(), shard.member_versions()));
     assert_eq!(profiles(store), model.profiles);
     for (name, expected) in &model.boards {
         let board = shard.board(name.as_str()).expect("it was just seen");
@@ -38,6 +40,12 @@ pub fn check_shard(shard: &mut Shard, model: &Model, last: u64) {
     while shard.release_retired(3) {}
     shard.check_handles().expect("every handle is accounted for");
     assert_eq!(shard.applied.sequence.0, last);
+    let bans = shard.bans().list(BansAsked::All, None, usize::MAX).0;
+    let bans = bans.into_iter().map(|ban| (ban.scope, ban.member.to_string()));
+    assert_eq!(bans.collect::<BTreeSet<_>>(), model.bans);
+    let versions = shard.member_versions().iter();
+    let versions = versions.map(|(id, known)| (id.to_string(), (known.version, known.sequence.0)));
+    assert_eq!(versions.collect::<BTreeMap<_, _>>(), model.versions);
     let names: Vec<&BoardName> = shard.boards().map(|(name, _)| name).collect();
     assert_eq!(names, model.boards.keys().collect::<Vec<_>>());
     for (name, expected) in &model.boards {

@@ -243,6 +243,9 @@ impl Fed {
                         assert!(!self.shard.is_held(), "nobody is kept waiting while the disk is read");
                         self.store().profile(member.as_bytes()).map_err(|error| error.to_string())
                     },
+                    read_metadata: &|tree, member| {
+                        self.store().metadata(tree, member).map_err(|error| error.to_string())
+                    },
                 };
                 planner.plan(messages, parking)
             };
@@ -260,6 +263,9 @@ impl Fed {
                 rejects: plan.rejects,
                 metadata: plan.metadata,
                 profiles: plan.profiles,
+                bans: plan.bans,
+                versions: plan.versions,
+                erased: plan.erased,
                 dropped_trees: plan.dropped_trees,
                 parked: plan.parked,
                 unparked: plan.unparked,

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use crate::board::Definition;
-use crate::job::{Job, RejectCode};
+use crate::job::{Job, Op, RejectCode};
 use crate::state::{Incarnation, Shard, ShardTime, TrimPoint, TrimSide};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{
@@ -117,6 +117,9 @@ impl Harness {
             rejects: plan.rejects,
             metadata: plan.metadata,
             profiles: plan.profiles,
+            bans: plan.bans,
+            versions: plan.versions,
+            erased: plan.erased,
             dropped_trees: plan.dropped_trees,
             jobs_rejected: self.rejected,
             rejects_kept_from: None,
@@ -224,6 +227,7 @@ impl Harness {
             hash: None,
             read_parked: &|_, _, _, _| Ok(Vec::new()),
             read_profile: &|member| store.profile(member.as_bytes()).map_err(|error| error.to_string()),
+            read_metadata: &|tree, member| store.metadata(tree, member).map_err(|error| error.to_string()),
         };
         Some(planner.plan(messages, None))
     }
@@ -232,13 +236,17 @@ impl Harness {
     /// `life`: of which the node knew the board when the message was made, and with what definition.
     fn tell_model(&mut self, say: &Say, life: &(u32, Arc<Definition>), sequence: u64) -> Expected {
         let now = time(sequence).as_micros();
+        self.model.sequence = sequence;
         match say {
             Say::Jobs(jobs) | Say::Ask(jobs) | Say::AskWhetherChanged(jobs) => {
                 let outcomes = jobs.iter().map(|job| {
                     let on: Vec<BoardName> = match &job.targets {
-                        crate::job::Targets::Boards(boards) => {
-                            boards.iter().map(|(name, _)| name.clone()).collect()
-                        }
+                        // Of a ban whose board is gone there is no board to tell.
+                        crate::job::Targets::Boards(boards) => boards
+                            .iter()
+                            .filter(|(name, _)| !job.op.is_some_and(Op::is_ban) || self.model.has_board(name))
+                            .map(|(name, _)| name.clone())
+                            .collect(),
                         crate::job::Targets::EveryBoard => {
                             let on = self.model.boards.iter();
                             on.filter(|(_, board)| board.entries.contains_key(job.member.as_str()))

@@ -9,6 +9,7 @@ mod planned_shard;
 mod say;
 mod source;
 
+mod changed;
 mod checkpointed_boards;
 mod checkpointed_members;
 mod checkpoints;
@@ -16,6 +17,7 @@ mod damage;
 mod damaged_files;
 mod damaged_waiting;
 mod drained;
+mod expired;
 mod formats;
 mod holds;
 mod installed;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::board::{Definition, Order, Policy, Ties};
 use crate::job::{Job, Op, RejectCode, Targets};
+use crate::state::MEMBER_VERSIONS_MAX;
 use crate::types::{BoardName, Timestamp, count};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,7 +116,16 @@ impl ModelBoard {
         removed
     }
 
-    fn change(&mut self, job: &Job, given: Option<&[i64]>, now: i64) -> Result<(), RejectCode> {
+    /// # Arguments
+    /// - `known`: the member's version on every board
+    /// - `hidden`: whether it is hidden here once the job has applied
+    fn change(
+        &mut self,
+        job: &Job,
+        given: Option<&[i64]>,
+        now: i64,
+        (known, hidden): (Option<u64>, bool),
+    ) -> Result<(), RejectCode> {
         let id = job.member.as_str().to_owned();
         let at = job.at.map_or(now, Timestamp::as_micros);
         let op = job.op.unwrap_or(match self.definition.policy {
@@ -125,7 +135,7 @@ impl ModelBoard {
         });
         let before = self.entries.get(&id).cloned();
         let stored = before.as_ref().and_then(|entry| entry.version);
-        if let (Some(new), Some(stored)) = (job.version, stored)
+        if let (Some(new), Some(stored)) = (job.version, stored.max(known))
             && new <= stored
         {
             return Err(RejectCode::StaleVersion);
@@ -167,7 +177,6 @@ impl ModelBoard {
                     Some(meta) => Some(meta.0.to_string()),
                     None => before.as_ref().and_then(|entry| entry.meta.clone()),
                 };
-                let hidden = before.as_ref().is_some_and(|entry| entry.shown == Shown::Hidden);
                 let shown = if hidden { Shown::Hidden } else { Shown::Listed };
                 self.entries.insert(id, ModelEntry { shown, score, reached, updated, version, meta });
             }
@@ -185,10 +194,8 @@ impl ModelBoard {
             Op::Hide | Op::Show => {
                 if let Some(entry) = self.entries.get_mut(&id) {
                     entry.version = version;
-                    match (op, entry.shown) {
-                        (Op::Hide, Shown::Listed) => entry.shown = Shown::Hidden,
-                        (Op::Show, Shown::Hidden) => entry.shown = Shown::Listed,
-                        _ => {}
+                    if entry.shown != Shown::Removed {
+                        entry.shown = if hidden { Shown::Hidden } else { Shown::Listed };
                     }
                 } else if version.is_some() {
                     let (score, reached, meta) = (Vec::new(), 0, None);
@@ -210,6 +217,12 @@ pub struct Model {
     pub boards: BTreeMap<BoardName, ModelBoard>,
     /// By member.
     pub profiles: BTreeMap<String, ModelProfile>,
+    /// Who is hidden, on a board or on all of them: `None`.
+    pub bans: BTreeSet<(Option<BoardName>, String)>,
+    /// By member: versions that hold on every board, and the messages that brought them.
+    pub versions: BTreeMap<String, (u64, u64)>,
+    /// The message that is being applied.
+    pub sequence: u64,
     /// Known to the node, and on their way to the shard.
     pub defined: BTreeMap<BoardName, Arc<Definition>>,
     /// Unknown to the node, and not gone from the shard yet.
@@ -235,8 +248,92 @@ impl Model {
         self.lives.get(name).copied().unwrap_or_default()
     }
 
+    fn is_hidden(&self, board: &BoardName, id: &str) -> bool {
+        let has = |scope: Option<BoardName>| self.bans.contains(&(scope, id.to_owned()));
+        has(None) || has(Some(board.clone()))
+    }
+
+    /// Whether a job can find a board without creating it.
+    pub fn has_board(&self, name: &BoardName) -> bool {
+        self.boards.contains_key(name)
+            || (self.defined.contains_key(name) && !self.being_dropped.contains(name))
+    }
+
+    /// Remembers a version of a member on every board, and forgets the oldest if there are too many.
+    fn remember(&mut self, id: &str, version: u64) {
+        if !self.versions.contains_key(id) && self.versions.len() == MEMBER_VERSIONS_MAX {
+            let oldest = self.versions.iter().min_by_key(|(id, (_, sequence))| (*sequence, (*id).clone()));
+            let oldest = oldest.map(|(id, _)| id.clone()).expect("there are some");
+            self.versions.remove(&oldest);
+            self.profiles.retain(|id, (_, json)| *id != oldest || json.is_some());
+        }
+        self.versions.insert(id.to_owned(), (version, self.sequence));
+    }
+
+    /// Applies a job that hides a member or shows it, or says why not.
+    fn apply_ban(&mut self, job: &Job, begins: bool, now: i64) -> Result<(), RejectCode> {
+        let id = job.member.as_str().to_owned();
+        let scope = match &job.targets {
+            Targets::Boards(boards) => Some(boards[0].0.clone()),
+            Targets::EveryBoard | Targets::Profile(_) => None,
+        };
+        let ban = (scope.clone(), id.clone());
+        if let Some(name) = &scope
+            && !self.has_board(name)
+        {
+            // A ban outlasts its board.
+            let ended = !begins && self.bans.remove(&ban);
+            let stays = begins && self.bans.contains(&ban);
+            return if ended || stays { Ok(()) } else { Err(RejectCode::UnknownBoard) };
+        }
+        let known = self.versions.get(&id).map(|(version, _)| *version);
+        let mut next = self.clone();
+        if begins {
+            next.bans.insert(ban);
+        } else {
+            next.bans.remove(&ban);
+        }
+        let Some(name) = scope else {
+            let stored = self.boards.values().filter_map(|board| board.entries.get(&id)?.version);
+            if job.version.is_some() && job.version <= stored.chain(known).max() {
+                return Err(RejectCode::StaleVersion);
+            }
+            for name in self.boards.keys() {
+                let hidden = next.is_hidden(name, &id);
+                let board = next.boards.get_mut(name).expect("it is there");
+                if let Some(entry) = board.entries.get_mut(&id).filter(|entry| entry.shown != Shown::Removed)
+                {
+                    entry.shown = if hidden { Shown::Hidden } else { Shown::Listed };
+                }
+            }
+            if let Some(version) = job.version {
+                next.remember(&id, version);
+            }
+            *self = next;
+            return Ok(());
+        };
+        let life = self.life(&name);
+        let is_being_dropped = self.being_dropped.contains(&name);
+        if self.boards.get(&name).is_none_or(|board| board.life < life && !is_being_dropped) {
+            let definition = self.defined.get(&name).cloned().unwrap_or_default();
+            next.boards.insert(name.clone(), ModelBoard { definition, entries: BTreeMap::new(), life });
+        }
+        let hidden = next.is_hidden(&name, &id);
+        next.boards.get_mut(&name).expect("it was just seen to").change(job, None, now, (known, hidden))?;
+        *self = next;
+        Ok(())
+    }
+
     /// Applies a job, or says why not; then nothing has changed.
     pub fn apply(&mut self, job: &Job, now: i64) -> Result<(), RejectCode> {
+        if let Some(op) = job.op.filter(|op| op.is_ban()) {
+            return self.apply_ban(job, op == Op::Hide, now);
+        }
+        let id = job.member.as_str();
+        let known = self.versions.get(id).map(|(version, _)| *version);
+        if job.targets == Targets::EveryBoard && job.version.is_some() && job.version <= known {
+            return Err(RejectCode::StaleVersion);
+        }
         let mut next = self.boards.clone();
         let mut begun = Vec::new();
         let targets = match &job.targets {
@@ -262,13 +359,19 @@ impl Model {
                 next.insert(name.clone(), ModelBoard { definition, entries: BTreeMap::new(), life });
             }
             let board = next.get_mut(&name).expect("it was just seen to");
-            board.change(job, given.as_ref().map(crate::types::Score::keys), now)?;
+            let hidden = self.is_hidden(&name, id);
+            board.change(job, given.as_ref().map(crate::types::Score::keys), now, (known, hidden))?;
+            if job.targets == Targets::EveryBoard && job.version.is_some() {
+                // It is remembered for the member.
+                board.entries.remove(id);
+            }
         }
         let held = self.profiles.get(job.member.as_str()).cloned();
         let brought = match &job.targets {
             Targets::Profile(profile) => Some(Some(profile.0.to_string()).filter(|json| json != "{}")),
-            // Who has no profile has nothing to lose.
-            Targets::EveryBoard => held.as_ref().map(|_| None),
+            // Who has no profile has nothing to lose, but a version is remembered.
+            Targets::EveryBoard if held.is_none() && job.version.is_none() => None,
+            Targets::EveryBoard => Some(None),
             Targets::Boards(_) => None,
         };
         if let Some(json) = brought {
@@ -284,6 +387,11 @@ impl Model {
             }
         }
         self.boards = next;
+        if job.targets == Targets::EveryBoard
+            && let Some(version) = job.version
+        {
+            self.remember(id, version);
+        }
         for name in begun {
             self.begin_next_life(&name);
         }

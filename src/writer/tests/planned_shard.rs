@@ -12,7 +12,7 @@ use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Checkpoint, Commit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::apply::{Answers, apply};
-use crate::writer::plan::Planner;
+use crate::writer::plan::{PlannedStep, Planner};
 use crate::writer::tests::build::board;
 use crate::writer::tests::harness::open;
 use crate::writer::{Defined, Message, Payload, RegisteredBoard, Registry};
@@ -95,6 +95,13 @@ impl PlannedShard {
 
     /// Plans, commits and applies a batch.
     pub fn run(&mut self, messages: Vec<Message>) {
+        let steps = self.plan(messages);
+        let answers: Vec<_> = steps.into_iter().map(|step| apply(&self.shard, step).1).collect();
+        answers.into_iter().for_each(Answers::send);
+    }
+
+    /// Plans and commits a batch, and leaves its steps to be applied.
+    pub fn plan(&mut self, messages: Vec<Message>) -> Vec<PlannedStep> {
         let planner = Planner {
             shard: &self.shard,
             id: ShardId(0),
@@ -105,6 +112,9 @@ impl PlannedShard {
             hash: Some(self.hash),
             read_parked: &|_, _, _, _| Ok(Vec::new()),
             read_profile: &|_| Ok(None),
+            read_metadata: &|tree, member| {
+                self.store().metadata(tree, member).map_err(|error| error.to_string())
+            },
         };
         let plan = planner.plan(messages, None);
         self.rejects.extend(plan.rejects.iter().map(|reject| reject.code));
@@ -115,6 +125,8 @@ impl PlannedShard {
             delta: plan.delta,
             rejects: plan.rejects,
             metadata: plan.metadata,
+            bans: plan.bans,
+            versions: plan.versions,
             dropped_trees: plan.dropped_trees,
             jobs_rejected: count(self.rejects.len()),
             ..Commit::default()
@@ -124,8 +136,7 @@ impl PlannedShard {
         self.early = plan.early;
         self.changes = plan.changes;
         self.hash = plan.hash.expect("it was asked for").0;
-        let answers: Vec<_> = plan.steps.into_iter().map(|step| apply(&self.shard, step).1).collect();
-        answers.into_iter().for_each(Answers::send);
+        plan.steps
     }
 
     pub fn checkpoint(&self) {

@@ -70,7 +70,10 @@ pub fn jobs(members: u32) -> impl Strategy<Value = Job> {
     (id, names, value, op, version, at, meta, 0..10_u32).prop_map(
         |(id, names, value, op, version, at, meta, everywhere)| {
             let mut made = if everywhere == 0 {
-                leave_all(&id)
+                match op.filter(|op| op.is_ban()) {
+                    Some(op) => leave_all(&id).op(op),
+                    None => leave_all(&id),
+                }
             } else if everywhere < 3 {
                 // The same texts come again, so that some change nothing.
                 profile(

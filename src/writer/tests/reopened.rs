@@ -57,6 +57,7 @@ fn commit_aside(
         hash: None,
         read_parked: &parked,
         read_profile: &|_| Ok(None),
+        read_metadata: &|_, _| Ok(None),
     };
     let plan = planner.plan(vec![message(number, payload, None)], parking);
     let commit = Commit {

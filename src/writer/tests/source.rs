@@ -15,7 +15,8 @@ use crate::types::{Sequence, ShardId, Timestamp, count};
 use crate::writer::tests::harness::{open, time};
 use crate::writer::{
     BadJob, BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, CommitFailed, Fetched, Gauges,
-    Health, JobSource, Message, MessageOutcome, Payload, Registry, RejectRetention, ShardState, Writer,
+    Health, JobSource, Message, MessageOutcome, Payload, Registry, RejectErasure, RejectRetention,
+    ShardState, Writer,
 };
 
 /// Members and their scores, best first.
@@ -199,6 +200,7 @@ impl Running {
             reopen: Box::new(move |_| reopen()),
             gauges: Gauges::new(ShardId(0)),
             rejects_kept: RejectRetention::default(),
+            erasing: RejectErasure::default(),
             reject_log: Arc::default(),
             parking: None,
             time: ShardTime::default(),

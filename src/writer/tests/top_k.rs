@@ -48,6 +48,7 @@ struct Counted {
 #[derive(Debug, Clone, Default)]
 struct Instance {
     entries: BTreeMap<String, Counted>,
+    hidden: BTreeMap<String, Counted>,
     truth: BTreeMap<String, i64>,
 }
 
@@ -61,9 +62,9 @@ impl Instance {
         self.entries.iter().filter(|(id, _)| **id != without).map(place).max().map(|place| place.3)
     }
 
-    fn count(&mut self, definition: &Definition, id: &str, by: i64, time: i64) {
+    fn count(&mut self, definition: &Definition, id: &str, by: i64, time: i64, is_hidden: bool) {
         *self.truth.entry(id.to_owned()).or_default() += by;
-        if let Some(entry) = self.entries.get_mut(id) {
+        if let Some(entry) = self.entries.get_mut(id).or(self.hidden.get_mut(id)) {
             entry.score = entry.score.saturating_add(by);
             entry.reached = if by > 0 { time } else { entry.reached };
             return;
@@ -75,13 +76,54 @@ impl Instance {
             Some(worst) if is_full || was_full => self.entries[worst].score,
             _ => 0,
         };
+        let entry = Counted { score: error.saturating_add(by), error, reached: time };
+        if is_hidden {
+            self.hidden.insert(id.to_owned(), entry);
+            return;
+        }
         if is_full {
             self.entries.remove(&worst.expect("it is full"));
         }
-        self.entries.insert(id.to_owned(), Counted { score: error.saturating_add(by), error, reached: time });
+        self.entries.insert(id.to_owned(), entry);
+    }
+
+    fn hide(&mut self, ties: Ties, id: &str) {
+        let Some(entry) = self.entries.get(id).cloned() else { return };
+        let truth = self.truth.get(id).copied();
+        self.remove(ties, id);
+        self.truth.extend(truth.map(|truth| (id.to_owned(), truth)));
+        self.hidden.insert(id.to_owned(), entry);
+    }
+
+    /// A hidden entry comes back: with the least that those have which are not there may have, or not at all.
+    fn show(&mut self, definition: &Definition, id: &str) {
+        let Some(mut entry) = self.hidden.remove(id) else { return };
+        let is_full = count(self.entries.len()) == definition.capacity.expect("it has one");
+        let was_full = self.entries.values().any(|entry| entry.error > 0);
+        if let Some(worst) = self.worst(definition.ties, "").filter(|_| is_full || was_full) {
+            let (held, others) = (&self.entries[&worst], definition.ties == Ties::Last);
+            let place = |id: &str, entry: &Counted| {
+                let tie = if others { -entry.reached } else { entry.reached };
+                (Reverse(entry.score), tie, entry.error, id.to_owned())
+            };
+            let is_better = place(id, &entry) < place(&worst, held);
+            match (is_full, is_better) {
+                (true, true) => drop(self.entries.remove(&worst)),
+                (true, false) => return,
+                (false, true) => {}
+                (false, false) => {
+                    entry.error += held.score - entry.score;
+                    entry.score = held.score;
+                }
+            }
+        }
+        self.entries.insert(id.to_owned(), entry);
     }
 
     fn remove(&mut self, ties: Ties, id: &str) {
+        if self.hidden.remove(id).is_some() {
+            self.truth.remove(id);
+        }
         let Some(gone) = self.entries.get(id).cloned() else { return };
         let others = self.entries.iter().any(|(other, entry)| other != id && entry.error > 0);
         if gone.error > 0
@@ -93,7 +135,7 @@ impl Instance {
         self.entries.remove(id);
         self.truth.remove(id);
         if self.entries.is_empty() {
-            self.truth.clear();
+            self.truth.retain(|id, _| self.hidden.contains_key(id));
         }
     }
 
@@ -101,7 +143,7 @@ impl Instance {
     fn check(&self, context: &str) {
         let least = self.entries.values().map(|entry| entry.score).min().unwrap_or_default();
         for (id, truth) in &self.truth {
-            match self.entries.get(id) {
+            match self.entries.get(id).or(self.hidden.get(id)) {
                 Some(Counted { score, error, .. }) => {
                     assert!(score - error <= *truth && truth <= score, "{context}: {id} {truth} {self:?}");
                 }
@@ -126,13 +168,15 @@ struct Run {
     /// By name on the shard.
     model: BTreeMap<String, Instance>,
     expected_rejects: Vec<RejectCode>,
+    /// Who is hidden, on a board or on all of them: an empty name.
+    bans: BTreeSet<(String, String)>,
 }
 
 impl Run {
     fn new() -> Self {
         let planned = PlannedShard::new();
         let (definitions, model) = (BTreeMap::new(), BTreeMap::new());
-        Self { planned, definitions, model, expected_rejects: Vec::new() }
+        Self { planned, definitions, model, expected_rejects: Vec::new(), bans: BTreeSet::new() }
     }
 
     fn tell_model(&mut self, said: &Said, now: i64) {
@@ -149,7 +193,8 @@ impl Run {
                 let ties = self.definitions[*name].ties;
                 let Some(instance) = self.model.get_mut(*name) else { return };
                 for id in members {
-                    if instance.entries.get(id).is_some_and(|entry| entry.score < *least) {
+                    let held = instance.entries.get(id).or(instance.hidden.get(id));
+                    if held.is_some_and(|entry| entry.score < *least) {
                         instance.remove(ties, id);
                     }
                 }
@@ -159,6 +204,28 @@ impl Run {
 
     fn tell_job(&mut self, job: &Job, now: i64) {
         let id = job.member.as_str();
+        if let Some(op) = job.op.filter(|op| op.is_ban()) {
+            let of = match &job.targets {
+                Targets::Boards(boards) => boards[0].0.to_string(),
+                Targets::EveryBoard | Targets::Profile(_) => String::new(),
+            };
+            if op == Op::Hide {
+                self.bans.insert((of, id.to_owned()));
+            } else {
+                self.bans.remove(&(of, id.to_owned()));
+            }
+            for (key, instance) in &mut self.model {
+                let name = key.split('#').next().expect("a name");
+                let definition = &self.definitions[name];
+                let has = |of: &str| self.bans.contains(&(of.to_owned(), id.to_owned()));
+                if has("") || has(name) {
+                    instance.hide(definition.ties, id);
+                } else {
+                    instance.show(definition, id);
+                }
+            }
+            return;
+        }
         let Targets::Boards(boards) = &job.targets else {
             for (name, instance) in &mut self.model {
                 instance.remove(self.definitions[name.split('#').next().expect("a name")].ties, id);
@@ -183,7 +250,9 @@ impl Run {
             for window in definition.windows.iter().filter(|_| job.op != Some(Op::Remove)) {
                 let hour: String = at(now).to_string().chars().take(13).collect();
                 let key = if *window == Window::All { name.to_string() } else { format!("{name}#{hour}") };
-                self.model.entry(key).or_default().count(&definition, id, by(score), now);
+                let has = |of: &str| self.bans.contains(&(of.to_owned(), id.to_owned()));
+                let is_hidden = has("") || has(name.as_str());
+                self.model.entry(key).or_default().count(&definition, id, by(score), now, is_hidden);
             }
             for (key, instance) in self.model.iter_mut().filter(|_| job.op == Some(Op::Remove)) {
                 let (of, hour) = key.split_once('#').unwrap_or((key, ""));
@@ -229,12 +298,18 @@ impl Run {
         let mut held: BTreeMap<String, BTreeMap<String, Counted>> = BTreeMap::new();
         for (name, known) in shard.boards_and_instances() {
             let tree = shard.tree(known.all).expect("it has a tree");
+            let hidden: BTreeMap<String, Counted> =
+                tree.unlisted().map(|handle| entry(&shard, name, handle)).collect();
+            if known.definition.is_top_k() {
+                let expected = self.model.get(name.as_str()).map(|instance| instance.hidden.clone());
+                assert_eq!(hidden, expected.unwrap_or_default(), "{context}: {name}");
+            }
             if !known.definition.is_top_k() || tree.total() == 0 {
                 assert_eq!(tree.with_error(), 0);
                 continue;
             }
             let entries: BTreeMap<String, Counted> =
-                tree.handles().map(|handle| entry(&shard, name, handle)).collect();
+                tree.tree.cursor_at(0).map(|(handle, _)| entry(&shard, name, handle)).collect();
             assert!(Some(tree.total()) <= known.definition.capacity, "{context}: {name}");
             assert_eq!(count(entries.len()), tree.total(), "{context}: {name} remembers nobody else");
             let with_error = entries.values().filter(|entry| entry.error > 0).count();
@@ -257,7 +332,7 @@ impl Run {
 fn entry(shard: &Shard, name: &BoardName, handle: crate::tree::Handle) -> (String, Counted) {
     let known = shard.board(name.as_str()).expect("it is there");
     let entry = shard.tree(known.all).and_then(|tree| tree.entry(handle)).expect("it has an entry");
-    let words = entry.listed().expect("all are listed");
+    let words = entry.words().expect("all are listed or hidden");
     let score = known.definition.score_of(words.as_slice()).keys()[0];
     let error = known.definition.error_of(words.as_slice()).expect("all have one");
     let reached = known.definition.reached_at(words.as_slice()).expect("it orders ties").as_micros();
@@ -288,10 +363,11 @@ fn random_job(random: &mut StdRng) -> Job {
         4 => job(&id, &[(name, &[by])]).version(7),
         5 => job(&id, &[(name, &[by])]).op([Op::Set, Op::Best][random.random_range(0..2)]),
         6 => bare([Op::Hide, Op::Show][random.random_range(0..2)], &id, &[name]),
+        14 => leave_all(&id).op([Op::Hide, Op::Show, Op::Show][random.random_range(0..3)]),
         7 => job(&id, &[(name, &[-1])]),
         8..=11 if name != other => job(&id, &[(name, &[by]), (other, &[1])]),
         12 => job(&id, &[("plain", &[by]), (name, &[2])]),
-        13..=15 => job(&id, &[(name, &[by])]).meta(r#"{"a":1}"#),
+        13 | 15 => job(&id, &[(name, &[by])]).meta(r#"{"a":1}"#),
         _ => job(&id, &[(name, &[by])]),
     }
 }

@@ -122,10 +122,19 @@ fn time_after((time, leap): (i64, Option<i64>), message: i64) -> (i64, Option<i6
 type Entries = BTreeMap<String, BTreeMap<String, ModelEntry>>;
 
 impl ModelBoard {
-    fn job(&mut self, job: &Job, score: Option<i64>, now: i64) -> Result<(), RejectCode> {
+    /// # Arguments
+    /// - `known_everywhere`: the member's version on every board
+    /// - `is_hidden`: whether it is hidden here once the job has applied
+    fn job(
+        &mut self,
+        job: &Job,
+        score: Option<i64>,
+        now: i64,
+        (known_everywhere, is_hidden): (Option<u64>, bool),
+    ) -> Result<(), RejectCode> {
         let time = job.at.map_or(now, Timestamp::as_micros);
         let id = job.member.as_str().to_owned();
-        let known = self.versions.get(&id).copied();
+        let known = self.versions.get(&id).copied().max(known_everywhere);
         if job.version.is_some_and(|version| known.is_some_and(|known| version <= known)) {
             return Err(RejectCode::StaleVersion);
         }
@@ -151,6 +160,8 @@ impl ModelBoard {
             if changed.is_empty() {
                 return Err(RejectCode::ClosedWindow);
             }
+        } else if op.is_ban() {
+            changed.extend(self.instances.iter().map(|(name, instance)| (name.clone(), instance.slice)));
         } else {
             let is_open = |instance: &ModelInstance| {
                 instance.slice.is_none_or(|(_, begin, end)| begin <= now && now < end.saturating_add(grace))
@@ -176,15 +187,22 @@ impl ModelBoard {
             match (op, held) {
                 (Op::Remove, _) => drop(instance.entries.remove(&id)),
                 (Op::Hide | Op::Show, Some(held)) => {
-                    instance.entries.insert(id.clone(), ModelEntry { hidden: op == Op::Hide, ..held });
+                    instance.entries.insert(id.clone(), ModelEntry { hidden: is_hidden, ..held });
                 }
                 (Op::Hide | Op::Show, None) => {}
                 (_, held) => {
                     let given = score.expect("a score");
-                    let hidden = held.as_ref().is_some_and(|held| held.hidden);
+                    let hidden = is_hidden;
                     let score = match (op, &held) {
                         (Op::Incr, Some(held)) => held.score + given,
-                        (Op::Best, Some(held)) if held.score >= given => continue,
+                        (Op::Best, Some(held)) if held.score >= given => {
+                            // It is an update all the same.
+                            if self.definition.entry_ttl_micros.is_some() {
+                                let updated = held.updated.max(time);
+                                instance.entries.insert(id.clone(), ModelEntry { updated, ..held.clone() });
+                            }
+                            continue;
+                        }
                         _ => given,
                     };
                     // A late job does not make an entry older.
@@ -205,6 +223,10 @@ struct Run {
     /// Jobs that the model rejects.
     rejected: usize,
     model: BTreeMap<String, ModelBoard>,
+    /// Who is hidden, on a board or on all of them: an empty name.
+    bans: BTreeSet<(String, String)>,
+    /// Versions of members that hold on every board.
+    versions: BTreeMap<String, u64>,
     /// The time that the model was told last.
     told: Option<i64>,
 }
@@ -220,7 +242,14 @@ enum Said {
 
 impl Run {
     fn new() -> Self {
-        Self { planned: PlannedShard::new(), rejected: 0, model: BTreeMap::new(), told: None }
+        Self {
+            planned: PlannedShard::new(),
+            rejected: 0,
+            model: BTreeMap::new(),
+            bans: BTreeSet::new(),
+            versions: BTreeMap::new(),
+            told: None,
+        }
     }
 
     fn tell_model(&mut self, said: &Said, now: i64) -> Vec<Result<(), RejectCode>> {
@@ -278,8 +307,54 @@ impl Run {
         if job.at.is_some_and(|at| at.as_micros() - now > MAX_AHEAD_MICROS) {
             return Err(RejectCode::FutureTime);
         }
+        let id = job.member.as_str().to_owned();
+        let known = self.versions.get(&id).copied();
+        let ban = job.op.filter(|op| op.is_ban());
+        let mut bans = self.bans.clone();
+        if let Some(op) = ban {
+            let of = match &job.targets {
+                Targets::Boards(boards) => boards[0].0.to_string(),
+                Targets::EveryBoard | Targets::Profile(_) => String::new(),
+            };
+            if !of.is_empty() && !self.model.contains_key(&of) {
+                let was_there = bans.contains(&(of.clone(), id.clone()));
+                if op == Op::Show {
+                    self.bans.remove(&(of, id));
+                }
+                return if was_there { Ok(()) } else { Err(RejectCode::UnknownBoard) };
+            }
+            if op == Op::Hide {
+                bans.insert((of, id.clone()));
+            } else {
+                bans.remove(&(of, id.clone()));
+            }
+        }
+        let hidden_on = |name: &str| {
+            bans.contains(&(String::new(), id.clone())) || bans.contains(&(name.to_owned(), id.clone()))
+        };
         match &job.targets {
             Targets::EveryBoard => {
+                let stored = self.model.values().filter_map(|board| board.versions.get(&id)).copied().max();
+                if job.version.is_some() && job.version <= stored.max(known) {
+                    return Err(RejectCode::StaleVersion);
+                }
+                self.versions.extend(job.version.map(|version| (id.clone(), version)));
+                if ban.is_some() {
+                    for (name, board) in &mut self.model {
+                        for instance in board.instances.values_mut() {
+                            if let Some(entry) = instance.entries.get_mut(&id) {
+                                entry.hidden = hidden_on(name);
+                            }
+                        }
+                    }
+                    self.bans = bans;
+                    return Ok(());
+                }
+                if job.version.is_some() {
+                    for board in self.model.values_mut() {
+                        board.versions.remove(&id);
+                    }
+                }
                 for board in self.model.values_mut() {
                     board.instances.values_mut().for_each(|instance| {
                         instance.entries.remove(job.member.as_str());
@@ -291,7 +366,10 @@ impl Run {
             Targets::Boards(boards) => {
                 let [(name, score)] = boards.as_slice() else { panic!("jobs here name one board") };
                 let board = self.model.entry(name.to_string()).or_default();
-                board.job(job, score.as_ref().map(|score| score.keys()[0]), now)
+                let hidden = hidden_on(name.as_str());
+                board.job(job, score.as_ref().map(|score| score.keys()[0]), now, (known, hidden))?;
+                self.bans = bans;
+                Ok(())
             }
         }
     }
@@ -453,11 +531,15 @@ fn random_job(random: &mut StdRng, now: i64) -> Job {
         0 => bare(Op::Remove, &id, &[name]),
         1 => bare(Op::Hide, &id, &[name]),
         2 => bare(Op::Show, &id, &[name]),
-        3 if random.random_range(0..3) == 0 => leave_all(&id),
+        3 => match random.random_range(0..4) {
+            0 => leave_all(&id),
+            1 => leave_all(&id).op(Op::Hide),
+            _ => leave_all(&id).op(Op::Show),
+        },
         4 => job(&id, &[(name, &[random.random_range(-5..5)])]).op(Op::Best),
         _ => job(&id, &[(name, &[random.random_range(-5..5)])]),
     };
-    if random.random_range(0..4) == 0 && !matches!(said.targets, Targets::EveryBoard) {
+    if random.random_range(0..4) == 0 {
         said.version = Some(random.random_range(0..20));
     }
     if random.random_range(0..3) == 0 {

@@ -58,8 +58,8 @@ fn change(client: &Client, random: &mut Random, model: &mut Model, capacity: Opt
         match random.below(8) {
             0 => {
                 job["op"] = json!("remove");
+                // A ban outlasts what it hides.
                 model.scores.remove(&member);
-                model.hidden.remove(&member);
             }
             1 if model.scores.contains_key(&member) => {
                 job["op"] = json!("hide");

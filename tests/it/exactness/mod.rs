@@ -9,6 +9,8 @@
 //! - [`rejects`]: rejected jobs are listed newest first, to those who may see them, and counted in the log
 //! - [`nats_rejects`]: two nodes publish each rejection once
 //! - [`board_tokens`]: tokens of definitions and drops name every shard, and no token is empty
+//! - [`bans`]: whoever is hidden is in no read of any window, until the ban ends
+//! - [`erasure`]: what is left of a member that was removed from every board
 //! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
 //! - [`real_windows`]: thirty days of real jobs through every window, as sorted by hand, over crashes
 //! - [`definitions`]: a changed definition changes what it names, and drops nothing without consent
@@ -22,10 +24,12 @@
 //! - [`versions`]: a repetition counts once, and an increment that was overtaken is refused and not added
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
 
+mod bans;
 mod board_tokens;
 mod capacity;
 mod contract;
 mod definitions;
+mod erasure;
 mod future_time;
 mod jobs_during_drops;
 mod movement;

@@ -18,6 +18,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/install.md",
     "docs/nats.md",
     "docs/operations.md",
+    "docs/privacy.md",
     "docs/recipes.md",
     "docs/releasing.md",
     "docs/runbooks.md",

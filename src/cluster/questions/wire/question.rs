@@ -7,10 +7,12 @@ use crate::cluster::questions::wire::{
     QUESTION_BYTES_MAX, QUESTION_MEMORY_MAX, Undecodable, body, decode, encode, undecodable,
 };
 use crate::job::{JobPlace, RejectCode};
-use crate::query::question::{Question, RejectsQuestion, RunQuestion, RunStart, SplittersQuestion};
+use crate::query::question::{
+    HiddenQuestion, Question, RejectsQuestion, RunQuestion, RunStart, SplittersQuestion,
+};
 use crate::query::summary::KnownSummary;
 use crate::query::{InstanceAsked, WindowChoice};
-use crate::types::{Sequence, Timestamp};
+use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::window::Window;
 
 /// A question as it travels.
@@ -71,6 +73,7 @@ enum QuestionWire<'a> {
     MemberOnBoards {
         member: &'a str,
         boards: Vec<LifeWire<'a>>,
+        hidden: bool,
     },
     /// As nodes asked that knew no window but `all`.
     AllOfMember {
@@ -88,6 +91,7 @@ enum QuestionWire<'a> {
         /// Empty for each board's default window.
         window: String,
         now_micros: i64,
+        hidden: bool,
     },
     Movement {
         since: LifeWire<'a>,
@@ -100,6 +104,12 @@ enum QuestionWire<'a> {
         known: Option<(u64, u64)>,
     },
     Changed(Vec<LifeWire<'a>>),
+    Hidden {
+        board: Option<&'a str>,
+        prefixes: Option<Vec<&'a str>>,
+        after: Option<(&'a str, &'a str)>,
+        limit: u32,
+    },
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -161,17 +171,22 @@ impl<'a> QuestionWire<'a> {
                 keys: keys.iter().map(KeyWire::of).collect(),
                 metadata: *metadata,
             },
-            Question::MemberOnBoards { member, boards } => {
-                Self::MemberOnBoards { member, boards: boards.iter().map(LifeWire::of).collect() }
-            }
-            Question::BoardsOfMember { member, after, limit, prefixes, instance } => Self::BoardsOfMember {
+            Question::MemberOnBoards { member, boards, hidden } => Self::MemberOnBoards {
                 member,
-                after: *after,
-                limit: *limit,
-                prefixes: prefixes.clone(),
-                window: instance.choice.to_string(),
-                now_micros: instance.now.as_micros(),
+                boards: boards.iter().map(LifeWire::of).collect(),
+                hidden: *hidden,
             },
+            Question::BoardsOfMember { member, after, limit, prefixes, instance, hidden } => {
+                Self::BoardsOfMember {
+                    member,
+                    after: *after,
+                    limit: *limit,
+                    prefixes: prefixes.clone(),
+                    window: instance.choice.to_string(),
+                    now_micros: instance.now.as_micros(),
+                    hidden: *hidden,
+                }
+            }
             Question::Rejects(question) => Self::Rejects(RejectsWire::of(question)),
             Question::Movement { since, members, keys } => Self::Movement {
                 since: LifeWire::of(since),
@@ -183,6 +198,12 @@ impl<'a> QuestionWire<'a> {
                 Self::Summary { board: LifeWire::of(board), known }
             }
             Question::Changed(boards) => Self::Changed(boards.iter().map(LifeWire::of).collect()),
+            Question::Hidden(HiddenQuestion { board, prefixes, after, limit }) => Self::Hidden {
+                board: board.as_ref().map(BoardName::as_str),
+                prefixes: prefixes.clone(),
+                after: after.as_ref().map(|(name, member)| (*name, member.as_str())),
+                limit: *limit,
+            },
         }
     }
 
@@ -206,23 +227,25 @@ impl<'a> QuestionWire<'a> {
                 keys: keys.into_iter().map(KeyWire::read).collect(),
                 metadata,
             },
-            Self::MemberOnBoards { member, boards } => Question::MemberOnBoards {
+            Self::MemberOnBoards { member, boards, hidden } => Question::MemberOnBoards {
                 member,
                 boards: boards.iter().map(LifeWire::read).collect::<Result<_, _>>()?,
+                hidden,
             },
             Self::AllOfMember { member, after, limit, prefixes } => {
                 let choice = WindowChoice::Current(Window::All);
                 let instance = InstanceAsked { choice, now: Timestamp::default() };
-                Question::BoardsOfMember { member, after, limit, prefixes, instance }
+                let hidden = false;
+                Question::BoardsOfMember { member, after, limit, prefixes, instance, hidden }
             }
-            Self::BoardsOfMember { member, after, limit, prefixes, window, now_micros } => {
+            Self::BoardsOfMember { member, after, limit, prefixes, window, now_micros, hidden } => {
                 let choice = match window.as_str() {
                     "" => WindowChoice::Default,
                     name => WindowChoice::of_name(name).ok_or_else(|| undecodable("it names no window"))?,
                 };
                 let now = Timestamp::from_micros(now_micros).map_err(undecodable)?;
                 let instance = InstanceAsked { choice, now };
-                Question::BoardsOfMember { member, after, limit, prefixes, instance }
+                Question::BoardsOfMember { member, after, limit, prefixes, instance, hidden }
             }
             Self::Rejects(question) => Question::Rejects(question.read()?),
             Self::Movement { since, members, keys } => Question::Movement {
@@ -236,6 +259,13 @@ impl<'a> QuestionWire<'a> {
             }
             Self::Changed(boards) => {
                 Question::Changed(boards.iter().map(LifeWire::read).collect::<Result<_, _>>()?)
+            }
+            Self::Hidden { board, prefixes, after, limit } => {
+                let board = board.map(BoardName::new).transpose().map_err(undecodable)?;
+                let after =
+                    after.map(|(name, member)| Ok((name, MemberId::new(member).map_err(undecodable)?)));
+                let after = after.transpose()?;
+                Question::Hidden(HiddenQuestion { board, prefixes, after, limit })
             }
         })
     }

@@ -9,11 +9,13 @@ use crate::cluster::questions::wire::{
     REPLY_BYTES_MAX, REPLY_MEMORY_MAX, Undecodable, body, decode, encode, undecodable,
 };
 use crate::query::question::{
-    BoardCounts, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember, KeyCounts, LifeOnShard,
-    MovementReply, RejectsReply, Reply, RunReply, ShardEntry, ShardReply, Splitter, SplittersReply,
+    BoardCounts, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember, HiddenReply, KeyCounts,
+    LifeOnShard, MovementReply, RejectsReply, Reply, RunReply, ShardEntry, ShardReply, Splitter,
+    SplittersReply,
 };
+use crate::state::{Ban, name_of};
 use crate::storage::codec::RejectRecord;
-use crate::types::{Sequence, Timestamp};
+use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 
 /// # Errors
 /// When it takes too many bytes.
@@ -53,7 +55,11 @@ enum ReplyWire<'a> {
     Movement(MovementWire),
     Summary(SummaryWire<'a>),
     Changed(Vec<u64>),
+    Hidden(Vec<BanWire<'a>>, bool),
 }
+
+/// The name of a board, or nothing for all boards; a member, and since when.
+type BanWire<'a> = (&'a str, &'a str, i64);
 
 #[derive(Clone, Copy, Encode, Decode)]
 enum LifeOnShardWire {
@@ -133,6 +139,7 @@ struct FoundWire<'a> {
     at_score: (u64, u64),
     index: u64,
     total: u64,
+    is_hidden: bool,
 }
 
 impl<'a> ReplyWire<'a> {
@@ -166,6 +173,10 @@ impl<'a> ReplyWire<'a> {
             ),
             Reply::Movement(reply) => Self::Movement(MovementWire::of(reply)),
             Reply::Changed(changed) => Self::Changed(changed.iter().map(|sequence| sequence.0).collect()),
+            Reply::Hidden(HiddenReply { bans, more }) => {
+                let ban = |ban: &'a Ban| (name_of(&ban.scope), ban.member.as_str(), ban.since.as_micros());
+                Self::Hidden(bans.iter().map(ban).collect(), *more)
+            }
         }
     }
 
@@ -205,8 +216,18 @@ impl<'a> ReplyWire<'a> {
             }),
             Self::Movement(reply) => Reply::Movement(reply.read()?),
             Self::Changed(changed) => Reply::Changed(changed.into_iter().map(Sequence).collect()),
+            Self::Hidden(bans, more) => {
+                let bans = bans.into_iter().map(read_ban).collect::<Result<_, _>>()?;
+                Reply::Hidden(HiddenReply { bans, more })
+            }
         })
     }
+}
+
+fn read_ban((name, member, micros): BanWire<'_>) -> Result<Ban, Undecodable> {
+    let scope = if name.is_empty() { None } else { Some(BoardName::new(name).map_err(undecodable)?) };
+    let member = MemberId::new(member).map_err(undecodable)?;
+    Ok(Ban { scope, member, since: Timestamp::from_micros(micros).map_err(undecodable)? })
 }
 
 impl LifeOnShardWire {
@@ -378,12 +399,13 @@ impl<'a> EntryWire<'a> {
 
 impl<'a> FoundWire<'a> {
     fn of(found: &'a FoundMember) -> Self {
-        let FoundMember { entry, at_score, index, total } = found;
-        Self { entry: EntryWire::of(entry), at_score: pair(*at_score), index: *index, total: *total }
+        let FoundMember { entry, at_score, index, total, is_hidden } = found;
+        let (entry, at_score) = (EntryWire::of(entry), pair(*at_score));
+        Self { entry, at_score, index: *index, total: *total, is_hidden: *is_hidden }
     }
 
     fn read(self) -> Result<FoundMember, Undecodable> {
-        let Self { entry, at_score, index, total } = self;
-        Ok(FoundMember { entry: entry.read()?, at_score: counted(at_score), index, total })
+        let Self { entry, at_score, index, total, is_hidden } = self;
+        Ok(FoundMember { entry: entry.read()?, at_score: counted(at_score), index, total, is_hidden })
     }
 }

@@ -6,15 +6,16 @@ use proptest::prelude::*;
 use super::*;
 use crate::job::RejectCode;
 use crate::query::question::{
-    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember, KeyCounts,
-    LifeOnShard, Mark, MovementReply, Question, RejectsQuestion, RejectsReply, Reply, RunQuestion, RunReply,
-    RunStart, ShardEntry, ShardReply, SortKey, Splitter, SplittersQuestion, SplittersReply,
+    BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember,
+    HiddenQuestion, HiddenReply, KeyCounts, LifeOnShard, Mark, MovementReply, Question, RejectsQuestion,
+    RejectsReply, Reply, RunQuestion, RunReply, RunStart, ShardEntry, ShardReply, SortKey, Splitter,
+    SplittersQuestion, SplittersReply,
 };
 use crate::query::{InstanceAsked, WindowChoice};
-use crate::state::Incarnation;
+use crate::state::{Ban, Incarnation};
 use crate::storage::codec::RejectRecord;
 use crate::tree::Words;
-use crate::types::{BoardName, Sequence, Timestamp};
+use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::window::Window;
 
 fn life(name: &str, incarnation: u64) -> BoardLife {
@@ -88,7 +89,7 @@ fn questions() -> Vec<Question<'static>> {
             keys: vec![key(b"m")],
             metadata: true,
         },
-        Question::MemberOnBoards { member: "m7", boards: vec![life("a", 7), life("b", 8)] },
+        Question::MemberOnBoards { member: "m7", boards: vec![life("a", 7), life("b", 8)], hidden: true },
         Question::Rejects(RejectsQuestion {
             before: Some((Sequence(300), 2)),
             reason: Some(RejectCode::BadScore),
@@ -105,12 +106,18 @@ fn questions() -> Vec<Question<'static>> {
         }),
         Question::Movement { since: life("a#2026-W47", 7), members: vec!["m7"], keys: vec![key(b"m")] },
         Question::Changed(vec![life("a", 7), life("b#2026-W47", 8)]),
+        Question::Hidden(HiddenQuestion {
+            board: None,
+            prefixes: Some(vec!["a"]),
+            after: Some(("a", MemberId::new("m7").expect("a good id"))),
+            limit: 10,
+        }),
     ]
 }
 
 fn boards_of_member(instance: InstanceAsked) -> Question<'static> {
     let prefixes = Some(vec!["a", "b"]);
-    Question::BoardsOfMember { member: "m7", after: Some(3), limit: 10, prefixes, instance }
+    Question::BoardsOfMember { member: "m7", after: Some(3), limit: 10, prefixes, instance, hidden: false }
 }
 
 /// As nodes asked that knew no window but `all`.
@@ -143,6 +150,7 @@ fn replies() -> Vec<Reply> {
         at_score: Counted { before: 1, through: 3 },
         index: 2,
         total: 9,
+        is_hidden: true,
     };
     let run = RunReply {
         life: LifeOnShard::Here,
@@ -196,6 +204,14 @@ fn replies() -> Vec<Reply> {
             before: vec![300],
         }),
         Reply::Changed(vec![Sequence(0), Sequence(300)]),
+        Reply::Hidden(HiddenReply {
+            bans: vec![Ban {
+                scope: None,
+                member: MemberId::new("m7").expect("a good id"),
+                since: Timestamp::from_micros(1_000_000).expect("in range"),
+            }],
+            more: true,
+        }),
     ]
 }
 
@@ -213,13 +229,14 @@ fn the_bytes_of_questions_are_fixed() {
         ),
         "01fb2c01fbf40100020161070101020b01016d000801fc20a1070001",
         "01fb2c01fbf401000301610702026d3706e697a5e69cac01020b01016d01",
-        "01fb2c01fbf4010004026d3702016107016208",
+        "01fb2c01fbf4010004026d370201610701620801",
         concat!("01fb2c01fbf401000601fb2c010201096261645f73636f726501010161", "64fb4c04fc00001000"),
         "01fb2c01fbf4010000010a6123323032362d5734370700",
-        "01fb2c01fbf4010007026d3701030a0102016101620000",
-        "01fb2c01fbf4010007026d3701030a0102016101620a323032362d31312d3230fc80841e00",
+        "01fb2c01fbf4010007026d3701030a010201610162000000",
+        "01fb2c01fbf4010007026d3701030a0102016101620a323032362d31312d3230fc80841e0000",
         "01fb2c01fbf40100080a6123323032362d5734370701026d3701020b01016d",
         "01fb2c01fbf401000a020161070a6223323032362d57343708",
+        "01fb2c01fbf401000b0001010161010161026d370a",
     ];
     let bytes: Vec<String> = questions()
         .into_iter()
@@ -237,12 +254,13 @@ fn the_bytes_of_replies_are_fixed() {
             "020b01026d37fc80841e0001070300",
         ),
         "01fb3207010201000901080104020b01026d37",
-        "01fb320701030109020001020b01026d37fc80841e00010700010102",
-        "01fb32070104020001020b01026d37fc80841e000107020d7b22636172223a226d7835227d01030209",
-        "01fb3207010501016107020b01026d37fc80841e000107020d7b22636172223a226d7835227d010302090103",
+        "01fb320701030109020001020b01026d37fc80841e0000010102",
+        "01fb32070104020001020b01026d37fc80841e00020d7b22636172223a226d7835227d0103020901",
+        "01fb3207010501016107020b01026d37fc80841e00020d7b22636172223a226d7835227d01030209010103",
         "01fb3207010601fb2b0101096261645f73636f726503776879027b7d01fc80841e0001fb2b0101",
         "01fb3207010701fb3207fc80841e00020001020b0101fb2c01",
         "01fb320701090200fb2c01",
+        "01fb3207010a0100026d37fc80841e0001",
     ];
     let bytes: Vec<String> =
         replies().into_iter().map(|each| hex(&encode_reply(&reply(each)).expect("it is small"))).collect();

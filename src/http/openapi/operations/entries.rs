@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::kinds::{read, read_board};
-use crate::http::openapi::parameters::{limit, list, movement, neighbours, or_empty, query, signed};
+use crate::http::openapi::parameters::{hidden, limit, list, movement, neighbours, or_empty, query, signed};
 use crate::http::openapi::problems::{ANY, READ};
 use crate::http::openapi::reference::{component, shared};
 use crate::http::request::json_body::BATCH_MAX;
@@ -20,6 +20,7 @@ pub fn member() -> Doc {
     read_board(ENTRIES, "A member's entry")
         .describe("Score, rank, position and percentile of a member on a board.")
         .query(movement())
+        .query(hidden())
         .answer(200, "Entry", "The entry.")
         .problem(404, "unknown_member")
         .problem(422, "bad_member")
@@ -76,6 +77,7 @@ pub fn member_boards() -> Doc {
             &json!({"type": "string", "pattern": "^[0-9]*$"}),
             "The `next_cursor` of the page before, without `boards`; empty means the first page.",
         ))
+        .query(hidden())
         .answer(200, "MemberBoards", "The entries.")
         .problem(422, "bad_member")
 }

@@ -6,8 +6,9 @@ use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::kinds::read;
 use crate::http::openapi::parameters::query;
 use crate::http::openapi::problems::ANY;
+use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::jobs::reject_codes;
-use crate::http::resources::lists::PAGE_MAX;
+use crate::http::resources::lists::{PAGE, PAGE_MAX};
 use crate::http::resources::rejects::REJECTS;
 use crate::types::MAX_SHARDS;
 
@@ -37,6 +38,26 @@ pub fn rejects() -> Doc {
         .answer(200, "RejectList", "A page of rejects.")
         .problem(422, "bad_cursor")
         .problem(503, "shard_damaged")
+}
+
+pub fn hidden() -> Doc {
+    let limit = json!({"type": "integer", "minimum": 1, "maximum": PAGE_MAX, "default": PAGE});
+    let cursor = json!({"type": "string", "pattern": "^([0-9a-f]{2})*$"});
+    read("Moderation", "Who is hidden")
+        .describe(
+            "The bans that `hide` has made and no `show` has ended: those of all boards first, with a \
+             `board` of `null`, then those of each board by its name; each by the bytes of the member's id. \
+             A ban is of a board's name, and outlasts the board. With a token that is confined to some \
+             boards, the list has the bans of these boards alone.",
+        )
+        .query(query(
+            "board",
+            &component("BoardName"),
+            "Only bans that hold on this board: its own, and those of all boards.",
+        ))
+        .query(query("limit", &limit, "How many bans the page has at most."))
+        .query(query("cursor", &cursor, "The `next_cursor` of the page before; empty means the first page."))
+        .answer(200, "HiddenList", "A page of bans.")
 }
 
 pub fn status() -> Doc {

@@ -64,6 +64,14 @@ fn rank_error() -> Value {
     )})
 }
 
+/// Present if the entry is hidden.
+fn hidden() -> Value {
+    json!({"hidden": {
+        "type": "boolean", "const": true,
+        "description": "Present with `hidden=true`, of an entry that is hidden. `rank`, `position` and the counts are those that there would be if it were not: it counts itself."
+    }})
+}
+
 fn percentile() -> Value {
     json!({"percentile": {"type": "number", "minimum": 0, "maximum": 100, "description": "100 × worse / total: the share of entries with a worse score. Entries of equal score have the same percentile, and are not worse than each other."}})
 }
@@ -98,7 +106,7 @@ pub fn schemas() -> Value {
                 entry,
                 json!({})
             )),
-            rank_error(),
+            with(rank_error(), [hidden()]),
         ),
         "ListedEntry": listed_entry(),
         "Page": read_answer(

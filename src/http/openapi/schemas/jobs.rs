@@ -67,11 +67,13 @@ pub fn inputs() -> Value {
         &["member", "op"],
     );
     let visibility = variant(
-        "Hiding or showing an entry",
-        "A hidden entry is not counted and not listed; it keeps its score and receives updates.",
-        json!({"board": board, "member": member, "score": absent, "scores": absent,
+        "Hiding or showing a member",
+        "Hides the member on the board in all its instances, now and later, until it is shown; without `board`, \
+         on all boards, those to come included. A hidden entry is not counted and not listed; it keeps its score \
+         and receives updates.",
+        json!({"board": or_null(board), "member": member, "score": absent, "scores": absent,
                "op": {"enum": [Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at, "meta": absent}),
-        &["board", "member", "op"],
+        &["member", "op"],
     );
     let profile = profile_input(&version, &at);
     let repeated = |what: &str| {
@@ -87,8 +89,8 @@ pub fn inputs() -> Value {
         &["score"],
     );
     let put_other = variant(
-        "Removing, hiding or showing an entry",
-        "Changes the existing entry, without a score.",
+        "Removing the entry, hiding or showing the member",
+        "Changes the board without a score.",
         json!({"board": repeated("board"), "member": repeated("member"), "score": absent, "scores": absent,
                "op": {"enum": [Op::Remove.name(), Op::Hide.name(), Op::Show.name()]}, "version": version, "at": at,
                "meta": absent}),
@@ -185,7 +187,7 @@ pub fn answers() -> Value {
                 ),
                 object("It removed a member from every board.", everywhere()),
                 object("It was about a profile.", json!({
-                    "changed": {"type": "boolean", "description": "Whether the profile is another one than before."},
+                    "changed": {"type": "boolean", "description": "Whether the profile is another one than before, or the ban of a board that is gone ended."},
                     "entry": {"type": "null"},
                     "previous": {"type": "null"}
                 })),
@@ -215,7 +217,7 @@ pub fn answers() -> Value {
 }
 
 fn changed_field() -> Value {
-    json!({"changed": {"type": "boolean", "description": "Whether the job changed anything."}})
+    json!({"changed": {"type": "boolean", "description": "Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether the ban began or ended."}})
 }
 
 fn missing_field() -> Value {
@@ -245,7 +247,7 @@ fn by_board(each: &str) -> Value {
 /// A removal from every board, whose boards are counted.
 fn everywhere() -> Value {
     json!({
-        "changed": {"type": "boolean", "description": "Whether the job changed anything, on any board, or took a profile away."},
+        "changed": {"type": "boolean", "description": "Whether the job changed anything: an entry on any board, the profile, or the ban of all boards."},
         "entry": {"type": "null"},
         "previous": {"type": "null"},
         "counts": object(

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use crate::http::openapi::problems::PROBLEMS;
 use crate::http::openapi::reference::component;
 use crate::http::openapi::schemas::jobs::reject_codes;
-use crate::http::openapi::schemas::parts::{AS_OF_PATTERN, array, count, missing, object, object_with};
+use crate::http::openapi::schemas::parts::{
+    AS_OF_PATTERN, array, as_of, count, missing, object, object_with, stale,
+};
 use crate::writer::QueueLevel;
 
 /// Fields that a shard has only with NATS, only on a node that owns it, or only for a token of all boards.
@@ -76,6 +78,23 @@ pub fn schemas() -> Value {
                 }))
             })
         ),
+        "HiddenList": object_with(
+            "Bans. `next_cursor` is the cursor of the next page, and `null` at the end.",
+            json!({
+                "hidden": array(component("Ban")),
+                "next_cursor": {"type": ["string", "null"], "pattern": "^[0-9a-f]+$"},
+                "as_of": as_of(), "stale": stale(), "missing": missing()
+            }),
+            &["hidden", "next_cursor", "as_of"].map(str::to_owned)
+        ),
+        "Ban": object("Who is hidden.", json!({
+            "member": component("MemberId"),
+            "board": {
+                "description": "On which board, in all its instances; `null`: on all boards, those to come included.",
+                "anyOf": [component("BoardName"), {"type": "null"}]
+            },
+            "since": component("Time")
+        })),
         "Status": object(
             "The state of the node. A token that is confined to some boards is not told what counts the members and jobs of all boards: its shards lack `members`, `rejects`, `parked`, `stream` and `copying`, and have `null` as `reason` and `damage`.",
             json!({

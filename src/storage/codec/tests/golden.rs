@@ -11,8 +11,8 @@ use crate::storage::codec::{
     Delta, DeltaChange, Manifest, Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord,
     decode_delta, decode_manifest, encode_copied_from, encode_delta, encode_dictionary, encode_divergence,
     encode_entries, encode_extra, encode_extras, encode_hash_point, encode_log_hash, encode_manifest,
-    encode_meta, encode_metadata, encode_parked, encode_place, encode_profile, encode_profile_removed,
-    encode_reject,
+    encode_meta, encode_metadata, encode_parked, encode_place, encode_profile, encode_reject,
+    encode_sequence,
 };
 use crate::tree::Handle;
 use crate::types::Sequence;
@@ -33,7 +33,7 @@ fn golden_bytes_of_every_value() {
     let profile = ProfileRecord { sequence: 300, version: Some(7), json };
     check(encode_profile(&profile), "fb2c01010701077b2261223a317d");
     check(encode_profile(&ProfileRecord { version: None, json: None, ..profile }), "fb2c010000");
-    check(encode_profile_removed(Sequence(300)), "fb2c01");
+    check(encode_sequence(Sequence(300)), "fb2c01");
     check(
         encode_dictionary([(Handle(3), &b"p42"[..]), (Handle(300), b"x")].into_iter()),
         "020303703432fb2c010178",
@@ -59,9 +59,9 @@ fn golden_bytes_of_every_value() {
     check(encode_place(Sequence(300), 4), "fb2c0104");
     check(encode_parked(&parked()), "fc80841e00027b7d");
     check(encode_parked(&ParkedRecord { board: 3, ..parked() }), "fc80841e00027b7d03");
-    check(encode_log_hash(&log_hash(), Sequence(300)), "02fb2c0101fd0807060504030201");
-    check(encode_log_hash(&LogHash::unknown_at(Sequence(300)), Sequence(300)), "02fb2c0100");
-    check(encode_hash_point(log_hash().point().expect("it is known")), "02fd0807060504030201");
+    check(encode_log_hash(&log_hash(), Sequence(300)), "03fb2c0101fd0807060504030201");
+    check(encode_log_hash(&LogHash::unknown_at(Sequence(300)), Sequence(300)), "03fb2c0100");
+    check(encode_hash_point(log_hash().point().expect("it is known")), "03fd0807060504030201");
     check(encode_divergence(&divergence()), "03534031010161fd0807060504030201036e2d6202");
     check(encode_copied_from(&divergence().node), "036e2d62");
     check(encode_delta(&delta()), GOLDEN_DELTA);

@@ -17,10 +17,10 @@ use crate::storage::codec::{
     Delta, DeltaChange, EntriesPage, FORMAT_VERSION, Manifest, ManifestBoard, Meta, MetadataRecord,
     ParkedRecord, ProfileRecord, RejectRecord, decode_copied_from, decode_delta, decode_divergence,
     decode_entries, decode_extra, decode_extras, decode_hash_point, decode_log_hash, decode_manifest,
-    decode_meta, decode_metadata, decode_parked, decode_place, decode_profile, decode_profile_removed,
-    decode_reject, encode_copied_from, encode_delta, encode_dictionary, encode_divergence, encode_entries,
+    decode_meta, decode_metadata, decode_parked, decode_place, decode_profile, decode_reject,
+    decode_sequence, encode_copied_from, encode_delta, encode_dictionary, encode_divergence, encode_entries,
     encode_extra, encode_extras, encode_hash_point, encode_log_hash, encode_manifest, encode_meta,
-    encode_metadata, encode_parked, encode_place, encode_profile, encode_profile_removed, encode_reject,
+    encode_metadata, encode_parked, encode_place, encode_profile, encode_reject, encode_sequence,
     format_version,
 };
 use crate::tree::{Handle, Words};
@@ -55,7 +55,7 @@ fn every_value_is_read_back() {
         assert_eq!(decode_profile(&encode_profile(&profile)), Ok(profile));
     }
     let removed = Sequence(u64::MAX);
-    assert_eq!(decode_profile_removed(&encode_profile_removed(removed)), Ok(removed));
+    assert_eq!(decode_sequence("removal", &encode_sequence(removed)), Ok(removed));
     assert_eq!(decode_extra(&encode_extra(&extra())), Ok(extra()));
     let at = Sequence(300);
     assert_eq!(decode_log_hash(&encode_log_hash(&log_hash(), at), at), Ok(log_hash()));

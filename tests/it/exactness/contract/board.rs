@@ -37,6 +37,10 @@ pub struct Asked<'a> {
     pub op: &'a str,
     pub score: Option<Vec<i64>>,
     pub version: Option<u64>,
+    /// The member's version on every board.
+    pub known: Option<u64>,
+    /// Whether the member is hidden here once the job has applied.
+    pub hidden: bool,
     pub meta: Option<&'a Value>,
     /// When it happened, and when its message came.
     pub time: i64,
@@ -58,13 +62,19 @@ impl Board {
         let takes_score = matches!(asked.op, "set" | "best" | "incr");
         if self.rules.counts {
             let adds = asked.op == "incr" && asked.score.iter().flatten().all(|key| *key >= 0);
-            if asked.version.is_some() || !(adds || asked.op == "remove") {
+            if asked.version.is_some() || !(adds || matches!(asked.op, "remove" | "hide" | "show")) {
                 return Err("bad_score");
             }
         }
-        let known = self.versions.get(asked.member).copied();
+        let known = self.versions.get(asked.member).copied().max(asked.known);
         if asked.version.is_some() && asked.version <= known {
             return Err("stale_version");
+        }
+        // A ban is of all instances, closed ones included.
+        if matches!(asked.op, "hide" | "show") {
+            self.versions.extend(asked.version.map(|version| (asked.member.to_owned(), version)));
+            self.hide_or_show(asked.member, asked.hidden);
+            return Ok(());
         }
         let entered = if takes_score { self.of_time(asked) } else { self.open(asked.now) };
         if takes_score {
@@ -83,17 +93,29 @@ impl Board {
                 let instance = self.instances.entry(name).or_insert_with(none);
                 change(&self.rules, &mut instance.entries, asked, self.shards);
             } else if let Some(instance) = self.instances.get_mut(&name) {
-                match asked.op {
-                    "remove" => remove(&self.rules, &mut instance.entries, asked.member, self.shards),
-                    op => {
-                        if let Some(entry) = instance.entries.get_mut(asked.member) {
-                            entry.hidden = op == "hide";
-                        }
-                    }
-                }
+                remove(&self.rules, &mut instance.entries, asked.member, self.shards);
             }
         }
         Ok(())
+    }
+
+    /// Hides the member's entries in all instances, or shows them.
+    pub fn hide_or_show(&mut self, member: &str, hidden: bool) {
+        for instance in self.instances.values_mut() {
+            let entries = &mut instance.entries;
+            let Some(mut entry) = entries.get(member).filter(|entry| entry.hidden != hidden).cloned() else {
+                continue;
+            };
+            if self.rules.counts && hidden {
+                remove(&self.rules, entries, member, self.shards);
+            } else if self.rules.counts {
+                entries.remove(member);
+                if !make_room_for(&self.rules, entries, (member, &mut entry), self.shards) {
+                    continue;
+                }
+            }
+            entries.insert(member.to_owned(), Entry { hidden, ..entry });
+        }
     }
 
     /// The open instances that a job's time falls in.
@@ -138,13 +160,8 @@ impl Board {
         self.versions.get(member).copied()
     }
 
-    /// A member leaves all instances, closed ones included. The version is remembered where it was known.
-    pub fn leave(&mut self, member: &str, version: Option<u64>) {
-        let is_on = |instance: &Instance| instance.entries.contains_key(member);
-        let is_known = self.versions.contains_key(member) || self.instances.values().any(is_on);
-        if is_known && !self.rules.counts {
-            self.versions.extend(version.map(|version| (member.to_owned(), version)));
-        }
+    /// A member leaves all instances, closed ones included.
+    pub fn leave(&mut self, member: &str) {
         for instance in self.instances.values_mut() {
             remove(&self.rules, &mut instance.entries, member, self.shards);
         }
@@ -246,7 +263,7 @@ fn change(rules: &Rules, entries: &mut Entries, asked: &Asked<'_>, shards: u16) 
     let given = asked.score.as_deref().expect("a score");
     let (mut base, mut error) = (vec![0; given.len()], 0);
     if rules.counts && !entries.contains_key(asked.member) {
-        error = make_room(rules, entries, asked.member, shards);
+        error = make_room(rules, entries, asked.member, shards, asked.hidden);
         base = vec![error];
     }
     let held = entries.get(asked.member).cloned();
@@ -256,6 +273,10 @@ fn change(rules: &Rules, entries: &mut Entries, asked: &Asked<'_>, shards: u16) 
     let score = match asked.op {
         "incr" => base.iter().zip(given).map(|(held, key)| held + key).collect(),
         "best" if held.as_ref().is_some_and(|held| rules.compare_scores(given, &held.score).is_ge()) => {
+            // It is an update all the same.
+            if let Some(entry) = entries.get_mut(asked.member).filter(|_| rules.entry_ttl.is_some()) {
+                entry.updated = entry.updated.max(asked.time);
+            }
             return;
         }
         _ => given.to_vec(),
@@ -263,29 +284,30 @@ fn change(rules: &Rules, entries: &mut Entries, asked: &Asked<'_>, shards: u16) 
     // A late job does not make an entry older, and an equal score keeps its place among the ties.
     let updated = held.as_ref().map_or(asked.time, |held| held.updated.max(asked.time));
     let kept = held.as_ref().filter(|held| held.score == score).map(|held| held.reached);
-    let hidden = held.as_ref().is_some_and(|held| held.hidden);
+    let hidden = asked.hidden;
     let meta = asked.meta.cloned().or_else(|| held.map(|held| held.meta)).unwrap_or_else(|| json!({}));
     let reached = kept.unwrap_or(asked.time);
     entries.insert(asked.member.to_owned(), Entry { score, reached, updated, hidden, meta, error });
 }
 
-/// The members of an instance on a member's shard, the worst one last.
+/// The listed members of an instance on a member's shard, the worst one last.
 fn on_shard_of(rules: &Rules, entries: &Entries, member: &str, shards: u16) -> Vec<(String, Entry)> {
     let shard = shard_of(member, shards);
-    let of_shard = entries.iter().filter(|(id, _)| shard_of(id, shards) == shard);
+    let of_shard = entries.iter().filter(|(id, entry)| !entry.hidden && shard_of(id, shards) == shard);
     let mut of_shard: Vec<_> = of_shard.map(|(id, entry)| (id.clone(), entry.clone())).collect();
     of_shard.sort_by(|one, other| rules.compare((&one.0, &one.1), (&other.0, &other.1)));
     of_shard
 }
 
 /// `SpaceSaving`: a new member takes the place of the worst one. Gives what it may have been counted before.
-fn make_room(rules: &Rules, entries: &mut Entries, member: &str, shards: u16) -> i64 {
+/// A hidden one takes nobody's place.
+fn make_room(rules: &Rules, entries: &mut Entries, member: &str, shards: u16, hidden: bool) -> i64 {
     let of_shard = on_shard_of(rules, entries, member, shards);
     let is_full = Some(of_shard.len()) == rules.capacity;
     let had_others = of_shard.iter().any(|(_, entry)| entry.error > 0);
     match of_shard.last() {
         Some((worst, entry)) if is_full || had_others => {
-            if is_full {
+            if is_full && !hidden {
                 entries.remove(worst);
             }
             entry.score[0]
@@ -294,8 +316,33 @@ fn make_room(rules: &Rules, entries: &mut Entries, member: &str, shards: u16) ->
     }
 }
 
+/// A hidden entry comes back: in the place of the worst one if there is no other room, or not at all; and with
+/// as much as one that is not listed may have.
+fn make_room_for(
+    rules: &Rules,
+    entries: &mut Entries,
+    (member, entry): (&str, &mut Entry),
+    shards: u16,
+) -> bool {
+    let of_shard = on_shard_of(rules, entries, member, shards);
+    let is_full = Some(of_shard.len()) == rules.capacity;
+    let had_others = of_shard.iter().any(|(_, entry)| entry.error > 0);
+    let Some((worst, held)) = of_shard.last().filter(|_| is_full || had_others) else { return true };
+    let is_better = rules.compare((member, entry), (worst, held)).is_lt();
+    match (is_full, is_better) {
+        (true, true) => drop(entries.remove(worst)),
+        (true, false) => return false,
+        (false, true) => {}
+        (false, false) => {
+            entry.error += held.score[0] - entry.score[0];
+            entry.score.clone_from(&held.score);
+        }
+    }
+    true
+}
+
 fn remove(rules: &Rules, entries: &mut Entries, member: &str, shards: u16) {
-    let Some(gone) = entries.remove(member).filter(|gone| gone.error > 0) else { return };
+    let Some(gone) = entries.remove(member).filter(|gone| gone.error > 0 && !gone.hidden) else { return };
     let of_shard = on_shard_of(rules, entries, member, shards);
     if of_shard.iter().all(|(_, entry)| entry.error == 0)
         && let Some((worst, _)) = of_shard.last()

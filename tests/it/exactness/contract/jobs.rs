@@ -170,7 +170,8 @@ pub fn random_job<'a>(
 ) -> Value {
     match random.below(30) {
         0 => {
-            let mut job = json!({ "member": member, "op": "remove" });
+            let op = *random.pick(&["remove", "hide", "show", "show"]);
+            let mut job = json!({ "member": member, "op": op });
             if random.below(2) == 0 {
                 job["version"] = json!(random.below(40));
             }
@@ -196,7 +197,7 @@ pub fn random_job<'a>(
     let op = match (board == COUNTING, random.below(12)) {
         (_, 0) => Some("remove"),
         (_, 1) => Some("hide"),
-        (false, 2) => Some("show"),
+        (_, 2) => Some("show"),
         (false, 3) => Some("best"),
         (false, 4) => Some("incr"),
         (false, 5) => Some("set"),

@@ -1,7 +1,7 @@
 //! The model: all boards and profiles as plain maps, told every message of every shard with its time. It
 //! shares no code with the service.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -22,6 +22,10 @@ pub struct World {
     pub shards: u16,
     pub boards: BTreeMap<String, Board>,
     pub profiles: BTreeMap<String, Profile>,
+    /// Who is hidden, on a board or on all of them: an empty name.
+    pub bans: BTreeSet<(String, String)>,
+    /// Versions of members that hold on every board.
+    versions: BTreeMap<String, u64>,
     /// How many jobs each shard rejected, and why.
     pub rejects: BTreeMap<(u16, Code), usize>,
     /// Of the last message of each shard.
@@ -42,6 +46,8 @@ impl World {
             shards,
             boards: BTreeMap::new(),
             profiles: BTreeMap::new(),
+            bans: BTreeSet::new(),
+            versions: BTreeMap::new(),
             rejects: BTreeMap::new(),
             times: vec![0; usize::from(shards)],
         }
@@ -82,6 +88,10 @@ impl World {
         if let Some(profile) = job.get("profile") {
             return self.profile(member, version, Some(profile).filter(|profile| **profile != json!({})));
         }
+        if let Some(op @ ("hide" | "show")) = job["op"].as_str() {
+            let board = job["board"].as_str().unwrap_or_default();
+            return self.ban(member, board, op, version, at.unwrap_or(now));
+        }
         let scores = job.get("scores").and_then(Value::as_object);
         let boards: Vec<(String, Option<&Value>)> = match (job.get("board"), scores) {
             (Some(board), _) => vec![(board.as_str().expect("a name").to_owned(), job.get("score"))],
@@ -101,6 +111,8 @@ impl World {
                 op: job.get("op").and_then(Value::as_str).unwrap_or(board.rules.policy),
                 score: score.map(score_of),
                 version,
+                known: self.versions.get(member).copied(),
+                hidden: is_hidden(&self.bans, name, member),
                 meta: job.get("meta"),
                 time: at.unwrap_or(now),
                 now,
@@ -128,20 +140,67 @@ impl World {
         Ok(())
     }
 
+    /// A ban begins or ends, on a board or on all of them. It is of a board's name, and creates none.
+    fn ban(
+        &mut self,
+        member: &str,
+        board: &str,
+        op: &str,
+        version: Option<u64>,
+        time: i64,
+    ) -> Result<(), Code> {
+        let ban = (board.to_owned(), member.to_owned());
+        let mut bans = self.bans.clone();
+        let was_there = bans.contains(&ban);
+        if op == "hide" {
+            bans.insert(ban)
+        } else {
+            bans.remove(&ban)
+        };
+        let known = self.versions.get(member).copied();
+        if board.is_empty() {
+            let versions = self.boards.values().filter_map(|board| board.version(member));
+            if version.is_some() && version <= versions.chain(known).max() {
+                return Err("stale_version");
+            }
+            self.versions.extend(version.map(|version| (member.to_owned(), version)));
+            for (name, board) in &mut self.boards {
+                board.hide_or_show(member, is_hidden(&bans, name, member));
+            }
+        } else if let Some(known_board) = self.boards.get_mut(board) {
+            let hidden = is_hidden(&bans, board, member);
+            let (score, meta, now) = (None, None, time);
+            known_board.job(&Asked { member, op, score, version, known, hidden, meta, time, now })?;
+        } else if !was_there {
+            return Err("unknown_board");
+        }
+        self.bans = bans;
+        Ok(())
+    }
+
     fn leave_everything(&mut self, member: &str, version: Option<u64>) -> Result<(), Code> {
         let profile = self.profiles.get_mut(member);
         let profile = profile.filter(|known| known.json.is_some() || known.version.is_some());
         let versions = self.boards.values().filter_map(|board| board.version(member));
-        let newest = versions.chain(profile.as_ref().and_then(|known| known.version)).max();
+        let known = self.versions.get(member).copied();
+        let newest = versions.chain(profile.as_ref().and_then(|known| known.version)).chain(known).max();
         if version.is_some() && version <= newest {
             return Err("stale_version");
         }
         if let Some(known) = profile {
             (known.json, known.version) = (None, version.or(known.version));
+        } else if version.is_some() {
+            self.profiles.insert(member.to_owned(), Profile { json: None, version });
         }
-        self.boards.values_mut().for_each(|board| board.leave(member, version));
+        self.versions.extend(version.map(|version| (member.to_owned(), version)));
+        self.boards.values_mut().for_each(|board| board.leave(member));
         Ok(())
     }
+}
+
+fn is_hidden(bans: &BTreeSet<(String, String)>, board: &str, member: &str) -> bool {
+    let has = |board: &str| bans.contains(&(board.to_owned(), member.to_owned()));
+    has("") || has(board)
 }
 
 pub fn score_of(score: &Value) -> Vec<i64> {

@@ -1,0 +1,67 @@
+//! `GET /v1/hidden`: who is hidden, on a board or on all boards.
+
+use crate::access::Scope;
+use crate::http::render::fields;
+use crate::http::render::json::{self, Object};
+use crate::http::render::problem::Problem;
+use crate::http::render::reply::Reply;
+use crate::http::request::call::Call;
+use crate::http::request::params::{Params, board_name};
+use crate::http::resources::lists::{PAGE, PAGE_MAX};
+use crate::query::{HiddenCursor, HiddenMembers};
+
+pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
+    let params = call.read_params(&["board", "limit", "cursor"]).await?;
+    let board = params.given("board").map(board_name).transpose()?;
+    let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
+    let after = match params.given("cursor") {
+        None => None,
+        Some(text) => Some(HiddenCursor::decode(text).ok_or_else(|| {
+            Problem::bad_parameter("cursor must be the next_cursor of the page before, with the same board")
+        })?),
+    };
+    let grant = call.confined_to();
+    if let (Some(grant), Some(board)) = (grant, &board)
+        && !grant.allows_board(board.as_str())
+    {
+        let problem =
+            Problem::forbidden_board(format!("the token does not give access to the board {board}"));
+        call.note_refusal(&problem);
+        return Err(problem);
+    }
+    let prefixes = grant.and_then(|grant| grant.board_prefixes.clone());
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let page = call.ask_shards(&HiddenMembers { board, prefixes, after, limit }).await?;
+    Ok(Reply::sized(page.bans.len() * 96 + 200, |object| {
+        object.array("hidden", &page.bans, |out, ban| {
+            let mut object = Object::begin(out);
+            object.text("member", ban.member.as_str());
+            match &ban.scope {
+                Some(board) => object.text("board", board.as_str()),
+                None => object.null("board"),
+            }
+            json::time(object.name("since"), ban.since);
+            object.end();
+        });
+        match &page.next {
+            Some(next) => object.text("next_cursor", &next.encode()),
+            None => object.null("next_cursor"),
+        }
+        fields::as_of(object, &page.as_of);
+        call.write_freshness(object);
+    }))
+}
+
+/// Whether the request asks for hidden entries, too, which is for moderators.
+///
+/// # Errors
+/// When the parameter is not as it should be, or the token does not allow it.
+pub fn asks_for_hidden(call: &Call, params: &Params<'_>) -> Result<bool, Problem> {
+    let hidden = params.flag("hidden")?;
+    if hidden && !call.allows(Scope::Write) {
+        let problem = Problem::insufficient_scope(Scope::Write);
+        call.note_refusal(&problem);
+        return Err(problem);
+    }
+    Ok(hidden)
+}

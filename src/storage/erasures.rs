@@ -1,0 +1,140 @@
+//! Erases what stored rejects have of members that were removed from every board.
+//!
+//! Knows: that the erasure is noted in the same write batch as the removal, that from then on no reader is
+//! given what is to be erased, and that the rejects themselves are rewritten a slice at a time: there may be a
+//! hundred thousand. Must not know: who removed a member, or where else its rejects are.
+
+use std::collections::BTreeMap;
+
+use rocksdb::WriteBatch;
+
+use crate::job::JobPlace;
+use crate::storage::codec::{self, RejectRecord, undecodable};
+use crate::storage::error::StorageError;
+use crate::storage::keys;
+use crate::storage::store::Store;
+use crate::types::{MemberId, Sequence};
+use crate::wire::NamedMember;
+
+/// What an erased reject has in place of its job.
+const ERASED_JOB: &[u8] = br#"{"erased":true}"#;
+/// And in place of its detail.
+const ERASED_DETAIL: &str = "its member was removed from every board, and what the job had of it was erased";
+
+/// Members whose rejects are to be erased: those that came up to a message.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Erasures(BTreeMap<MemberId, Sequence>);
+
+impl Erasures {
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A reject as readers may see it, and whether that differs from what is stored.
+    #[must_use]
+    pub fn erased(&self, reject: RejectRecord) -> (RejectRecord, bool) {
+        // Usually there is none.
+        if self.is_empty() || reject.job == ERASED_JOB || !self.is_to_be_erased(&reject) {
+            return (reject, false);
+        }
+        let (detail, job) = (ERASED_DETAIL.to_owned(), ERASED_JOB.to_vec());
+        (RejectRecord { detail, job, ..reject }, true)
+    }
+}
+
+impl Erasures {
+    fn is_to_be_erased(&self, reject: &RejectRecord) -> bool {
+        let named = NamedMember::of(&reject.job);
+        let comes_before = |through: &Sequence| reject.sequence <= *through;
+        match &named {
+            NamedMember::These(names) => {
+                let known = names.iter().filter_map(|name| self.0.get(&MemberId::new(name).ok()?));
+                known.into_iter().any(comes_before)
+            }
+            NamedMember::Unknown(_) => {
+                self.0.iter().any(|(member, through)| comes_before(through) && named.may_be(member.as_str()))
+            }
+        }
+    }
+}
+
+/// How far the erasure of stored rejects is.
+#[derive(Debug)]
+pub struct EraseRejects {
+    /// The erasures that there were when it began. Those noted since get a walk of their own.
+    erasures: Erasures,
+    /// The rejects up to this one are dealt with.
+    through: JobPlace,
+}
+
+impl Store {
+    /// The erasures that are not complete, as of the last commit.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn erasures(&self) -> Result<Erasures, StorageError> {
+        let mut erasures = Erasures::default();
+        self.scan_log(&[keys::ERASURE], &[keys::ERASURE], |key, value| {
+            let member = keys::member_of(key).and_then(|member| std::str::from_utf8(member).ok());
+            let member = MemberId::new(member.unwrap_or_default());
+            let member = member.map_err(|error| undecodable("erasure", error))?;
+            erasures.0.insert(member, codec::decode_sequence("erasure", value)?);
+            Ok(())
+        })?;
+        Ok(erasures)
+    }
+
+    pub(super) fn put_erasures(&self, batch: &mut WriteBatch, erased: &[MemberId], through: Sequence) {
+        for member in erased {
+            batch.put_cf(self.log(), keys::erasure(member.as_bytes()), codec::encode_sequence(through));
+        }
+    }
+
+    /// Begins to erase what is to be erased. `None`: nothing is.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn begin_erasing(&self) -> Result<Option<EraseRejects>, StorageError> {
+        let erasures = self.erasures()?;
+        Ok((!erasures.is_empty()).then_some(EraseRejects { erasures, through: (Sequence(0), 0) }))
+    }
+
+    /// Rewrites up to `limit` rejects. `None`: that was the last of them, and nothing is left to be erased of
+    /// what was to be when it began.
+    ///
+    /// # Errors
+    /// When the disk cannot be read or written.
+    pub fn erase_some(
+        &self,
+        erasing: EraseRejects,
+        limit: usize,
+        sync: bool,
+    ) -> Result<Option<EraseRejects>, StorageError> {
+        let EraseRejects { erasures, through } = erasing;
+        let mut batch = WriteBatch::default();
+        let stored = self.stored_rejects_after(through, limit)?;
+        let last = stored.last().map(|reject| (reject.sequence, reject.index));
+        let more = stored.len() == limit;
+        for reject in stored {
+            let (reject, differs) = erasures.erased(reject);
+            if differs {
+                let key = keys::reject(reject.sequence, reject.index);
+                batch.put_cf(self.log(), key, codec::encode_reject(&reject));
+            }
+        }
+        if more {
+            self.write(batch, sync)?;
+            return Ok(last.map(|through| EraseRejects { erasures, through }));
+        }
+        // One that was noted again meanwhile may be of rejects that this walk has passed.
+        let now = self.erasures()?;
+        for (member, through) in &erasures.0 {
+            if now.0.get(member) == Some(through) {
+                batch.delete_cf(self.log(), keys::erasure(member.as_bytes()));
+            }
+        }
+        self.write(batch, sync)?;
+        Ok(None)
+    }
+}

@@ -1,0 +1,78 @@
+//! Plans the removal of a member from every board: its entries in all instances, open ones and closed ones,
+//! and its profile.
+//!
+//! Knows: that the removal's version holds for boards and for the profile where the member has nothing, too:
+//! it is remembered once, for the member. Must not know: how rejected jobs of the member are erased, which
+//! follows the commit (`storage::erasures`).
+
+use crate::job::{Job, Reject};
+use crate::state::Applied;
+use crate::tree::Handle;
+use crate::types::BoardName;
+use crate::writer::plan::Batch;
+use crate::writer::plan::bans::stale_version;
+use crate::writer::plan::jobs::{BOARDS_PER_YIELD, Decided};
+use crate::writer::plan::profiles::ProfileDecision;
+
+/// What a removal does.
+pub(super) struct RemovalEverywhere<'job> {
+    pub(super) decided: Decided<'job>,
+    pub(super) profile: Option<ProfileDecision>,
+}
+
+impl Batch<'_> {
+    /// The boards and instances that hold an entry of the member.
+    pub(super) fn boards_to_leave(&mut self, handle: Option<Handle>) -> Vec<BoardName> {
+        handle.map(|handle| self.boards_of(handle)).unwrap_or_default()
+    }
+
+    /// Decides a removal from every board: all of it or nothing.
+    ///
+    /// # Arguments
+    /// `boards`: those of [`Batch::boards_to_leave`].
+    pub(super) fn decide_removal_everywhere<'job>(
+        &mut self,
+        job: &Job,
+        boards: &'job [BoardName],
+        handle: Option<Handle>,
+        applied: Applied,
+    ) -> Result<RemovalEverywhere<'job>, Reject> {
+        if let (Some(version), Some(stored)) = (job.version, self.member_version(&job.member))
+            && version <= stored
+        {
+            return Err(stale_version(version, stored));
+        }
+        let mut decided = Decided::new();
+        decided.reserve_exact(boards.len());
+        for (index, board) in boards.iter().enumerate() {
+            if index % BOARDS_PER_YIELD == 0 {
+                self.shard.yield_if_due();
+            }
+            let source = self.source_of(board)?;
+            let mut on_board = self.decide_on(job, board, source, None, handle, applied.timestamp)?;
+            if job.version.is_some() {
+                // It is remembered for the member.
+                on_board.decision.after = None;
+            }
+            decided.push(on_board);
+        }
+        let profile = self.decide_profile_removal(job)?;
+        Ok(RemovalEverywhere { decided, profile })
+    }
+
+    /// After the entries' decisions: records what becomes of the profile and of the version.
+    pub(super) fn record_removal_everywhere(
+        &mut self,
+        job: &Job,
+        profile: Option<ProfileDecision>,
+        applied: Applied,
+    ) {
+        if let Some(decided) = profile {
+            self.record_profile(&job.member, decided, applied.sequence);
+        }
+        if let Some(version) = job.version {
+            self.set_member_version(&job.member, version, applied.sequence);
+        }
+        self.erased.push(job.member.clone());
+    }
+}
