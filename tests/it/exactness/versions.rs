@@ -1,5 +1,6 @@
-//! A version has a repetition count once, and no more: of jobs that overtake each other the older one is refused,
-//! and what it would have added is not added. Holds the table of docs/wire.md, "Sending again, and order".
+//! A version has a repetition count once, and no more: of jobs that overtake each other the older one is
+//! refused, and what it would have added is not added. Holds the table of docs/wire.md, "Sending again, and
+//! order".
 
 use serde_json::{Value, json};
 
