@@ -72,8 +72,8 @@ fn the_table_of_repetitions_holds(place: Place) {
     let service = place.start(3);
     let client = service.client();
     define(&client);
-    // An operation, whether it has versions, the score after a job of 60 and its repetition, and the score after
-    // a later job of 50 and then an older one of 60.
+    // An operation, whether it has versions, the score after a job of 60 and its repetition, and the score
+    // after a later job of 50 and then an older one of 60.
     let table = [
         ("set", true, 60, 50),
         ("incr", true, 60, 50),
