@@ -317,7 +317,7 @@ INGEST = dashboard(
     [
         ("At a glance", [
             stat("Jobs applied", "Over all shards.", f"sum({rate('ranktree_jobs_applied_total', SHARD)})", JOBS, steps=steps(base=BLUE)),
-            stat("Jobs rejected", "Share of all jobs, over all shards and reasons but stale_version, which is what retries look like.",
+            stat("Jobs rejected", "Share of all jobs, over all shards and reasons but stale_version: those are retries, and jobs that later ones have overtaken.",
                  f"sum({rate('ranktree_jobs_rejected_total', SHARD + ',reason!=' + chr(34) + 'stale_version' + chr(34))}) / (sum({rate('ranktree_jobs_applied_total', SHARD)}) + sum({rate('ranktree_jobs_rejected_total', SHARD)}))",
                  "percentunit", steps=steps((0.001, YELLOW), (0.01, RED))),
             stat("Publish to visible, p99", "From a message's timestamp to readers seeing it.",

@@ -30,8 +30,8 @@ else
 	export GOCACHE="$TOOLS/cache" GOPATH="$TOOLS/path"
 fi
 
-# A go.mod of its own, which may name folders of this machine. What the module proxy sends must have the checksums
-# of go.sum.
+# A go.mod of its own, which may name folders of this machine. What the module proxy sends must have the
+# checksums of go.sum.
 if [[ ! $TOOLS/go.mod -nt go.mod || ! $TOOLS/go.mod -nt go.sum ]]; then
 	rm -f "$TOOLS/go.mod"
 	cp go.mod "$TOOLS/go.mod.new"

@@ -34,9 +34,9 @@ struct Options {
     bearer: Option<String>,
 }
 
-/// Four players fight, and each gets points. With its `version`, a repeated job counts once. That is enough because
-/// one process plays all matches in their order: of two that overtake each other the older one is refused, and its
-/// points are not added.
+/// Four players fight, and each gets points. With its `version`, a repeated job counts once. That is enough
+/// because one process plays all matches in their order: of two that overtake each other the older one is
+/// refused, and its points are not added.
 fn play(number: u64, players: &[String]) -> Vec<Job> {
     let at = Time::now();
     let chosen = fastrand::choose_multiple(players, 4);

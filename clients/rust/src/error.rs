@@ -56,7 +56,7 @@ pub enum Error {
     /// NATS did not acknowledge some messages of a `publish_many`.
     #[cfg(feature = "nats")]
     #[error(transparent)]
-    PublishMany(#[from] crate::nats::PublishManyError),
+    PublishMany(#[from] Box<crate::nats::PublishManyError>),
     /// A publisher does not know how many shards there are.
     #[cfg(feature = "nats")]
     #[error("{0}")]

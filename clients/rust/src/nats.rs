@@ -348,7 +348,7 @@ impl PublishMany {
             errors.extend(failed);
         }
         match (latest(&tokens)?, PublishManyError::of(errors)) {
-            (token, Some(error)) => Err(error.with(self.message_id, token).into()),
+            (token, Some(error)) => Err(Box::new(error.with(self.message_id, token)).into()),
             (Some(token), None) => Ok(token),
             (None, None) => Err(Error::Argument("there are no jobs to publish".to_owned())),
         }

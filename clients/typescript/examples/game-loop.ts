@@ -15,9 +15,9 @@ const BOARD = "arena";
 const PLAYERS = Array.from({ length: 40 }, (_, number) => `player-${number + 1}`);
 
 /**
- * Four players fight, and each gets points. With its `version`, a repeated job counts once. That is enough because
- * one process plays all matches in their order: of two that overtake each other the older one is refused, and its
- * points are not added.
+ * Four players fight, and each gets points. With its `version`, a repeated job counts once. That is enough
+ * because one process plays all matches in their order: of two that overtake each other the older one is
+ * refused, and its points are not added.
  */
 function play(match: number): Job[] {
   const at = new Date();

@@ -132,9 +132,9 @@ export class PublishError extends RanktreeError {
   }
 
   /**
-   * The `Nats-Msg-Id` that follows from the one you gave: publish the same jobs under the same id to go on. It is
-   * `undefined` if you gave none. Then the jobs may have shared a message with others, and whether they may be
-   * published again is for their `version` to say.
+   * The `Nats-Msg-Id` that follows from the one you gave: publish the same jobs under the same id to go on.
+   * It is `undefined` if you gave none. Then the jobs may have shared a message with others, and whether they
+   * may be published again is for their `version` to say.
    */
   readonly messageId: string | undefined;
   /** False only if the message was refused each time, or not sent, and so is not stored. */

@@ -361,8 +361,8 @@ class Lane {
 }
 
 /**
- * What a caller is told. Not the id of a shared message: the server would take one of its jobs, published again
- * alone, for the whole.
+ * What a caller is told. Not the id of a shared message: the server would take one of its jobs, published
+ * again alone, for the whole.
  */
 function failureOf({ messageId }: Waiting, error: unknown): unknown {
   if (!(error instanceof PublishError)) return error;

@@ -1,5 +1,6 @@
-//! A version has a repetition count once, and no more: of jobs that overtake each other the older one is refused,
-//! and what it would have added is not added. Holds the table of docs/wire.md, "Sending again, and order".
+//! A version has a repetition count once, and no more: of jobs that overtake each other the older one is
+//! refused, and what it would have added is not added. Holds the table of docs/wire.md, "Sending again, and
+//! order".
 
 use serde_json::{Value, json};
 
@@ -71,8 +72,8 @@ fn the_table_of_repetitions_holds(place: Place) {
     let service = place.start(3);
     let client = service.client();
     define(&client);
-    // An operation, whether it has versions, the score after a job of 60 and its repetition, and the score after
-    // a later job of 50 and then an older one of 60.
+    // An operation, whether it has versions, the score after a job of 60 and its repetition, and the score
+    // after a later job of 50 and then an older one of 60.
     let table = [
         ("set", true, 60, 50),
         ("incr", true, 60, 50),

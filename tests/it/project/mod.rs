@@ -8,8 +8,10 @@
 //! - [`recipes`]: the commands of the page of recipes are answered as it says
 //! - [`sizing`]: the page of sizes shows what its script prints of what was measured
 //! - [`publishers`]: the publishers that the documents show work as they stand there
+//! - [`client_dependencies`]: what the clients are made with is fixed, and its checksums are here
 
 mod circles;
+mod client_dependencies;
 mod command_line;
 mod documents;
 mod layering;

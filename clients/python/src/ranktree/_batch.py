@@ -44,8 +44,8 @@ class Waiting:
             self.stored.set_result(token)
 
     def fail(self, error: PublishError) -> None:
-        # An exception of its own for each, because raising one changes it. Not the id of a shared message: the
-        # server would take one of its jobs, published again alone, for the whole.
+        # An exception of its own for each, because raising one changes it. Not the id of a shared message:
+        # the server would take one of its jobs, published again alone, for the whole.
         if not self.stored.done():
             self.stored.set_exception(PublishError(str(error), self.message_id, error.may_be_stored))
 
@@ -115,7 +115,7 @@ class Lane:
 
 
 class Room:
-    """How many may wait at a time. Others come in in their order, which `asyncio.Semaphore` has from 3.11 on."""
+    """How many may wait at a time. Others come in in their order: `asyncio.Semaphore` has one from 3.11 on."""
 
     def __init__(self, size: int) -> None:
         self._free = size

@@ -90,9 +90,9 @@ class PublishError(RanktreeError):
     """A message was not acknowledged by NATS.
 
     `may_be_stored` is false only if the message was refused each time, or not sent, and so is not stored.
-    `message_id` is the `Nats-Msg-Id` that follows from the one you gave: publish the same jobs under the same id
-    to go on. It is `None` if you gave none. Then the jobs may have shared a message with others, and whether they
-    may be published again is for their `version` to say.
+    `message_id` is the `Nats-Msg-Id` that follows from the one you gave: publish the same jobs under the same
+    id to go on. It is `None` if you gave none. Then the jobs may have shared a message with others, and whether
+    they may be published again is for their `version` to say.
     """
 
     def __init__(self, detail: str, message_id: Optional[str], may_be_stored: bool) -> None:

@@ -327,9 +327,9 @@ class Publisher:
         self._publisher = publisher
         self._loop = loop
         self._thread = thread
-        self._room = threading.BoundedSemaphore(max_waiting)
-        # Held for moments only: nothing is waited for with it.
-        self._mutex = threading.Lock()
+        # Held for moments only, but by who waits for room.
+        self._mutex = threading.Condition(threading.Lock())
+        self._free = max_waiting
         # What the thread of the publisher was woken for, and has not taken over yet. Waking it costs many times
         # what a job costs, so that it is woken for the first of them only.
         self._given: Deque[Tuple[int, Waiting]] = deque()
@@ -384,6 +384,7 @@ class Publisher:
             if self._is_closed:
                 return
             self._is_closed = True
+            self._mutex.notify_all()
         asyncio.run_coroutine_threadsafe(self._publisher.aclose(), self._loop).result()
         stop(self._loop, self._thread)
 
@@ -395,13 +396,14 @@ class Publisher:
         """
         check_id(message_id)
         shard, text = self._publisher._encode(job)
-        self._room.acquire()
         stored: "Future[str]" = Future()
         one = Waiting([text], message_id, stored)
         with self._mutex:
+            while self._free == 0 and not self._is_closed:
+                self._mutex.wait()
             if self._is_closed:
-                self._room.release()
                 raise RanktreeError("the publisher is closed")
+            self._free -= 1
             is_first = not self._given
             self._given.append((shard, one))
             if is_first:
@@ -428,7 +430,9 @@ class Publisher:
         return self._run(lambda: self._publisher.write(jobs, changed_only=changed_only, timeout=timeout))
 
     def _leave(self, _: "Future[str]") -> None:
-        self._room.release()
+        with self._mutex:
+            self._free += 1
+            self._mutex.notify()
 
     def _take_over(self) -> None:
         """In the thread of the publisher: puts what was given into the lanes."""
