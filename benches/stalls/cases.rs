@@ -320,7 +320,13 @@ fn look_up(running: &mut Running, sizes: &Sizes) -> Option<String> {
     for number in 0..LOOKED_UP {
         let id = MemberId::new(member(number * sizes.members / LOOKED_UP)).expect("well-formed");
         let boards = BoardSelection::All { after: None, limit: BOARDS_MAX, prefixes: None };
-        let all = MemberOnBoards { member: id, boards, instance: InstanceAsked::default() };
+        let all = MemberOnBoards {
+            member: id,
+            boards,
+            instance: InstanceAsked::default(),
+            windows: None,
+            hidden: false,
+        };
         let asked = Instant::now();
         let answer = read_in_memory(&running.node, &running.registry, &all).expect("shards in memory answer");
         longest = longest.max(asked.elapsed());

@@ -1,8 +1,10 @@
 //! The entries of one member on several boards, at one `as_of`.
 
+use std::collections::BTreeSet;
+
 use crate::query::answer::{Listed, MemberEntry, Standing};
 use crate::query::entries::ConsistentAnswer;
-use crate::query::instance::InstanceAsked;
+use crate::query::instance::{InstanceAsked, WindowChoice};
 use crate::query::merge::{EntrySource, MergedEntry};
 use crate::query::node::Node;
 use crate::query::question::{BoardLife, FoundMember, Mark};
@@ -13,6 +15,7 @@ use crate::state::TreeId;
 use crate::state_lock::Purpose;
 use crate::tree::Words;
 use crate::types::{AsOf, BoardName, MemberId};
+use crate::window::{Instance, Window};
 use crate::writer::{RegisteredBoard, Registry};
 
 /// A member's entries.
@@ -51,9 +54,13 @@ impl ConsistentAnswer for EntriesOfMember {
     }
 }
 
-/// The member's entries on the boards asked for. A page of all boards has
+/// The member's entries on the boards asked for, by one instance of each or by several. A page of all boards has
 /// them in the order in which boards came, and by name within the page. One round trip with the member's
 /// home shard, which knows its boards, and one with the others.
+///
+/// # Arguments
+/// `windows`: the instances of each board, in place of the one; empty for all: the current ones of a board
+/// that is named, and each one that holds an entry where boards are not named.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -62,62 +69,94 @@ pub async fn entries_of_member(
     registry: &Registry,
     id: &MemberId,
     selection: &BoardSelection,
-    instance: InstanceAsked,
+    (instance, windows): (InstanceAsked, Option<&[WindowChoice]>),
     hidden: bool,
 ) -> Result<EntriesOfMember, ReadError> {
     let instance = instance.not_before(shards.time());
     let (mut missing, mut next): (Vec<(usize, BoardName)>, _) = (Vec::new(), None);
     let mut found: Vec<Found> = Vec::new();
-    // Of the boards that are named, which one each is.
+    // Of what is found on boards that are named, which board it is on.
     let mut places = Vec::new();
     match selection {
         BoardSelection::Named(boards) => {
             let mut known = Vec::with_capacity(boards.len());
             let mut lives = Vec::with_capacity(boards.len());
             for (nth, name) in boards.iter().enumerate() {
-                let registered = registry.get(name.as_str());
-                let found = registered.and_then(|known| Some((instance.of(&known.definition).ok()?, known)));
-                let Some((instance, registered)) = found else {
-                    missing.push((nth, name.clone()));
-                    continue;
-                };
-                let board = instance.name_on_shards(name);
-                lives.push(BoardLife { board, incarnation: registered.incarnation });
-                known.push((nth, name, registered));
+                missing.push((nth, name.clone()));
+                let Some(registered) = registry.get(name.as_str()) else { continue };
+                for choice in choices_of(&registered, instance.choice, windows) {
+                    let Ok(instance) = (InstanceAsked { choice, ..instance }).of(&registered.definition)
+                    else {
+                        continue;
+                    };
+                    let board = instance.name_on_shards(name);
+                    lives.push(BoardLife { board, incarnation: registered.incarnation });
+                    known.push((nth, registered.clone()));
+                }
             }
             let members = shards.member_on_boards(id, lives.clone(), hidden).await?;
-            for (((nth, name, registered), life), member) in known.into_iter().zip(lives).zip(members) {
-                match member {
-                    Some(member) => {
-                        found.push((registered, life, member));
-                        places.push((nth, name));
-                    }
-                    None => missing.push((nth, name.clone())),
+            for (((nth, registered), life), member) in known.into_iter().zip(lives).zip(members) {
+                if let Some(member) = member {
+                    found.push((registered, life, member));
+                    places.push(nth);
                 }
             }
         }
         BoardSelection::All { after, limit, prefixes } => {
             let limit = u32::try_from(*limit).unwrap_or(u32::MAX);
             let (after, prefixes) = (after.map(|tree| tree.0), prefixes.as_deref());
+            let choice = if windows.is_some() { WindowChoice::Every } else { instance.choice };
+            let instance = InstanceAsked { choice, ..instance };
             let page = shards.boards_of_member(id, after, limit, prefixes, instance, hidden).await?;
             next = page.next.map(TreeId);
             for (life, member) in page.boards {
                 let known = registry.get(life.board.split().0);
                 let known = known.filter(|known| known.incarnation == life.incarnation);
-                found.extend(known.map(|known| (known, life, member)));
+                let is_asked = |known: &RegisteredBoard| is_among(known, &life.board, instance, windows);
+                found.extend(known.filter(is_asked).map(|known| (known, life, member)));
             }
             found.sort_by(|(_, a, _), (_, b, _)| a.board.cmp(&b.board));
         }
     }
     let summed = sum(shards, id, &found).await?;
-    let beyond = summed.iter().zip(&places).filter(|(entry, _)| entry.is_none());
-    missing.extend(beyond.map(|(_, (nth, name))| (*nth, (*name).clone())));
-    missing.sort_unstable_by_key(|(nth, _)| *nth);
+    // A board is found if the member is listed in one of the instances.
+    let listed: BTreeSet<usize> =
+        summed.iter().zip(&places).filter(|(entry, _)| entry.is_some()).map(|(_, nth)| *nth).collect();
+    missing.retain(|(nth, _)| !listed.contains(nth));
     let entries =
         found.iter().zip(summed).filter_map(|((_, life, _), entry)| Some((life.board.clone(), entry?)));
     let entries = entries.collect();
     let not_found = missing.into_iter().map(|(_, name)| name).collect();
     Ok(EntriesOfMember { as_of: shards.as_of(), entries, not_found, next })
+}
+
+/// The instances of a board that is named.
+fn choices_of(
+    known: &RegisteredBoard,
+    choice: WindowChoice,
+    windows: Option<&[WindowChoice]>,
+) -> Vec<WindowChoice> {
+    match windows {
+        None => vec![choice],
+        Some([]) => known.definition.windows.iter().map(|window| WindowChoice::Current(*window)).collect(),
+        Some(windows) => windows.to_vec(),
+    }
+}
+
+/// Whether an instance of a board that is not named is one of those that are asked for.
+fn is_among(
+    known: &RegisteredBoard,
+    name: &BoardName,
+    asked: InstanceAsked,
+    windows: Option<&[WindowChoice]>,
+) -> bool {
+    let instance = Instance::of_name_on_shards(name);
+    match windows {
+        None | Some([]) => true,
+        Some(windows) => windows
+            .iter()
+            .any(|choice| InstanceAsked { choice: *choice, ..asked }.of(&known.definition).ok() == instance),
+    }
 }
 
 /// What the home shard found of the member on a board.
@@ -163,6 +202,8 @@ pub struct MemberOnBoards {
     pub member: MemberId,
     pub boards: BoardSelection,
     pub instance: InstanceAsked,
+    /// In place of `instance`: see [`entries_of_member`].
+    pub windows: Option<Vec<WindowChoice>>,
     /// Whether hidden entries are wanted, too, as they would stand if they were listed.
     pub hidden: bool,
 }
@@ -173,7 +214,9 @@ impl ShardsRead for MemberOnBoards {
     /// The score and the place of its entry on each board, of which most members are on few.
     fn lookups_on(&self, node: &Node) -> usize {
         let boards = match &self.boards {
-            BoardSelection::Named(boards) => boards.len(),
+            BoardSelection::Named(boards) => {
+                boards.len() * self.windows.as_ref().map_or(1, |windows| windows.len().max(Window::ALL.len()))
+            }
             BoardSelection::All { after, limit, .. } => {
                 let Some(home) = node.owned(node.home_of(&self.member)) else { return 0 };
                 let shard = home.state.read(Purpose::Read);
@@ -189,6 +232,7 @@ impl ShardsRead for MemberOnBoards {
         shards: ReadShards<'r>,
         registry: &'r Registry,
     ) -> Result<Self::Answer, ReadError> {
-        entries_of_member(shards, registry, &self.member, &self.boards, self.instance, self.hidden).await
+        let instances = (self.instance, self.windows.as_deref());
+        entries_of_member(shards, registry, &self.member, &self.boards, instances, self.hidden).await
     }
 }

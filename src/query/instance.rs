@@ -12,6 +12,9 @@ use crate::board::Definition;
 use crate::types::Timestamp;
 use crate::window::{Instance, Seasons, Window};
 
+/// How [`WindowChoice::Every`] is written.
+pub const EVERY: &str = "*";
+
 /// Which instance of a board is asked for, apart from the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WindowChoice {
@@ -21,6 +24,8 @@ pub enum WindowChoice {
     /// The current one of a window.
     Current(Window),
     Named(Instance),
+    /// Each instance that holds an entry of the member asked for. No other read has it.
+    Every,
 }
 
 impl WindowChoice {
@@ -40,6 +45,7 @@ impl WindowChoice {
             Self::Default => instance.window == definition.default_window(),
             Self::Current(window) => instance.window == window,
             Self::Named(named) => instance == named,
+            Self::Every => true,
         }
     }
 }
@@ -51,6 +57,7 @@ impl fmt::Display for WindowChoice {
             Self::Default => Ok(()),
             Self::Current(window) => f.write_str(window.name()),
             Self::Named(instance) => instance.fmt(f),
+            Self::Every => f.write_str(EVERY),
         }
     }
 }
@@ -141,7 +148,7 @@ impl InstanceAsked {
     /// When there is none: the board does not have the window, the instance has not begun, or it was dropped.
     pub fn of(&self, definition: &Definition) -> Result<Instance, UnknownWindow> {
         let window = match self.choice {
-            WindowChoice::Default => definition.default_window(),
+            WindowChoice::Default | WindowChoice::Every => definition.default_window(),
             WindowChoice::Current(window) => window,
             WindowChoice::Named(instance) => instance.window,
         };
@@ -151,7 +158,7 @@ impl InstanceAsked {
         }
         match self.choice {
             WindowChoice::Named(instance) => self.named(definition, instance),
-            WindowChoice::Default | WindowChoice::Current(_) => {
+            WindowChoice::Default | WindowChoice::Current(_) | WindowChoice::Every => {
                 let calendar = definition.calendar();
                 calendar.instance_at(window, self.now).ok_or_else(|| {
                     let first = Instance { window: Window::Season, number: 1 };

@@ -70,7 +70,9 @@ impl ListInstances {
                     |newest: Instance| if newest.number < before.number { newest } else { before.later(-1) };
                 vec![(window, newest.map(older))]
             }
-            (None, WindowChoice::Default) => definition.windows.iter().copied().map(newest).collect(),
+            (None, WindowChoice::Default | WindowChoice::Every) => {
+                definition.windows.iter().copied().map(newest).collect()
+            }
             (None, WindowChoice::Current(window)) => vec![newest(window)],
             (None, WindowChoice::Named(instance)) => vec![(instance.window, Some(instance))],
         }

@@ -75,7 +75,7 @@ pub use entries_of_member::{BoardSelection, EntriesOfMember, MemberOnBoards, ent
 pub use few::Few;
 pub use hidden::{HiddenCursor, HiddenMembers, HiddenPage};
 pub use hidden_in_memory::{HiddenEntry, hidden_entries};
-pub use instance::{InstanceAsked, NoMovement, UnknownWindow, WindowChoice};
+pub use instance::{EVERY, InstanceAsked, NoMovement, UnknownWindow, WindowChoice};
 pub use instances_of_board::{InstancesOfBoard, InstancesOfWindow, ListInstances, ListedInstance};
 pub use local_shards::LocalShards;
 pub use lookup::{Lookup, LookupMembers, lookup};

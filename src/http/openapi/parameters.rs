@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::http::openapi::reference::{component, shared};
 use crate::http::openapi::schemas::parts::WINDOW_PATTERN;
 use crate::http::request::json_body::BATCH_MAX;
-use crate::http::request::params::{TIMEOUT_MS, TIMEOUT_MS_MAX};
+use crate::http::request::params::{TIMEOUT_MS, TIMEOUT_MS_MAX, WINDOWS_MAX};
 use crate::http::resources::lists::{PAGE, PAGE_MAX};
 use crate::http::resources::members::{NEIGHBOURS, NEIGHBOURS_MAX};
 use crate::http::resources::ranks::BUCKETS;
@@ -72,6 +72,17 @@ pub fn hidden() -> Value {
     let text = "Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have. Needs the \
                 scope `write`.";
     query("hidden", &json!({"type": "boolean", "default": false}), text)
+}
+
+/// # Arguments
+/// `all`: what `*` asks for.
+pub fn windows(all: &str) -> Value {
+    let text = format!(
+        "Names of windows or instances, joined by commas, at most {WINDOWS_MAX}, in place of `window`. {all}"
+    );
+    let name = WINDOW_PATTERN.trim_start_matches('^').trim_end_matches('$');
+    let pattern = format!("^(\\*|{name}(,{name})*)?$");
+    query("windows", &json!({"type": "string", "pattern": pattern, "examples": ["all,day", "*"]}), &text)
 }
 
 pub fn buckets() -> Value {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use percent_encoding::percent_decode_str;
 
 use crate::http::render::problem::Problem;
-use crate::query::WindowChoice;
+use crate::query::{EVERY, WindowChoice};
 use crate::types::{AsOf, BoardName, quoted};
 use crate::window::Window;
 use crate::wire::lenient::parse_integer;
@@ -20,6 +20,10 @@ pub const TIMEOUT_MS_MAX: u64 = 60_000;
 const READS: [&str; 6] = ["window", "after", "timeout_ms", "partial", "profile", "accuracy"];
 const WINDOW_RULE: &str = "window must be all, hour, day, week, month or season, or the name of an instance such as \
                            2026-11-20T09, 2026-11-20, 2026-W47, 2026-11 or s7";
+const WINDOWS_RULE: &str = "windows must be * or names joined by commas, each all, hour, day, week, month or season, or \
+                            the name of an instance such as 2026-11-20";
+/// The most windows and instances that one request names.
+pub const WINDOWS_MAX: usize = 64;
 const MOVEMENT_RULE: &str =
     "movement must be hour, day, week, month or season: the window since whose current instance it is";
 /// More parameters than any route has.
@@ -131,6 +135,35 @@ impl<'a> Params<'a> {
     pub fn window(&self) -> Result<WindowChoice, Problem> {
         let Some(text) = self.get("window") else { return Ok(WindowChoice::Default) };
         WindowChoice::of_name(text).ok_or_else(|| invalid_value(WINDOW_RULE, text))
+    }
+
+    /// The windows and instances in which a member's entry is asked for, each with the name that it was asked
+    /// by. `None`: not asked. Empty: all of them.
+    ///
+    /// # Errors
+    /// When one is neither a window's name nor an instance's, or there are too many, or also one `window`.
+    pub fn windows(&self) -> Result<Option<Vec<(String, WindowChoice)>>, Problem> {
+        let Some(text) = self.given("windows") else { return Ok(None) };
+        if self.get("window").is_some() {
+            return Err(Problem::bad_parameter("window and windows are both given; give one of them"));
+        }
+        if text == EVERY {
+            return Ok(Some(Vec::new()));
+        }
+        let mut windows: Vec<(String, WindowChoice)> = Vec::new();
+        for name in text.split(',') {
+            let choice = WindowChoice::of_name(name).ok_or_else(|| invalid_value(WINDOWS_RULE, name))?;
+            if !windows.iter().any(|(_, known)| *known == choice) {
+                windows.push((name.to_owned(), choice));
+            }
+        }
+        if windows.len() > WINDOWS_MAX {
+            return Err(Problem::over_limit(format!(
+                "at most {WINDOWS_MAX} windows are allowed at a time; got {}",
+                windows.len()
+            )));
+        }
+        Ok(Some(windows))
     }
 
     /// The window since whose current instance entries' movement is asked for.

@@ -1,6 +1,7 @@
 //! A member's entry: to read, to write, to remove; its neighbours, its friends, and its other boards.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use smallvec::smallvec;
 
@@ -13,7 +14,7 @@ use crate::http::render::reply::Reply;
 use crate::http::request::at_once::AtOnce;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
-use crate::http::request::params::{Params, board_name, invalid_value, number};
+use crate::http::request::params::{Params, TIMEOUT_MS, board_name, invalid_value, number};
 use crate::http::resources::hidden::asks_for_hidden;
 use crate::http::writes::new_boards::create_for;
 use crate::http::writes::options::{Wait, WriteOptions};
@@ -22,23 +23,38 @@ use crate::http::writes::results_json::{accepted, write_result};
 use crate::http::writes::scatter::write;
 use crate::job::{Job, Op, Targets};
 use crate::query::{
-    Around, AroundMember, BoardSelection, InstanceAsked, LookupMembers, MemberOf, MemberOnBoards,
-    WindowChoice,
+    Around, AroundMember, BoardSelection, InstanceAsked, LookupMembers, MemberEntry, MemberOf,
+    MemberOnBoards, UnknownWindow, WindowChoice,
 };
 use crate::state::TreeId;
-use crate::types::{Malformed, MemberId};
+use crate::types::{AsOf, BoardName, Malformed, MemberId};
 use crate::window::{Instance, Window};
 use crate::wire;
 use crate::wire::lenient::text_of;
 
 /// The most neighbours on a side.
 pub const NEIGHBOURS_MAX: u64 = 500;
+/// The parameters of a write of one entry.
+const PUT_PARAMS: [&str; 3] = ["wait", "results", "windows"];
 /// Neighbours on a side when the request does not say.
 pub const NEIGHBOURS: u64 = 4;
 
 pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
-    let (params, accuracy) = call.read_params_with_accuracy(&["movement", "hidden"]).await?;
+    let (params, accuracy) = call.read_params_with_accuracy(&["movement", "hidden", "windows"]).await?;
     let hidden = asks_for_hidden(&call, &params)?;
+    if let Some(windows) = params.windows()? {
+        accuracy.check_exact()?;
+        if params.movement()?.is_some() {
+            return Err(Problem::bad_parameter("movement and windows are both given; give one of them"));
+        }
+        let entries = entry_by_window(&call, call.board_name()?, call.member()?, windows, hidden).await?;
+        return Ok(Reply::object(|object| {
+            object.text("board", call.board());
+            object.text("member", call.segment("member"));
+            entries.write(object);
+            call.write_answer_end(object, &entries.as_of);
+        }));
+    }
     let member = call.member()?;
     let asked = call.with_movement(&params, MemberOf { member: member.clone() }, 1)?;
     if asked.movement.is_some() {
@@ -59,11 +75,83 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
     }))
 }
 
+/// A member's entries in several windows of a board, at one moment.
+struct EntryByWindow {
+    as_of: AsOf,
+    /// By the names that were asked for.
+    entries: Vec<(String, Option<(BoardName, MemberEntry)>)>,
+}
+
+impl EntryByWindow {
+    fn write(&self, object: &mut Object<'_>) {
+        let mut windows = object.object("windows");
+        for (asked, entry) in &self.entries {
+            match entry {
+                None => windows.null(asked),
+                Some((name, entry)) => {
+                    let (board, instance) = name.split();
+                    let mut object = windows.object(asked);
+                    let instance = instance.unwrap_or(Window::All.name());
+                    fields::entry(&mut object, board, instance, entry, &self.as_of);
+                    object.end();
+                }
+            }
+        }
+        windows.end();
+    }
+}
+
+/// # Arguments
+/// `windows`: those of [`Params::windows`].
+///
+/// # Errors
+/// When there is no such board, it has no such window, or the member has an entry in none of them; when some
+/// shard does not reply.
+async fn entry_by_window(
+    call: &Call,
+    board: BoardName,
+    member: MemberId,
+    windows: Vec<(String, WindowChoice)>,
+    hidden: bool,
+) -> Result<EntryByWindow, Problem> {
+    let known = call.api.registry.get(board.as_str()).ok_or_else(|| call.api.unknown_board())?;
+    let of_board = known.definition.windows.iter();
+    let asked = if windows.is_empty() {
+        of_board.map(|window| (window.name().to_owned(), WindowChoice::Current(*window))).collect()
+    } else {
+        windows
+    };
+    for (_, choice) in &asked {
+        let instance = InstanceAsked { choice: *choice, ..call.instance_asked() };
+        if let Err(why @ UnknownWindow::NotOfBoard { .. }) = instance.of(&known.definition) {
+            return Err(Problem::unknown_window(&why));
+        }
+    }
+    let choices = asked.iter().map(|(_, choice)| *choice).collect();
+    let (boards, instance) = (BoardSelection::Named(vec![board]), call.instance_asked());
+    let reading = MemberOnBoards { member: member.clone(), boards, instance, windows: Some(choices), hidden };
+    let answer = call.ask_with_metadata(reading).await?;
+    call.check_home_replied(&member)?;
+    if answer.entries.is_empty() {
+        return Err(Problem::unknown_member_of(&known.definition));
+    }
+    let found = |choice: WindowChoice| {
+        let is_of = |(name, _): &&(BoardName, MemberEntry)| {
+            Instance::of_name_on_shards(name)
+                .is_some_and(|instance| choice.may_be(&known.definition, instance))
+        };
+        answer.entries.iter().find(is_of).cloned()
+    };
+    let entries = asked.into_iter().map(|(name, choice)| (name, found(choice))).collect();
+    Ok(EntryByWindow { as_of: answer.as_of, entries })
+}
+
 /// The entry of a member that is not listed, if it is hidden.
 async fn hidden_entry(call: &Call, definition: &Definition, instance: Instance) -> Result<Reply, Problem> {
     let asked = InstanceAsked { choice: WindowChoice::Named(instance), ..call.instance_asked() };
     let (member, boards) = (call.member()?, BoardSelection::Named(vec![call.board_name()?]));
-    let asked = MemberOnBoards { member: member.clone(), boards, instance: asked, hidden: true };
+    let asked =
+        MemberOnBoards { member: member.clone(), boards, instance: asked, windows: None, hidden: true };
     let answer = call.ask_with_metadata(asked).await?;
     call.check_home_replied(&member)?;
     let (_, entry) = answer.entries.first().ok_or_else(|| Problem::unknown_member_of(definition))?;
@@ -142,11 +230,17 @@ pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
 }
 
 pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
-    let options = WriteOptions::read(&call.api, &Params::parse(call.query(), &WriteOptions::PARAMS)?)?;
+    let params = Params::parse(call.query(), &PUT_PARAMS)?;
+    let options = WriteOptions::read(&call.api, &params)?;
+    let windows = params.windows()?;
+    if windows.is_some() && options.wait == Wait::UntilStored {
+        let detail = "windows is of the entry that the write leaves, so it takes wait=applied; add that";
+        return Err(Problem::bad_parameter(detail));
+    }
     let (board, member) = (call.board_name()?, call.member()?);
     let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
     let change = call.begin_jobs(std::slice::from_ref(&job));
-    let reply = write_one(&call, job, options).await;
+    let reply = write_one(&call, job, options, windows).await;
     if let Some(change) = change {
         change.finish(&reply);
     }
@@ -164,7 +258,7 @@ pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     let targets = Targets::Boards(smallvec![(board, None)]);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
     let change = call.begin_change("an entry was removed");
-    let reply = write_one(&call, job, options).await;
+    let reply = write_one(&call, job, options, None).await;
     change.finish(&reply);
     reply
 }
@@ -175,7 +269,7 @@ pub async fn delete_everywhere(call: Box<Call>) -> Result<Reply, Problem> {
     let (member, targets) = (call.member()?, Targets::EveryBoard);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
     let change = call.begin_change("a member was removed from every board");
-    let reply = write_one(&call, job, options).await;
+    let reply = write_one(&call, job, options, None).await;
     change.finish(&reply);
     reply
 }
@@ -188,7 +282,14 @@ fn removal_options(call: &Call) -> Result<(Option<u64>, WriteOptions), Problem> 
     Ok((params.get("version").map(read).transpose()?, options))
 }
 
-async fn write_one(call: &Call, job: Job, options: WriteOptions) -> Result<Reply, Problem> {
+/// # Arguments
+/// `windows`: in which of them the answer shows the entry; see [`Params::windows`].
+async fn write_one(
+    call: &Call,
+    job: Job,
+    options: WriteOptions,
+    windows: Option<Vec<(String, WindowChoice)>>,
+) -> Result<Reply, Problem> {
     let jobs = vec![job];
     create_for(call, &jobs).await?;
     let written = write(call, jobs, options).await?;
@@ -196,18 +297,50 @@ async fn write_one(call: &Call, job: Job, options: WriteOptions) -> Result<Reply
         Some(JobResult::Failed(why)) => Err(why.into()),
         Some(JobResult::Stored | JobResult::Parked) => Ok(accepted(&written.token)),
         Some(JobResult::Rejected(reject)) => Err(Problem::rejected_job(&reject)),
-        Some(result) => Ok(Reply::object(|object| {
-            object.plain("token", &written.token);
-            write_result(object, &result, &mut Repeated::default());
-        })),
+        Some(result) => {
+            let entries = match windows {
+                Some(windows) => Some(Box::pin(entries_after(call, &written.token, windows)).await),
+                None => None,
+            };
+            Ok(Reply::object(|object| {
+                object.plain("token", &written.token);
+                write_result(object, &result, &mut Repeated::default());
+                match &entries {
+                    None => {}
+                    Some(Some(entries)) => entries.write(object),
+                    // What is applied is not answered with an error.
+                    Some(None) => object.null("windows"),
+                }
+            }))
+        }
         None => Err(Problem::internal()),
+    }
+}
+
+/// A member's entries right after a write of the path's board. `None`: they cannot be read.
+async fn entries_after(
+    call: &Call,
+    token: &AsOf,
+    windows: Vec<(String, WindowChoice)>,
+) -> Option<EntryByWindow> {
+    let until = Instant::now() + Duration::from_millis(TIMEOUT_MS);
+    call.wait_for_after(token, until).await.ok()?;
+    let (board, member) = (call.board_name().ok()?, call.member().ok()?);
+    let none = windows.iter().map(|(name, _)| (name.clone(), None)).collect();
+    match entry_by_window(call, board, member, windows, false).await {
+        Ok(entries) => Some(entries),
+        Err(problem) if problem.code() == "unknown_member" => {
+            Some(EntryByWindow { as_of: token.clone(), entries: none })
+        }
+        Err(_) => None,
     }
 }
 
 /// The member on several boards.
 pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
-    let params = call.read_params(&["boards", "cursor", "hidden"]).await?;
+    let params = call.read_params(&["boards", "cursor", "hidden", "windows"]).await?;
     let hidden = asks_for_hidden(&call, &params)?;
+    let windows = params.windows()?;
     let member = call.member()?;
     let boards =
         params.get("boards").map(|list| list.split(',').map(board_name).collect::<Result<Vec<_>, _>>());
@@ -249,14 +382,22 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
         BoardSelection::All { after, limit: BATCH_MAX, prefixes }
     };
     let answer = call
-        .ask_with_metadata(MemberOnBoards { member: id, boards, instance: call.instance_asked(), hidden })
+        .ask_with_metadata(MemberOnBoards {
+            member: id,
+            boards,
+            instance: call.instance_asked(),
+            windows: windows.as_ref().map(|windows| windows.iter().map(|(_, choice)| *choice).collect()),
+            hidden,
+        })
         .await?;
     call.check_home_replied(&member)?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
         object.text("member", member.as_str());
-        match call.window() {
-            WindowChoice::Default => object.text("window", Window::All.name()),
-            asked => object.plain("window", &asked),
+        match (call.window(), &windows) {
+            // Each entry names its own.
+            (_, Some(_)) => object.null("window"),
+            (WindowChoice::Default, None) => object.text("window", Window::All.name()),
+            (asked, None) => object.plain("window", &asked),
         }
         object.array("entries", &answer.entries, |out, (board, entry)| {
             let mut object = Object::begin(out);

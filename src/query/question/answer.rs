@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::board::Definition;
-use crate::query::instance::InstanceAsked;
+use crate::query::instance::{InstanceAsked, WindowChoice};
 use crate::query::question::{
     BoardCounts, BoardLife, BoardsOfMember, Counted, EntryMetadata, EntryProfile, FoundMember,
     HiddenQuestion, HiddenReply, LifeOnShard, Mark, MovementReply, Question, RejectsReply, Reply,
@@ -367,7 +367,13 @@ pub fn boards_of_member(
         prefixes.is_none_or(|prefixes| prefixes.iter().any(|prefix| board.starts_with(prefix)))
             && shard.board(board).is_some_and(|board| {
                 let found = Instance::of_name_on_shards(&tree.board);
-                found.is_some() && instance.of(&board.definition).ok() == found
+                found.is_some_and(|found| match instance.choice {
+                    WindowChoice::Every => {
+                        let choice = WindowChoice::Named(found);
+                        InstanceAsked { choice, ..instance }.of(&board.definition).is_ok()
+                    }
+                    _ => instance.of(&board.definition) == Ok(found),
+                })
             })
     };
     let (mut boards, mut next) = (Vec::new(), None);

@@ -64,7 +64,13 @@ fn reads_of_many_boards_and_instances_hold_one_shard_at_a_time() {
         let boards = BoardSelection::Named(vec![name(BOARD); number]);
         is_one_by_one(
             &node,
-            &MemberOnBoards { member: id("m1"), boards, instance: asked("", NOW), hidden: false },
+            &MemberOnBoards {
+                member: id("m1"),
+                boards,
+                instance: asked("", NOW),
+                hidden: false,
+                windows: None,
+            },
         )
     };
     assert_eq!([member(32), member(33)], [false, true]);
@@ -103,7 +109,7 @@ fn a_member_has_as_many_look_ups_as_it_has_boards() {
     }
     let node = windows.node();
     let lookups = |member: &str, boards: BoardSelection| {
-        MemberOnBoards { member: id(member), boards, instance: asked("", NOW), hidden: false }
+        MemberOnBoards { member: id(member), boards, instance: asked("", NOW), hidden: false, windows: None }
             .lookups_on(&node)
     };
     let all = |limit| BoardSelection::All { after: None, limit, prefixes: None };

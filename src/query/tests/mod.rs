@@ -685,7 +685,7 @@ fn a_page_of_a_members_boards_looks_at_a_bounded_number_of_dropped_ones() {
     loop {
         let boards = BoardSelection::All { after, limit: 10, prefixes: None };
         let instance = InstanceAsked::default();
-        let asked = MemberOnBoards { member: member.clone(), boards, instance, hidden: false };
+        let asked = MemberOnBoards { member: member.clone(), boards, instance, hidden: false, windows: None };
         let page = read_in_memory(&node, &registry, &asked).expect("shards in memory answer");
         pages.push(page.entries.len());
         after = page.next;

@@ -110,7 +110,7 @@ fn a_members_boards_are_of_the_sequences_named() {
             BoardSelection::All { after: None, limit: 10, prefixes: None }
         };
         let (shards, instance) = (ReadShards::Remote(remote), InstanceAsked::default());
-        let found = ok(entries_of_member(shards, &registry, &member, &selection, instance, false));
+        let found = ok(entries_of_member(shards, &registry, &member, &selection, (instance, None), false));
         let model = moving.model(&found.as_of);
         let index = model.index_of(member.as_str());
         assert_eq!(found.entries.len(), usize::from(index.is_some()));

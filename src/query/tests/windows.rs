@@ -296,6 +296,7 @@ async fn a_members_boards_are_listed_by_one_instance_each() {
                 boards: selection,
                 instance: asked(window, FRIDAY),
                 hidden: false,
+                windows: None,
             };
             let (mut found, mut not_found) = (Vec::new(), Vec::new());
             loop {
@@ -449,14 +450,20 @@ async fn every_instance_shows_its_best_entries_only() {
         windows.enter("arena#2026-11-20", "a", 1, FRIDAY);
         let of_a = async |window: &str| {
             let boards = BoardSelection::Named(["nobody", BOARD, "other"].map(name).to_vec());
-            let read =
-                MemberOnBoards { member: id("a"), boards, instance: asked(window, FRIDAY), hidden: false };
+            let read = MemberOnBoards {
+                member: id("a"),
+                boards,
+                instance: asked(window, FRIDAY),
+                hidden: false,
+                windows: None,
+            };
             let all = BoardSelection::All { after: None, limit: 10, prefixes: None };
             let unnamed = MemberOnBoards {
                 member: id("a"),
                 boards: all,
                 instance: asked(window, FRIDAY),
                 hidden: false,
+                windows: None,
             };
             let told = |found: &crate::query::EntriesOfMember| {
                 let entry = |(board, entry): &(BoardName, crate::query::MemberEntry)| {

@@ -18,6 +18,7 @@ at_each_place![
     a_board_without_all_time_is_read_and_written_by_its_current_instance,
     a_new_instance_is_there_and_empty_before_any_job_has_come,
     an_answer_has_the_metadata_of_the_entry_that_it_shows,
+    an_entry_is_read_in_several_windows_at_once_and_a_write_says_which_it_entered,
 ];
 
 const MEMBERS: u64 = 60;
@@ -296,4 +297,72 @@ fn an_answer_has_the_metadata_of_the_entry_that_it_shows(place: Place) {
         assert_eq!(answer["entry"]["meta"], json!({"car": "r4"}), "{answer}");
     }
     service.end();
+}
+
+fn an_entry_is_read_in_several_windows_at_once_and_a_write_says_which_it_entered(place: Place) {
+    let served = place.start(3);
+    let client = &served.client();
+    for board in ["arena", "other"] {
+        ok(client.put(&format!("/v1/boards/{board}"), &json!({"windows": ["all", "day"], "policy": "incr"})));
+    }
+    ok(client.put("/v1/boards/plain", &json!({})));
+    let entry = entry_path("arena", "m");
+    let written = ok(client.put(&format!("{entry}?windows=*"), &json!({"score": 5})));
+    let day = written["windows"]["day"]["window"].as_str().expect("it is of today").to_owned();
+    assert_eq!(
+        (&written["windows"]["all"]["score"], &written["windows"]["day"]["score"]),
+        (&json!(5), &json!(5))
+    );
+    // Too late for its day, and in time for all time.
+    let late = json!({"score": 7, "at": ago(days(3)).to_string()});
+    let written = ok(client.put(&format!("{}?windows=all,day", entry_path("arena", "late")), &late));
+    assert_eq!(written["windows"]["all"]["score"], 7, "{written}");
+    assert_eq!(written["windows"]["day"], Value::Null, "{written}");
+    let read = |query: &str| client.get(&format!("{entry}?{query}"));
+    for query in ["windows=*".to_owned(), "windows=all,day".to_owned(), format!("windows=all,day,{day}")] {
+        let answer = ok(read(&query));
+        assert_eq!((&answer["member"], &answer["board"]), (&json!("m"), &json!("arena")), "{answer}");
+        let windows = answer["windows"].as_object().expect("by name");
+        assert_eq!(windows.len(), if query.contains("20") { 3 } else { 2 }, "{answer}");
+        for (name, shown) in windows {
+            let alone = ok(read(&format!("window={name}")));
+            for field in ["window", "score", "rank", "position", "total", "updated_at"] {
+                assert_eq!(shown[field], alone[field], "{name}: {answer}");
+            }
+        }
+    }
+    for (query, status, code) in [
+        ("windows=week", 404, "unknown_window"),
+        ("windows=all,year", 422, "bad_parameter"),
+        ("windows=all&window=day", 422, "bad_parameter"),
+        ("windows=all&movement=day", 422, "bad_parameter"),
+    ] {
+        let (found, problem) = read(query);
+        assert_eq!((found, problem["code"].as_str()), (status, Some(code)), "{query}: {problem}");
+    }
+    let (status, problem) = client.get(&format!("{}?windows=*", entry_path("arena", "nobody")));
+    assert_eq!((status, &problem["code"]), (404, &json!("unknown_member")), "{problem}");
+    // Of all boards, every instance that holds an entry; of boards that are named, the current ones.
+    ok(client.put(&entry_path("other", "m"), &json!({"score": 1})));
+    ok(client.put(&entry_path("plain", "m"), &json!({"score": 2})));
+    let listed = |query: &str| {
+        let answer = ok(client.get(&format!("/v1/members/m?{query}")));
+        let entries = answer["entries"].as_array().expect("a list").iter();
+        let name = |entry: &Value| format!("{} {}", entry["board"], entry["window"]).replace('"', "");
+        let mut names: Vec<String> = entries.map(name).collect();
+        names.sort();
+        names
+    };
+    let all = vec![
+        format!("arena {day}"),
+        "arena all".to_owned(),
+        format!("other {day}"),
+        "other all".to_owned(),
+        "plain all".to_owned(),
+    ];
+    assert_eq!(listed("windows=*"), all);
+    assert_eq!(listed("boards=arena,plain&windows=*"), [&all[..2], &all[4..]].concat());
+    assert_eq!(listed("windows=day"), [all[0].clone(), all[2].clone()]);
+    assert_eq!(listed(""), [all[1].clone(), all[3].clone(), all[4].clone()]);
+    served.end();
 }

@@ -11,7 +11,7 @@ use crate::query::question::{
     HiddenQuestion, Question, RejectsQuestion, RunQuestion, RunStart, SplittersQuestion,
 };
 use crate::query::summary::KnownSummary;
-use crate::query::{InstanceAsked, WindowChoice};
+use crate::query::{EVERY, InstanceAsked, WindowChoice};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::window::Window;
 
@@ -241,6 +241,7 @@ impl<'a> QuestionWire<'a> {
             Self::BoardsOfMember { member, after, limit, prefixes, window, now_micros, hidden } => {
                 let choice = match window.as_str() {
                     "" => WindowChoice::Default,
+                    EVERY => WindowChoice::Every,
                     name => WindowChoice::of_name(name).ok_or_else(|| undecodable("it names no window"))?,
                 };
                 let now = Timestamp::from_micros(now_micros).map_err(undecodable)?;

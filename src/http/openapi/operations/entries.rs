@@ -4,7 +4,9 @@ use serde_json::json;
 
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::kinds::{read, read_board};
-use crate::http::openapi::parameters::{hidden, limit, list, movement, neighbours, or_empty, query, signed};
+use crate::http::openapi::parameters::{
+    hidden, limit, list, movement, neighbours, or_empty, query, signed, windows,
+};
 use crate::http::openapi::problems::{ANY, READ};
 use crate::http::openapi::reference::{component, shared};
 use crate::http::request::json_body::BATCH_MAX;
@@ -18,10 +20,20 @@ const LISTS: &str = "Lists";
 
 pub fn member() -> Doc {
     read_board(ENTRIES, "A member's entry")
-        .describe("Score, rank, position and percentile of a member on a board.")
+        .describe(
+            "Score, rank, position and percentile of a member on a board. With `windows`, the entries in several \
+             windows or instances, all at one `as_of`: `windows` of the answer has them by the names that were \
+             asked for, and `null` where the member has none.",
+        )
         .query(movement())
         .query(hidden())
-        .answer(200, "Entry", "The entry.")
+        .query(windows("`*` asks for the current instance of each window of the board."))
+        .answer_as(
+            200,
+            "application/json",
+            &json!({"anyOf": [component("Entry"), component("EntryByWindow")]}),
+            "The entry, or with `windows` the entries.",
+        )
         .problem(404, "unknown_member")
         .problem(422, "bad_member")
 }
@@ -71,6 +83,10 @@ pub fn member_boards() -> Doc {
              beginning of the next page: pages follow the order in which boards were created, and within \
              a page boards are sorted by name. A page may have few entries and still not be the last one.",
         )
+        .query(windows(
+            "`*` asks for the current instance of each window of a board that `boards` names; without `boards`, \
+             for every instance that holds an entry of the member.",
+        ))
         .query(list("boards", &component("BoardName"), BATCH_MAX, &boards))
         .query(query(
             "cursor",

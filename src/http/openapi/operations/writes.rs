@@ -2,6 +2,7 @@
 
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operations::kinds::write;
+use crate::http::openapi::parameters::windows;
 use crate::http::openapi::problems::REJECTED;
 use crate::http::openapi::reference::shared;
 use crate::job::{MAX_BOARDS_PER_REQUEST, MAX_JOBS_PER_MESSAGE};
@@ -16,6 +17,10 @@ pub fn put_member() -> Doc {
              member: then it counts once.",
         )
         .query(shared("results"))
+        .query(windows(
+            "The answer has the member's entries there as `windows`, read right after the job, so that it tells \
+             which instances the job has entered. With `wait=applied` only.",
+        ))
         .body("EntryInput", true, "The job.")
         .answer(200, "EntryWritten", "It is applied and on disk.")
         .answer(202, "Accepted", "With NATS and without `wait=applied`: it is stored in the stream.")

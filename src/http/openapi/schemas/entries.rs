@@ -108,6 +108,15 @@ pub fn schemas() -> Value {
             )),
             with(rank_error(), [hidden()]),
         ),
+        "EntryByWindow": read_answer(
+            "A member's entries in several windows of a board.",
+            json!({"board": component("BoardName"), "member": component("MemberId")}),
+            json!({"windows": {
+                "type": "object",
+                "description": "By the names that were asked for; `null` where the member has no entry.",
+                "additionalProperties": {"anyOf": [component("Entry"), {"type": "null"}]}
+            }})
+        ),
         "ListedEntry": listed_entry(),
         "Page": read_answer(
             "Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end.",
@@ -159,8 +168,8 @@ pub fn schemas() -> Value {
             json!({
                 "member": component("MemberId"),
                 "window": {
-                    "type": "string",
-                    "description": "What was asked for: the parameter `window`, or `all`. `window` of an entry names the instance that it is of."
+                    "type": ["string", "null"],
+                    "description": "What was asked for: the parameter `window`, or `all`; `null` with `windows`. `window` of an entry names the instance that it is of."
                 }
             }),
             json!({
