@@ -101,15 +101,24 @@ impl Instance {
         let is_full = count(self.entries.len()) == definition.capacity.expect("it has one");
         let was_full = self.entries.values().any(|entry| entry.error > 0);
         if let Some(worst) = self.worst(definition.ties, "").filter(|_| is_full || was_full) {
-            let (held, others) = (&self.entries[&worst], definition.ties == Ties::Last);
+            let (held, is_last) = (&self.entries[&worst], definition.ties == Ties::Last);
             let place = |id: &str, entry: &Counted| {
-                let tie = if others { -entry.reached } else { entry.reached };
+                let tie = if is_last { -entry.reached } else { entry.reached };
                 (Reverse(entry.score), tie, entry.error, id.to_owned())
             };
             let is_better = place(id, &entry) < place(&worst, held);
+            let others = self.entries.iter().any(|(other, entry)| *other != worst && entry.error > 0);
             match (is_full, is_better) {
-                (true, true) => drop(self.entries.remove(&worst)),
-                (true, false) => return,
+                (true, true) => {
+                    let replaced = self.entries.remove(&worst).expect("it is there");
+                    entry.error = if others { entry.error } else { entry.error.max(replaced.score) };
+                }
+                (true, false) => {
+                    if !was_full && entry.score > 0 {
+                        self.entries.get_mut(&worst).expect("it is there").error = entry.score;
+                    }
+                    return;
+                }
                 (false, true) => {}
                 (false, false) => {
                     entry.error += held.score - entry.score;
