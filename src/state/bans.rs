@@ -154,12 +154,6 @@ impl Bans {
             }
         }
     }
-
-    /// Memory held, in bytes, about.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.len * 150
-    }
 }
 
 /// The name in the order of lists.

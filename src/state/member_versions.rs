@@ -81,12 +81,6 @@ impl MemberVersions {
     pub fn iter(&self) -> impl Iterator<Item = (&MemberId, MemberVersion)> {
         self.by_member.iter().map(|(member, version)| (member, *version))
     }
-
-    /// Memory held, in bytes, about.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.len() * 150
-    }
 }
 
 #[cfg(test)]

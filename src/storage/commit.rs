@@ -5,6 +5,7 @@
 
 use rocksdb::WriteBatch;
 
+use crate::job::JobPlace;
 use crate::state::{Applied, BanChange, MemberVersionChange, ShardTime, TreeId};
 use crate::storage::codec::{
     self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord,
@@ -36,8 +37,8 @@ pub struct Commit {
     pub bans: Vec<BanChange>,
     /// Versions of members that are remembered or forgotten, in their order.
     pub versions: Vec<MemberVersionChange>,
-    /// Members whose rejects up to this commit are to be erased.
-    pub erased: Vec<MemberId>,
+    /// Members whose rejects before a job are to be erased.
+    pub erased: Vec<(MemberId, JobPlace)>,
     /// Parked jobs, and the line of each.
     pub parked: Vec<(u32, ParkedRecord)>,
     /// Unparked jobs: line, sequence and index.
@@ -88,7 +89,7 @@ impl Store {
                 batch.put_cf(log, keys::profile_removed(member), removed);
             }
         }
-        self.put_erasures(&mut batch, &commit.erased, commit.applied.sequence);
+        self.put_erasures(&mut batch, &commit.erased);
         self.put_member_records(&mut batch, &commit.bans, &commit.versions);
         for (line, parked) in &commit.parked {
             let key = keys::parked_in_line(*line, parked.sequence, parked.index);

@@ -21,9 +21,10 @@ const ERASED_JOB: &[u8] = br#"{"erased":true}"#;
 /// And in place of its detail.
 const ERASED_DETAIL: &str = "its member was removed from every board, and what the job had of it was erased";
 
-/// Members whose rejects are to be erased: those that came up to a message.
+/// Members whose rejects are to be erased: those that come before the job which removed the
+/// member.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Erasures(BTreeMap<MemberId, Sequence>);
+pub struct Erasures(BTreeMap<MemberId, JobPlace>);
 
 impl Erasures {
     #[must_use]
@@ -46,14 +47,14 @@ impl Erasures {
 impl Erasures {
     fn is_to_be_erased(&self, reject: &RejectRecord) -> bool {
         let named = NamedMember::of(&reject.job);
-        let comes_before = |through: &Sequence| reject.sequence <= *through;
+        let comes_before = |removal: &JobPlace| (reject.sequence, reject.index) < *removal;
         match &named {
             NamedMember::These(names) => {
                 let known = names.iter().filter_map(|name| self.0.get(&MemberId::new(name).ok()?));
                 known.into_iter().any(comes_before)
             }
             NamedMember::Unknown(_) => {
-                self.0.iter().any(|(member, through)| comes_before(through) && named.may_be(member.as_str()))
+                self.0.iter().any(|(member, removal)| comes_before(removal) && named.may_be(member.as_str()))
             }
         }
     }
@@ -79,15 +80,19 @@ impl Store {
             let member = keys::member_of(key).and_then(|member| std::str::from_utf8(member).ok());
             let member = MemberId::new(member.unwrap_or_default());
             let member = member.map_err(|error| undecodable("erasure", error))?;
-            erasures.0.insert(member, codec::decode_sequence("erasure", value)?);
+            erasures.0.insert(member, codec::decode_place(value)?);
             Ok(())
         })?;
         Ok(erasures)
     }
 
-    pub(super) fn put_erasures(&self, batch: &mut WriteBatch, erased: &[MemberId], through: Sequence) {
-        for member in erased {
-            batch.put_cf(self.log(), keys::erasure(member.as_bytes()), codec::encode_sequence(through));
+    pub(super) fn put_erasures(&self, batch: &mut WriteBatch, erased: &[(MemberId, JobPlace)]) {
+        for (member, (sequence, index)) in erased {
+            batch.put_cf(
+                self.log(),
+                keys::erasure(member.as_bytes()),
+                codec::encode_place(*sequence, *index),
+            );
         }
     }
 
@@ -129,8 +134,8 @@ impl Store {
         }
         // One that was noted again meanwhile may be of rejects that this walk has passed.
         let now = self.erasures()?;
-        for (member, through) in &erasures.0 {
-            if now.0.get(member) == Some(through) {
+        for (member, removal) in &erasures.0 {
+            if now.0.get(member) == Some(removal) {
                 batch.delete_cf(self.log(), keys::erasure(member.as_bytes()));
             }
         }

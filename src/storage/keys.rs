@@ -20,7 +20,7 @@
 //!   0d member:bytes 00 board:bytes  ban; of all boards: no bytes
 //!   0e member:bytes                 version of a member that holds on every board
 //!   0f                              whose data these are a copy of
-//!   20 member:bytes                 whose rejects up to a sequence are still to be erased
+//!   20 member:bytes                 whose rejects before a job are still to be erased
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
 //!   11 tree:u32 page:u32            member page: handle → words

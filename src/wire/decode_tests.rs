@@ -177,7 +177,6 @@ fn what_is_no_job_is_refused_with_its_code() {
         (r#"{"board":"a","member":"m","score":1,"op":"hide"}"#, "malformed"),
         (r#"{"board":"a","member":"m","score":1,"op":"show"}"#, "malformed"),
         (r#"{"board":"a","member":"m","op":"hide","meta":{}}"#, "malformed"),
-        (r#"{"member":"m","op":"show"}"#, "malformed"),
         (r#"{"board":"a","member":"m","score":1,"op":"SET"}"#, "malformed"),
         (r#"{"board":"a","member":"m","score":1,"op":"add"}"#, "malformed"),
         (r#"{"board":"a","member":"m","score":1,"op":1}"#, "malformed"),

@@ -214,7 +214,7 @@ pub fn decode_member_version(bytes: &[u8]) -> Result<MemberVersion, Undecodable>
     Ok(MemberVersion { version, sequence: Sequence(sequence) })
 }
 
-/// A sequence: of the last removal of a profile, or up to which rejects are to be erased.
+/// A sequence: of the last removal of a profile.
 #[must_use]
 pub fn encode_sequence(sequence: Sequence) -> Vec<u8> {
     to_vec(&sequence.0)

@@ -12,6 +12,7 @@ use crate::types::BoardName;
 use crate::writer::plan::Batch;
 use crate::writer::plan::bans::stale_version;
 use crate::writer::plan::jobs::{BOARDS_PER_YIELD, Decided};
+use crate::writer::plan::parked::index_in_message;
 use crate::writer::plan::profiles::ProfileDecision;
 
 /// What a removal does.
@@ -60,11 +61,16 @@ impl Batch<'_> {
         Ok(RemovalEverywhere { decided, profile })
     }
 
-    /// After the entries' decisions: records what becomes of the profile and of the version.
+    /// After the entries' decisions: records what becomes of the profile and of the version, and which rejects
+    /// are to be erased.
+    ///
+    /// # Arguments
+    /// `index`: the job's, in its message. That of a reject that comes later in it is greater.
     pub(super) fn record_removal_everywhere(
         &mut self,
         job: &Job,
         profile: Option<ProfileDecision>,
+        index: usize,
         applied: Applied,
     ) {
         if let Some(decided) = profile {
@@ -73,6 +79,6 @@ impl Batch<'_> {
         if let Some(version) = job.version {
             self.set_member_version(&job.member, version, applied.sequence);
         }
-        self.erased.push(job.member.clone());
+        self.erased.push((job.member.clone(), (applied.sequence, index_in_message(index))));
     }
 }

@@ -158,7 +158,7 @@ impl Batch<'_> {
                     handle = self.record(job, decided, handle, applied);
                 }
                 if is_everywhere {
-                    self.record_removal_everywhere(job, profile, applied);
+                    self.record_removal_everywhere(job, profile, index, applied);
                 }
                 return Ok(JobPlan::Planned);
             }

@@ -199,8 +199,8 @@ struct Batch<'a> {
     profiles: BTreeMap<MemberId, BatchProfile>,
     /// Bans and versions of members that the batch's jobs changed.
     member_records: MemberRecords,
-    /// Members that left every board: what rejects have of them is to be erased.
-    erased: Vec<MemberId>,
+    /// Members that left every board, and by what job: what earlier rejects have of them is to be erased.
+    erased: Vec<(MemberId, JobPlace)>,
     dropped_trees: Vec<TreeId>,
     steps: Vec<PlannedStep>,
     /// The board that the last such job named.

@@ -281,7 +281,7 @@ impl FrontOfLine {
     }
 }
 
-fn index_in_message(index: usize) -> u32 {
+pub(super) fn index_in_message(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use crate::job::Reject;
+use crate::job::{JobPlace, Reject};
 use crate::state::{
     Applied, BanChange, BoardEvent, EarlyInstances, HashPoint, Incarnation, LogHash, MemberVersionChange,
     ShardTime, Step, StepPart, TreeId,
@@ -180,8 +180,8 @@ pub struct Plan {
     pub bans: Vec<BanChange>,
     /// Versions of members that are remembered or forgotten, in their order.
     pub versions: Vec<MemberVersionChange>,
-    /// Members that left every board: what rejects have of them is erased.
-    pub erased: Vec<MemberId>,
+    /// Members that left every board, and by what job: what earlier rejects have of them is erased.
+    pub erased: Vec<(MemberId, JobPlace)>,
     pub dropped_trees: Vec<TreeId>,
     /// Lines and records of jobs that the batch parked, or that wait for another board than before.
     pub parked: Vec<(u32, ParkedRecord)>,

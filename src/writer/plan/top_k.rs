@@ -77,6 +77,15 @@ pub(super) fn check(definition: &Definition, job: &Job, op: Op, score: Option<&S
     }
 }
 
+/// A listed entry with another error, which is its last word.
+fn with_error_of(entry: &Entry, error: i64) -> Option<Entry> {
+    let held = entry.listed()?;
+    let (_, others) = held.as_slice().split_last()?;
+    let mut words = Words::from_slice(others);
+    words.push(encode(error, Order::Ascending));
+    Some(Entry { state: EntryState::Listed(words), ..*entry })
+}
+
 impl Batch<'_> {
     /// Decides a job on an entry as the job finds it, and what it does to another entry beside.
     ///
@@ -146,21 +155,34 @@ impl Batch<'_> {
         let Some(worst) = self.worst_entry(tree, None).filter(|_| is_full || with_error > 0) else {
             return Ok((decision, None));
         };
+        let key = |words: &Words| definition.score_of(words.as_slice()).keys().first().copied().unwrap_or(0);
+        let error = |words: &Words| definition.error_of(words.as_slice()).unwrap_or_default();
+        let with = |decision: Decision, (score, error): (&Words, i64)| {
+            let (score, reached) =
+                (definition.score_of(score.as_slice()), definition.reached_at(words.as_slice()));
+            let (reached, member) = (reached.unwrap_or(request.at), request.member.as_bytes());
+            let state = EntryState::Listed(definition.entry_words_with(&score, error, reached, member));
+            Decision { after: decision.after.map(|after| Entry { state, ..after }), ..decision }
+        };
         let is_better = (words, request.member.as_bytes()) < (worst.0, &*worst.1);
         match (is_full, is_better) {
-            (true, true) => Ok((decision, self.other_change(tree, worst, |_| None))),
-            (true, false) => Ok((Decision::of(None, true), None)),
+            // Some entry has an error from now on, as for every member that was let go of.
+            (true, true) => {
+                let others = with_error - u64::from(error(&worst.0) > 0);
+                let passed = key(&worst.0).max(error(&words));
+                let decision = if others == 0 { with(decision, (&words, passed)) } else { decision };
+                Ok((decision, self.other_change(tree, worst, |_| None)))
+            }
+            (true, false) => {
+                let passed = Some(key(&words)).filter(|score| with_error == 0 && *score > 0);
+                let other = passed
+                    .and_then(|error| self.other_change(tree, worst, |entry| with_error_of(entry, error)));
+                Ok((Decision::of(None, true), other))
+            }
             (false, true) => Ok((decision, None)),
             (false, false) => {
-                let floor = definition.score_of(worst.0.as_slice());
-                let key = |score: &crate::types::Score| score.keys().first().copied().unwrap_or_default();
-                let raised = key(&floor).saturating_sub(key(&definition.score_of(words.as_slice())));
-                let error = definition.error_of(words.as_slice()).unwrap_or_default().saturating_add(raised);
-                let reached = definition.reached_at(words.as_slice()).unwrap_or(request.at);
-                let words = definition.entry_words_with(&floor, error, reached, request.member.as_bytes());
-                let state = EntryState::Listed(words);
-                let after = decision.after.map(|after| Entry { state, ..after });
-                Ok((Decision { after, ..decision }, None))
+                let raised = key(&worst.0).saturating_sub(key(&words));
+                Ok((with(decision, (&worst.0, error(&words).saturating_add(raised))), None))
             }
         }
     }
@@ -178,14 +200,7 @@ impl Batch<'_> {
             return None;
         }
         let worst = self.worst_entry(tree, Some(member))?;
-        self.other_change(tree, worst, |entry| {
-            // The error is the last word.
-            let held = entry.listed()?;
-            let (_, others) = held.as_slice().split_last()?;
-            let mut words = Words::from_slice(others);
-            words.push(encode(error, Order::Ascending));
-            Some(Entry { state: EntryState::Listed(words), ..*entry })
-        })
+        self.other_change(tree, worst, |entry| with_error_of(entry, error))
     }
 
     /// The last listed entry as the batch sees it. Yields the lock.

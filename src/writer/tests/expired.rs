@@ -50,8 +50,10 @@ fn everything_due_is_gone_with_the_message_that_brings_its_time() {
     let mut run = Run(PlannedShard::new());
     for board in ["a", "b"] {
         run.define(1, board, Some(HOUR));
-        run.jobs(10, scores(board, 0..100));
-        run.jobs(20, scores(board, 100..130));
+    }
+    for (time, members) in [(10, 0..100), (20, 100..130)] {
+        run.jobs(time, scores("a", members.clone()));
+        run.jobs(time, scores("b", members));
     }
     run.say(9 + HOUR, Payload::Tick);
     assert_eq!([run.total("a"), run.total("b")], [130, 130]);
@@ -100,10 +102,17 @@ fn a_limit_keeps_a_message_from_taking_all_memory() {
 #[test]
 fn a_best_that_is_not_better_keeps_an_entry_that_would_expire_and_nothing_else_does() {
     let mut run = Run(PlannedShard::new());
-    for (board, ttl) in [("a", Some(HOUR)), ("forever", None)] {
+    let boards = [("a", Some(HOUR)), ("forever", None)];
+    for (board, ttl) in boards {
         run.define(1, board, ttl);
+    }
+    for (board, _) in boards {
         run.jobs(10, ["best", "equal", "hidden", "version", "left"].map(|id| job(id, &[(board, &[5])])));
+    }
+    for (board, _) in boards {
         run.jobs(20, [bare(Op::Hide, "hidden", &[board])]);
+    }
+    for (board, _) in boards {
         run.jobs(
             HOUR / 2,
             [

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::board::{Definition, Order, Policy, Ties};
 use crate::job::{Job, Op, RejectCode, Targets};
-use crate::state::MEMBER_VERSIONS_MAX;
+use crate::state::{BANS_MAX, MEMBER_VERSIONS_MAX};
 use crate::types::{BoardName, Timestamp, count};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -285,6 +285,9 @@ impl Model {
             let ended = !begins && self.bans.remove(&ban);
             let stays = begins && self.bans.contains(&ban);
             return if ended || stays { Ok(()) } else { Err(RejectCode::UnknownBoard) };
+        }
+        if begins && !self.bans.contains(&ban) && self.bans.len() == BANS_MAX {
+            return Err(RejectCode::TooLarge);
         }
         let known = self.versions.get(&id).map(|(version, _)| *version);
         let mut next = self.clone();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 
-use crate::job::{Job, Op, RejectCode};
+use crate::job::{Job, Op, RejectCode, Targets};
 use crate::state_lock::Purpose;
 use crate::types::{Timestamp, count};
 use crate::writer::plan::UNPARKED_PER_MESSAGE;
@@ -33,10 +33,21 @@ pub enum Event {
     Die,
 }
 
+/// A ban does not wait for its board: where the definition comes after it, it is rejected.
+fn without_bans(jobs: Vec<Job>) -> Vec<Job> {
+    let other = |job: Job| match job.op {
+        Some(op) if op.is_ban() && job.targets != Targets::EveryBoard => job.op(Op::Remove),
+        _ => job,
+    };
+    jobs.into_iter().map(other).collect()
+}
+
 pub fn events(drops: bool) -> impl Strategy<Value = Vec<Event>> {
     let event = prop_oneof![
         12 => (prop::collection::vec(jobs(5), 1..4), any::<bool>())
-            .prop_map(|(jobs, asks)| Event::Jobs(jobs, asks)),
+            .prop_map(move |(jobs, asks)| {
+                Event::Jobs(if drops { jobs } else { without_bans(jobs) }, asks)
+            }),
         2 => prop::sample::select(BOARDS.to_vec()).prop_map(Event::Define),
         u32::from(drops) => prop::sample::select(BOARDS.to_vec()).prop_map(Event::Drop),
         2 => (1_usize..5).prop_map(Event::Unpark),
@@ -126,6 +137,28 @@ fn later_jobs_of_a_member_park_behind_earlier_ones() {
     assert!(is_listed(&fed, "m"), "what waits has not taken it away");
     fed.define("auto");
     fed.check();
+}
+
+#[test]
+fn a_ban_waits_behind_its_members_jobs_and_for_no_board() {
+    let mut fed = Fed::new(&["auto"]);
+    fed.say_unseen(vec![bare(Op::Hide, "n", &["auto"])]);
+    fed.batch(false);
+    assert_eq!(fed.waiting(), 0);
+    let rejects = fed.store().rejects(10).expect("readable");
+    assert_eq!(rejects.iter().map(|reject| reject.code).collect::<Vec<_>>(), [RejectCode::UnknownBoard]);
+    let mut fed = Fed::new(&["auto"]);
+    fed.say(vec![job("m", &[("auto", &[1])])], true);
+    fed.say(
+        vec![bare(Op::Hide, "m", &["auto"]), job("m", &[("auto", &[2])]), job("n", &[("auto", &[1])])],
+        false,
+    );
+    fed.batch(true);
+    assert_eq!(fed.waiting(), 4);
+    fed.define("auto");
+    fed.check();
+    let shard = fed.shard.read(Purpose::Read);
+    assert_eq!((shard.bans().len(), shard.board_tree("auto").expect("it is there").total()), (1, 1));
 }
 
 /// Where no more boards can come, jobs that wait for one are rejected, and what waits behind them goes on.

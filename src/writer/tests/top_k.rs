@@ -101,15 +101,24 @@ impl Instance {
         let is_full = count(self.entries.len()) == definition.capacity.expect("it has one");
         let was_full = self.entries.values().any(|entry| entry.error > 0);
         if let Some(worst) = self.worst(definition.ties, "").filter(|_| is_full || was_full) {
-            let (held, others) = (&self.entries[&worst], definition.ties == Ties::Last);
+            let (held, is_last) = (&self.entries[&worst], definition.ties == Ties::Last);
             let place = |id: &str, entry: &Counted| {
-                let tie = if others { -entry.reached } else { entry.reached };
+                let tie = if is_last { -entry.reached } else { entry.reached };
                 (Reverse(entry.score), tie, entry.error, id.to_owned())
             };
             let is_better = place(id, &entry) < place(&worst, held);
+            let others = self.entries.iter().any(|(other, entry)| *other != worst && entry.error > 0);
             match (is_full, is_better) {
-                (true, true) => drop(self.entries.remove(&worst)),
-                (true, false) => return,
+                (true, true) => {
+                    let replaced = self.entries.remove(&worst).expect("it is there");
+                    entry.error = if others { entry.error } else { entry.error.max(replaced.score) };
+                }
+                (true, false) => {
+                    if !was_full && entry.score > 0 {
+                        self.entries.get_mut(&worst).expect("it is there").error = entry.score;
+                    }
+                    return;
+                }
                 (false, true) => {}
                 (false, false) => {
                     entry.error += held.score - entry.score;
@@ -298,11 +307,14 @@ impl Run {
         let mut held: BTreeMap<String, BTreeMap<String, Counted>> = BTreeMap::new();
         for (name, known) in shard.boards_and_instances() {
             let tree = shard.tree(known.all).expect("it has a tree");
-            let hidden: BTreeMap<String, Counted> =
-                tree.unlisted().map(|handle| entry(&shard, name, handle)).collect();
             if known.definition.is_top_k() {
+                let unlisted = tree.unlisted().map(|handle| entry(&shard, name, handle));
                 let expected = self.model.get(name.as_str()).map(|instance| instance.hidden.clone());
-                assert_eq!(hidden, expected.unwrap_or_default(), "{context}: {name}");
+                assert_eq!(
+                    unlisted.collect::<BTreeMap<_, _>>(),
+                    expected.unwrap_or_default(),
+                    "{context}: {name}"
+                );
             }
             if !known.definition.is_top_k() || tree.total() == 0 {
                 assert_eq!(tree.with_error(), 0);

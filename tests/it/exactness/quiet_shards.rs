@@ -55,3 +55,54 @@ fn the_same_with_nats() {
     let nats = Nats::start();
     time_passes(&Node::with_nats(&nats).shards(3).start());
 }
+
+fn now() -> i64 {
+    jiff::Timestamp::now().as_microsecond()
+}
+
+/// Thousands of entries that expire at one moment: a write after it is answered, and nobody finds one of them.
+fn what_was_due_is_gone_with_the_write_that_comes_after(node: &Node) {
+    const MEMBERS: usize = 5_000;
+    const HOUR: i64 = 3_600_000_000;
+    let client = node.client().waiting_for_writes();
+    let ok = |(status, answer): (u16, serde_json::Value)| {
+        assert!((200..300).contains(&status), "{status}: {answer}");
+        answer
+    };
+    ok(client.put("/v1/boards/daily", &json!({"entry_ttl": "1h", "windows": ["all", "day"]})));
+    let due = now() + 8_000_000;
+    let at = jiff::Timestamp::from_microsecond(due - HOUR).expect("in range").to_string();
+    let members: Vec<usize> = (0..MEMBERS).collect();
+    for some in members.chunks(1_000) {
+        let job = |n: &usize| json!({"board": "daily", "member": format!("m{n}"), "score": n % 9, "at": at});
+        ok(client.post("/v1/jobs?results=changed", &some.iter().map(job).collect::<Vec<_>>().into()));
+    }
+    let total = |window: &str| {
+        let top = ok(client.get(&format!("/v1/boards/daily/top?limit=1&window={window}")));
+        count_of(&top["total"])
+    };
+    let before = total("all");
+    if now() < due {
+        assert_eq!(before, MEMBERS);
+    }
+    wait_until("they are due", || now() > due);
+    let fresh = ok(client.put("/v1/boards/daily/members/fresh", &json!({"score": 4})));
+    assert_eq!((&fresh["entry"]["rank"], &fresh["entry"]["total"]), (&json!(1), &json!(1)), "{fresh}");
+    assert_eq!(total("all"), 1);
+    let rank = ok(client.get("/v1/boards/daily/rank?score=4"));
+    assert_eq!((&rank["better"], &rank["tied"], &rank["total"]), (&json!(0), &json!(1), &json!(1)), "{rank}");
+    for member in ["m0", "m2500", "m4999"] {
+        assert_eq!(client.get(&format!("/v1/boards/daily/members/{member}")).0, 404, "{member}");
+    }
+}
+
+#[test]
+fn nothing_that_was_due_is_found_after_a_write() {
+    what_was_due_is_gone_with_the_write_that_comes_after(&Node::shards(1).start());
+}
+
+#[test]
+fn nothing_that_was_due_is_found_after_a_write_with_nats() {
+    let nats = Nats::start();
+    what_was_due_is_gone_with_the_write_that_comes_after(&Node::with_nats(&nats).shards(1).start());
+}

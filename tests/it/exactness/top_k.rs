@@ -186,9 +186,9 @@ fn replicas_that_are_killed_keep_the_same_frequent_members() {
         let detail = problem["detail"].as_str().expect("words");
         assert!(detail.contains("top_k"), "{detail}");
     }
-    let hide = json!([{"board": "searches", "member": "new", "op": "hide"}]);
-    let (_, answer) = writing.post("/v1/jobs", &hide);
-    assert!(answer.to_string().contains("takes incr and remove; got hide"), "{answer}");
+    let set = json!([{"board": "searches", "member": "new", "op": "set", "score": 1}]);
+    let (_, answer) = writing.post("/v1/jobs", &set);
+    assert!(answer.to_string().contains("takes incr, remove, hide and show; got set"), "{answer}");
     for node in [&mut one, &mut two] {
         assert!(node.terminate().success(), "{}", node.log());
         node.verify();
