@@ -10,8 +10,9 @@ use crate::cli::Failure;
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
 use crate::storage::{
-    DataLayout, StorageError, StorageResources, Store, check_marked, holds_a_database, known_layout,
-    missing_shard, shard_directory, shards_in,
+    DataLayout, FilledFrom, Fit, StorageError, StorageResources, Store, check_fit, check_fit_of_marker,
+    check_marked, filled_from, holds_a_database, known_data, known_layout, missing_shard, shard_directory,
+    shards_in,
 };
 use crate::types::ShardId;
 
@@ -94,12 +95,22 @@ impl Offline {
     ) -> Result<Store, StorageError> {
         let path = shard_directory(&self.data.data_dir, id);
         check_marked(&self.data.data_dir, id)?;
-        match mode {
-            OpenMode::ReadOnly => Store::open_for_reading(&path, id, shards, resources),
+        let known = known_data(&self.data.data_dir)?;
+        let fit = |is_streamed| if is_streamed { Fit::Streamed } else { Fit::Whole };
+        let marked = fit(filled_from(&self.data.data_dir, id)? == FilledFrom::Stream);
+        check_fit_of_marker(&self.data.data_dir, id, known.as_ref(), marked)?;
+        let store = match mode {
+            OpenMode::ReadOnly => Store::open_for_reading(&path, id, shards, resources)?,
             // Only `serve` makes new shards.
-            OpenMode::ReadWrite if !holds_a_database(&path)? => Err(StorageError::Empty(path)),
-            OpenMode::ReadWrite => Store::open_to_load(&path, id, shards, resources),
+            OpenMode::ReadWrite if !holds_a_database(&path)? => return Err(StorageError::Empty(path)),
+            OpenMode::ReadWrite => Store::open_to_load(&path, id, shards, resources)?,
+        };
+        if let Some(meta) = store.meta()? {
+            let fit = fit(!meta.stream.is_empty());
+            let applied = Some(meta.applied_sequence);
+            check_fit(&self.data.data_dir, id, known.as_ref(), meta.identity, applied, fit)?;
         }
+        Ok(store)
     }
 
     /// Which there are, at least one, and none missing.

@@ -16,7 +16,7 @@ use crate::snapshot::manifest::{Manifest, ManifestError, ManifestFile, ManifestS
 use crate::snapshot::one_shard::STAGED as COPIES;
 use crate::snapshot::swap::{Plan, STAGED, SwapError};
 use crate::storage::{
-    DirectoryLock, Progress, StorageError, make_private_directory, shard_directory, shards_in,
+    DirectoryLock, Progress, StorageError, begin_lineage, make_private_directory, shard_directory, shards_in,
 };
 use crate::types::ShardId;
 
@@ -106,7 +106,8 @@ pub fn restore(
     // A start must not put a copy in place that was of the shards of before.
     remove(&data_dir.join(COPIES))?;
     let checked = stage(&manifest, from, &staged, progress).and_then(|()| {
-        manifest.shards.iter().try_for_each(|shard| check(&manifest, shard, &staged, progress))
+        manifest.shards.iter().try_for_each(|shard| check(&manifest, shard, &staged, progress))?;
+        begin_lineages(&manifest, &staged)
     });
     if let Err(error) = checked {
         // What cannot be removed is removed by the next restore.
@@ -126,6 +127,14 @@ pub fn restore(
     drop(locks);
     let moved_to = moved_to.map(|name| data_dir.join(name));
     Ok(Restored { manifest, moved_to, was_interrupted: false })
+}
+
+/// What is put in place is not the next state of what was there.
+fn begin_lineages(manifest: &Manifest, staged: &Path) -> Result<(), RestoreError> {
+    for shard in manifest.shards.iter().map(|shard| ShardId(shard.shard)) {
+        begin_lineage(&shard_directory(staged, shard), shard, manifest.shard_count, None)?;
+    }
+    Ok(())
 }
 
 /// The outer and the inner directory, if one of them is the other, or is inside it.

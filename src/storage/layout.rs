@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::storage::error::StorageError;
 use crate::storage::files::{
-    DataLayout, MARKER, Marker, Stage, has_marker, holds_a_database, is_of_a_database, marked_layout,
+    DataLayout, DataMarker, MARKER, Marker, Stage, has_marker, holds_a_database, is_of_a_database,
+    read_data_marker,
 };
 use crate::types::{ShardId, ShardSet, decimal};
 
@@ -60,6 +61,14 @@ pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
 /// # Errors
 /// When it cannot be read, is from a newer ranktree, or a restore was interrupted.
 pub fn known_layout(data_dir: &Path) -> Result<Option<DataLayout>, StorageError> {
+    Ok(known_data(data_dir)?.map(|known| known.layout))
+}
+
+/// What a data directory has recorded of itself and its shards; `None` as for [`known_layout`].
+///
+/// # Errors
+/// As [`known_layout`].
+pub fn known_data(data_dir: &Path) -> Result<Option<DataMarker>, StorageError> {
     check_directory(data_dir)?;
     let path = data_dir.join(RESTORING);
     match path.try_exists() {
@@ -67,7 +76,7 @@ pub fn known_layout(data_dir: &Path) -> Result<Option<DataLayout>, StorageError>
         Ok(true) => return Err(StorageError::HalfRestored(data_dir.to_owned())),
         Err(error) => return Err(StorageError::Io { path, error }),
     }
-    marked_layout(data_dir)
+    read_data_marker(data_dir)
 }
 
 /// Whether a directory is a data directory, or a shard's directory, by its marker.

@@ -19,6 +19,8 @@ mod store;
 mod commit;
 mod rejects;
 
+mod fit;
+mod identity;
 mod shard_copy;
 
 mod checkpoint;
@@ -36,17 +38,22 @@ pub use checkpoint::{Checkpoint, CheckpointPhase, STAGED_FILE_BYTES};
 pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use error::StorageError;
-pub use files::{DataLayout, DirectoryLock, holds_a_database, is_of_a_database, mark_layout};
+pub use files::{
+    DataLayout, DataMarker, DirectoryLock, holds_a_database, is_of_a_database, mark_layout, mark_shard,
+    raise_floors,
+};
+pub use fit::{Fit, check_fit, check_fit_of_marker, next_identity};
+pub use identity::{Lineage, ServiceId, ShardIdentity};
 pub use layout::{
-    FilledFrom, RESTORING, check_marked, filled_from, has_lost, is_of_data, known_layout, known_shards,
-    missing_shard, remove_in_place_of_lost, shard_directory, shards_in,
+    FilledFrom, RESTORING, check_marked, filled_from, has_lost, is_of_data, known_data, known_layout,
+    known_shards, missing_shard, remove_in_place_of_lost, shard_directory, shards_in,
 };
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;
 pub use recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
 pub use rejects::{RejectsBefore, RejectsLimits, UnreadableRejects, page_of_rejects};
 pub use replay::{ExpectedCounts, replay};
-pub use shard_copy::{ShardCopy, copy_shard, make_private_directory};
+pub use shard_copy::{ShardCopy, begin_lineage, copy_shard, make_private_directory};
 pub use slot::StoreSlot;
 pub use staged::CheckpointFigures;
 pub use store::{HashCommit, InspectedDirectory, ParkedLine, ProfileAt, Reopened, Store, StoreSnapshot};

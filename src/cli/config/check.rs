@@ -9,9 +9,13 @@ use crate::config::{NamedPath, ServeConfig, Settings};
 use crate::credential_files::{CredentialFiles, CredentialFilesError};
 use crate::service::ServiceError;
 use crate::storage::{
-    FilledFrom, StorageError, filled_from, has_lost, known_layout, shard_directory, shards_in,
+    DataMarker, FilledFrom, Fit, StorageError, StorageResources, Store, check_fit, check_fit_of_marker,
+    filled_from, has_lost, known_data, shard_directory, shards_in,
 };
 use crate::types::{ShardId, ShardSet};
+
+/// Only meta records are read.
+const CACHE_BYTES: usize = 1 << 20;
 
 /// What cannot be used, one line each.
 pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
@@ -33,11 +37,12 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
     problems
 }
 
-/// What the data directory holds that these settings do not fit. Asks its markers only, which a service that
-/// runs does not lock.
+/// What the data directory holds that these settings do not fit. Asks its markers, which a service that
+/// runs does not lock, and the data where no service has them open.
 fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
     let folder = config.data_dir.display();
-    let known = known_layout(&config.data_dir)?;
+    let recorded = known_data(&config.data_dir)?;
+    let known = recorded.as_ref().map(|recorded| recorded.layout.clone());
     let found = known.as_ref().map_or(shards_in(&config.data_dir)?, |known| known.shards);
     if found == 0 {
         return Ok(None);
@@ -65,6 +70,13 @@ fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
             return Ok(Some(ServiceError::MissingShard(lost).to_string()));
         }
     }
+    if let Some(recorded) = &recorded {
+        for shard in recorded.layout.own.iter() {
+            if let Some(misfit) = misfit(config, recorded, shard)? {
+                return Ok(Some(format!("shard {shard}: {misfit}")));
+            }
+        }
+    }
     let mut filled = (0..found).map(ShardId).map(|shard| filled_from(&config.data_dir, shard));
     let with_nats = config.nats.is_some();
     let other = if with_nats { FilledFrom::EmbeddedQueue } else { FilledFrom::Stream };
@@ -82,6 +94,34 @@ fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
             )
         }
     }))
+}
+
+/// Why a start would refuse what lies in a shard's place.
+fn misfit(
+    config: &ServeConfig,
+    recorded: &DataMarker,
+    shard: ShardId,
+) -> Result<Option<String>, StorageError> {
+    let fit = if config.nats.is_some() { Fit::Streamed } else { Fit::Whole };
+    let is_lost = has_lost(&config.data_dir, shard)?;
+    if is_lost || config.adopt.contains(&shard.0) {
+        return Ok(None);
+    }
+    let said = |checked: Result<(), StorageError>| match checked {
+        Ok(()) => Ok(None),
+        Err(error @ StorageError::DoesNotFit { .. }) => Ok(Some(error.to_string())),
+        Err(error) => Err(error),
+    };
+    if let Some(misfit) = said(check_fit_of_marker(&config.data_dir, shard, Some(recorded), fit))? {
+        return Ok(Some(misfit));
+    }
+    // How far the data are is read from the data, unless a service has them open.
+    let path = shard_directory(&config.data_dir, shard);
+    let resources = StorageResources::new(CACHE_BYTES, 1);
+    let opened = Store::open_for_reading(&path, shard, recorded.layout.shards, &resources);
+    let Ok(Some(meta)) = opened.and_then(|store| store.meta()) else { return Ok(None) };
+    let applied = Some(meta.applied_sequence);
+    said(check_fit(&config.data_dir, shard, Some(recorded), meta.identity, applied, fit))
 }
 
 fn unusable_paths(settings: &Settings) -> Vec<String> {
