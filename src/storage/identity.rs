@@ -81,8 +81,9 @@ impl fmt::Display for Lineage {
 /// A random number of one opening of a shard.
 #[must_use]
 pub fn random_opening() -> u64 {
-    let [first, ..] = random().to_le_bytes().as_chunks::<8>().0 else { return 0 };
-    u64::from_le_bytes(*first)
+    let mut bytes = [0; 8];
+    SystemRandom::new().fill(&mut bytes).expect("the operating system has random numbers");
+    u64::from_le_bytes(bytes)
 }
 
 /// Never 0, which stands for none on disk.

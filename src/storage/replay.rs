@@ -13,7 +13,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::state::{Applied, Change, Entry, EntryState, IdBytes, MemberHash, Shard, Step, TreeId};
+use crate::state::{
+    Applied, BoardEvent, Change, Entry, EntryState, IdBytes, MemberHash, Shard, Step, TreeId,
+};
 use crate::storage::codec::{self, Delta, DeltaChange, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;

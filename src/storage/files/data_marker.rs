@@ -279,8 +279,12 @@ mod tests {
     fn golden_text_of_a_data_directory() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         assert_eq!(read_data_marker(folder.path()).expect("readable"), None);
-        let recorded =
-            |lineage, epoch, floor| RecordedShard { lineage: Some(Lineage(lineage)), epoch, floor };
+        let recorded = |lineage, epoch, floor| RecordedShard {
+            lineage: Some(Lineage(lineage)),
+            epoch,
+            opening: 0xab,
+            floor,
+        };
         let whole = DataMarker {
             layout: DataLayout { shards: 4, own: own("0,2") },
             service: Some(ServiceId(0xabc)),

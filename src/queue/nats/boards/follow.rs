@@ -258,7 +258,8 @@ impl BoardsStream {
 
     /// Stores the records of boards again whose place a foreign message has taken.
     async fn restore_overwritten(&self) -> Result<(), String> {
-        for (name, after) in std::mem::take(&mut *self.overwritten.lock()) {
+        let overwritten = std::mem::take(&mut *self.overwritten.lock());
+        for (name, after) in overwritten {
             let Some(decision) = self.held(&name) else { continue };
             let record = RecordJson::of(&decision, self.next_number());
             self.store(NewRecord { name, record, after }).await.map_err(|error| error.to_string())?;
