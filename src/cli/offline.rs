@@ -11,8 +11,8 @@ use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
 use crate::storage::{
     DataLayout, FilledFrom, Fit, StorageError, StorageResources, Store, check_fit, check_fit_of_marker,
-    check_marked, filled_from, holds_a_database, known_data, known_layout, missing_shard, shard_directory,
-    shards_in,
+    check_marked, filled_from, holds_a_database, known_data, known_layout, missing_shard, service_of_shards,
+    shard_directory, shards_in,
 };
 use crate::types::ShardId;
 
@@ -135,6 +135,10 @@ impl Offline {
             return Err(
                 format!("the shard's directory {} is missing; restore it first", folder.display()).into()
             );
+        }
+        let known = known_data(data_dir)?;
+        if known.is_none_or(|known| known.service.is_none()) {
+            service_of_shards(data_dir, &layout.own, Fit::Whole)?;
         }
         Ok(layout)
     }

@@ -3,6 +3,7 @@
 //! - `run`: the service from its start to its end
 //! - `layout`: which shards the node owns, of how many
 //! - `opening`: from a data directory to shards in memory
+//! - `fits`: whether what lies in the shards' places is what was there
 //! - `floors`: records how far each shard is, outside its directory
 //! - `this_node`: this node's name, address and data directory, as others know them
 //! - `touched_memory`: memory that is taken from the system at the start
@@ -12,6 +13,7 @@
 //! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
 
 mod board_repair;
+mod fits;
 mod floors;
 mod layout;
 mod nats;
@@ -31,7 +33,7 @@ pub use run::{RenderMetrics, run};
 
 use crate::credential_files::CredentialFilesError;
 use crate::queue::nats::SetupError;
-use crate::storage::{ServiceId, StorageError};
+use crate::storage::StorageError;
 use crate::types::{BoardName, ShardId};
 
 /// Why the service did not start, or did not end well.
@@ -52,15 +54,9 @@ pub enum ServiceError {
     )]
     MissingShard(PathBuf),
     #[error(
-        "shard {shard} is of the service {other}, and shard {first} of the service {service}: directories of two \
-         services are mixed. Nothing was changed. Put the directory back that belongs here, or restore a \
-         snapshot with ranktree restore SNAPSHOT --replace"
-    )]
-    TwoServices { first: ShardId, service: ServiceId, shard: ShardId, other: ServiceId },
-    #[error(
         "the shards {one} and {other} have two definitions of the same life of the board {board}, so they do not \
          belong together. Nothing was changed. Put the directory back that belongs here, or restore a snapshot \
-         with ranktree restore SNAPSHOT --replace"
+         with ranktree restore --from SNAPSHOT --replace"
     )]
     BoardsDisagree { board: BoardName, one: ShardId, other: ShardId },
     #[error(

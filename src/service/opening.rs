@@ -16,12 +16,12 @@ use tokio::time::Instant;
 
 use crate::config::ServeConfig;
 use crate::service::ServiceError;
+use crate::service::fits::Fits;
 use crate::state_lock::StateLock;
 use crate::storage::{
-    DataLayout, DataMarker, Fit, InspectedDirectory, Recovered, Reopened, ServiceId, ShardIdentity,
-    StorageError, StorageResources, Store, StoreSlot, TreesFrom, check_fit, check_marked, has_lost,
-    holds_a_database, known_data, known_layout, make_private_directory, mark_layout, mark_rebuilt,
-    next_identity, recover, remove_in_place_of_lost, shard_directory,
+    DataLayout, InspectedDirectory, Recovered, Reopened, ShardIdentity, StorageError, StorageResources,
+    Store, StoreSlot, TreesFrom, check_marked, has_lost, holds_a_database, known_data, known_layout,
+    make_private_directory, mark_layout, mark_rebuilt, recover, remove_in_place_of_lost, shard_directory,
 };
 use crate::types::{ShardId, ShardSet};
 use crate::writer::Health;
@@ -159,7 +159,7 @@ fn open_shards(
     let fits = Fits { config, marker: marker.as_ref(), lost: &lost };
     let data = OpenedFrom { data_dir: &config.data_dir, shards: layout.shards, resources, progress };
     let inspected = for_each(shards, |id| (id, inspect_shard(id, &data)))?;
-    let service = fits.service_of(&inspected)?;
+    let service = fits.service(&layout.own).map_err(ServiceError::DataDirectory)?;
     for (id, inspected) in &inspected {
         if let Some(found) = inspected.marked_identity() {
             fits.check(*id, found, None).map_err(|error| ServiceError::Shard { shard: *id, error })?;
@@ -306,63 +306,6 @@ struct OpenedFrom<'a> {
     shards: u16,
     resources: &'a StorageResources,
     progress: &'a LoadProgress,
-}
-
-/// Whether what lies in the places of shards is what the data directory had there.
-struct Fits<'a> {
-    config: &'a ServeConfig,
-    marker: Option<&'a DataMarker>,
-    lost: &'a [ShardId],
-}
-
-impl Fits<'_> {
-    fn of(&self, shard: ShardId) -> Fit {
-        if self.config.adopt.contains(&shard.0) {
-            Fit::Adopted
-        } else if self.config.nats.is_some() {
-            Fit::Streamed
-        } else {
-            Fit::Whole
-        }
-    }
-
-    /// # Arguments
-    /// `applied`: `None` if it was not read yet
-    fn check(&self, shard: ShardId, found: ShardIdentity, applied: Option<u64>) -> Result<(), StorageError> {
-        let marker = self.marker.filter(|_| !self.lost.contains(&shard));
-        check_fit(&self.config.data_dir, shard, marker, found, applied, self.of(shard))
-    }
-
-    /// The service of the data. Without a marker of the data directory it is that of all shards. A node without
-    /// NATS is a service of its own from its first start on; with NATS, the streams say it.
-    fn service_of(
-        &self,
-        inspected: &[(ShardId, InspectedDirectory)],
-    ) -> Result<Option<ServiceId>, ServiceError> {
-        if let Some(known) = self.marker.and_then(|marker| marker.service) {
-            return Ok(Some(known));
-        }
-        let mut of_shards = inspected
-            .iter()
-            .filter_map(|(shard, inspected)| Some((*shard, inspected.marked_identity()?.service?)));
-        let Some((first, service)) = of_shards.next() else {
-            return Ok(self.config.nats.is_none().then(ServiceId::random));
-        };
-        match of_shards.find(|(_, other)| *other != service) {
-            Some((shard, other)) => Err(ServiceError::TwoServices { first, service, shard, other }),
-            None => Ok(Some(service)),
-        }
-    }
-
-    /// What a shard is from this opening on.
-    fn next(&self, shard: ShardId, found: ShardIdentity, service: Option<ServiceId>) -> ShardIdentity {
-        let marker = self.marker.filter(|_| !self.lost.contains(&shard));
-        let next = next_identity(shard, marker, found, self.of(shard));
-        if self.of(shard) == Fit::Adopted {
-            tracing::warn!(%shard, "the shard's data are taken as they are, because of --adopt; remove it from the next start");
-        }
-        ShardIdentity { service: service.or(next.service), ..next }
-    }
 }
 
 /// Refuses shards that disagree about a life of a board: they do not belong together, and whichever definition

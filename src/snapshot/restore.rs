@@ -16,7 +16,8 @@ use crate::snapshot::manifest::{Manifest, ManifestError, ManifestFile, ManifestS
 use crate::snapshot::one_shard::STAGED as COPIES;
 use crate::snapshot::swap::{Plan, STAGED, SwapError};
 use crate::storage::{
-    DirectoryLock, Progress, StorageError, begin_lineage, make_private_directory, shard_directory, shards_in,
+    DirectoryLock, Progress, StorageError, begin_lineage, make_private_directory, service_in,
+    shard_directory, shards_in,
 };
 use crate::types::ShardId;
 
@@ -132,7 +133,15 @@ pub fn restore(
 /// What is put in place is not the next state of what was there.
 fn begin_lineages(manifest: &Manifest, staged: &Path) -> Result<(), RestoreError> {
     for shard in manifest.shards.iter().map(|shard| ShardId(shard.shard)) {
-        begin_lineage(&shard_directory(staged, shard), shard, manifest.shard_count, None)?;
+        let path = shard_directory(staged, shard);
+        let found = service_in(&path)?.map(|service| service.to_string());
+        if found != manifest.service {
+            let said = |service: &Option<String>| service.clone().unwrap_or_else(|| "none".to_owned());
+            let (stated, found) = (said(&manifest.service), said(&found));
+            let finding = format!("its manifest states the service {stated}, but its files are of {found}");
+            return Err(RestoreError::Damaged { shard, findings: vec![finding] });
+        }
+        begin_lineage(&path, shard, manifest.shard_count, None)?;
     }
     Ok(())
 }

@@ -11,9 +11,9 @@ use std::path::Path;
 
 use crate::storage::error::StorageError;
 use crate::storage::files::{DataMarker, Marker};
-use crate::storage::identity::{ShardIdentity, random_opening};
-use crate::storage::layout::shard_directory;
-use crate::types::ShardId;
+use crate::storage::identity::{ServiceId, ShardIdentity, random_opening};
+use crate::storage::layout::{service_in, shard_directory};
+use crate::types::{ShardId, ShardSet};
 
 /// What must hold for the data of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,6 @@ pub fn check_fit(
 ) -> Result<(), StorageError> {
     let Some(known) = known else { return Ok(()) };
     let path = shard_directory(data_dir, shard);
-    let folder = data_dir.display();
     let refuse = |what: String, step: String| {
         Err(StorageError::DoesNotFit { path: path.clone(), what: what.into(), step: step.into() })
     };
@@ -52,22 +51,13 @@ pub fn check_fit(
     // A crash may have come before a new shard had its identity.
     let is_new = found == ShardIdentity::default() && recorded.is_none();
     if let Some(expected) = known.service.filter(|service| Some(*service) != found.service && !is_new) {
-        let theirs =
-            found.service.map_or("no service".to_owned(), |service| format!("the service {service}"));
-        let step = if fit == Fit::Streamed {
-            "Put the shard's own directory back; if it is lost, move this one away and start: the shard is \
-             filled from its stream, or by a copy from another node that owns it"
-                .to_owned()
-        } else {
-            format!(
-                "Put the shard's own directory back; if it is lost, restore a snapshot with ranktree restore \
-                 SNAPSHOT --data-dir {folder} --replace"
-            )
-        };
-        return refuse(
-            format!("it belongs to {theirs}, and the data directory to the service {expected}"),
-            step,
-        );
+        return Err(foreign(
+            data_dir,
+            shard,
+            found.service,
+            &format!("the data directory to {expected}"),
+            fit,
+        ));
     }
     let Some(recorded) = recorded.filter(|_| fit == Fit::Whole) else { return Ok(()) };
     let what = if found.lineage != recorded.lineage {
@@ -108,6 +98,50 @@ pub fn check_fit(
              these data as they are, without what was written since"
         ),
     )
+}
+
+/// The service of the shards of a data directory that does not record it, as their markers say; `None` if no
+/// marker does.
+///
+/// # Errors
+/// [`StorageError::DoesNotFit`] if they are of two services, and when a marker cannot be read.
+pub fn service_of_shards(
+    data_dir: &Path,
+    shards: &ShardSet,
+    fit: Fit,
+) -> Result<Option<ServiceId>, StorageError> {
+    let mut first = None;
+    for shard in shards.iter() {
+        let Some(found) = service_in(&shard_directory(data_dir, shard))? else { continue };
+        let (one, service) = *first.get_or_insert((shard, found));
+        if service != found {
+            let other = format!("shard {one} beside it to {service}");
+            return Err(foreign(data_dir, shard, Some(found), &other, fit));
+        }
+    }
+    Ok(first.map(|(_, service)| service))
+}
+
+/// # Arguments
+/// `other`: what is of which other service
+fn foreign(data_dir: &Path, shard: ShardId, found: Option<ServiceId>, other: &str, fit: Fit) -> StorageError {
+    let theirs = found.map_or("no service".to_owned(), |service| format!("the service {service}"));
+    let folder = data_dir.display();
+    let step = if fit == Fit::Streamed {
+        "Put the shard's own directory back; if it is lost, move this one away and start: the shard is filled \
+         from its stream, or by a copy from another node that owns it"
+            .to_owned()
+    } else {
+        format!(
+            "Put the shard's own directory back; if it is lost, restore a snapshot with ranktree restore --from \
+             SNAPSHOT --data-dir {folder} --replace"
+        )
+    };
+    StorageError::DoesNotFit {
+        path: shard_directory(data_dir, shard),
+        what: format!("it belongs to {theirs}, and {other}").into(),
+        step: step.into(),
+    }
 }
 
 /// As [`check_fit`], by what the shard's own marker says. Works while a service has the shard open.
@@ -162,7 +196,7 @@ mod tests {
 
     use super::*;
     use crate::storage::files::{DataLayout, RecordedShard};
-    use crate::storage::identity::{Lineage, ServiceId};
+    use crate::storage::identity::Lineage;
 
     const SHARD: ShardId = ShardId(1);
 

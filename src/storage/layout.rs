@@ -7,6 +7,7 @@ use crate::storage::files::{
     DataLayout, DataMarker, MARKER, Marker, Stage, has_marker, holds_a_database, is_of_a_database,
     read_data_marker,
 };
+use crate::storage::identity::ServiceId;
 use crate::types::{ShardId, ShardSet, decimal};
 
 /// The file of a data directory into which a snapshot is being put: some shards may be those of before, and
@@ -181,6 +182,23 @@ pub fn filled_from(data_dir: &Path, shard: ShardId) -> Result<FilledFrom, Storag
         Some(marker) if marker.floor().applied > 0 => FilledFrom::EmbeddedQueue,
         Some(_) | None => FilledFrom::Unknown,
     })
+}
+
+/// The sequence up to which a shard has applied and synced messages at least, according to its marker.
+///
+/// # Errors
+/// When the marker cannot be read, or is from a newer ranktree.
+pub fn synced_at_least(data_dir: &Path, shard: ShardId) -> Result<u64, StorageError> {
+    let marker = Marker::read(&shard_directory(data_dir, shard))?;
+    Ok(marker.map_or(0, |marker| marker.floor().applied))
+}
+
+/// The service of a shard's data according to its marker.
+///
+/// # Errors
+/// When the marker cannot be read, or is from a newer ranktree.
+pub fn service_in(shard_directory: &Path) -> Result<Option<ServiceId>, StorageError> {
+    Ok(Marker::read(shard_directory)?.and_then(|marker| marker.identity()?.service))
 }
 
 /// The first of these shards that has no directory.

@@ -10,7 +10,7 @@ use crate::credential_files::{CredentialFiles, CredentialFilesError};
 use crate::service::ServiceError;
 use crate::storage::{
     DataMarker, FilledFrom, Fit, StorageError, StorageResources, Store, check_fit, check_fit_of_marker,
-    filled_from, has_lost, known_data, shard_directory, shards_in,
+    filled_from, has_lost, known_data, service_of_shards, shard_directory, shards_in, synced_at_least,
 };
 use crate::types::{ShardId, ShardSet};
 
@@ -38,7 +38,7 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
 }
 
 /// What the data directory holds that these settings do not fit. Asks its markers, which a service that
-/// runs does not lock, and the data where no service has them open.
+/// runs does not lock, and where they do not say enough the data, if no service has them open.
 fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
     let folder = config.data_dir.display();
     let recorded = known_data(&config.data_dir)?;
@@ -68,6 +68,13 @@ fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
         if has_lost(&config.data_dir, shard)? {
             let lost = shard_directory(&config.data_dir, shard);
             return Ok(Some(ServiceError::MissingShard(lost).to_string()));
+        }
+    }
+    if recorded.as_ref().is_none_or(|recorded| recorded.service.is_none()) {
+        let all = recorded.as_ref().map_or_else(|| ShardSet::first(found), |known| known.layout.own.clone());
+        let fit = if config.nats.is_some() { Fit::Streamed } else { Fit::Whole };
+        if let Err(error @ StorageError::DoesNotFit { .. }) = service_of_shards(&config.data_dir, &all, fit) {
+            return Ok(Some(error.to_string()));
         }
     }
     if let Some(recorded) = &recorded {
@@ -115,7 +122,12 @@ fn misfit(
     if let Some(misfit) = said(check_fit_of_marker(&config.data_dir, shard, Some(recorded), fit))? {
         return Ok(Some(misfit));
     }
-    // How far the data are is read from the data, unless a service has them open.
+    // A start has the data hold what the shard's marker says. Where that is too little, the marker may be
+    // behind the data, which say it themselves unless a service has them open.
+    let floor = recorded.shards.get(&shard).map_or(0, |recorded| recorded.floor);
+    if synced_at_least(&config.data_dir, shard)? >= floor {
+        return Ok(None);
+    }
     let path = shard_directory(&config.data_dir, shard);
     let resources = StorageResources::new(CACHE_BYTES, 1);
     let opened = Store::open_for_reading(&path, shard, recorded.layout.shards, &resources);

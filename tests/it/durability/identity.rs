@@ -129,9 +129,10 @@ fn shards_of_two_services_are_not_mixed_without_the_data_directorys_file_either(
     let other = filled(folder.path(), "other", &json!({}), 7);
     let aside = put_in_place_of(&shard(&data, 1), &shard(&other, 1));
     fs::remove_file(data.join("RANKTREE")).expect("it is there");
-    let (status, refusal) = at(&data).refusal();
-    assert_eq!(status.code(), Some(2), "{refusal}");
-    assert!(refusal.contains("directories of two services are mixed"), "{refusal}");
+    is_refused_everywhere(
+        &data,
+        &["shard-001", "belongs to the service", "shard 0 beside it", "ranktree restore"],
+    );
     assert!(!data.join("RANKTREE").exists());
     put_back(&shard(&data, 1), &aside);
     assert!(at(&data).start().terminate().success());
