@@ -10,8 +10,8 @@ use crate::cli::Failure;
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
 use crate::storage::{
-    DataLayout, FilledFrom, Fit, StorageError, StorageResources, Store, check_fit, check_fit_of_marker,
-    check_marked, filled_from, holds_a_database, known_data, known_layout, missing_shard, service_of_shards,
+    DataLayout, FilledFrom, Fit, StorageError, StorageResources, Store, check_fit_on_disk, check_marked,
+    filled_from, holds_a_database, known_data, known_layout, missing_shard, service_of_shards,
     shard_directory, shards_in,
 };
 use crate::types::ShardId;
@@ -56,6 +56,10 @@ impl Offline {
         let resources = StorageResources::new(CACHE_BYTES, 1);
         let place = Arc::new(Mutex::new(Arc::new(Progress::new(String::new()))));
         exit_on_signal(Arc::clone(&place))?;
+        if mode == OpenMode::ReadWrite {
+            // Before any of them is written to.
+            own.iter().try_for_each(|id| self.check_fit(id))?;
+        }
         for id in own.iter() {
             let progress = Arc::new(Progress::new(format!("shard {id}")));
             *place.lock() = Arc::clone(&progress);
@@ -95,22 +99,21 @@ impl Offline {
     ) -> Result<Store, StorageError> {
         let path = shard_directory(&self.data.data_dir, id);
         check_marked(&self.data.data_dir, id)?;
-        let known = known_data(&self.data.data_dir)?;
-        let fit = |is_streamed| if is_streamed { Fit::Streamed } else { Fit::Whole };
-        let marked = fit(filled_from(&self.data.data_dir, id)? == FilledFrom::Stream);
-        check_fit_of_marker(&self.data.data_dir, id, known.as_ref(), marked)?;
-        let store = match mode {
-            OpenMode::ReadOnly => Store::open_for_reading(&path, id, shards, resources)?,
+        self.check_fit(id)?;
+        match mode {
+            OpenMode::ReadOnly => Store::open_for_reading(&path, id, shards, resources),
             // Only `serve` makes new shards.
-            OpenMode::ReadWrite if !holds_a_database(&path)? => return Err(StorageError::Empty(path)),
-            OpenMode::ReadWrite => Store::open_to_load(&path, id, shards, resources)?,
-        };
-        if let Some(meta) = store.meta()? {
-            let fit = fit(!meta.stream.is_empty());
-            let applied = Some(meta.applied_sequence);
-            check_fit(&self.data.data_dir, id, known.as_ref(), meta.identity, applied, fit)?;
+            OpenMode::ReadWrite if !holds_a_database(&path)? => Err(StorageError::Empty(path)),
+            OpenMode::ReadWrite => Store::open_to_load(&path, id, shards, resources),
         }
-        Ok(store)
+    }
+
+    /// Refuses what a start would not take for the shard that was there.
+    fn check_fit(&self, id: ShardId) -> Result<(), StorageError> {
+        let data_dir = &self.data.data_dir;
+        let is_streamed = filled_from(data_dir, id)? == FilledFrom::Stream;
+        let fit = if is_streamed { Fit::Streamed } else { Fit::Whole };
+        check_fit_on_disk(data_dir, id, known_data(data_dir)?.as_ref(), fit)
     }
 
     /// Which there are, at least one, and none missing.

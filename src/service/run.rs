@@ -20,7 +20,7 @@ use crate::query::summary::keep_summaries;
 use crate::query::{LocalShards, Node, ShardClient, ShardHandle};
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
-use crate::service::floors::{keep_floors, note_floors};
+use crate::service::floors::Floors;
 use crate::service::nats::{Connecting, NatsStreams};
 use crate::service::nats_writing::stop_first;
 use crate::service::opening::{OpenedShard, close_refused, load_shards, lost_shards};
@@ -137,8 +137,8 @@ pub async fn run(
     all_started(&node).await;
     tokio::spawn(keep_summaries(Arc::downgrade(&api.summaries)));
     tokio::spawn(keep_live(Arc::downgrade(&api.live)));
-    let has_streams = config.nats.is_some();
-    tokio::spawn(keep_floors(Arc::downgrade(&node), config.data_dir.clone(), has_streams));
+    let floors = Floors::new(config.data_dir.clone(), config.nats.is_some());
+    tokio::spawn(Arc::clone(&floors).keep(Arc::downgrade(&node)));
     tokio::spawn(publish_ticks(Arc::downgrade(&node), Arc::clone(&publishers)));
     let write_service = writing.map(|writing| Arc::new(writing.start(this, &node, &api)));
     let shutdown = stop_first(write_service.clone(), shutdown);
@@ -162,7 +162,7 @@ pub async fn run(
     snapshots.clear();
     publishers.close();
     let ended = join_writers(threads).await;
-    note_floors(&node, &config.data_dir, has_streams);
+    floors.note(&node);
     ended?;
     if let Some(traces) = traces {
         // It waits for the collector. The runtime ends soon, whether or not it was woken.

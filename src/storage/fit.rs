@@ -13,7 +13,12 @@ use crate::storage::error::StorageError;
 use crate::storage::files::{DataMarker, Marker};
 use crate::storage::identity::{ServiceId, ShardIdentity, random_opening};
 use crate::storage::layout::{service_in, shard_directory};
+use crate::storage::options::StorageResources;
+use crate::storage::store::Store;
 use crate::types::{ShardId, ShardSet};
+
+/// Only meta records are read.
+const CACHE_BYTES: usize = 1 << 20;
 
 /// What must hold for the data of a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,23 +149,34 @@ fn foreign(data_dir: &Path, shard: ShardId, found: Option<ServiceId>, other: &st
     }
 }
 
-/// As [`check_fit`], by what the shard's own marker says. Works while a service has the shard open.
+/// As [`check_fit`], for a shard that is not open here: by what its own marker says, and by its data if the
+/// marker says less than they must hold. Nothing is written.
 ///
 /// # Errors
-/// As [`check_fit`], and when the marker cannot be read.
-pub fn check_fit_of_marker(
+/// As [`check_fit`], and when the marker or the data cannot be read.
+pub fn check_fit_on_disk(
     data_dir: &Path,
     shard: ShardId,
     known: Option<&DataMarker>,
     fit: Fit,
 ) -> Result<(), StorageError> {
-    let marker = Marker::read(&shard_directory(data_dir, shard))?;
+    let path = shard_directory(data_dir, shard);
+    let marker = Marker::read(&path)?;
     // What a damaged marker said is in the shard's other files.
-    let Some(found) = marker.filter(|marker| marker.damage.is_none()).and_then(|marker| marker.identity())
-    else {
+    let marker = marker.filter(|marker| marker.damage.is_none());
+    if let Some(found) = marker.as_ref().and_then(Marker::identity) {
+        check_fit(data_dir, shard, known, found, None, fit)?;
+    }
+    let recorded = known.and_then(|known| Some((known.shards.get(&shard)?, known.layout.shards)));
+    let Some((recorded, shards)) = recorded else { return Ok(()) };
+    if marker.is_some_and(|marker| marker.floor().applied >= recorded.floor) {
         return Ok(());
-    };
-    check_fit(data_dir, shard, known, found, None, fit)
+    }
+    let store = Store::open_for_reading(&path, shard, shards, &StorageResources::new(CACHE_BYTES, 1))?;
+    match store.meta()? {
+        Some(meta) => check_fit(data_dir, shard, known, meta.identity, Some(meta.applied_sequence), fit),
+        None => Ok(()),
+    }
 }
 
 /// What a shard is from its next opening on.

@@ -184,15 +184,6 @@ pub fn filled_from(data_dir: &Path, shard: ShardId) -> Result<FilledFrom, Storag
     })
 }
 
-/// The sequence up to which a shard has applied and synced messages at least, according to its marker.
-///
-/// # Errors
-/// When the marker cannot be read, or is from a newer ranktree.
-pub fn synced_at_least(data_dir: &Path, shard: ShardId) -> Result<u64, StorageError> {
-    let marker = Marker::read(&shard_directory(data_dir, shard))?;
-    Ok(marker.map_or(0, |marker| marker.floor().applied))
-}
-
 /// The service of a shard's data according to its marker.
 ///
 /// # Errors

@@ -42,7 +42,7 @@ pub use files::{
     DataLayout, DataMarker, DirectoryLock, holds_a_database, is_of_a_database, mark_layout, mark_shard,
     raise_floors,
 };
-pub use fit::{Fit, check_fit, check_fit_of_marker, next_identity, service_of_shards};
+pub use fit::{Fit, check_fit, check_fit_on_disk, next_identity, service_of_shards};
 pub use identity::{Lineage, ServiceId, ShardIdentity};
 pub use layout::{
     FilledFrom, RESTORING, check_marked, filled_from, has_lost, is_of_data, known_data, known_layout,

@@ -9,13 +9,10 @@ use crate::config::{NamedPath, ServeConfig, Settings};
 use crate::credential_files::{CredentialFiles, CredentialFilesError};
 use crate::service::ServiceError;
 use crate::storage::{
-    DataMarker, FilledFrom, Fit, StorageError, StorageResources, Store, check_fit, check_fit_of_marker,
-    filled_from, has_lost, known_data, service_of_shards, shard_directory, shards_in, synced_at_least,
+    DataMarker, FilledFrom, Fit, StorageError, check_fit_on_disk, filled_from, has_lost, known_data,
+    service_of_shards, shard_directory, shards_in,
 };
 use crate::types::{ShardId, ShardSet};
-
-/// Only meta records are read.
-const CACHE_BYTES: usize = 1 << 20;
 
 /// What cannot be used, one line each.
 pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
@@ -114,26 +111,11 @@ fn misfit(
     if is_lost || config.adopt.contains(&shard.0) {
         return Ok(None);
     }
-    let said = |checked: Result<(), StorageError>| match checked {
-        Ok(()) => Ok(None),
+    match check_fit_on_disk(&config.data_dir, shard, Some(recorded), fit) {
         Err(error @ StorageError::DoesNotFit { .. }) => Ok(Some(error.to_string())),
-        Err(error) => Err(error),
-    };
-    if let Some(misfit) = said(check_fit_of_marker(&config.data_dir, shard, Some(recorded), fit))? {
-        return Ok(Some(misfit));
+        // A service that runs has taken what is there. What else keeps the data from being read, a start tells.
+        Ok(()) | Err(_) => Ok(None),
     }
-    // A start has the data hold what the shard's marker says. Where that is too little, the marker may be
-    // behind the data, which say it themselves unless a service has them open.
-    let floor = recorded.shards.get(&shard).map_or(0, |recorded| recorded.floor);
-    if synced_at_least(&config.data_dir, shard)? >= floor {
-        return Ok(None);
-    }
-    let path = shard_directory(&config.data_dir, shard);
-    let resources = StorageResources::new(CACHE_BYTES, 1);
-    let opened = Store::open_for_reading(&path, shard, recorded.layout.shards, &resources);
-    let Ok(Some(meta)) = opened.and_then(|store| store.meta()) else { return Ok(None) };
-    let applied = Some(meta.applied_sequence);
-    said(check_fit(&config.data_dir, shard, Some(recorded), meta.identity, applied, fit))
 }
 
 fn unusable_paths(settings: &Settings) -> Vec<String> {

@@ -146,7 +146,8 @@ impl Service {
         assert_eq!(Self::records(&self.nats), self.before, "the boards' stream has changed");
         for node in &self.healthy {
             let client = node.client();
-            assert_eq!(client.get("/readyz").0, 200);
+            let (status, answer) = client.get("/readyz");
+            assert_eq!(status, 200, "{answer} {}", client.get("/v1/status").1);
             for board in NAMES {
                 assert_eq!(total(&client, board), Some(MEMBERS), "{board}");
             }
