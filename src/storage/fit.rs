@@ -60,7 +60,7 @@ pub fn check_fit(
             data_dir,
             shard,
             found.service,
-            &format!("the data directory to {expected}"),
+            &format!("the data directory to the service {expected}"),
             fit,
         ));
     }
@@ -120,7 +120,7 @@ pub fn service_of_shards(
         let Some(found) = service_in(&shard_directory(data_dir, shard))? else { continue };
         let (one, service) = *first.get_or_insert((shard, found));
         if service != found {
-            let other = format!("shard {one} beside it to {service}");
+            let other = format!("shard {one} beside it to the service {service}");
             return Err(foreign(data_dir, shard, Some(found), &other, fit));
         }
     }

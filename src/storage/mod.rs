@@ -47,7 +47,6 @@ pub use identity::{Lineage, ServiceId, ShardIdentity};
 pub use layout::{
     FilledFrom, RESTORING, check_marked, filled_from, has_lost, is_of_data, known_data, known_layout,
     known_shards, missing_shard, remove_in_place_of_lost, service_in, shard_directory, shards_in,
-    synced_at_least,
 };
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;
