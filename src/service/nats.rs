@@ -206,6 +206,9 @@ impl NatsStreams {
         };
         if let Some(service) = nats.service() {
             take_service(service, opened, layout, data_dir)?;
+            for (shard, (_, stream)) in opened.iter().zip(&task_ends) {
+                stream.set_service(shard.store.get().ok().and_then(|store| store.identity().service));
+            }
         }
         let claim = if are_set_up { nats.claim_name().await? } else { None };
         connecting.follow();

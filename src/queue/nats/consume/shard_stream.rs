@@ -40,8 +40,8 @@ pub struct ShardStream {
     pub prepared: watch::Receiver<Prepared>,
     /// The other owners, as far as they are known.
     pub peers: Arc<Peers>,
-    /// The service of the shard's data when it was opened, if that is known.
-    pub service: Option<ServiceId>,
+    /// The service of the shard's data, if that is known.
+    service: Mutex<Option<ServiceId>>,
     pub gap_policy: GapPolicy,
     /// The operator accepts, once, that the stream does not continue what was applied, or one command that is
     /// unknown (`--accept-gap`).
@@ -84,7 +84,7 @@ impl ShardStream {
             pending_replies,
             prepared,
             peers,
-            service,
+            service: Mutex::new(service),
             gap_policy,
             accept_gap,
             state,
@@ -104,6 +104,14 @@ impl ShardStream {
 
     pub fn sequence_offset(&self) -> Option<u64> {
         *self.sequence_offset.lock()
+    }
+
+    pub fn set_service(&self, service: Option<ServiceId>) {
+        *self.service.lock() = service;
+    }
+
+    pub fn service(&self) -> Option<ServiceId> {
+        *self.service.lock()
     }
 
     pub fn state(&self) -> ShardState {

@@ -52,7 +52,7 @@ impl Fetcher {
         }
         if applied > 0
             && self.origin.stream != found
-            && let Some((own, theirs)) = self.shared.service.zip(service_of(&info.config))
+            && let Some((own, theirs)) = self.shared.service().zip(service_of(&info.config))
             && own != theirs
         {
             return Err(SessionEnd::Unrecoverable(format!(
