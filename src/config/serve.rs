@@ -49,9 +49,9 @@ pub struct ServeArgs {
     /// this start. May be given several times, for several shards
     #[arg(long, value_name = "SHARD", help_heading = "NATS")]
     pub accept_diverged: Vec<u16>,
-    /// Take this shard's data as they are, although they are an older copy, or another line of history, than what
-    /// the data directory had there. What was written since is lost. Only data of the same service are taken.
-    /// Holds for this start. May be given several times, for several shards
+    /// Take this shard's data as they are, although they are an older copy, or another line of history, than
+    /// what the data directory had there. What was written since is lost. Only data of the same service are
+    /// taken. Holds for this start. May be given several times, for several shards
     #[arg(long, value_name = "SHARD", help_heading = "Storage")]
     pub adopt: Vec<u16>,
     #[command(flatten, next_help_heading = "Storage")]

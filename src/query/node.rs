@@ -80,8 +80,8 @@ impl Node {
         shard_of(member, self.shard_count())
     }
 
-    /// The same node, whose answers are marked stale while `may_be_behind` says so. A process that was stopped is
-    /// live by all that its shards know, until they have heard of what came meanwhile.
+    /// The same node, whose answers are marked stale while `may_be_behind` says so. A process that was
+    /// stopped is live by all that its shards know, until they have heard of what came meanwhile.
     #[must_use]
     pub fn asking_whether_behind(self, may_be_behind: Box<dyn Fn() -> bool + Send + Sync>) -> Self {
         Self { may_be_behind: Some(may_be_behind), ..self }

@@ -1,8 +1,8 @@
-//! Whether what lies in the places of a node's shards is what its data directory had there: before any is loaded,
-//! and what each is from this start on.
+//! Whether what lies in the places of a node's shards is what its data directory had there: before any is
+//! loaded, and what each is from this start on.
 //!
-//! Knows: the settings that decide how strict that is. Must not know: what fits (`storage`), or how shards are
-//! loaded.
+//! Knows: the settings that decide how strict that is. Must not know: what fits (`storage`), or how shards
+//! are loaded.
 
 use crate::config::ServeConfig;
 use crate::storage::{

@@ -1,5 +1,5 @@
-//! Records in the data directory's marker how far each shard is, every few seconds and at a stop, so that an older
-//! copy of a shard's directory is known for what it is.
+//! Records in the data directory's marker how far each shard is, every few seconds and at a stop, so that an
+//! older copy of a shard's directory is known for what it is.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

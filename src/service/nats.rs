@@ -321,8 +321,8 @@ impl NatsStreams {
     }
 }
 
-/// Notes that the data are of the service of the streams: data whose service was not known so far, and data that
-/// hold nothing yet. Whatever else differs, its shards halt.
+/// Notes that the data are of the service of the streams: data whose service was not known so far, and data
+/// that hold nothing yet. Whatever else differs, its shards halt.
 fn take_service(
     service: ServiceId,
     opened: &[OpenedShard],

@@ -308,8 +308,8 @@ struct OpenedFrom<'a> {
     progress: &'a LoadProgress,
 }
 
-/// Refuses shards that disagree about a life of a board: they do not belong together, and whichever definition
-/// is taken, the scores on some shards would be read wrongly.
+/// Refuses shards that disagree about a life of a board: they do not belong together, and whichever
+/// definition is taken, the scores on some shards would be read wrongly.
 fn check_definitions(loaded: &[(ShardId, LoadedShard)]) -> Result<(), ServiceError> {
     let mut known = BTreeMap::new();
     for (shard, loaded) in loaded {

@@ -109,8 +109,9 @@ impl StagedCopies {
         remove(&self.before(shard))
     }
 
-    /// Opens a staged copy without writing, and does all that `ranktree verify` does. Returns what is wrong. A
-    /// copy with which nothing is wrong becomes one of this data directory's service, in a lineage of its own.
+    /// Opens a staged copy without writing, and does all that `ranktree verify` does. Returns what is wrong.
+    /// A copy with which nothing is wrong becomes one of this data directory's service, in a lineage of its
+    /// own.
     ///
     /// # Errors
     /// When it cannot be opened.

@@ -132,8 +132,8 @@ impl Store {
     }
 
     /// Stores that messages after the applied sequence come from another queue. Once this returns, that and
-    /// everything before it survives a power failure. What was applied from another stream, and is continued from
-    /// this one, is another line of history from here on.
+    /// everything before it survives a power failure. What was applied from another stream, and is continued
+    /// from this one, is another line of history from here on.
     ///
     /// # Errors
     /// As [`Store::commit`].

@@ -1,9 +1,9 @@
 //! Whether the data that lie in a shard's place are what the data directory had there.
 //!
 //! The data directory's marker records the service, and for each shard its lineage, its epoch, and a sequence
-//! that it is known to have applied. A shard's epoch is raised at each opening, in the shard first and then in
-//! the marker, so that a crash between the two leaves the shard one ahead. Everything else was put there: a shard
-//! of another service, a copy from another node, or an older copy.
+//! that it is known to have applied. A shard's epoch is raised at each opening, in the shard first and then
+//! in the marker, so that a crash between the two leaves the shard one ahead. Everything else was put there:
+//! a shard of another service, a copy from another node, or an older copy.
 //!
 //! Knows: the words, with the one next step. Must not know: who opens shards.
 
@@ -12,8 +12,9 @@ use std::path::Path;
 use crate::storage::error::StorageError;
 use crate::storage::files::{DataMarker, Marker};
 use crate::storage::identity::{ServiceId, ShardIdentity, random_opening};
-use crate::storage::layout::{service_in, shard_directory};
+use crate::storage::layout::service_in;
 use crate::storage::options::StorageResources;
+use crate::storage::shard_directory::shard_directory;
 use crate::storage::store::Store;
 use crate::types::{ShardId, ShardSet};
 

@@ -1,7 +1,7 @@
 //! What tells the data of one service, and one line of a shard's history, from all others.
 //!
-//! Knows: how identities are made and written as text. Must not know: where they are stored (`files`, `codec`),
-//! or what fits together (`fit`).
+//! Knows: how identities are made and written as text. Must not know: where they are stored (`files`,
+//! `codec`), or what fits together (`fit`).
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use ring::rand::{SecureRandom as _, SystemRandom};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ServiceId(pub u128);
 
-/// One line of a shard's history. A shard gets a new one whenever its content is not the next state of what was
-/// there: it is made, restored, copied from another node, adopted, or continued from another stream.
+/// One line of a shard's history. A shard gets a new one whenever its content is not the next state of what
+/// was there: it is made, restored, copied from another node, adopted, or continued from another stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lineage(pub u128);
 

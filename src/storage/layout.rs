@@ -1,6 +1,6 @@
 //! The layout of a data directory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::storage::error::StorageError;
 use crate::storage::files::{
@@ -8,6 +8,7 @@ use crate::storage::files::{
     read_data_marker,
 };
 use crate::storage::identity::ServiceId;
+use crate::storage::shard_directory::{directory_name, shard_directory};
 use crate::types::{ShardId, ShardSet, decimal};
 
 /// The file of a data directory into which a snapshot is being put: some shards may be those of before, and
@@ -16,16 +17,6 @@ pub const RESTORING: &str = "RESTORING";
 
 /// RocksDB's file that names the manifest in use: every shard's directory has one, and no data directory.
 const CURRENT: &str = "CURRENT";
-
-/// A shard's directory.
-#[must_use]
-pub fn shard_directory(data_dir: &Path, shard: ShardId) -> PathBuf {
-    data_dir.join(directory_name(shard))
-}
-
-fn directory_name(shard: ShardId) -> String {
-    format!("shard-{:03}", shard.0)
-}
 
 /// How many shards a data directory holds: 0 for one that does not exist or is empty.
 ///

@@ -13,6 +13,7 @@ mod layout;
 mod options;
 mod progress;
 mod real_paths;
+mod shard_directory;
 mod slot;
 mod store;
 
@@ -46,7 +47,7 @@ pub use fit::{Fit, check_fit, check_fit_on_disk, next_identity, service_of_shard
 pub use identity::{Lineage, ServiceId, ShardIdentity};
 pub use layout::{
     FilledFrom, RESTORING, check_marked, filled_from, has_lost, is_of_data, known_data, known_layout,
-    known_shards, missing_shard, remove_in_place_of_lost, service_in, shard_directory, shards_in,
+    known_shards, missing_shard, remove_in_place_of_lost, service_in, shards_in,
 };
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;
@@ -54,6 +55,7 @@ pub use recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
 pub use rejects::{RejectsBefore, RejectsLimits, UnreadableRejects, page_of_rejects};
 pub use replay::{ExpectedCounts, replay};
 pub use shard_copy::{ShardCopy, begin_lineage, copy_shard, make_private_directory};
+pub use shard_directory::shard_directory;
 pub use slot::StoreSlot;
 pub use staged::CheckpointFigures;
 pub use store::{HashCommit, InspectedDirectory, ParkedLine, ProfileAt, Reopened, Store, StoreSnapshot};

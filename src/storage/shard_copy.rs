@@ -64,8 +64,8 @@ pub fn copy_shard(store: &Store, to: &Path) -> Result<ShardCopy, StorageError> {
     Ok(ShardCopy { shard, applied: Sequence(meta.applied_sequence), stream: meta.stream, files: files(to)? })
 }
 
-/// Gives a copy of a shard, which nothing uses yet, a lineage of its own: what was the shard's before, and goes on
-/// elsewhere or was moved aside, is not taken for this one any more.
+/// Gives a copy of a shard, which nothing uses yet, a lineage of its own: what was the shard's before, and
+/// goes on elsewhere or was moved aside, is not taken for this one any more.
 ///
 /// # Arguments
 /// `service`: the one that the copy is for; `None`: its own

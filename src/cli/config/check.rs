@@ -113,7 +113,8 @@ fn misfit(
     }
     match check_fit_on_disk(&config.data_dir, shard, Some(recorded), fit) {
         Err(error @ StorageError::DoesNotFit { .. }) => Ok(Some(error.to_string())),
-        // A service that runs has taken what is there. What else keeps the data from being read, a start tells.
+        // A service that runs has taken what is there. What else keeps the data from being read, a start
+        // tells.
         Ok(()) | Err(_) => Ok(None),
     }
 }

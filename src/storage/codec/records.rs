@@ -25,8 +25,8 @@ pub struct Meta {
     pub stream: String,
     /// The latest time of any message so far. Records of format 1 lack it, and use the message's time.
     pub time_micros: i64,
-    /// What the shard is: in the same write batch as the applied sequence, so that neither is taken for that of
-    /// another shard. Records without it are of no service.
+    /// What the shard is: in the same write batch as the applied sequence, so that neither is taken for that
+    /// of another shard. Records without it are of no service.
     pub identity: ShardIdentity,
 }
 

@@ -1,9 +1,9 @@
-//! The file `RANKTREE` of a data directory. It records which service the data are of, which shards it has had in
-//! service, how many there are in all, and how far each was known to be.
+//! The file `RANKTREE` of a data directory. It records which service the data are of, which shards it has had
+//! in service, how many there are in all, and how far each was known to be.
 //!
-//! Each shard has a marker of its own, which is lost together with the shard's directory, and which is as old as
-//! that directory if an older copy is put in its place. An emptied directory, or an older copy, therefore does
-//! not show what was there. This file does.
+//! Each shard has a marker of its own, which is lost together with the shard's directory, and which is as old
+//! as that directory if an older copy is put in its place. An emptied directory, or an older copy, therefore
+//! does not show what was there. This file does.
 //!
 //! ```text
 //! ranktree data directory
@@ -30,7 +30,7 @@ use parking_lot::Mutex;
 use crate::storage::error::StorageError;
 use crate::storage::files::marker::{MARKER, Marker, Stage};
 use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
-use crate::storage::layout::shard_directory;
+use crate::storage::shard_directory::shard_directory;
 use crate::types::{ShardId, ShardSet, decimal};
 
 /// The new file, which is renamed over the old one once it is written and synced.
@@ -100,8 +100,8 @@ pub fn read_data_marker(data_dir: &Path) -> Result<Option<DataMarker>, StorageEr
     }
 }
 
-/// Records that these shards exist, with what their own markers say that they are. The file is synced once this
-/// returns.
+/// Records that these shards exist, with what their own markers say that they are. The file is synced once
+/// this returns.
 ///
 /// # Errors
 /// When the disk refuses.
@@ -133,8 +133,8 @@ pub fn mark_shard(data_dir: &Path, shard: ShardId) -> Result<(), StorageError> {
     put(data_dir, &marker)
 }
 
-/// Raises the floors of shards to what they have applied and synced. A shard that is not recorded as the one that
-/// the caller has open is left as it is: another data directory may lie at this path by now.
+/// Raises the floors of shards to what they have applied and synced. A shard that is not recorded as the one
+/// that the caller has open is left as it is: another data directory may lie at this path by now.
 ///
 /// # Errors
 /// When the disk refuses.
@@ -154,8 +154,8 @@ pub fn raise_floors(data_dir: &Path, reached: &[(ShardId, ShardIdentity, u64)]) 
     if has_changed { put(data_dir, &marker) } else { Ok(()) }
 }
 
-/// What a shard's own marker says, and its service. A shard that was made in the place of a lost one, and holds
-/// nothing yet, is recorded as before.
+/// What a shard's own marker says, and its service. A shard that was made in the place of a lost one, and
+/// holds nothing yet, is recorded as before.
 fn recorded_of(
     data_dir: &Path,
     shard: ShardId,

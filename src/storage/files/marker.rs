@@ -6,7 +6,8 @@
 //!
 //! ```text
 //!    0  "ranktree" │ format: u32 │ stage: u32 │ shard: u16 │ shards: u16 │ crc32c of all that: u32
-//!  128  service: u128 │ lineage: u128 │ epoch: u64 │ opening: u64 │ the one before: u64 │ crc32c: u32; zeros for none
+//! 128  service: u128 │ lineage: u128 │ epoch: u64 │ opening: u64 │ the one before: u64 │ crc32c: u32; zeros
+//! for none
 //!  256  "a stream" │ crc32c of that: u32, once the shard was filled from one; zeros before
 //!  512  a floor: applied sequence: u64 │ RocksDB's sequence: u64 │ crc32c of both: u32
 //! 1024  another

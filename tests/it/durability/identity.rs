@@ -1,6 +1,6 @@
-//! Data that are not what the data directory had there: a shard of another service, an older copy of one shard or
-//! of all, a shard of another copy of the directory. Each is refused before a byte is written, in words, by every
-//! command that opens the data, and the service goes on once the right directory is back.
+//! Data that are not what the data directory had there: a shard of another service, an older copy of one
+//! shard or of all, a shard of another copy of the directory. Each is refused before a byte is written, in
+//! words, by every command that opens the data, and the service goes on once the right directory is back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -177,8 +177,8 @@ fn an_older_copy_of_one_shard_is_refused_until_it_is_adopted() {
     drop(adopted);
 }
 
-/// The file of the data directory stays, or is as old as the shards: a whole older directory is what an operator
-/// puts back on purpose.
+/// The file of the data directory stays, or is as old as the shards: a whole older directory is what an
+/// operator puts back on purpose.
 #[test]
 fn an_older_copy_of_all_shards_is_refused_unless_it_is_the_whole_directory() {
     let folder = folder();
@@ -225,8 +225,8 @@ fn a_shard_of_another_copy_of_the_directory_is_refused() {
     }
 }
 
-/// Copies that were made while the service ran, of the opening that was the last one: what was written since shows
-/// that they are older.
+/// Copies that were made while the service ran, of the opening that was the last one: what was written since
+/// shows that they are older.
 #[test]
 fn a_copy_made_while_the_service_ran_is_refused_once_it_went_on() {
     let folder = folder();
@@ -247,8 +247,8 @@ fn a_copy_made_while_the_service_ran_is_refused_once_it_went_on() {
     assert!(at(&data).start().terminate().success());
 }
 
-/// Shards are opened before the data directory's file says so. Kills in between, however many, and starts that
-/// are refused, leave what the next start takes by itself.
+/// Shards are opened before the data directory's file says so. Kills in between, however many, and starts
+/// that are refused, leave what the next start takes by itself.
 #[test]
 fn starts_that_are_killed_anywhere_are_followed_by_one_that_works() {
     let folder = folder();

@@ -1,6 +1,6 @@
-//! A node is started with data that are not of its streams: the volume of an earlier service, the directory of
-//! another prefix, one that was filled without NATS, or one foreign shard. It changes nothing in the boards'
-//! stream, and other nodes go on as if it were not there.
+//! A node is started with data that are not of its streams: the volume of an earlier service, the directory
+//! of another prefix, one that was filled without NATS, or one foreign shard. It changes nothing in the
+//! boards' stream, and other nodes go on as if it were not there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -113,8 +113,8 @@ impl Service {
         self.folder.path().join("third")
     }
 
-    /// Starts the third node with what is in its directory, and checks that nothing changes but for itself: as
-    /// it starts, when it has halted, and when a client asks it to define or to drop.
+    /// Starts the third node with what is in its directory, and checks that nothing changes but for itself:
+    /// as it starts, when it has halted, and when a client asks it to define or to drop.
     fn holds_against(&self, halted: &[usize]) {
         match node(&self.nats, self.folder.path(), "third").start_or_refusal() {
             Ok(mut wrong) => {

@@ -98,9 +98,9 @@ fn connections_leave_a_server_whose_packets_are_dropped() {
     end_unhalted(service);
 }
 
-/// A node that owns all shards is stopped, and what it could not see is published meanwhile. Requests that came
-/// while it was stopped, and those right after, are answered whole, or marked stale: a node that was away is live
-/// by all that it knows.
+/// A node that owns all shards is stopped, and what it could not see is published meanwhile. Requests that
+/// came while it was stopped, and those right after, are answered whole, or marked stale: a node that was
+/// away is live by all that it knows.
 #[test]
 fn an_answer_after_a_freeze_is_whole_or_marked_stale() {
     const SHARDS: u16 = 3;

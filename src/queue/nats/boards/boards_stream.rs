@@ -10,9 +10,9 @@ use thiserror::Error;
 use tokio::sync::{Notify, watch};
 
 use crate::queue::error::NotPublished;
-use crate::queue::nats::boards::compare::ForeignShard;
 use crate::queue::nats::boards::confirmations::Confirmations;
 use crate::queue::nats::boards::following::Following;
+use crate::queue::nats::boards::foreign_shard::ForeignShard;
 use crate::queue::nats::boards::pending::Pending;
 use crate::queue::nats::boards::tombstones::Tombstones;
 use crate::queue::nats::connect::connection::Connection;

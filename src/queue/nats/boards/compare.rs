@@ -1,30 +1,25 @@
 //! Whether the data of this node's shards are of the streams that the node was given.
 //!
-//! A directory may be put in place that was filled from other streams, or without NATS. What its shards say of
-//! boards is about other boards: their lives were numbered by another stream, so that a comparison of numbers
-//! means nothing. It is decided from what is stored beside the applied sequence: the identity of the stream,
-//! and by what its last message is recognised. It does not matter whether the shard was found to be halted yet.
+//! A directory may be put in place that was filled from other streams, or without NATS. What its shards say
+//! of boards is about other boards: their lives were numbered by another stream, so that a comparison of
+//! numbers means nothing. It is decided from what is stored beside the applied sequence: the identity of the
+//! stream, and by what its last message is recognised. It does not matter whether the shard was found to be
+//! halted yet.
 //!
 //! Knows: the words that say why. Must not know: what a shard does about it; see `consume::fetcher`.
 
 use crate::queue::nats::boards::boards_stream::BoardsStream;
+use crate::queue::nats::boards::foreign_shard::ForeignShard;
 use crate::queue::nats::boards::last_records::LastRecords;
 use crate::queue::nats::consume::fingerprint::{hash, micros_of};
 use crate::queue::nats::consume::origin::{Origin, identity};
 use crate::queue::nats::shard::NatsShard;
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
-use crate::types::{BoardName, ShardId, Timestamp};
+use crate::types::{BoardName, Timestamp};
 
 /// Boards looked at under one hold of a lock.
 const LOOKED_AT_ONCE: usize = 256;
-
-/// A shard whose data are not of its stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForeignShard {
-    pub shard: ShardId,
-    pub why: String,
-}
 
 /// The last message that a shard has applied.
 struct Tip {
@@ -94,8 +89,8 @@ impl BoardsStream {
     }
 
     /// Takes out of the registry what only shards say that do not count, now that the stream was read: lives
-    /// of boards that were numbered by another stream, or that ended while a shard was halted. What the stream
-    /// says takes their place.
+    /// of boards that were numbered by another stream, or that ended while a shard was halted. What the
+    /// stream says takes their place.
     ///
     /// Boards that the stream does not contradict stay if no shard of this node counts: their entries are
     /// still read, marked stale.

@@ -16,8 +16,8 @@ use async_nats::jetstream::{ErrorCode, Message};
 use futures_util::StreamExt as _;
 
 use crate::queue::nats::boards::boards_stream::BoardsStream;
-use crate::queue::nats::boards::compare::ForeignShard;
 use crate::queue::nats::boards::following::{Following, Unconfirmed};
+use crate::queue::nats::boards::foreign_shard::ForeignShard;
 use crate::queue::nats::boards::last_records::LastRecords;
 use crate::queue::nats::boards::record::{RecordJson, is_foreign};
 use crate::queue::nats::boards::store::NewRecord;
@@ -148,8 +148,8 @@ impl BoardsStream {
             let message = message.map_err(|error| error.to_string())?;
             pending = self.read_message(&message, &mut delivered, Some(&mut in_stream)).await?;
         }
-        // Before a later record can be hidden by a board of a shard that does not count. Without an answer, it is
-        // done once there is one.
+        // Before a later record can be hidden by a board of a shard that does not count. Without an answer,
+        // it is done once there is one.
         if let Ok(Ok(foreign)) = tokio::time::timeout(COMPARE_TIMEOUT, self.foreign_shards()).await {
             self.set_aside(&in_stream, |shard| !foreign.iter().any(|foreign| foreign.shard == shard.id));
         }

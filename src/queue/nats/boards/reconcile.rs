@@ -12,8 +12,8 @@ use async_nats::jetstream::stream::LastRawMessageErrorKind;
 
 use crate::applied_sequence::Ending;
 use crate::queue::nats::boards::boards_stream::BoardsStream;
-use crate::queue::nats::boards::compare::ForeignShard;
 use crate::queue::nats::boards::decision::Decision;
+use crate::queue::nats::boards::foreign_shard::ForeignShard;
 use crate::queue::nats::boards::last_records::LastRecords;
 use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
@@ -32,9 +32,9 @@ const RECHECK_INTERVAL: Duration = Duration::from_millis(200);
 const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl BoardsStream {
-    /// Stores records again that the stream has lost, and ends that it has not heard of. Nothing is stored while
-    /// this node has a shard whose data are not of its stream: a node with the wrong data must not change what
-    /// boards there are on others.
+    /// Stores records again that the stream has lost, and ends that it has not heard of. Nothing is stored
+    /// while this node has a shard whose data are not of its stream: a node with the wrong data must not
+    /// change what boards there are on others.
     ///
     /// # Arguments
     /// `in_stream`: the records of the stream, read from the beginning.
@@ -89,8 +89,8 @@ impl BoardsStream {
         Ok(())
     }
 
-    /// Waits until the data of all of this node's shards are of their streams: an operator may mend the streams,
-    /// or accept them.
+    /// Waits until the data of all of this node's shards are of their streams: an operator may mend the
+    /// streams, or accept them.
     async fn wait_until_none_is_foreign(&self, in_stream: &LastRecords) -> Result<(), String> {
         loop {
             let foreign = self.foreign_shards().await?;
@@ -162,8 +162,8 @@ impl BoardsStream {
     }
 
     /// The records that the stream lacks. Halted shards are not asked: the stream may have forgotten drops
-    /// that such a shard never applied. That a life has ended is stored on the word of a live shard alone, which
-    /// has applied what its stream holds.
+    /// that such a shard never applied. That a life has ended is stored on the word of a live shard alone,
+    /// which has applied what its stream holds.
     fn lost(&self, in_stream: &LastRecords) -> Vec<NewRecord> {
         let mut held: BTreeMap<BoardName, Decision> = BTreeMap::new();
         let mut hold = |name: &BoardName, decision: Decision| {

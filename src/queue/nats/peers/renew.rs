@@ -107,8 +107,8 @@ impl JetStream {
                 hashes: self.hashes_entry(shard),
             }
         };
-        // Data of another service are none of this one's shards, whatever their directory is called: the sequences
-        // that they have applied are of other messages.
+        // Data of another service are none of this one's shards, whatever their directory is called: the
+        // sequences that they have applied are of other messages.
         let service = self.service();
         let is_foreign = |shard: &NatsShard| {
             shard.stream.service().zip(service).is_some_and(|(own, theirs)| own != theirs)

@@ -19,8 +19,8 @@ pub(super) const HASH: &str = "fnv1a-32";
 pub(super) const LAYOUT_KEY: &str = "ranktree-layout";
 const SHARD_KEY: &str = "ranktree-shard";
 pub(super) const SHARDS_KEY: &str = "ranktree-shards";
-/// Which service a stream is of. Whoever creates the boards' stream decides it; streams that an operator has made
-/// need not say it.
+/// Which service a stream is of. Whoever creates the boards' stream decides it; streams that an operator has
+/// made need not say it.
 const SERVICE_KEY: &str = "ranktree-service";
 pub(super) const HASH_KEY: &str = "ranktree-hash";
 

@@ -127,7 +127,8 @@ impl JetStream {
         }
         // Before the streams of jobs, which may take all the room.
         let (boards, facts) = (boards_config(names, self.facts, replicas, incarnation), self.facts);
-        // What this node has is of this service. A node that has nothing begins one, unless another was first.
+        // What this node has is of this service. A node that has nothing begins one, unless another was
+        // first.
         let boards = of_service(boards, Some(own_service.unwrap_or_else(ServiceId::random)));
         let found =
             self.find_or_create(boards, "boards", |found| boards_mismatches(found, names, facts)).await?;
