@@ -200,21 +200,17 @@ pub fn has_marker(shard_directory: &Path) -> Result<bool, StorageError> {
 
 fn text(DataMarker { layout, service, shards }: &DataMarker) -> String {
     let DataLayout { shards: count, own } = layout;
-    let mut lines = format!("{TITLE}\nformat {FORMAT}\nshards {count}\n");
+    let mut lines = vec![format!("{TITLE}\nformat {FORMAT}\nshards {count}\n")];
     if !own.is_first(*count) {
-        lines.push_str(&format!("own {own}\n"));
+        lines.push(format!("own {own}\n"));
     }
-    if let Some(service) = service {
-        lines.push_str(&format!("service {service}\n"));
-    }
-    for (shard, RecordedShard { lineage, epoch, opening, floor }) in shards {
-        if let Some(lineage) = lineage {
-            let line = format!(
-                "shard {shard} lineage {lineage} epoch {epoch} opening {opening:016x} floor {floor}\n"
-            );
-            lines.push_str(&line);
-        }
-    }
+    lines.extend(service.map(|service| format!("service {service}\n")));
+    lines.extend(shards.iter().filter_map(|(shard, recorded)| {
+        let RecordedShard { lineage, epoch, opening, floor } = recorded;
+        let of_lineage = format!("shard {shard} lineage {}", (*lineage)?);
+        Some(format!("{of_lineage} epoch {epoch} opening {opening:016x} floor {floor}\n"))
+    }));
+    let lines = lines.concat();
     let checksum = crc32c::crc32c(lines.as_bytes());
     format!("{lines}crc32c {checksum:08x}\n")
 }
