@@ -101,7 +101,7 @@ fn a_shard_of_another_service_is_refused_whatever_it_holds() {
     let data = filled(folder.path(), "data", &json!({}), 5);
     for (name, definition) in [
         ("same", json!({})),
-        ("lowest", json!({ "keys": [{ "name": "time", "order": "ascending" }] })),
+        ("lowest", json!({ "keys": [{ "name": "time", "order": "asc" }] })),
         ("two-keys", json!({ "keys": [{ "name": "a" }, { "name": "b" }] })),
         ("incr", json!({ "policy": "incr" })),
     ] {
@@ -172,9 +172,10 @@ fn an_older_copy_of_one_shard_is_refused_until_it_is_adopted() {
         node.verify();
     }
     // What it took the place of is another line of history now.
-    let adopted = put_in_place_of(&shard(&data, 1), &aside);
+    let before = folder.path().join("before");
+    fs::rename(&aside, &before).expect("it can be moved");
+    put_in_place_of(&shard(&data, 1), &before);
     is_refused_everywhere(&data, &["shard-001", "another line of history", "--adopt 1"]);
-    drop(adopted);
 }
 
 /// The file of the data directory stays, or is as old as the shards: a whole older directory is what an
