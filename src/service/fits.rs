@@ -69,6 +69,10 @@ impl Fits<'_> {
         if self.of(shard) == Fit::Adopted {
             tracing::warn!(%shard, "the shard's data are taken as they are, because of --adopt; remove it from the next start");
         }
+        let is_recorded = marker.is_some_and(|marker| marker.shards.contains_key(&shard));
+        if self.of(shard) == Fit::Streamed && is_recorded && next.lineage != found.lineage {
+            tracing::warn!(%shard, "the shard's data are another copy than what the data directory had there; the stream shows whether it continues them");
+        }
         ShardIdentity { service: service.or(next.service), ..next }
     }
 }
