@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -22,11 +23,13 @@ pub struct Floors {
     has_streams: bool,
     /// What each shard was when its store was last seen open: writers close them when they end.
     known: Mutex<BTreeMap<ShardId, ShardIdentity>>,
+    /// The last attempt failed, and the log says so.
+    fails: AtomicBool,
 }
 
 impl Floors {
     pub fn new(data_dir: PathBuf, has_streams: bool) -> Arc<Self> {
-        Arc::new(Self { data_dir, has_streams, known: Mutex::default() })
+        Arc::new(Self { data_dir, has_streams, known: Mutex::default(), fails: AtomicBool::new(false) })
     }
 
     /// Records for as long as the node runs.
@@ -53,7 +56,11 @@ impl Floors {
             let floor = if self.has_streams { health.safe_sequence() } else { health.applied_sequence() };
             reached.push((shard.id, *identity, floor));
         }
-        if let Err(error) = raise_floors(&self.data_dir, &reached) {
+        let raised = raise_floors(&self.data_dir, &reached);
+        let was_failing = self.fails.swap(raised.is_err(), Ordering::Relaxed);
+        if let Err(error) = raised
+            && !was_failing
+        {
             tracing::warn!(%error, "how far the shards are could not be recorded in the data directory; trying again");
         }
     }
