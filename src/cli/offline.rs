@@ -11,8 +11,9 @@ use crate::cli::as_owner::{as_owner_of, become_owner_of};
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
 use crate::storage::{
-    DataLayout, StorageError, StorageResources, Store, check_marked, holds_a_database, known_layout,
-    missing_shard, shard_directory, shards_in,
+    DataLayout, FilledFrom, Fit, StorageError, StorageResources, Store, check_fit_on_disk, check_marked,
+    filled_from, holds_a_database, known_data, known_layout, missing_shard, service_of_shards,
+    shard_directory, shards_in,
 };
 use crate::types::ShardId;
 
@@ -58,6 +59,10 @@ impl Offline {
         let resources = StorageResources::new(CACHE_BYTES, 1);
         let place = Arc::new(Mutex::new(Arc::new(Progress::new(String::new()))));
         exit_on_signal(Arc::clone(&place))?;
+        if mode == OpenMode::ReadWrite {
+            // Before any of them is written to.
+            own.iter().try_for_each(|id| check_fit(&data_dir, id))?;
+        }
         for id in own.iter() {
             let progress = Arc::new(Progress::new(format!("shard {id}")));
             *place.lock() = Arc::clone(&progress);
@@ -103,12 +108,20 @@ fn open(
 ) -> Result<Store, StorageError> {
     let path = shard_directory(data_dir, id);
     check_marked(data_dir, id)?;
+    check_fit(data_dir, id)?;
     match mode {
         OpenMode::ReadOnly => Store::open_for_reading(&path, id, shards, resources),
         // Only `serve` makes new shards.
         OpenMode::ReadWrite if !holds_a_database(&path)? => Err(StorageError::Empty(path)),
         OpenMode::ReadWrite => Store::open_to_load(&path, id, shards, resources),
     }
+}
+
+/// Refuses what a start would not take for the shard that was there.
+fn check_fit(data_dir: &Path, id: ShardId) -> Result<(), StorageError> {
+    let is_streamed = filled_from(data_dir, id)? == FilledFrom::Stream;
+    let fit = if is_streamed { Fit::Streamed } else { Fit::Whole };
+    check_fit_on_disk(data_dir, id, known_data(data_dir)?.as_ref(), fit)
 }
 
 /// Which shards there are, at least one, and none missing.
@@ -130,6 +143,10 @@ fn layout(data_dir: &Path) -> Result<DataLayout, Failure> {
     if let Some(missing) = missing_shard(data_dir, &layout.own) {
         let folder = shard_directory(data_dir, missing);
         return Err(format!("the shard's directory {} is missing; restore it first", folder.display()).into());
+    }
+    let known = known_data(data_dir)?;
+    if known.is_none_or(|known| known.service.is_none()) {
+        service_of_shards(data_dir, &layout.own, Fit::Whole)?;
     }
     Ok(layout)
 }

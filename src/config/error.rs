@@ -36,6 +36,8 @@ pub enum ConfigError {
     Cache { got: usize, max: usize },
     #[error("--accept-gap {0}: there is no such shard with --shards {1}; shards are counted from 0")]
     AcceptGapShard(u16, u16),
+    #[error("--adopt {0}: there is no such shard with --shards {1}; shards are counted from 0")]
+    AdoptShard(u16, u16),
     #[error("--accept-gap is about streams, and there are none without --nats; remove it, or set --nats")]
     AcceptGapWithoutNats,
     #[error("--own: {0}")]

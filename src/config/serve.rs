@@ -49,6 +49,11 @@ pub struct ServeArgs {
     /// this start. May be given several times, for several shards
     #[arg(long, value_name = "SHARD", help_heading = "NATS")]
     pub accept_diverged: Vec<u16>,
+    /// Take this shard's data as they are, although they are an older copy, or another line of history, than
+    /// what the data directory had there. What was written since is lost. Only data of the same service are
+    /// taken. Holds for this start. May be given several times, for several shards
+    #[arg(long, value_name = "SHARD", help_heading = "Storage")]
+    pub adopt: Vec<u16>,
     #[command(flatten, next_help_heading = "Storage")]
     pub storage: StorageArgs,
     #[command(flatten, next_help_heading = "Traces")]
@@ -66,6 +71,8 @@ pub struct ServeConfig {
     pub own: Option<ShardSet>,
     /// `None`: the host's name and the port.
     pub node: Option<NodeName>,
+    /// Shards whose data are taken as they are, at this start.
+    pub adopt: Vec<u16>,
     pub auto_create: bool,
     /// Where jobs come from; `None` for the embedded queue.
     pub nats: Option<nats::Settings>,
@@ -98,6 +105,7 @@ impl ServeConfig {
             nats,
             accept_gap,
             accept_diverged,
+            adopt,
             storage,
             traces,
         } = args;
@@ -110,6 +118,11 @@ impl ServeConfig {
             .find(|(shard, shards)| *shard >= shards);
         if let Some((shard, shards)) = beyond {
             return Err(ConfigError::AcceptGapShard(*shard, shards));
+        }
+        let beyond =
+            adopt.iter().filter_map(|shard| Some((shard, known?))).find(|(shard, shards)| *shard >= shards);
+        if let Some((shard, shards)) = beyond {
+            return Err(ConfigError::AdoptShard(*shard, shards));
         }
         let accepts_gap = !accept_gap.is_empty();
         let nats = nats.resolve(accept_gap, accept_diverged)?;
@@ -134,6 +147,7 @@ impl ServeConfig {
             shards,
             own,
             node: node.as_deref().map(read_node_name).transpose()?,
+            adopt,
             auto_create: !boards.no_auto_create,
             nats,
             cache_bytes: storage.cache_mib << 20,

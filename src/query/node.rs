@@ -22,6 +22,9 @@ pub struct Node {
     pub one_by_one: Arc<LocalShards>,
     /// The number of all shards.
     shard_count: u16,
+    /// Whether the shards may lack what came while this process did not run, or was cut off; see
+    /// [`Node::asking_whether_behind`].
+    may_be_behind: Option<Box<dyn Fn() -> bool + Send + Sync>>,
 }
 
 /// All shards, each locked at its applied sequence, so that one answer is exact at one `as_of`.
@@ -35,7 +38,7 @@ impl Node {
     pub fn in_memory(shards: Vec<ShardHandle>) -> Self {
         let shard_count = u16::try_from(shards.len()).expect("shards are numbered by 16 bits");
         let one_by_one = Arc::new(LocalShards::new(&shards, shard_count));
-        Self { shards, remote: None, one_by_one, shard_count }
+        Self { shards, remote: None, one_by_one, shard_count, may_be_behind: None }
     }
 
     /// A node that has some of the shards in memory.
@@ -46,7 +49,7 @@ impl Node {
     pub fn of_some(shards: Vec<ShardHandle>, all: Arc<dyn ShardClient>) -> Self {
         let shard_count = all.shard_count();
         let one_by_one = Arc::new(LocalShards::new(&shards, shard_count));
-        Self { shards, remote: Some(all), one_by_one, shard_count }
+        Self { shards, remote: Some(all), one_by_one, shard_count, may_be_behind: None }
     }
 
     /// The number of all shards, on this node and on others.
@@ -77,10 +80,19 @@ impl Node {
         shard_of(member, self.shard_count())
     }
 
-    /// Whether some shard in memory applies nothing at the moment, so that answers may be behind.
+    /// The same node, whose answers are marked stale while `may_be_behind` says so. A process that was
+    /// stopped is live by all that its shards know, until they have heard of what came meanwhile.
+    #[must_use]
+    pub fn asking_whether_behind(self, may_be_behind: Box<dyn Fn() -> bool + Send + Sync>) -> Self {
+        Self { may_be_behind: Some(may_be_behind), ..self }
+    }
+
+    /// Whether some shard in memory applies nothing at the moment, or may not have heard of what came while
+    /// this process did not run, so that answers may be behind. Asked after the answer was read.
     #[must_use]
     pub fn is_stale(&self) -> bool {
         !self.shards.iter().all(|shard| shard.health.is_live())
+            || self.may_be_behind.as_ref().is_some_and(|may_be_behind| may_be_behind())
     }
 
     /// The latest time of the shards in memory.

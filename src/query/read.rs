@@ -208,7 +208,7 @@ pub async fn read<R: ShardsRead>(
         let found = Box::pin(read_from(&*node.one_by_one, node.time(), registry, read, options)).await;
         // Members that move all the time are found under all locks at once.
         if !matches!(found, Err(ReadError::KeptChanging(_))) {
-            return found;
+            return found.map(|reply| ReadReply { is_stale: reply.is_stale || node.is_stale(), ..reply });
         }
     }
     let answer = read_in_memory(node, registry, read)?;

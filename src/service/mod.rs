@@ -3,6 +3,8 @@
 //! - `run`: the service from its start to its end
 //! - `layout`: which shards the node owns, of how many
 //! - `opening`: from a data directory to shards in memory
+//! - `fits`: whether what lies in the shards' places is what was there
+//! - `floors`: records how far each shard is, outside its directory
 //! - `this_node`: this node's name, address and data directory, as others know them
 //! - `touched_memory`: memory that is taken from the system at the start
 //! - `writers`: a thread for each shard's writer
@@ -11,6 +13,8 @@
 //! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
 
 mod board_repair;
+mod fits;
+mod floors;
 mod layout;
 mod nats;
 mod nats_writing;
@@ -30,7 +34,7 @@ pub use run::{RenderMetrics, run};
 use crate::credential_files::CredentialFilesError;
 use crate::queue::nats::SetupError;
 use crate::storage::StorageError;
-use crate::types::ShardId;
+use crate::types::{BoardName, ShardId};
 
 /// Why the service did not start, or did not end well.
 #[derive(Debug, Error)]
@@ -49,6 +53,12 @@ pub enum ServiceError {
         .0.display()
     )]
     MissingShard(PathBuf),
+    #[error(
+        "the shards {one} and {other} have two definitions of the same life of the board {board}, so they do not \
+         belong together. Nothing was changed. Put the directory back that belongs here, or restore a snapshot \
+         with ranktree restore --from SNAPSHOT --replace"
+    )]
+    BoardsDisagree { board: BoardName, one: ShardId, other: ShardId },
     #[error(
         "it is not known how many shards there are in all: no stream under the prefix {prefix} says it, and \
          --own does not; if the service is new, start with --shards N, and otherwise check --nats and --prefix"

@@ -27,7 +27,7 @@ use crate::service::nats_writing::NatsWriting;
 use crate::service::opening::OpenedShard;
 use crate::snapshot::StagedCopies;
 use crate::state_lock::Purpose;
-use crate::storage::{DataLayout, shard_directory};
+use crate::storage::{DataLayout, ServiceId, ShardIdentity, mark_layout, shard_directory};
 use crate::types::{Sequence, ShardId};
 use crate::writer::{Registry, WantedBoards};
 
@@ -172,10 +172,13 @@ impl NatsStreams {
         let all = (0..layout.shards).map(ShardId);
         let others = all.filter(|id| !layout.own.contains(*id)).map(|id| nats.other_shard(id)).collect();
         let (mut queue_ends, mut task_ends, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let mut own_service = None;
         for shard in opened {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
-            let start = ShardStart { shard: shard.id, applied, health: Arc::clone(&shard.health) };
             let store = shard.store.get().map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
+            let (health, service) = (Arc::clone(&shard.health), store.identity().service);
+            own_service = own_service.or(service);
+            let start = ShardStart { shard: shard.id, applied, health, service };
             nats.take_up_divergence(shard.id, &store, &shard.health)
                 .map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
             let (publisher, source, stream) = nats.shard(&start)?;
@@ -188,7 +191,8 @@ impl NatsStreams {
         }
         let incarnation = registry.last_incarnation().0;
         let setting_up = Arc::clone(&nats);
-        let mut setting_up = tokio::spawn(async move { setting_up.prepare(&starts, incarnation).await });
+        let mut setting_up =
+            tokio::spawn(async move { setting_up.prepare(&starts, incarnation, own_service).await });
         let are_set_up = match tokio::time::timeout(SETUP_TIMEOUT, &mut setting_up).await {
             Ok(Ok(outcome)) => outcome.map(|()| true)?,
             Ok(Err(error)) => return Err(std::io::Error::other(error).into()),
@@ -200,6 +204,12 @@ impl NatsStreams {
                 false
             }
         };
+        if let Some(service) = nats.service() {
+            take_service(service, opened, layout, data_dir)?;
+            for (shard, (_, stream)) in opened.iter().zip(&task_ends) {
+                stream.set_service(shard.store.get().ok().and_then(|store| store.identity().service));
+            }
+        }
         let claim = if are_set_up { nats.claim_name().await? } else { None };
         connecting.follow();
         let lost: Vec<ShardId> = opened.iter().filter(|shard| shard.is_lost).map(|shard| shard.id).collect();
@@ -309,6 +319,29 @@ impl NatsStreams {
         tokio::spawn(async move { deletes.delete_tombstones().await });
         Ok(boards)
     }
+}
+
+/// Notes that the data are of the service of the streams: data whose service was not known so far, and data
+/// that hold nothing yet. Whatever else differs, its shards halt.
+fn take_service(
+    service: ServiceId,
+    opened: &[OpenedShard],
+    layout: &DataLayout,
+    data_dir: &Path,
+) -> Result<(), ServiceError> {
+    let is_empty = |shard: &OpenedShard| shard.state.read(Purpose::Start).applied.sequence.0 == 0;
+    let all_empty = opened.iter().all(is_empty);
+    let mut has_changed = false;
+    for shard in opened {
+        let failed = |error| ServiceError::Shard { shard: shard.id, error };
+        let store = shard.store.get().map_err(failed)?;
+        let identity = store.identity();
+        if identity.service != Some(service) && (identity.service.is_none() || all_empty) {
+            store.put_identity(ShardIdentity { service: Some(service), ..identity }).map_err(failed)?;
+            has_changed = true;
+        }
+    }
+    if has_changed { mark_layout(data_dir, layout).map_err(ServiceError::DataDirectory) } else { Ok(()) }
 }
 
 /// Refuses to start with a shard that has lost its data, unless another node that owns the shard is heard of:

@@ -16,11 +16,12 @@ use tokio::time::Instant;
 
 use crate::config::ServeConfig;
 use crate::service::ServiceError;
+use crate::service::fits::Fits;
 use crate::state_lock::StateLock;
 use crate::storage::{
-    DataLayout, InspectedDirectory, Recovered, Reopened, StorageError, StorageResources, Store, StoreSlot,
-    TreesFrom, check_marked, has_lost, holds_a_database, known_layout, make_private_directory, mark_layout,
-    mark_rebuilt, recover, remove_in_place_of_lost, shard_directory,
+    DataLayout, InspectedDirectory, Recovered, Reopened, ShardIdentity, StorageError, StorageResources,
+    Store, StoreSlot, TreesFrom, check_marked, has_lost, holds_a_database, known_data, known_layout,
+    make_private_directory, mark_layout, mark_rebuilt, recover, remove_in_place_of_lost, shard_directory,
 };
 use crate::types::{ShardId, ShardSet};
 use crate::writer::Health;
@@ -145,8 +146,9 @@ fn open_shards(
     resources: &StorageResources,
     progress: &LoadProgress,
 ) -> Result<Vec<OpenedShard>, ServiceError> {
-    let known = known_layout(&config.data_dir).map_err(ServiceError::DataDirectory)?;
-    let lost = check_layout(config, layout, resources, known.as_ref())?;
+    let marker = known_data(&config.data_dir).map_err(ServiceError::DataDirectory)?;
+    let known = marker.as_ref().map(|marker| &marker.layout);
+    let lost = check_layout(config, layout, resources, known)?;
     let data_dir = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
     tracing::info!(data_dir = %data_dir.display(), new = known.is_none(), "opening the data directory");
     // A node without shards has a directory too, which tells it from other nodes.
@@ -154,13 +156,23 @@ fn open_shards(
     // Each step is done for all shards before the next step: if a shard is refused, no file of the others has
     // changed. A shard whose files change when it is opened waits until all others are loaded.
     let shards: Vec<_> = layout.own.iter().collect();
+    let fits = Fits { config, marker: marker.as_ref(), lost: &lost };
     let data = OpenedFrom { data_dir: &config.data_dir, shards: layout.shards, resources, progress };
     let inspected = for_each(shards, |id| (id, inspect_shard(id, &data)))?;
+    let service = fits.service(&layout.own).map_err(ServiceError::DataDirectory)?;
+    for (id, inspected) in &inspected {
+        if let Some(found) = inspected.marked_identity() {
+            fits.check(*id, found, None).map_err(|error| ServiceError::Shard { shard: *id, error })?;
+        }
+    }
     let (changing, unchanging): (Vec<_>, Vec<_>) =
         inspected.into_iter().partition(|(_, inspected)| inspected.changes_when_opened());
-    let mut loaded = for_each(unchanging, |(id, inspected)| (id, load_shard(id, inspected, progress)))?;
-    loaded.extend(for_each(changing, |(id, inspected)| (id, load_shard(id, inspected, progress)))?);
-    let stores = for_each(loaded, |(id, loaded)| (id, open_shard(id, loaded, &data)))?;
+    let load = |(id, inspected)| (id, load_shard(id, inspected, &fits, progress));
+    let mut loaded = for_each(unchanging, load)?;
+    loaded.extend(for_each(changing, load)?);
+    check_definitions(&loaded)?;
+    let identify = |id, store: &Store| fits.next(id, store.identity(), service);
+    let stores = for_each(loaded, |(id, loaded)| (id, open_shard(id, loaded, &data, identify)))?;
     let mut opened = Vec::with_capacity(stores.len());
     for (id, (mut shard, mut store)) in stores {
         shard.is_lost = lost.contains(&id);
@@ -172,11 +184,10 @@ fn open_shards(
         shard.store.put(Arc::new(store));
         opened.push(shard);
     }
-    note_changes(layout, known.as_ref());
-    if known.as_ref() != Some(layout)
-        && let Err(error) = mark_layout(&config.data_dir, layout)
-    {
-        tracing::warn!(%error, "the file that records which shards there are could not be written; without it, the loss of the whole content of the data directory would not be noticed");
+    note_changes(layout, known);
+    // After the shards: a crash in between leaves them one opening ahead, which the next start takes.
+    if let Err(error) = mark_layout(&config.data_dir, layout) {
+        tracing::warn!(%error, "the file that records which shards there are could not be written; without it, the loss of the whole content of the data directory, or an older copy of a shard, would not be noticed");
     }
     Ok(opened)
 }
@@ -297,6 +308,23 @@ struct OpenedFrom<'a> {
     progress: &'a LoadProgress,
 }
 
+/// Refuses shards that disagree about a life of a board: they do not belong together, and whichever
+/// definition is taken, the scores on some shards would be read wrongly.
+fn check_definitions(loaded: &[(ShardId, LoadedShard)]) -> Result<(), ServiceError> {
+    let mut known = BTreeMap::new();
+    for (shard, loaded) in loaded {
+        for (name, board) in loaded.recovered.shard.boards() {
+            let (first, definition) =
+                known.entry((name, board.incarnation)).or_insert_with(|| (*shard, &board.definition));
+            if !definition.agrees_with(&board.definition) {
+                let (board, one, other) = (name.clone(), *first, *shard);
+                return Err(ServiceError::BoardsDisagree { board, one, other });
+            }
+        }
+    }
+    Ok(())
+}
+
 fn inspect_shard(id: ShardId, data: &OpenedFrom<'_>) -> Result<InspectedDirectory, StorageError> {
     data.progress.note(id, "reading the log", 0, 0);
     let inspected = Store::inspect(&shard_directory(data.data_dir, id), id, data.shards, data.resources);
@@ -314,11 +342,14 @@ struct LoadedShard {
 fn load_shard(
     id: ShardId,
     inspected: InspectedDirectory,
+    fits: &Fits<'_>,
     progress: &LoadProgress,
 ) -> Result<LoadedShard, StorageError> {
     let started = std::time::Instant::now();
     progress.note(id, "reading the log", 0, 0);
     let loaded = inspected.open().and_then(|store| {
+        let applied = store.meta()?.map_or(0, |meta| meta.applied_sequence);
+        fits.check(id, store.identity(), Some(applied))?;
         let recovered =
             recover(&store, TreesFrom::Pages, &|what, done, total| progress.note(id, what, done, total))?;
         Ok(LoadedShard { store, recovered, took: started.elapsed() })
@@ -332,6 +363,7 @@ fn open_shard(
     id: ShardId,
     loaded: LoadedShard,
     data: &OpenedFrom<'_>,
+    identify: impl Fn(ShardId, &Store) -> ShardIdentity,
 ) -> Result<(OpenedShard, Store), StorageError> {
     let progress = data.progress;
     let LoadedShard { store, mut recovered, took } = loaded;
@@ -339,6 +371,7 @@ fn open_shard(
     progress.note(id, "opening the store for writing", 0, 0);
     let store = store.into_writable()?;
     store.adopt_format()?;
+    store.put_identity(identify(id, &store))?;
     let mut rebuilt = Vec::new();
     for (board, reason) in recovered.rebuilt {
         tracing::warn!(shard = %id, %board, reason, "a damaged or missing tree was rebuilt from its members");

@@ -22,6 +22,7 @@ use crate::query::summary::keep_summaries;
 use crate::query::{LocalShards, Node, ShardClient, ShardHandle};
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
+use crate::service::floors::Floors;
 use crate::service::nats::{Connecting, NatsStreams};
 use crate::service::nats_writing::stop_first;
 use crate::service::opening::{OpenedShard, close_refused, load_shards, lost_shards};
@@ -93,7 +94,12 @@ pub async fn run(
         Some(questions) if !has_all(&layout, &shards) => Some(questions.ask_all(layout.shards).await?),
         _ => None,
     };
-    let node = Arc::new(node_of(&layout, shards, other_owners.clone()));
+    let node = node_of(&layout, shards, other_owners.clone());
+    // A node that asks shards one by one asks other owners of a shard that is behind.
+    let node = Arc::new(match &answering {
+        Some(answering) if node.remote.is_none() => node.asking_whether_behind(answering.whether_behind()),
+        _ => node,
+    });
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
     let are_set_up = streams.as_ref().is_none_or(|streams| streams.are_set_up);
     let (catch_up_timeout, boards_timeout) =
@@ -133,6 +139,8 @@ pub async fn run(
     all_started(&node).await;
     tokio::spawn(keep_summaries(Arc::downgrade(&api.summaries)));
     tokio::spawn(keep_live(Arc::downgrade(&api.live)));
+    let floors = Floors::new(config.data_dir.clone(), config.nats.is_some());
+    tokio::spawn(Arc::clone(&floors).keep(Arc::downgrade(&node)));
     tokio::spawn(publish_ticks(Arc::downgrade(&node), Arc::clone(&publishers)));
     let write_service = writing.map(|writing| Arc::new(writing.start(this, &node, &api)));
     let shutdown = stop_first(write_service.clone(), shutdown);
@@ -155,7 +163,9 @@ pub async fn run(
     }
     snapshots.clear();
     publishers.close();
-    join_writers(threads).await?;
+    let ended = join_writers(threads).await;
+    floors.note(&node);
+    ended?;
     if let Some(traces) = traces {
         // It waits for the collector. The runtime ends soon, whether or not it was woken.
         let _ = tokio::task::spawn_blocking(move || traces.end()).await;
@@ -369,5 +379,12 @@ async fn all_live(node: &Node, catch_up_timeout: Duration) {
             }
             tokio::time::sleep(CATCH_UP_CHECK_INTERVAL).await;
         }
+    }
+    // All shards are live, and are found to be level in a moment.
+    while node.is_stale() && node.shards.iter().all(|shard| shard.health.is_live()) {
+        if tokio::time::Instant::now() >= deadline {
+            return;
+        }
+        tokio::time::sleep(CATCH_UP_CHECK_INTERVAL).await;
     }
 }

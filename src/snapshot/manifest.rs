@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::regular_file::{open_in, read_no_link};
-use crate::storage::{DataLayout, replace_file, shard_directory};
+use crate::storage::{DataLayout, ServiceId, replace_file, shard_directory};
 use crate::types::{MAX_SHARDS, ShardId};
 
 /// The manifest's name in the directory of a snapshot.
@@ -32,6 +32,9 @@ pub struct Manifest {
     pub snapshot: String,
     /// When the node began to copy.
     pub taken_at: String,
+    /// The service of all shards; absent if it was not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
     /// The node's version.
     pub version: String,
     /// How many shards the members are spread over.
@@ -82,6 +85,7 @@ impl Manifest {
     pub fn new(
         snapshot: String,
         taken_at: String,
+        service: Option<ServiceId>,
         version: String,
         shard_count: u16,
         shards: Vec<ManifestShard>,
@@ -90,6 +94,7 @@ impl Manifest {
             format: FORMAT,
             snapshot,
             taken_at,
+            service: service.map(|service| service.to_string()),
             version,
             shard_count,
             shards,
@@ -274,6 +279,8 @@ mod tests {
     use super::*;
     use crate::types::count;
 
+    const SERVICE: &str = "0123456789abcdef0123456789abcdef";
+
     fn shard(shard: u16) -> ManifestShard {
         let files = [("000008.sst", "some pages"), ("CURRENT", "MANIFEST-000005\n")];
         let file = |(name, text): (&str, &str)| ManifestFile {
@@ -295,7 +302,8 @@ mod tests {
     }
 
     fn of_shards(count: u16, shards: Vec<ManifestShard>) -> Manifest {
-        Manifest::new("6a".to_owned(), "2026-11-22T13:00:00Z".to_owned(), "0.1.0".to_owned(), count, shards)
+        let (taken_at, service) = ("2026-11-22T13:00:00Z".to_owned(), ServiceId::parse(SERVICE));
+        Manifest::new("6a".to_owned(), taken_at, service, "0.1.0".to_owned(), count, shards)
     }
 
     /// A directory with the files of a manifest.
@@ -325,6 +333,7 @@ mod tests {
   "format": 1,
   "snapshot": "6a",
   "taken_at": "2026-11-22T13:00:00Z",
+  "service": "0123456789abcdef0123456789abcdef",
   "version": "0.1.0",
   "shard_count": 1,
   "shards": [

@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 
 use crate::snapshot::check::findings_in;
 use crate::storage::{
-    DirectoryLock, Progress, StorageError, make_private_directory, replace_file, shard_directory, shards_in,
+    DirectoryLock, Progress, StorageError, begin_lineage, known_data, make_private_directory, mark_shard,
+    replace_file, shard_directory, shards_in,
 };
 use crate::types::ShardId;
 
@@ -109,6 +110,8 @@ impl StagedCopies {
     }
 
     /// Opens a staged copy without writing, and does all that `ranktree verify` does. Returns what is wrong.
+    /// A copy with which nothing is wrong becomes one of this data directory's service, in a lineage of its
+    /// own.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -119,7 +122,12 @@ impl StagedCopies {
         progress: Progress<'_>,
     ) -> Result<Vec<String>, StorageError> {
         let ExpectedCopy { shards, applied, stream } = expected;
-        findings_in(&self.staged(shard), (shard, *shards), (*applied, stream), progress)
+        let findings = findings_in(&self.staged(shard), (shard, *shards), (*applied, stream), progress)?;
+        if findings.is_empty() {
+            let service = known_data(&self.data_dir)?.and_then(|known| known.service);
+            begin_lineage(&self.staged(shard), shard, *shards, service)?;
+        }
+        Ok(findings)
     }
 
     /// Puts the staged copy in the place of the shard, whose store is closed. Does nothing if that is done
@@ -167,6 +175,7 @@ impl StagedCopies {
         between()?;
         sync(&self.data_dir)?;
         sync(&self.folder())?;
+        mark_shard(&self.data_dir, shard)?;
         let plan = self.plan(shard);
         match std::fs::remove_file(&plan) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(io(&plan, error)),

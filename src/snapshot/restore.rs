@@ -21,7 +21,8 @@ use crate::snapshot::one_shard::STAGED as COPIES;
 use crate::snapshot::source::{Piece, Pieces, SnapshotSource};
 use crate::snapshot::swap::{BEFORE, NEW, Plan, STAGED, SwapError};
 use crate::storage::{
-    DirectoryLock, Progress, StorageError, make_private_directory, shard_directory, shards_in,
+    DirectoryLock, Progress, StorageError, begin_lineage, make_private_directory, service_in,
+    shard_directory, shards_in,
 };
 use crate::types::{ShardId, count};
 
@@ -106,7 +107,8 @@ pub fn restore(
     // A start must not put a copy in place that was of the shards of before.
     remove(&data_dir.join(COPIES))?;
     let checked = stage(&manifest, pieces, &staged, progress).and_then(|()| {
-        manifest.shards.iter().try_for_each(|shard| check(&manifest, shard, &staged, progress))
+        manifest.shards.iter().try_for_each(|shard| check(&manifest, shard, &staged, progress))?;
+        begin_lineages(&manifest, &staged)
     });
     if let Err(error) = checked {
         // What cannot be removed is removed by the next restore.
@@ -126,6 +128,22 @@ pub fn restore(
     drop(locks);
     let moved_to = moved_to.map(|name| data_dir.join(name));
     Ok(Restored { manifest, moved_to, was_interrupted: false })
+}
+
+/// What is put in place is not the next state of what was there.
+fn begin_lineages(manifest: &Manifest, staged: &Path) -> Result<(), RestoreError> {
+    for shard in manifest.shards.iter().map(|shard| ShardId(shard.shard)) {
+        let path = shard_directory(staged, shard);
+        let found = service_in(&path)?.map(|service| service.to_string());
+        if found != manifest.service {
+            let said = |service: &Option<String>| service.clone().unwrap_or_else(|| "none".to_owned());
+            let (stated, found) = (said(&manifest.service), said(&found));
+            let finding = format!("its manifest states the service {stated}, but its files are of {found}");
+            return Err(RestoreError::Damaged { shard, findings: vec![finding] });
+        }
+        begin_lineage(&path, shard, manifest.shard_count, None)?;
+    }
+    Ok(())
 }
 
 /// Locks the shards that are there, so that no process uses them.

@@ -11,6 +11,7 @@ use crate::storage::codec::{
     self, FORMAT_VERSION, Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord,
 };
 use crate::storage::error::StorageError;
+use crate::storage::identity::ShardIdentity;
 use crate::storage::keys;
 use crate::storage::store::{HashCommit, Store};
 use crate::types::{MemberId, Sequence, Timestamp};
@@ -121,6 +122,7 @@ impl Store {
             leap_micros: leap.map(Timestamp::as_micros),
             jobs_rejected: commit.jobs_rejected,
             stream: commit.stream.clone(),
+            identity: self.identity(),
         };
         // The applied sequence is in the same write batch as its effects: a crash keeps both or neither.
         batch.put_cf(log, keys::meta(), codec::encode_meta(&meta));
@@ -143,16 +145,39 @@ impl Store {
     }
 
     /// Stores that messages after the applied sequence come from another queue. Once this returns, that and
-    /// everything before it survives a power failure.
+    /// everything before it survives a power failure. What was applied from another stream, and is continued
+    /// from this one, is another line of history from here on.
     ///
     /// # Errors
     /// As [`Store::commit`].
     pub fn store_origin(&self, stream: &str) -> Result<(), StorageError> {
         let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is missing"))?;
-        let mut batch = WriteBatch::default();
+        // Behind the identity of a stream is how its sequences are counted.
+        let identity_of = |stream: &str| stream.split('+').next().unwrap_or_default().to_owned();
+        let is_continued = identity_of(&meta.stream) == identity_of(stream);
+        let identity = if meta.applied_sequence == 0 || is_continued {
+            self.identity()
+        } else {
+            ShardIdentity::begin(self.identity().service)
+        };
         let meta = Meta { format_version: FORMAT_VERSION, stream: stream.to_owned(), ..meta };
-        batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));
-        self.write(batch, true)?;
+        self.put_meta(meta, identity)?;
         self.mark_filled_from_stream()
+    }
+
+    /// Stores what the shard is, first in the meta record and then in its marker; synced once this returns.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub fn put_identity(&self, identity: ShardIdentity) -> Result<(), StorageError> {
+        let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is missing"))?;
+        self.put_meta(Meta { format_version: FORMAT_VERSION, ..meta }, identity)
+    }
+
+    fn put_meta(&self, meta: Meta, identity: ShardIdentity) -> Result<(), StorageError> {
+        let mut batch = WriteBatch::default();
+        batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&Meta { identity, ..meta }));
+        self.write(batch, true)?;
+        self.set_identity(identity)
     }
 }

@@ -35,6 +35,9 @@ pub enum StorageError {
         path.display()
     )]
     Damaged { path: PathBuf, what: String },
+    /// What lies in the shard's place is not what the data directory had there. Nothing was changed.
+    #[error("{} does not fit: {what}. Nothing was changed. {step}", path.display())]
+    DoesNotFit { path: PathBuf, what: Box<str>, step: Box<str> },
     /// There is no shard, or one whose creation was never completed.
     #[error("{} holds no shard; restore its files, or give the directory of the service's data with --data-dir", .0.display())]
     Empty(PathBuf),

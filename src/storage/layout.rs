@@ -1,11 +1,14 @@
 //! The layout of a data directory.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::storage::error::StorageError;
 use crate::storage::files::{
-    DataLayout, MARKER, Marker, Stage, has_marker, holds_a_database, is_of_a_database, marked_layout,
+    DataLayout, DataMarker, MARKER, Marker, Stage, has_marker, holds_a_database, is_of_a_database,
+    read_data_marker,
 };
+use crate::storage::identity::ServiceId;
+use crate::storage::shard_directory::{directory_name, shard_directory};
 use crate::types::{ShardId, ShardSet, decimal};
 
 /// The file of a data directory into which a snapshot is being put: some shards may be those of before, and
@@ -14,16 +17,6 @@ pub const RESTORING: &str = "RESTORING";
 
 /// RocksDB's file that names the manifest in use: every shard's directory has one, and no data directory.
 const CURRENT: &str = "CURRENT";
-
-/// A shard's directory.
-#[must_use]
-pub fn shard_directory(data_dir: &Path, shard: ShardId) -> PathBuf {
-    data_dir.join(directory_name(shard))
-}
-
-fn directory_name(shard: ShardId) -> String {
-    format!("shard-{:03}", shard.0)
-}
 
 /// How many shards a data directory holds: 0 for one that does not exist or is empty.
 ///
@@ -60,6 +53,14 @@ pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
 /// # Errors
 /// When it cannot be read, is from a newer ranktree, or a restore was interrupted.
 pub fn known_layout(data_dir: &Path) -> Result<Option<DataLayout>, StorageError> {
+    Ok(known_data(data_dir)?.map(|known| known.layout))
+}
+
+/// What a data directory has recorded of itself and its shards; `None` as for [`known_layout`].
+///
+/// # Errors
+/// As [`known_layout`].
+pub fn known_data(data_dir: &Path) -> Result<Option<DataMarker>, StorageError> {
     check_directory(data_dir)?;
     let path = data_dir.join(RESTORING);
     match path.try_exists() {
@@ -67,7 +68,7 @@ pub fn known_layout(data_dir: &Path) -> Result<Option<DataLayout>, StorageError>
         Ok(true) => return Err(StorageError::HalfRestored(data_dir.to_owned())),
         Err(error) => return Err(StorageError::Io { path, error }),
     }
-    marked_layout(data_dir)
+    read_data_marker(data_dir)
 }
 
 /// Whether a directory is a data directory, or a shard's directory, by its marker.
@@ -172,6 +173,14 @@ pub fn filled_from(data_dir: &Path, shard: ShardId) -> Result<FilledFrom, Storag
         Some(marker) if marker.floor().applied > 0 => FilledFrom::EmbeddedQueue,
         Some(_) | None => FilledFrom::Unknown,
     })
+}
+
+/// The service of a shard's data according to its marker.
+///
+/// # Errors
+/// When the marker cannot be read, or is from a newer ranktree.
+pub fn service_in(shard_directory: &Path) -> Result<Option<ServiceId>, StorageError> {
+    Ok(Marker::read(shard_directory)?.and_then(|marker| marker.identity()?.service))
 }
 
 /// The first of these shards that has no directory.

@@ -13,6 +13,7 @@ mod layout;
 mod options;
 mod progress;
 mod real_paths;
+mod shard_directory;
 mod slot;
 mod store;
 
@@ -20,6 +21,8 @@ mod commit;
 mod erasures;
 mod rejects;
 
+mod fit;
+mod identity;
 mod shard_copy;
 
 mod checkpoint;
@@ -38,10 +41,15 @@ pub use commit::Commit;
 pub use disk::DiskSpace;
 pub use erasures::{EraseRejects, Erasures};
 pub use error::StorageError;
-pub use files::{DataLayout, DirectoryLock, holds_a_database, is_of_a_database, mark_layout, replace_file};
+pub use files::{
+    DataLayout, DataMarker, DirectoryLock, holds_a_database, is_of_a_database, mark_layout, mark_shard,
+    raise_floors, replace_file,
+};
+pub use fit::{Fit, check_fit, check_fit_on_disk, next_identity, service_of_shards};
+pub use identity::{Lineage, ServiceId, ShardIdentity};
 pub use layout::{
-    FilledFrom, RESTORING, check_marked, filled_from, has_lost, is_of_data, known_layout, known_shards,
-    missing_shard, remove_in_place_of_lost, shard_directory, shards_in,
+    FilledFrom, RESTORING, check_marked, filled_from, has_lost, is_of_data, known_data, known_layout,
+    known_shards, missing_shard, remove_in_place_of_lost, service_in, shards_in,
 };
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;
@@ -49,7 +57,8 @@ pub use real_paths::{OPEN_FILES, with_real_paths};
 pub use recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
 pub use rejects::{RejectsBefore, RejectsLimits, UnreadableRejects, page_of_rejects};
 pub use replay::{ExpectedCounts, replay};
-pub use shard_copy::{ShardCopy, copy_shard, make_private_directory};
+pub use shard_copy::{ShardCopy, begin_lineage, copy_shard, make_private_directory};
+pub use shard_directory::shard_directory;
 pub use slot::StoreSlot;
 pub use staged::CheckpointFigures;
 pub use store::{HashCommit, InspectedDirectory, ParkedLine, ProfileAt, Reopened, Store, StoreSnapshot};

@@ -13,7 +13,9 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-use crate::state::{Applied, Change, Entry, EntryState, IdBytes, MemberHash, Shard, Step, TreeId};
+use crate::state::{
+    Applied, BoardEvent, Change, Entry, EntryState, IdBytes, MemberHash, Shard, Step, TreeId,
+};
 use crate::storage::codec::{self, Delta, DeltaChange, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
@@ -103,6 +105,7 @@ fn apply_all(
         if !delta.events.is_empty() {
             // The delta may define trees that its own changes name, so its events come first.
             pending.apply(shard);
+            check_definitions(shard, &delta.events)?;
             let applied = shard.applied;
             shard.apply(&Step { events: delta.events, applied, ..Step::default() });
         }
@@ -121,6 +124,22 @@ fn apply_all(
     pending.apply(shard);
     told(shard.applied.sequence);
     Ok((deltas, changes))
+}
+
+/// A definition that turns a life of a board into another board is of another shard, or of damaged data.
+fn check_definitions(shard: &Shard, events: &[BoardEvent]) -> Result<(), Undecodable> {
+    for event in events {
+        if let BoardEvent::Define { board, incarnation, definition, .. } = event
+            && let Some(known) = shard.board(board.as_str())
+            && known.incarnation == *incarnation
+            && !known.definition.agrees_with(definition)
+        {
+            let reason =
+                format!("it defines the board {board} anew, with other fields than the same life has");
+            return Err(Undecodable { kind: "delta", reason });
+        }
+    }
+    Ok(())
 }
 
 fn add_up(totals: &mut ExpectedCounts, changes: &[DeltaChange]) {

@@ -15,6 +15,7 @@ use rocksdb::checkpoint::Checkpoint as LinkedFiles;
 
 use crate::storage::error::StorageError;
 use crate::storage::files::{Floor, Marker, Stage, is_of_a_database};
+use crate::storage::identity::{ServiceId, ShardIdentity};
 use crate::storage::options::StorageResources;
 use crate::storage::store::Store;
 use crate::types::{Sequence, ShardId};
@@ -56,10 +57,29 @@ pub fn copy_shard(store: &Store, to: &Path) -> Result<ShardCopy, StorageError> {
     let rocksdb_sequence = copy.db().latest_sequence_number();
     drop(copy);
     let marker = put(Floor { applied: meta.applied_sequence, rocksdb_sequence })?;
+    marker.set_identity(meta.identity)?;
     if !meta.stream.is_empty() {
         marker.note_filled_from_stream()?;
     }
     Ok(ShardCopy { shard, applied: Sequence(meta.applied_sequence), stream: meta.stream, files: files(to)? })
+}
+
+/// Gives a copy of a shard, which nothing uses yet, a lineage of its own: what was the shard's before, and
+/// goes on elsewhere or was moved aside, is not taken for this one any more.
+///
+/// # Arguments
+/// `service`: the one that the copy is for; `None`: its own
+///
+/// # Errors
+/// When it cannot be opened, or the disk refuses.
+pub fn begin_lineage(
+    copy: &Path,
+    shard: ShardId,
+    shards: u16,
+    service: Option<ServiceId>,
+) -> Result<(), StorageError> {
+    let store = Store::open(copy, shard, shards, &StorageResources::new(CACHE_BYTES, 1))?;
+    store.put_identity(ShardIdentity::begin(service.or(store.identity().service)))
 }
 
 /// Creates a directory for copies, which other users must not read.

@@ -9,7 +9,8 @@ use crate::config::{NamedPath, ServeConfig, Settings};
 use crate::credential_files::{CredentialFiles, CredentialFilesError};
 use crate::service::ServiceError;
 use crate::storage::{
-    FilledFrom, StorageError, filled_from, has_lost, known_layout, shard_directory, shards_in,
+    DataMarker, FilledFrom, Fit, StorageError, check_fit_on_disk, filled_from, has_lost, known_data,
+    service_of_shards, shard_directory, shards_in,
 };
 use crate::types::{ShardId, ShardSet};
 
@@ -33,11 +34,12 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
     problems
 }
 
-/// What the data directory holds that these settings do not fit. Asks its markers only, which a service that
-/// runs does not lock.
+/// What the data directory holds that these settings do not fit. Asks its markers, which a service that
+/// runs does not lock, and where they do not say enough the data, if no service has them open.
 fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
     let folder = config.data_dir.display();
-    let known = known_layout(&config.data_dir)?;
+    let recorded = known_data(&config.data_dir)?;
+    let known = recorded.as_ref().map(|recorded| recorded.layout.clone());
     let found = known.as_ref().map_or(shards_in(&config.data_dir)?, |known| known.shards);
     if found == 0 {
         return Ok(None);
@@ -65,6 +67,20 @@ fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
             return Ok(Some(ServiceError::MissingShard(lost).to_string()));
         }
     }
+    if recorded.as_ref().is_none_or(|recorded| recorded.service.is_none()) {
+        let all = recorded.as_ref().map_or_else(|| ShardSet::first(found), |known| known.layout.own.clone());
+        let fit = if config.nats.is_some() { Fit::Streamed } else { Fit::Whole };
+        if let Err(error @ StorageError::DoesNotFit { .. }) = service_of_shards(&config.data_dir, &all, fit) {
+            return Ok(Some(error.to_string()));
+        }
+    }
+    if let Some(recorded) = &recorded {
+        for shard in recorded.layout.own.iter() {
+            if let Some(misfit) = misfit(config, recorded, shard)? {
+                return Ok(Some(format!("shard {shard}: {misfit}")));
+            }
+        }
+    }
     let mut filled = (0..found).map(ShardId).map(|shard| filled_from(&config.data_dir, shard));
     let with_nats = config.nats.is_some();
     let other = if with_nats { FilledFrom::EmbeddedQueue } else { FilledFrom::Stream };
@@ -82,6 +98,25 @@ fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
             )
         }
     }))
+}
+
+/// Why a start would refuse what lies in a shard's place.
+fn misfit(
+    config: &ServeConfig,
+    recorded: &DataMarker,
+    shard: ShardId,
+) -> Result<Option<String>, StorageError> {
+    let fit = if config.nats.is_some() { Fit::Streamed } else { Fit::Whole };
+    let is_lost = has_lost(&config.data_dir, shard)?;
+    if is_lost || config.adopt.contains(&shard.0) {
+        return Ok(None);
+    }
+    match check_fit_on_disk(&config.data_dir, shard, Some(recorded), fit) {
+        Err(error @ StorageError::DoesNotFit { .. }) => Ok(Some(error.to_string())),
+        // A service that runs has taken what is there. What else keeps the data from being read, a start
+        // tells.
+        Ok(()) | Err(_) => Ok(None),
+    }
 }
 
 fn unusable_paths(settings: &Settings) -> Vec<String> {

@@ -12,7 +12,9 @@ use crate::cli::Failure;
 use crate::cli::as_owner::refuse_links_of_others;
 use crate::cli::progress::Progress;
 use crate::snapshot::{Manifest, ManifestError};
-use crate::storage::{DirectoryLock, StorageError, is_of_data, make_private_directory, shard_directory};
+use crate::storage::{
+    DirectoryLock, ServiceId, StorageError, is_of_data, make_private_directory, service_in, shard_directory,
+};
 use crate::types::{ShardId, count};
 
 /// Says that the directory is not complete.
@@ -28,6 +30,14 @@ pub struct PartialDirectory {
 }
 
 impl PartialDirectory {
+    /// The service of a shard that was fetched.
+    ///
+    /// # Errors
+    /// When its marker cannot be read.
+    pub fn service_of(&self, shard: u16) -> Result<Option<ServiceId>, Failure> {
+        Ok(service_in(&shard_directory(&self.path, ShardId(shard)))?)
+    }
+
     /// # Errors
     /// When there is something in the place, or the disk refuses.
     pub fn create(place: &Path) -> Result<Self, Failure> {

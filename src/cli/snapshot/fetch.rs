@@ -113,7 +113,8 @@ impl Begun {
         }
         let (snapshot, taken_at) = (self.snapshot.clone(), self.taken_at.clone());
         let shard_count = self.shard_count.or(u16::try_from(shards.len()).ok()).unwrap_or_default();
-        Ok(Manifest::new(snapshot, taken_at, self.version.clone(), shard_count, shards))
+        let first = self.shards.first().map(|shard| to.service_of(shard.shard)).transpose()?.flatten();
+        Ok(Manifest::new(snapshot, taken_at, first, self.version.clone(), shard_count, shards))
     }
 
     fn piece(&self, service: &Reader, shard: u16, file: &Listed, offset: u64) -> Result<Vec<u8>, Failure> {

@@ -107,6 +107,13 @@ impl QuestionService {
         self.shards.clone()
     }
 
+    /// Tells whether one of the shards may lack what came while this process did not run, or was cut off.
+    #[must_use]
+    pub fn whether_behind(&self) -> Box<dyn Fn() -> bool + Send + Sync> {
+        let shards = self.shards();
+        Box::new(move || shards.iter().any(|(shard, level)| !level.is_level(shard)))
+    }
+
     /// Answers no further question, so that others are asked. Questions in work are answered.
     pub fn end(&self) {
         self.ending.send_replace(true);

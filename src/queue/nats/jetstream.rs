@@ -3,7 +3,7 @@
 //! Connections for publishing, consuming (one per shard, on its fetch thread) and managing are separate, so
 //! that a backlog on one of them does not delay the others. Other users have connections of their own.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use thiserror::Error;
@@ -25,6 +25,7 @@ use crate::queue::nats::streams::boards_config::ServiceFacts;
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::nats::streams::rejects_fault::RejectsFault;
 use crate::queue::this_node::ThisNode;
+use crate::storage::ServiceId;
 use crate::types::{NodeName, Sequence, ShardId};
 use crate::writer::Health;
 
@@ -66,6 +67,8 @@ pub struct ShardStart {
     pub shard: ShardId,
     pub applied: Sequence,
     pub health: Arc<Health>,
+    /// The service of its data, if that is known.
+    pub service: Option<ServiceId>,
 }
 
 /// A node's NATS.
@@ -73,6 +76,8 @@ pub struct JetStream {
     pub(in crate::queue::nats) settings: Settings,
     pub names: Names,
     pub(in crate::queue::nats) facts: ServiceFacts,
+    /// The service of the streams, once they were read and if they say it.
+    pub(in crate::queue::nats) service: Arc<OnceLock<ServiceId>>,
     pub(in crate::queue::nats) managing: Connection,
     publishing: Connection,
     pub(in crate::queue::nats) prepared: watch::Sender<Prepared>,
@@ -99,7 +104,19 @@ impl JetStream {
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
         let peers = Arc::new(Peers::new(this, process.clone(), settings.forget_after));
         let rejects_fault = RejectsFault::default();
-        Ok(Self { settings, names, facts, managing, publishing, prepared, process, rejects_fault, peers })
+        let service = Arc::default();
+        Ok(Self {
+            settings,
+            names,
+            facts,
+            service,
+            managing,
+            publishing,
+            prepared,
+            process,
+            rejects_fault,
+            peers,
+        })
     }
 
     /// Another connection of this node.
@@ -138,6 +155,12 @@ impl JetStream {
             message_requests,
         };
         (StreamPublisher { inner: Arc::new(inner) }, closed)
+    }
+
+    /// The service of the streams, once they were read and if they say it.
+    #[must_use]
+    pub fn service(&self) -> Option<ServiceId> {
+        self.service.get().copied()
     }
 
     /// What subjects begin with.
@@ -202,6 +225,7 @@ impl JetStream {
             pending_replies,
             self.prepared.subscribe(),
             Arc::clone(&self.peers),
+            start.service,
             GapPolicy {
                 halt_after: self.settings.halt_after,
                 accept: self.settings.accept_gap.contains(&start.shard.0),

@@ -8,7 +8,7 @@ use crate::queue::nats::publish::stream_publisher::StreamPublisher;
 use crate::state_lock::StateLock;
 use crate::storage::{StorageError, Store, StoreSlot};
 use crate::types::ShardId;
-use crate::writer::Health;
+use crate::writer::{Health, ShardState};
 
 /// A shard that this node does not own, as far as it is needed: decisions about boards go into its stream.
 #[derive(Clone)]
@@ -31,6 +31,11 @@ pub struct NatsShard {
 }
 
 impl NatsShard {
+    /// Whether it applies nothing until an operator acts.
+    pub fn is_halted(&self) -> bool {
+        matches!(self.health.state(), ShardState::Halted(_))
+    }
+
     /// Reads from or writes to the shard's store, on a thread that may wait for the disk.
     ///
     /// # Errors

@@ -7,6 +7,7 @@ use bincode::{Decode, Encode};
 use crate::job::RejectCode;
 use crate::state::{MemberVersion, ShardTime};
 use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, from_slice, to_vec, undecodable};
+use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
 use crate::types::{Sequence, Timestamp};
 
 /// Written with every batch: the shard's progress.
@@ -27,6 +28,9 @@ pub struct Meta {
     pub time_micros: i64,
     /// The time of a leap that is not believed yet; mostly there is none.
     pub leap_micros: Option<i64>,
+    /// What the shard is: in the same write batch as the applied sequence, so that neither is taken for that
+    /// of another shard. Records without it are of no service.
+    pub identity: ShardIdentity,
 }
 
 impl Meta {
@@ -129,11 +133,14 @@ pub fn encode_meta(meta: &Meta) -> Vec<u8> {
         stream: meta.stream.clone(),
     });
     if meta.format_version > 1 {
-        bytes.extend(to_vec(&meta.time_micros));
-        // Behind the rest, and only if there is one.
-        if let Some(leap) = &meta.leap_micros {
-            bytes.extend(to_vec(leap));
-        }
+        bytes.extend(to_vec(&(meta.time_micros, meta.leap_micros)));
+    }
+    if meta.identity != ShardIdentity::default() {
+        let ShardIdentity { service, lineage, epoch, opening, opened_before } = meta.identity;
+        let service = service.map_or(0, |service| service.0);
+        let lineage = lineage.map_or(0, |lineage| lineage.0);
+        let numbers = (service, lineage, epoch, opening, opened_before);
+        bytes.extend(to_vec(&numbers));
     }
     bytes
 }
@@ -144,16 +151,15 @@ pub fn decode_meta(bytes: &[u8]) -> Result<Meta, Undecodable> {
     let fail = |error: DecodeError| undecodable("meta record", error);
     let (wire, read): (MetaWire, usize) = decode_bounded(bytes).map_err(fail)?;
     let rest = bytes.get(read..).unwrap_or_default();
-    let (time_micros, leap_micros) = match wire.format_version {
-        ..=1 if rest.is_empty() => (wire.message_timestamp_micros, None),
+    let (time_micros, leap_micros, rest) = match wire.format_version {
+        ..=1 if rest.is_empty() => (wire.message_timestamp_micros, None, rest),
         ..=1 => return Err(undecodable("meta record", "there are more bytes after its end")),
         _ => {
-            let (time, read): (i64, usize) = decode_bounded(rest).map_err(fail)?;
-            let rest = rest.get(read..).unwrap_or_default();
-            let leap = if rest.is_empty() { None } else { Some(from_slice("meta record", rest)?) };
-            (time, leap)
+            let ((time_micros, leap_micros), read) = decode_bounded(rest).map_err(fail)?;
+            (time_micros, leap_micros, rest.get(read..).unwrap_or_default())
         }
     };
+    let identity = if rest.is_empty() { ShardIdentity::default() } else { decode_identity(rest)? };
     Ok(Meta {
         format_version: wire.format_version,
         shard: wire.shard,
@@ -165,7 +171,16 @@ pub fn decode_meta(bytes: &[u8]) -> Result<Meta, Undecodable> {
         stream: wire.stream,
         time_micros,
         leap_micros,
+        identity,
     })
+}
+
+fn decode_identity(bytes: &[u8]) -> Result<ShardIdentity, Undecodable> {
+    let numbers = from_slice("meta record", bytes)?;
+    let (service, lineage, epoch, opening, opened_before): (u128, u128, u64, u64, u64) = numbers;
+    let service = (service > 0).then_some(ServiceId(service));
+    let lineage = (lineage > 0).then_some(Lineage(lineage));
+    Ok(ShardIdentity { service, lineage, epoch, opening, opened_before })
 }
 
 #[must_use]

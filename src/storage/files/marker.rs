@@ -6,6 +6,8 @@
 //!
 //! ```text
 //!    0  "ranktree" │ format: u32 │ stage: u32 │ shard: u16 │ shards: u16 │ crc32c of all that: u32
+//! 128  service: u128 │ lineage: u128 │ epoch: u64 │ opening: u64 │ the one before: u64 │ crc32c: u32; zeros
+//! for none
 //!  256  "a stream" │ crc32c of that: u32, once the shard was filled from one; zeros before
 //!  512  a floor: applied sequence: u64 │ RocksDB's sequence: u64 │ crc32c of both: u32
 //! 1024  another
@@ -25,6 +27,7 @@ use parking_lot::Mutex;
 
 use crate::storage::error::StorageError;
 use crate::storage::files::replaced::replace_file;
+use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
 
 pub const MARKER: &str = "RANKTREE";
 /// The new file, which is renamed over the old one once it is written and synced.
@@ -33,6 +36,8 @@ const MAGIC: &[u8; 8] = b"ranktree";
 /// The format of this file. Raised with every change that an older ranktree could not read.
 const FORMAT: u32 = 1;
 const HEAD_BYTES: usize = 20;
+const IDENTITY_AT: usize = 128;
+const IDENTITY_BYTES: usize = 56;
 const SOURCE: &[u8; 8] = b"a stream";
 const SOURCE_AT: usize = 256;
 const FLOOR_BYTES: usize = 16;
@@ -91,6 +96,7 @@ pub struct Marker {
 struct Written {
     floor: Floor,
     is_filled_from_stream: bool,
+    identity: Option<ShardIdentity>,
     /// Index of the floor that is written next.
     next_slot: usize,
     /// The file, opened by the first write.
@@ -127,13 +133,15 @@ impl Marker {
         let marker = Self::unwritten(path, stage, shard, shards);
         let is_filled_from_stream =
             checked(&bytes, SOURCE_AT, SOURCE.len()).is_some_and(|found| found == SOURCE);
-        let written = Mutex::new(Written { floor, is_filled_from_stream, next_slot, file: None });
+        let identity = decode_identity(&bytes);
+        let written = Mutex::new(Written { floor, is_filled_from_stream, identity, next_slot, file: None });
         Ok(Some(Self { written, damage, ..marker }))
     }
 
     fn unwritten(path: PathBuf, stage: Stage, shard: u16, shards: u16) -> Self {
         let (floor, next_slot) = (Floor::default(), 0);
-        let written = Mutex::new(Written { floor, is_filled_from_stream: false, next_slot, file: None });
+        let (is_filled_from_stream, identity) = (false, None);
+        let written = Mutex::new(Written { floor, is_filled_from_stream, identity, next_slot, file: None });
         Self { path, stage, shard, shards, written, damage: None }
     }
 
@@ -190,10 +198,33 @@ impl Marker {
         })
     }
 
+    /// What the shard is; `None` if the marker does not say it.
+    pub fn identity(&self) -> Option<ShardIdentity> {
+        self.written.lock().identity
+    }
+
+    /// Stores what the shard is; synced once this returns.
+    ///
+    /// # Errors
+    /// When the disk refuses.
+    pub fn set_identity(&self, identity: ShardIdentity) -> Result<(), StorageError> {
+        let before = std::mem::replace(&mut self.written.lock().identity, Some(identity));
+        if before == Some(identity) {
+            return Ok(());
+        }
+        self.replace().map_err(|error| {
+            self.written.lock().identity = before;
+            StorageError::Io { path: self.path.clone(), error }
+        })
+    }
+
     fn replace(&self) -> std::io::Result<()> {
         let mut written = self.written.lock();
         let mut bytes = vec![0; FILE_BYTES];
         place(&mut bytes, 0, &encode_head(self.stage, self.shard, self.shards));
+        if let Some(identity) = written.identity {
+            place(&mut bytes, IDENTITY_AT, &encode_identity(identity));
+        }
         if written.is_filled_from_stream {
             place(&mut bytes, SOURCE_AT, &with_checksum(SOURCE.to_vec()));
         }
@@ -291,6 +322,25 @@ fn decode_head(directory: &Path, bytes: &[u8]) -> Result<Option<(Stage, u16, u16
         _ => return Ok(None),
     };
     Ok(head.starts_with(MAGIC).then_some((stage, half(16), half(18))))
+}
+
+fn encode_identity(identity: ShardIdentity) -> Vec<u8> {
+    let ShardIdentity { service, lineage, epoch, opening, opened_before } = identity;
+    let service = service.map_or(0, |service| service.0).to_le_bytes();
+    let lineage = lineage.map_or(0, |lineage| lineage.0).to_le_bytes();
+    let numbers = [epoch, opening, opened_before].map(u64::to_le_bytes).concat();
+    with_checksum([&service[..], &lineage[..], &numbers].concat())
+}
+
+fn decode_identity(bytes: &[u8]) -> Option<ShardIdentity> {
+    let (ids, numbers) = checked(bytes, IDENTITY_AT, IDENTITY_BYTES)?.split_at_checked(32)?;
+    let [service, lineage] = *ids.as_chunks::<16>().0 else { return None };
+    let [service, lineage] = [service, lineage].map(u128::from_le_bytes);
+    let [epoch, opening, opened_before] = *numbers.as_chunks::<8>().0 else { return None };
+    let [epoch, opening, opened_before] = [epoch, opening, opened_before].map(u64::from_le_bytes);
+    let service = (service > 0).then_some(ServiceId(service));
+    let lineage = (lineage > 0).then_some(Lineage(lineage));
+    Some(ShardIdentity { service, lineage, epoch, opening, opened_before })
 }
 
 pub(super) fn encode_floor(floor: Floor) -> Vec<u8> {

@@ -17,7 +17,11 @@ mod replaced;
 #[cfg(test)]
 mod tests;
 
-pub use data_marker::{DataLayout, has_marker, mark_layout, marked_layout};
+#[cfg(test)]
+pub use data_marker::RecordedShard;
+pub use data_marker::{
+    DataLayout, DataMarker, has_marker, mark_layout, mark_shard, raise_floors, read_data_marker,
+};
 pub use database_files::{holds_a_database, is_of_a_database};
 pub use lock::{DirectoryLock, HeldDirectory};
 pub use logs::{Logs, TornEnd, check_logs};

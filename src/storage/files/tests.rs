@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::storage::files::frames::{Break, read_records};
 use crate::storage::files::manifest::check_manifest;
 use crate::storage::files::marker::{Damage, Floor, MARKER, Marker, Stage, encode_floor, encode_head};
+use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
 
 const BLOCK: usize = 32 << 10;
 
@@ -161,6 +162,30 @@ fn golden_bytes_of_a_marker() {
         assert_eq!(bytes[at..at + 16], *b"\x02\x01\0\0\0\0\0\0\x04\x03\0\0\0\0\0\0");
         assert_eq!(bytes[at..at + 20], *encode_floor(floor));
     }
+}
+
+#[test]
+fn golden_bytes_of_a_shards_identity() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let marker = Marker::put(folder.path(), Stage::InService, (2, 3), Floor::default());
+    let marker = marker.expect("the disk takes it");
+    assert_eq!(marker.identity(), None);
+    let identity = ShardIdentity {
+        service: Some(ServiceId(1)),
+        lineage: Some(Lineage(2)),
+        epoch: 3,
+        opening: 4,
+        opened_before: 5,
+    };
+    marker.set_identity(identity).expect("the disk takes it");
+    let bytes = std::fs::read(folder.path().join(MARKER)).expect("it is there");
+    let mut expect = vec![0; 56];
+    for (at, number) in [(0, 1), (16, 2), (32, 3), (40, 4), (48, 5)] {
+        expect[at] = number;
+    }
+    assert_eq!(bytes[128..184], expect);
+    assert_eq!(bytes[184..188], crc32c::crc32c(&expect).to_le_bytes());
+    assert_eq!(read_marker(folder.path()).identity(), Some(identity));
 }
 
 /// Their tags and order are RocksDB's.

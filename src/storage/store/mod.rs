@@ -27,6 +27,7 @@ pub use records::{ProfileAt, StoreSnapshot};
 use crate::storage::codec::{self, FORMAT_VERSION, Meta, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::files::{DirectoryLock, Floor, HeldDirectory, MARKER, Marker, TornEnd};
+use crate::storage::identity::ShardIdentity;
 use crate::storage::keys;
 use crate::storage::options::{StorageResources, prefix_options};
 use crate::storage::progress::Progress;
@@ -48,6 +49,8 @@ pub struct Store {
     written: Mutex<Floor>,
     marker: Option<Marker>,
     torn: Option<TornEnd>,
+    /// What the shard is; in every meta record that is written.
+    identity: Mutex<ShardIdentity>,
     /// A description of the first damage that was found since the store was opened.
     damage: OnceLock<String>,
     resources: StorageResources,
@@ -90,6 +93,18 @@ impl Store {
             return Err(StorageError::NewerFormat { path: self.path.clone(), found });
         }
         codec::decode_meta(&bytes).map(Some).map_err(|error| self.damaged(error))
+    }
+
+    /// What the shard is.
+    #[must_use]
+    pub fn identity(&self) -> ShardIdentity {
+        *self.identity.lock()
+    }
+
+    /// After the meta record says it.
+    pub(super) fn set_identity(&self, identity: ShardIdentity) -> Result<(), StorageError> {
+        *self.identity.lock() = identity;
+        self.marker.as_ref().map_or(Ok(()), |marker| marker.set_identity(identity))
     }
 
     /// Hands every record of the log that begins with `prefix` to `each`, in key order.

@@ -21,6 +21,7 @@ use crate::storage::files::{
     DirectoryLock, Floor, FlushedSequence, HeldDirectory, Logs, Marker, Stage, TornEnd, check_logs,
     check_manifest, holds_a_database,
 };
+use crate::storage::identity::ShardIdentity;
 use crate::storage::keys;
 use crate::storage::options::{
     StorageResources, checkpoint_options, creation_options, database_options, log_options,
@@ -206,6 +207,10 @@ impl Store {
                 Marker::put(&store.path, stage, (shard.0, shards), floor)?
             }
         };
+        *store.identity.lock() = meta.identity;
+        if marker.identity().is_some() || meta.identity != ShardIdentity::default() {
+            marker.set_identity(meta.identity)?;
+        }
         if !meta.stream.is_empty() {
             marker.note_filled_from_stream()?;
         }
@@ -245,6 +250,7 @@ impl Store {
             leap_micros: None,
             jobs_rejected: 0,
             stream: String::new(),
+            identity: ShardIdentity::default(),
         };
         let mut batch = WriteBatch::default();
         batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));
@@ -262,6 +268,7 @@ impl Store {
             return if lost { Err(self.damaged(what)) } else { Ok(()) };
         };
         check_layout(&self.path, (meta.shard, meta.shards), (self.shard.0, self.shards))?;
+        *self.identity.lock() = meta.identity;
         let floor = marked.unwrap_or_default();
         if meta.applied_sequence < floor.applied {
             return Err(self.damaged(format!(
@@ -305,6 +312,17 @@ impl InspectedDirectory {
         match &self.found {
             DirectoryContents::Nothing => true,
             DirectoryContents::Shard { torn, .. } => torn.as_ref().is_some_and(|end| !end.rocksdb_stops),
+        }
+    }
+
+    /// What the shard's marker says that it is; `None` if it says nothing. RocksDB was not opened for that.
+    #[must_use]
+    pub fn marked_identity(&self) -> Option<ShardIdentity> {
+        match &self.found {
+            DirectoryContents::Shard { marker: Some(marker), .. } if marker.damage.is_none() => {
+                marker.identity()
+            }
+            DirectoryContents::Shard { .. } | DirectoryContents::Nothing => None,
         }
     }
 
@@ -435,6 +453,7 @@ impl StoreLocation {
             written: Mutex::default(),
             marker: None,
             torn: None,
+            identity: Mutex::default(),
             damage: OnceLock::new(),
             checkpoints: Mutex::default(),
             resources: self.resources.clone(),

@@ -67,7 +67,12 @@ impl Batch<'_> {
                 let (incarnation, number) = (*incarnation, *number);
                 // A definition that arrives after the drop of its incarnation, or after the next incarnation,
                 // must not bring the board back.
-                let applies = !self.has_ended(board, incarnation) && !self.may_have_ended(board, number);
+                // Nor may it turn a life of the board into another board: its entries would be read wrongly.
+                let agrees = self.board(board).is_none_or(|known| {
+                    known.incarnation != incarnation || known.definition.agrees_with(definition)
+                });
+                let applies =
+                    agrees && !self.has_ended(board, incarnation) && !self.may_have_ended(board, number);
                 if applies && self.board(board).is_some_and(|known| known.incarnation < incarnation) {
                     // It ends an incarnation of the board, as a drop does.
                     self.close_step();

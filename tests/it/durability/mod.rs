@@ -8,6 +8,7 @@
 //! - [`damage`]: a damaged data directory gives correct ranks, or is refused and left unchanged; no start
 //!   hangs
 //! - [`full_disk`]: writes are refused, reads are answered, nothing answered is lost, and the shard recovers
+//! - [`identity`]: data that are not what the data directory had there are refused before a byte is written
 //! - [`moved_directory`]: a data directory that is moved or deleted under a service is noticed, and no other
 //!   directory is written to
 //! - [`two_processes`]: a data directory belongs to one process at a time
@@ -15,6 +16,7 @@
 mod crash;
 mod damage;
 mod full_disk;
+mod identity;
 mod moved_directory;
 mod nats_cluster;
 mod nats_crash;

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::support::arena::{STREAM, SUBJECT, define, end_unhalted, is_there, job_of};
 use crate::support::client::{Client, entry_path};
+use crate::support::command::signal;
 use crate::support::nats::{Nats, Publisher, shard_status, wait_applied, wait_until};
 use crate::support::nats_cluster::{Cluster, SERVERS};
 use crate::support::node::Node;
@@ -94,5 +95,63 @@ fn connections_leave_a_server_whose_packets_are_dropped() {
         });
         link.drop_all(false);
     }
+    end_unhalted(service);
+}
+
+/// A node that owns all shards is stopped, and what it could not see is published meanwhile. Requests that
+/// came while it was stopped, and those right after, are answered whole, or marked stale: a node that was
+/// away is live by all that it knows.
+#[test]
+fn an_answer_after_a_freeze_is_whole_or_marked_stale() {
+    const SHARDS: u16 = 3;
+    let nats = Nats::start();
+    let service = Node::with_nats(&nats).shards(SHARDS).stream_mib(64).start();
+    let client = service.client();
+    define(&client, &json!({ "policy": "incr" }));
+    let jobs = |count: usize| -> Vec<_> {
+        (0..count)
+            .map(|n| json!({ "board": "arena", "member": format!("m{}", n % 100), "score": 1 }))
+            .collect()
+    };
+    let mut published: i64 = 100;
+    wait_applied(&client, &nats.publish_jobs(SHARDS, &jobs(100), 1));
+    let (mut whole, mut marked) = (0, 0);
+    for _ in 0..3 {
+        signal("STOP", service.pid());
+        published += 9_000;
+        let last = nats.publish_jobs(SHARDS, &jobs(9_000), 1);
+        // Longer than a process that is only slow takes.
+        let stopped = Instant::now();
+        wait_until("it was stopped for long", || stopped.elapsed() > Duration::from_secs(2));
+        let base = service.base().to_owned();
+        let asking: Vec<_> = (0..12)
+            .map(|reader| {
+                let base = base.clone();
+                std::thread::spawn(move || {
+                    let client = Client::new(&base);
+                    let path =
+                        ["/v1/boards/arena/top?limit=100", "/v1/boards/arena/top?limit=1000"][reader % 2];
+                    (0..20).map(|_| client.get(path)).collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        signal("CONT", service.pid());
+        for asking in asking {
+            for (status, answer) in asking.join().expect("it does not panic") {
+                assert_eq!(status, 200, "{answer}");
+                let entries = answer["entries"].as_array().expect("entries");
+                let sum: i64 = entries.iter().map(|entry| entry["score"].as_i64().expect("a score")).sum();
+                if answer["stale"] == true {
+                    marked += 1;
+                } else {
+                    assert_eq!(sum, published, "unmarked, and from before it was stopped");
+                    whole += 1;
+                }
+            }
+        }
+        wait_applied(&client, &last);
+        wait_until("it is level again", || client.get("/v1/boards/arena/top").1["stale"].is_null());
+    }
+    println!("{whole} answers were whole, and {marked} were marked stale");
     end_unhalted(service);
 }

@@ -18,6 +18,7 @@
 //! Boards and writes:
 //! - [`boards`]: one definition per board, the first one
 //! - [`boards_lost`]: the shards' boards and entries survive the loss of the boards' stream
+//! - [`foreign`]: a node with the wrong data changes nothing about boards, and other nodes go on
 //! - [`boards_many`]: thousands of boards need no round trip each, and late definitions do not create dropped
 //!   boards again
 //! - [`seasons`]: one request opens a season, and lengths change, through any node
@@ -45,6 +46,7 @@ mod control;
 mod copies;
 mod credentials;
 mod diverged;
+mod foreign;
 mod frozen;
 mod full;
 mod gaps;

@@ -1,7 +1,8 @@
 //! This node's view of the boards' stream: the state that the other files of this folder work on.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -11,6 +12,7 @@ use tokio::sync::{Notify, watch};
 use crate::queue::error::NotPublished;
 use crate::queue::nats::boards::confirmations::Confirmations;
 use crate::queue::nats::boards::following::Following;
+use crate::queue::nats::boards::foreign_shard::ForeignShard;
 use crate::queue::nats::boards::pending::Pending;
 use crate::queue::nats::boards::tombstones::Tombstones;
 use crate::queue::nats::connect::connection::Connection;
@@ -18,6 +20,8 @@ use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::names::Names;
 use crate::queue::nats::shard::{NatsShard, OtherShard};
 use crate::queue::nats::streams::boards_config::ServiceFacts;
+use crate::storage::ServiceId;
+use crate::types::BoardName;
 use crate::writer::{DefineRefused, Registry, WantedBoards};
 
 /// Why a definition, drop or clear was not made, or not everywhere in time.
@@ -49,6 +53,8 @@ pub struct BoardsStream {
     /// Of the stream, if this node creates it.
     pub(super) replicas: usize,
     pub(super) facts: ServiceFacts,
+    /// The service that the stream said it is of, when it was set up.
+    pub(super) service: Arc<OnceLock<ServiceId>>,
     pub(super) registry: Arc<Registry>,
     pub(super) wanted: Arc<WantedBoards>,
     /// The shards that this node owns.
@@ -65,6 +71,11 @@ pub struct BoardsStream {
     pub(super) compared: watch::Sender<bool>,
     /// Whether it was reconciled with all shards, those of other nodes among them. Nothing is decided before.
     pub(super) reconciled: watch::Sender<bool>,
+    /// The shards whose data are not of their streams, when they were last compared. While there is one, this
+    /// node changes nothing in the boards' stream.
+    pub(super) foreign: Mutex<Vec<ForeignShard>>,
+    /// Boards whose last message is not of a node, with its sequence: their records are stored again.
+    pub(super) overwritten: Mutex<BTreeMap<BoardName, u64>>,
     pub(super) confirmations: watch::Sender<Confirmations>,
     /// Another node has stored an inquiry.
     pub(super) inquired: Notify,
@@ -97,12 +108,15 @@ impl BoardsStream {
             shards,
             others,
             facts: nats.facts,
+            service: Arc::clone(&nats.service),
             pending: Mutex::default(),
             tombstones: Mutex::default(),
             was_read: watch::channel(false).0,
             following: watch::channel(Following::NotSince(Instant::now())).0,
             compared: watch::channel(false).0,
             reconciled: watch::channel(false).0,
+            foreign: Mutex::default(),
+            overwritten: Mutex::default(),
             confirmations: watch::channel(Confirmations::default()).0,
             inquired: Notify::new(),
             process: nats.process.clone(),

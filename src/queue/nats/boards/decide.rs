@@ -11,6 +11,7 @@ use futures_util::StreamExt as _;
 use crate::board::Definition;
 use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
 use crate::queue::nats::boards::decision::{Decision, Record};
+use crate::queue::nats::boards::foreign_shard::ForeignShard;
 use crate::queue::nats::boards::limit::{BoardLimit, NEAR_THE_LIMIT};
 use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
@@ -134,6 +135,13 @@ impl BoardsStream {
         }
         if !self.managing.is_up() {
             return Err(BoardRefused::Unavailable(self.managing.why_down()));
+        }
+        if let Some(ForeignShard { shard, why }) = self.foreign.lock().first() {
+            return Err(BoardRefused::Unavailable(format!(
+                "the data of this node's shard {shard} are not of its stream, so that nothing about boards is \
+                 decided through this node: {why}; see GET /v1/status for what to do, and ask another node \
+                 meanwhile"
+            )));
         }
         let waited =
             tokio::time::timeout(RECONCILE_TIMEOUT, reconciled.wait_for(|reconciled| *reconciled)).await;

@@ -227,6 +227,7 @@ impl BoardsStream {
         let Undelivered { mut lacking, doubtful, awaited } = found;
         // The owners of other shards deliver to those. This node only has to hear that it is done.
         if awaited > 0
+            && *self.compared.borrow()
             && let Err(error) = self.inquire_after(awaited).await
             && self.managing.should_log(&error.to_string())
         {

@@ -17,11 +17,12 @@ use futures_util::StreamExt as _;
 
 use crate::queue::nats::boards::boards_stream::BoardsStream;
 use crate::queue::nats::boards::following::{Following, Unconfirmed};
+use crate::queue::nats::boards::foreign_shard::ForeignShard;
 use crate::queue::nats::boards::last_records::LastRecords;
 use crate::queue::nats::boards::record::{RecordJson, is_foreign};
 use crate::queue::nats::boards::store::NewRecord;
 use crate::queue::nats::streams::boards_config::boards_config;
-use crate::types::BoardName;
+use crate::queue::nats::streams::jobs_config::of_service;
 
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const HEARTBEAT: Duration = Duration::from_millis(500);
@@ -33,6 +34,9 @@ const RECREATE_AFTER: Duration = Duration::from_secs(10);
 /// While the stream is read from the beginning, the server is asked after so long without a message whether
 /// there are more.
 const ASK_AFTER: Duration = Duration::from_secs(2);
+
+/// How long readers wait for the comparison of shards with their streams.
+const COMPARE_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl BoardsStream {
     /// Follows the boards' stream for as long as the service runs.
@@ -75,8 +79,15 @@ impl BoardsStream {
         if gone_since.get_or_insert_with(Instant::now).elapsed() < RECREATE_AFTER {
             return Err(error.to_string());
         }
+        if let Some(ForeignShard { shard, why }) = self.foreign_shards().await?.first() {
+            return Err(format!(
+                "the boards' stream does not exist any more, and is not created by a node whose data are not of \
+                 the streams (shard {shard}: {why})"
+            ));
+        }
         let latest = self.next_number().0.saturating_sub(1);
         let config = boards_config(&self.names, self.facts, self.replicas, latest);
+        let config = of_service(config, self.service.get().copied());
         let stream = config.name.clone();
         match self.managing.context.create_stream(config).await {
             Ok(_) => {
@@ -96,6 +107,7 @@ impl BoardsStream {
         self.forget_confirmations();
         self.read_through.store(0, Ordering::Relaxed);
         self.pending.lock().begin_again();
+        self.overwritten.lock().clear();
         let consumer = pull::Config {
             description: Some("ranktree: what each board is".to_owned()),
             deliver_policy: DeliverPolicy::LastPerSubject,
@@ -136,6 +148,11 @@ impl BoardsStream {
             let message = message.map_err(|error| error.to_string())?;
             pending = self.read_message(&message, &mut delivered, Some(&mut in_stream)).await?;
         }
+        // Before a later record can be hidden by a board of a shard that does not count. Without an answer,
+        // it is done once there is one.
+        if let Ok(Ok(foreign)) = tokio::time::timeout(COMPARE_TIMEOUT, self.foreign_shards()).await {
+            self.set_aside(&in_stream, |shard| !foreign.iter().any(|foreign| foreign.shard == shard.id));
+        }
         self.was_read.send_replace(true);
         let in_stream = Arc::new(in_stream);
         self.following.send_replace(if self.others.is_empty() {
@@ -158,6 +175,7 @@ impl BoardsStream {
                     is_reconciled = true;
                     self.reconciled.send_replace(true);
                     self.following.send_replace(Following::Confirmed);
+                    self.restore_overwritten().await?;
                     // Boards that jobs have wanted meanwhile.
                     self.wanted.changed.notify_one();
                 }
@@ -194,7 +212,17 @@ impl BoardsStream {
         if let Some(kind) = self.names.boards_message_of(&message.subject) {
             self.note_message(kind, sequence, &message.payload);
         } else if is_foreign(&message.payload) {
-            self.restore_record(&message.subject, name, sequence).await?;
+            tracing::warn!(
+                subject = %message.subject,
+                sequence,
+                "a message of the boards' stream was not published by a node; storing the board's last record again once the shards were compared with the stream. Check who has the permission to publish there"
+            );
+            if let Some(name) = name {
+                self.overwritten.lock().insert(name, sequence);
+            }
+            if *self.reconciled.borrow() {
+                self.restore_overwritten().await?;
+            }
         } else if let Some((name, recorded)) = name.zip(RecordJson::read(sequence, &message.payload)) {
             // Drops from before this node followed have arrived where they had to, unless a shard holds the
             // board.
@@ -228,22 +256,14 @@ impl BoardsStream {
         Ok(pending)
     }
 
-    /// Stores a board's record again after a foreign message has taken its place.
-    async fn restore_record(
-        &self,
-        subject: &str,
-        name: Option<BoardName>,
-        sequence: u64,
-    ) -> Result<(), String> {
-        tracing::warn!(
-            subject,
-            sequence,
-            "a message of the boards' stream was not published by a node; storing the board's last record again. Check who has the permission to publish there"
-        );
-        let Some(name) = name else { return Ok(()) };
-        let Some(decision) = self.held(&name) else { return Ok(()) };
-        let record = RecordJson::of(&decision, self.next_number());
-        self.store(NewRecord { name, record, after: sequence }).await.map_err(|error| error.to_string())?;
+    /// Stores the records of boards again whose place a foreign message has taken.
+    async fn restore_overwritten(&self) -> Result<(), String> {
+        let overwritten = std::mem::take(&mut *self.overwritten.lock());
+        for (name, after) in overwritten {
+            let Some(decision) = self.held(&name) else { continue };
+            let record = RecordJson::of(&decision, self.next_number());
+            self.store(NewRecord { name, record, after }).await.map_err(|error| error.to_string())?;
+        }
         Ok(())
     }
 }

@@ -1,5 +1,5 @@
 //! What this node knows of a board, from the stream and from its own shards. The stream may have been lost,
-//! so what a shard holds counts as much as what the stream says.
+//! so what a shard holds counts as much as what the stream says, unless the shard is halted.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ impl BoardsStream {
         let mut held = self.registry.get(name.as_str()).map(|known| Decision::from(&known));
         let pending = self.pending.lock().get(name).map(|on_its_way| on_its_way.recorded.decision.clone());
         held = Decision::later(held, pending);
-        for shard in &self.shards {
+        // A shard that is halted may lack what ended, or hold what another stream numbered.
+        for shard in self.shards.iter().filter(|shard| !shard.is_halted()) {
             let shard = shard.state.read(Purpose::Boards);
             let alive = shard.board(name.as_str()).map(|board| Decision {
                 incarnation: board.incarnation,

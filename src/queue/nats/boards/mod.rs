@@ -26,6 +26,7 @@
 //!   records
 //! - `follow`: reading what other nodes decided; `following`: how far that is; `last_records`: what was there
 //!   at its beginning
+//! - `compare`: whether the data of this node's shards are of its streams; `foreign_shard`: one that is not
 //! - `reconcile`: storing records again that the stream has lost and shards still hold
 //! - `confirm`: what is in force on shards of other nodes; `limit`: boards that are one too many
 //! - `deliver`: from decisions to shards, and boards that jobs wait for; `pending`: decisions that have not
@@ -46,8 +47,10 @@ mod decide;
 mod limit;
 mod renew;
 
+mod compare;
 mod follow;
 mod following;
+mod foreign_shard;
 mod last_records;
 mod reconcile;
 

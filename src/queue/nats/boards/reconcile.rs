@@ -13,6 +13,7 @@ use async_nats::jetstream::stream::LastRawMessageErrorKind;
 use crate::applied_sequence::Ending;
 use crate::queue::nats::boards::boards_stream::BoardsStream;
 use crate::queue::nats::boards::decision::Decision;
+use crate::queue::nats::boards::foreign_shard::ForeignShard;
 use crate::queue::nats::boards::last_records::LastRecords;
 use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
@@ -20,16 +21,20 @@ use crate::queue::nats::message::{self, Control};
 use crate::queue::nats::shard::NatsShard;
 use crate::state::{Incarnation, RecordNumber};
 use crate::state_lock::Purpose;
-use crate::types::{BoardName, Sequence, ShardId};
-use crate::writer::{Payload, ShardState};
+use crate::types::{BoardName, Sequence};
+use crate::writer::Payload;
 
 /// Boards looked at under one hold of a lock.
 const LOOKED_AT_ONCE: usize = 256;
 /// How often a shard that is waited for is checked for being halted.
 const RECHECK_INTERVAL: Duration = Duration::from_millis(200);
+/// How often shards are compared with their streams again while one does not fit.
+const COMPARE_INTERVAL: Duration = Duration::from_secs(1);
 
 impl BoardsStream {
-    /// Stores records again that the stream has lost.
+    /// Stores records again that the stream has lost, and ends that it has not heard of. Nothing is stored
+    /// while this node has a shard whose data are not of its stream: a node with the wrong data must not
+    /// change what boards there are on others.
     ///
     /// # Arguments
     /// `in_stream`: the records of the stream, read from the beginning.
@@ -37,24 +42,37 @@ impl BoardsStream {
     /// # Errors
     /// When the servers do not answer.
     pub(super) async fn reconcile(&self, in_stream: &LastRecords) -> Result<(), String> {
-        let without_nats = self.filled_without_nats()?;
-        let mut all_waited_for = true;
-        for shard in &self.shards {
-            all_waited_for &=
-                self.wait_for_commands(shard, |board, life| in_stream.has_life(board, life)).await?;
-        }
-        let mut records = self.lost(in_stream, &without_nats);
-        if !records.is_empty() && !all_waited_for {
-            // A board that seems lost may have been dropped: the stream has forgotten the drop, and the shard
-            // has yet to apply it.
+        loop {
+            self.wait_until_none_is_foreign(in_stream).await?;
+            let mut all_waited_for = true;
             for shard in &self.shards {
-                self.wait_for_commands(shard, |_, _| false).await?;
+                all_waited_for &=
+                    self.wait_for_commands(shard, |board, life| in_stream.has_life(board, life)).await?;
             }
-            records = self.lost(in_stream, &without_nats);
+            let mut records = self.lost(in_stream);
+            if !records.is_empty() {
+                // A board that seems lost may have been dropped: the stream has forgotten the drop, and the
+                // shard has yet to apply it. And an end counts on the word of a shard that is live.
+                for shard in self.shards.iter().filter(|_| !all_waited_for) {
+                    self.wait_for_commands(shard, |_, _| false).await?;
+                }
+                for shard in &self.shards {
+                    wait_until_live(shard).await?;
+                }
+                records = self.lost(in_stream);
+            }
+            self.set_aside(in_stream, |shard| !shard.is_halted());
+            if records.is_empty() {
+                return Ok(());
+            }
+            // The streams may have been made again while shards were waited for.
+            if self.foreign_shards().await?.is_empty() {
+                return self.store_lost(records).await;
+            }
         }
-        if records.is_empty() {
-            return Ok(());
-        }
+    }
+
+    async fn store_lost(&self, records: Vec<NewRecord>) -> Result<(), String> {
         let boards = records.len();
         tracing::warn!(
             boards,
@@ -69,6 +87,26 @@ impl BoardsStream {
             }
         }
         Ok(())
+    }
+
+    /// Waits until the data of all of this node's shards are of their streams: an operator may mend the
+    /// streams, or accept them.
+    async fn wait_until_none_is_foreign(&self, in_stream: &LastRecords) -> Result<(), String> {
+        loop {
+            let foreign = self.foreign_shards().await?;
+            let is_none = foreign.is_empty();
+            for ForeignShard { shard, why } in &foreign {
+                if !self.foreign.lock().iter().any(|known| known.shard == *shard) {
+                    tracing::warn!(%shard, why, "the data of this shard are not of its stream: this node does not ask it about boards, and changes nothing in the boards' stream");
+                }
+            }
+            self.foreign.lock().clone_from(&foreign);
+            if is_none {
+                return Ok(());
+            }
+            self.set_aside(in_stream, |shard| !foreign.iter().any(|foreign| foreign.shard == shard.id));
+            tokio::time::sleep(COMPARE_INTERVAL).await;
+        }
     }
 
     /// Waits until a shard has applied the last command in its stream, because what it knows of boards may be
@@ -113,7 +151,7 @@ impl BoardsStream {
         }
         loop {
             let seen = shard.applied.get();
-            if is_applied(seen) || is_halted(shard) {
+            if is_applied(seen) || shard.is_halted() {
                 return Ok(true);
             }
             // After a change, or after a while, the loop checks again.
@@ -123,25 +161,10 @@ impl BoardsStream {
         }
     }
 
-    /// The shards that were filled without NATS. No stream continues them, so they halt, and their boards are
-    /// none of this stream's: it has not lost them.
-    fn filled_without_nats(&self) -> Result<Vec<ShardId>, String> {
-        let mut found = Vec::new();
-        // Halted shards are left out anyhow, and some of them have closed their stores.
-        for shard in self.shards.iter().filter(|shard| !is_halted(shard)) {
-            let meta = shard.store.get().and_then(|store| store.meta()).map_err(|error| error.to_string())?;
-            if meta.is_some_and(|meta| meta.applied_sequence > 0 && meta.stream.is_empty()) {
-                found.push(shard.id);
-            }
-        }
-        Ok(found)
-    }
-
     /// The records that the stream lacks. Halted shards are not asked: the stream may have forgotten drops
-    /// that such a shard never applied. Boards that only halted shards hold are kept, because `decide` asks
-    /// those shards, too.
-    fn lost(&self, in_stream: &LastRecords, without_nats: &[ShardId]) -> Vec<NewRecord> {
-        let is_left_out = |shard: &NatsShard| is_halted(shard) || without_nats.contains(&shard.id);
+    /// that such a shard never applied. That a life has ended is stored on the word of a live shard alone,
+    /// which has applied what its stream holds.
+    fn lost(&self, in_stream: &LastRecords) -> Vec<NewRecord> {
         let mut held: BTreeMap<BoardName, Decision> = BTreeMap::new();
         let mut hold = |name: &BoardName, decision: Decision| {
             let said = in_stream.records.get(name).map(|recorded| &recorded.decision);
@@ -152,7 +175,7 @@ impl BoardsStream {
         };
         for shard in &self.shards {
             self.registry.observe_number(shard.state.read(Purpose::Boards).dropped().latest());
-            if is_left_out(shard) {
+            if shard.is_halted() {
                 continue;
             }
             let mut after: Option<BoardName> = None;
@@ -174,8 +197,10 @@ impl BoardsStream {
         let mut after: Option<BoardName> = None;
         loop {
             let boards = self.registry.page_after(after.as_ref(), LOOKED_AT_ONCE, |_| true);
-            for (name, known) in boards.iter().filter(|(name, _)| !self.is_held_only_by(name, is_left_out)) {
-                hold(name, Decision::from(known));
+            for (name, known) in &boards {
+                if !self.is_held_only_by_halted(name, known.incarnation) {
+                    hold(name, Decision::from(known));
+                }
             }
             match boards.into_iter().next_back() {
                 Some((name, _)) => after = Some(name),
@@ -184,9 +209,10 @@ impl BoardsStream {
         }
         // An incarnation that ended on one shard has ended on all.
         let has_ended = |name: &BoardName, decision: &Decision| {
-            self.shards
-                .iter()
-                .any(|shard| shard.state.read(Purpose::Boards).has_ended(name.as_str(), decision.incarnation))
+            let says_so = |shard: &NatsShard| {
+                shard.state.read(Purpose::Boards).has_ended(name.as_str(), decision.incarnation)
+            };
+            self.shards.iter().any(|shard| shard.health.is_live() && says_so(shard))
         };
         let held = held.into_iter().map(|(name, decision)| {
             let over = has_ended(&name, &decision);
@@ -207,13 +233,27 @@ impl BoardsStream {
         records.collect()
     }
 
-    fn is_held_only_by(&self, name: &BoardName, those: impl Fn(&NatsShard) -> bool) -> bool {
-        let holds = |shard: &&NatsShard| shard.state.read(Purpose::Boards).board(name.as_str()).is_some();
+    /// Whether shards of this node hold this life of a board, and all of them are halted.
+    fn is_held_only_by_halted(&self, name: &BoardName, life: Incarnation) -> bool {
+        let holds = |shard: &&NatsShard| {
+            let state = shard.state.read(Purpose::Boards);
+            state.board(name.as_str()).is_some_and(|board| board.incarnation == life)
+        };
         let mut holders = self.shards.iter().filter(holds).peekable();
-        holders.peek().is_some() && holders.all(those)
+        holders.peek().is_some() && holders.all(NatsShard::is_halted)
     }
 }
 
-fn is_halted(shard: &NatsShard) -> bool {
-    matches!(shard.health.state(), ShardState::Halted(_))
+/// Waits until a shard is live, or is halted and so left out.
+async fn wait_until_live(shard: &NatsShard) -> Result<(), String> {
+    loop {
+        let seen = shard.applied.get();
+        if shard.health.is_live() || shard.is_halted() {
+            return Ok(());
+        }
+        // After a change, or after a while, the loop checks again.
+        if let Ok(Err(Ending)) = tokio::time::timeout(RECHECK_INTERVAL, shard.applied.pass(seen)).await {
+            return Err(format!("the writer of shard {} has ended", shard.id));
+        }
+    }
 }

@@ -16,6 +16,7 @@ use crate::queue::nats::peers::known::Peers;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
 use crate::queue::nats::retention::growth::Growth;
 use crate::queue::nats::streams::prepared::Prepared;
+use crate::storage::ServiceId;
 use crate::types::ShardId;
 use crate::writer::{Health, ShardState};
 
@@ -39,6 +40,8 @@ pub struct ShardStream {
     pub prepared: watch::Receiver<Prepared>,
     /// The other owners, as far as they are known.
     pub peers: Arc<Peers>,
+    /// The service of the shard's data, if that is known.
+    service: Mutex<Option<ServiceId>>,
     pub gap_policy: GapPolicy,
     /// The operator accepts, once, that the stream does not continue what was applied, or one command that is
     /// unknown (`--accept-gap`).
@@ -67,6 +70,7 @@ impl ShardStream {
         pending_replies: Arc<PendingReplies>,
         prepared: watch::Receiver<Prepared>,
         peers: Arc<Peers>,
+        service: Option<ServiceId>,
         gap_policy: GapPolicy,
     ) -> Self {
         let state = Mutex::new(ShardState::CatchingUp("connecting to NATS".to_owned()));
@@ -80,6 +84,7 @@ impl ShardStream {
             pending_replies,
             prepared,
             peers,
+            service: Mutex::new(service),
             gap_policy,
             accept_gap,
             state,
@@ -99,6 +104,14 @@ impl ShardStream {
 
     pub fn sequence_offset(&self) -> Option<u64> {
         *self.sequence_offset.lock()
+    }
+
+    pub fn set_service(&self, service: Option<ServiceId>) {
+        *self.service.lock() = service;
+    }
+
+    pub fn service(&self) -> Option<ServiceId> {
+        *self.service.lock()
     }
 
     pub fn state(&self) -> ShardState {

@@ -107,6 +107,12 @@ impl JetStream {
                 hashes: self.hashes_entry(shard),
             }
         };
+        // Data of another service are none of this one's shards, whatever their directory is called: the
+        // sequences that they have applied are of other messages.
+        let service = self.service();
+        let is_foreign = |shard: &NatsShard| {
+            shard.stream.service().zip(service).is_some_and(|(own, theirs)| own != theirs)
+        };
         let this = &self.peers.this;
         NodeEntry {
             run: self.process.clone(),
@@ -118,7 +124,7 @@ impl JetStream {
                 storage: FORMAT_VERSION,
                 streams: LAYOUT.parse().unwrap_or_default(),
             },
-            shards: shards.iter().map(of_shard).collect(),
+            shards: shards.iter().filter(|shard| !is_foreign(shard)).map(of_shard).collect(),
         }
     }
 

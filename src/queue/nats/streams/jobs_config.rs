@@ -10,6 +10,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, PersistenceMode, Rete
 
 use crate::queue::nats::names::Names;
 use crate::queue::nats::streams::mismatches::Mismatches;
+use crate::storage::ServiceId;
 use crate::types::{ShardId, decimal};
 
 /// Raised when subjects, payloads or the choice of the shard change.
@@ -18,6 +19,9 @@ pub(super) const HASH: &str = "fnv1a-32";
 pub(super) const LAYOUT_KEY: &str = "ranktree-layout";
 const SHARD_KEY: &str = "ranktree-shard";
 pub(super) const SHARDS_KEY: &str = "ranktree-shards";
+/// Which service a stream is of. Whoever creates the boards' stream decides it; streams that an operator has
+/// made need not say it.
+const SERVICE_KEY: &str = "ranktree-service";
 pub(super) const HASH_KEY: &str = "ranktree-hash";
 
 /// For so long, a publisher that got no answer may send a message again under the same `Nats-Msg-Id`, and it
@@ -58,6 +62,17 @@ fn facts(shard: ShardId, shards: u16) -> [(&'static str, String); 4] {
         (SHARDS_KEY, shards.to_string()),
         (HASH_KEY, HASH.to_owned()),
     ]
+}
+
+/// The same configuration, of a stream of this service.
+pub fn of_service(mut config: Config, service: Option<ServiceId>) -> Config {
+    config.metadata.extend(service.map(|service| (SERVICE_KEY.to_owned(), service.to_string())));
+    config
+}
+
+/// The service of a stream, as far as its metadata say it.
+pub fn service_of(found: &Config) -> Option<ServiceId> {
+    ServiceId::parse(found.metadata.get(SERVICE_KEY)?)
 }
 
 /// The number of shards, as the metadata of a stream of jobs say.

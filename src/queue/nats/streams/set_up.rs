@@ -15,9 +15,12 @@ use crate::queue::nats::jetstream::{JetStream, SetupError};
 use crate::queue::nats::peers::entries::{self, FloorEntry, UnreadableEntry};
 use crate::queue::nats::streams::boards_config::{boards_config, boards_mismatches};
 use crate::queue::nats::streams::buckets_config::{buckets_mismatches, floors_config, nodes_config};
-use crate::queue::nats::streams::jobs_config::{jobs_config, jobs_mismatches, shards_of};
+use crate::queue::nats::streams::jobs_config::{
+    jobs_config, jobs_mismatches, of_service, service_of, shards_of,
+};
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::nats::streams::rejects_config::{rejects_config, rejects_mismatches};
+use crate::storage::ServiceId;
 use crate::types::{Sequence, ShardId};
 
 /// Between attempts while NATS cannot be reached.
@@ -43,10 +46,16 @@ impl JetStream {
     /// # Arguments
     /// - `starts`: the shards that this node owns, with what each has applied.
     /// - `incarnation`: the latest incarnation of any board that this node knows.
+    /// - `own_service`: that of this node's data, if it is known
     ///
     /// # Errors
     /// When a stream is configured otherwise than it must be; the text says how.
-    pub async fn prepare(&self, starts: &[(ShardId, Sequence)], incarnation: u64) -> Result<(), SetupError> {
+    pub async fn prepare(
+        &self,
+        starts: &[(ShardId, Sequence)],
+        incarnation: u64,
+        own_service: Option<ServiceId>,
+    ) -> Result<(), SetupError> {
         loop {
             if !self.managing.is_up() {
                 // The connection logs the reason now and then.
@@ -54,7 +63,7 @@ impl JetStream {
                 tokio::time::sleep(RETRY_PAUSE).await;
                 continue;
             }
-            match self.try_prepare(starts, incarnation).await {
+            match self.try_prepare(starts, incarnation, own_service).await {
                 Ok(()) => {
                     self.prepared.send_replace(Prepared::Ready);
                     return Ok(());
@@ -79,6 +88,7 @@ impl JetStream {
         &self,
         starts: &[(ShardId, Sequence)],
         incarnation: u64,
+        own_service: Option<ServiceId>,
     ) -> Result<(), PrepareError> {
         let (names, replicas) = (&self.names, self.settings.replicas);
         let (mut missing, mut limits) = (Vec::new(), Vec::new());
@@ -117,7 +127,17 @@ impl JetStream {
         }
         // Before the streams of jobs, which may take all the room.
         let (boards, facts) = (boards_config(names, self.facts, replicas, incarnation), self.facts);
-        self.find_or_create(boards, "boards", |found| boards_mismatches(found, names, facts)).await?;
+        // What this node has is of this service. A node that has nothing begins one, unless another was
+        // first.
+        let boards = of_service(boards, Some(own_service.unwrap_or_else(ServiceId::random)));
+        let found =
+            self.find_or_create(boards, "boards", |found| boards_mismatches(found, names, facts)).await?;
+        let service = service_of(&found);
+        if let Some(service) = service {
+            // The set-up may be repeated, and finds the same.
+            let _ = self.service.set(service);
+        }
+        let missing = missing.into_iter().map(|config| of_service(config, service)).collect();
         let rejects = rejects_config(names, replicas);
         self.find_or_create(rejects, "rejects", |found| rejects_mismatches(found, names)).await?;
         limits.extend(self.create_jobs_streams(missing).await?);
@@ -248,17 +268,17 @@ impl JetStream {
         wanted: Config,
         what: &str,
         mismatches: impl Fn(&Config) -> Vec<String>,
-    ) -> Result<(), PrepareError> {
+    ) -> Result<Config, PrepareError> {
         let Some(found) = self.find(&wanted.name).await? else {
             let created = self.create(wanted).await;
-            return created.map(drop).map_err(|error| match error {
+            return created.map(|info| info.config).map_err(|error| match error {
                 PrepareError::NoRoom(reason) => PrepareError::Refused(format!("{reason}: {NO_ROOM}")),
                 other => other,
             });
         };
         let wrong = mismatches(&found.config);
         if wrong.is_empty() {
-            return Ok(());
+            return Ok(found.config);
         }
         Err(PrepareError::Refused(format!(
             "the stream {} exists, but cannot be used for {what}: {}; change the stream, or use another --prefix",

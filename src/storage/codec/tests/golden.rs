@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::state::{BoardEvent, DroppedName, Extra, Incarnation, LogHash, RecordNumber, TreeId, Unlisted};
 use crate::storage::codec::tests::samples::{
-    delta, divergence, extra, hex, log_hash, manifest, meta, name, parked, reject, time, windowed_delta,
-    windowed_manifest,
+    delta, divergence, extra, hex, identity, log_hash, manifest, meta, name, parked, reject, time,
+    windowed_delta, windowed_manifest,
 };
 use crate::storage::codec::{
     Delta, DeltaChange, Manifest, Meta, MetadataRecord, ParkedRecord, ProfileRecord, RejectRecord,
@@ -20,11 +20,18 @@ use crate::types::Sequence;
 #[test]
 fn golden_bytes_of_every_value() {
     let check = |bytes: Vec<u8>, golden: &str| assert_eq!(hex(&bytes), golden);
-    check(encode_meta(&meta()), "04020afb3207fc80841e0007fb2c010153fc00093d00");
-    check(encode_meta(&Meta { format_version: 2, ..meta() }), "02020afb3207fc80841e0007fb2c010153fc00093d00");
+    check(encode_meta(&meta()), "04020afb3207fc80841e0007fb2c010153fc00093d0000");
+    check(
+        encode_meta(&Meta { format_version: 2, ..meta() }),
+        "02020afb3207fc80841e0007fb2c010153fc00093d0000",
+    );
     check(encode_meta(&Meta { format_version: 1, ..meta() }), "01020afb3207fc80841e0007fb2c010153");
     let leapt = Meta { leap_micros: Some(3_000_000), ..meta() };
-    check(encode_meta(&leapt), "04020afb3207fc80841e0007fb2c010153fc00093d00fc808d5b00");
+    check(encode_meta(&leapt), "04020afb3207fc80841e0007fb2c010153fc00093d0001fc808d5b00");
+    check(
+        encode_meta(&Meta { identity: identity(), ..meta() }),
+        "04020afb3207fc80841e0007fb2c010153fc00093d000001fb2c01070809",
+    );
     check(encode_reject(&reject()), "86036f6c64027b7dfc80841e00");
     check(encode_reject(&RejectRecord { time: None, ..reject() }), "06036f6c64027b7d");
     let metadata = MetadataRecord { sequence: 300, json: r#"{"a":1}"#.to_owned() };

@@ -10,8 +10,8 @@ use crate::state::{
     Applied, BoardEvent, DroppedName, Entry, EntryState, Extra, Incarnation, LogHash, TreeId, Unlisted,
 };
 use crate::storage::codec::tests::samples::{
-    applied, definition, delta, dictionary, divergence, extra, log_hash, manifest, meta, name, parked,
-    reject, time, windowed_delta, windowed_manifest,
+    applied, definition, delta, dictionary, divergence, extra, identity, log_hash, manifest, meta, name,
+    parked, reject, time, windowed_delta, windowed_manifest,
 };
 use crate::storage::codec::{
     Delta, DeltaChange, EntriesPage, FORMAT_VERSION, Manifest, ManifestBoard, Meta, MetadataRecord,
@@ -30,6 +30,8 @@ use crate::window::{Seasons, Window};
 #[test]
 fn every_value_is_read_back() {
     assert_eq!(decode_meta(&encode_meta(&meta())), Ok(meta()));
+    let identified = Meta { identity: identity(), ..meta() };
+    assert_eq!(decode_meta(&encode_meta(&identified)), Ok(identified));
     assert_eq!(format_version(&encode_meta(&meta())), Some(FORMAT_VERSION));
     // What an older ranktree wrote knows no time but the message's.
     let older = Meta { format_version: 1, time_micros: meta().message_timestamp_micros, ..meta() };

@@ -17,6 +17,7 @@ use crate::storage::codec::{
     encode_extra, encode_extras, encode_hash_point, encode_log_hash, encode_manifest, encode_meta,
     encode_metadata, encode_parked, encode_profile, encode_reject,
 };
+use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
 use crate::tree::{Handle, Words};
 use crate::types::{BoardName, NodeName, Sequence, Timestamp};
 use crate::window::{Seasons, Series, Window};
@@ -121,6 +122,17 @@ pub fn meta() -> Meta {
         stream: "S".to_owned(),
         time_micros: 2_000_000,
         leap_micros: None,
+        identity: ShardIdentity::default(),
+    }
+}
+
+pub fn identity() -> ShardIdentity {
+    ShardIdentity {
+        service: Some(ServiceId(1)),
+        lineage: Some(Lineage(300)),
+        epoch: 7,
+        opening: 8,
+        opened_before: 9,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::queue::nats::consume::copy_need::NeededCopy;
 use crate::queue::nats::consume::fetcher::run::Fetcher;
 use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
 use crate::queue::nats::consume::origin::identity;
+use crate::queue::nats::streams::jobs_config::service_of;
 
 /// After a start, the floors of other owners are mostly read within milliseconds.
 const OWNERS_KNOWN_WITHIN: Duration = Duration::from_secs(2);
@@ -48,6 +49,17 @@ impl Fetcher {
         }
         if applied == 0 && self.origin.stream != found {
             self.check_other_owners(name, &found)?;
+        }
+        if applied > 0
+            && self.origin.stream != found
+            && let Some((own, theirs)) = self.shared.service().zip(service_of(&info.config))
+            && own != theirs
+        {
+            return Err(SessionEnd::Unrecoverable(format!(
+                "the data of this shard are of the service {own}, and the stream {name} is of {theirs}: the \
+                 directory is another service's, or --nats or --prefix leads elsewhere; start with the \
+                 directory of this service, or copy the boards with ranktree export and ranktree import"
+            )));
         }
         if applied > 0 && self.origin.stream != found {
             let gone = match first {
