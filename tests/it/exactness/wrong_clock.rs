@@ -44,6 +44,7 @@ fn write_at(data_dir: &Path, timestamp: Timestamp, payload: impl FnOnce(&Registr
         hash: None,
         read_parked: &|_, _, _, _| Ok(Vec::new()),
         read_profile: &|_| Ok(None),
+        read_metadata: &|_, _| Ok(None),
     };
     let payload = payload(&registry);
     let message = Message { sequence, timestamp, hash: 0, payload, bytes: 0, answer: None, traced: None };
