@@ -49,7 +49,7 @@ pub enum Op {
     Incr,
     /// The entry goes away.
     Remove,
-    /// A ban: the member's entries leave counts and lists, now and whenever they come. They keep their scores.
+    /// A ban: the member's entries leave counts and lists, now and whenever they come. They keep scores.
     Hide,
     /// The ban ends, and hidden entries come back.
     Show,

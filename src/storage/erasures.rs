@@ -1,8 +1,8 @@
 //! Erases what stored rejects have of members that were removed from every board.
 //!
 //! Knows: that the erasure is noted in the same write batch as the removal, that from then on no reader is
-//! given what is to be erased, and that the rejects themselves are rewritten a slice at a time: there may be a
-//! hundred thousand. Must not know: who removed a member, or where else its rejects are.
+//! given what is to be erased, and that the rejects themselves are rewritten a slice at a time: there may be
+//! a hundred thousand. Must not know: who removed a member, or where else its rejects are.
 
 use std::collections::BTreeMap;
 

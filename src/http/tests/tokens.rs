@@ -91,8 +91,8 @@ fn routes_that_name_a_board_in_their_path_check_it_there() {
 #[test]
 fn get_routes_and_posted_questions_need_the_scope_read_at_most() {
     const QUESTIONS: [&str; 2] = ["lookup", "ranks_of"];
-    // Files hold more than answers tell: rejected jobs of every board, hidden entries, versions. Who is hidden
-    // is for moderators.
+    // Files hold more than answers tell: rejected jobs of every board, hidden entries, versions. Who is
+    // hidden is for moderators.
     const FOR_FEWER: [&str; 2] = ["snapshot_file", "hidden"];
     for operation in operations() {
         let asks = operation.method == Method::Get && !FOR_FEWER.contains(&operation.name)

@@ -351,7 +351,8 @@ fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX)
 }
 
-/// The boards that list a member, or hide it if those are wanted too, in the order in which boards came, each by one of its instances.
+/// The boards that list a member, or hide it if those are wanted too, in the order in which boards came,
+/// each by one of its instances.
 #[must_use]
 pub fn boards_of_member(
     shard: &Shard,

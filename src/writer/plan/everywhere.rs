@@ -61,8 +61,8 @@ impl Batch<'_> {
         Ok(RemovalEverywhere { decided, profile })
     }
 
-    /// After the entries' decisions: records what becomes of the profile and of the version, and which rejects
-    /// are to be erased.
+    /// After the entries' decisions: records what becomes of the profile and of the version, and which
+    /// rejects are to be erased.
     ///
     /// # Arguments
     /// `index`: the job's, in its message. That of a reject that comes later in it is greater.

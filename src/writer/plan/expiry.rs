@@ -116,8 +116,8 @@ impl Batch<'_> {
         }
     }
 
-    /// Removes the entries that have expired, before a message's jobs. All but the last of them are applied in
-    /// steps of their own, after those of the messages before. Returns how many the step being filled has.
+    /// Removes the entries that have expired, before a message's jobs. All but the last of them are applied
+    /// in steps of their own, after those of the messages before. Returns how many the step being filled has.
     pub(super) fn expire_all_due(&mut self, applied: Applied) -> usize {
         let mut due = self.next_expired();
         let mut expired = 0;

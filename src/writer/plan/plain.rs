@@ -52,8 +52,8 @@ impl Batch<'_> {
         if before.as_ref().is_some_and(|entry| entry.has_metadata) {
             return None;
         }
-        // What is kept of members beside their entries goes the other way. Listed entries are of nobody who is
-        // hidden.
+        // What is kept of members beside their entries goes the other way. Listed entries are of nobody who
+        // is hidden.
         let held = before.as_ref().and_then(Entry::words);
         let is_hidden = before.is_some_and(|entry| entry.state.is_hidden());
         if (held.is_none() && self.bans_of(&job.member).is_some())

@@ -43,8 +43,8 @@ impl Batch<'_> {
         Ok(ProfileDecision { before, json: json.map(str::to_owned), version: job.version.or(stored) })
     }
 
-    /// Decides a removal from every board; `None` if the member has no profile and never had one, and there is
-    /// no version to remember.
+    /// Decides a removal from every board; `None` if the member has no profile and never had one, and there
+    /// is no version to remember.
     pub(super) fn decide_profile_removal(&mut self, job: &Job) -> Result<Option<ProfileDecision>, Reject> {
         if self.profile(&job.member).is_none() && job.version.is_none() {
             return Ok(None);

@@ -60,7 +60,7 @@ fn now() -> i64 {
     jiff::Timestamp::now().as_microsecond()
 }
 
-/// Thousands of entries that expire at one moment: a write after it is answered, and nobody finds one of them.
+/// Thousands of entries that expire at one moment: a write after it is answered, and nobody finds one.
 fn what_was_due_is_gone_with_the_write_that_comes_after(node: &Node) {
     const MEMBERS: usize = 5_000;
     const HOUR: i64 = 3_600_000_000;

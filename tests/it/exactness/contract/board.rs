@@ -316,8 +316,8 @@ fn make_room(rules: &Rules, entries: &mut Entries, member: &str, shards: u16, hi
     }
 }
 
-/// A hidden entry comes back: in the place of the worst one if there is no other room, or not at all; and with
-/// as much as one that is not listed may have.
+/// A hidden entry comes back: in the place of the worst one if there is no other room, or not at all; and
+/// with as much as one that is not listed may have.
 fn make_room_for(
     rules: &Rules,
     entries: &mut Entries,
@@ -330,8 +330,19 @@ fn make_room_for(
     let Some((worst, held)) = of_shard.last().filter(|_| is_full || had_others) else { return true };
     let is_better = rules.compare((member, entry), (worst, held)).is_lt();
     match (is_full, is_better) {
-        (true, true) => drop(entries.remove(worst)),
-        (true, false) => return false,
+        // Whoever leaves is remembered by the error of somebody who stays.
+        (true, true) => {
+            if of_shard.iter().all(|(id, other)| id == worst || other.error == 0) {
+                entry.error = entry.error.max(held.score[0]);
+            }
+            entries.remove(worst);
+        }
+        (true, false) => {
+            if !had_others && entry.score[0] > 0 {
+                entries.get_mut(worst).expect("it is there").error = entry.score[0];
+            }
+            return false;
+        }
         (false, true) => {}
         (false, false) => {
             entry.error += held.score[0] - entry.score[0];
