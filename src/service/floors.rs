@@ -28,12 +28,15 @@ pub struct Floors {
 }
 
 impl Floors {
-    pub fn new(data_dir: PathBuf, has_streams: bool) -> Arc<Self> {
-        Arc::new(Self { data_dir, has_streams, known: Mutex::default(), fails: AtomicBool::new(false) })
+    /// Records for as long as the node runs.
+    pub fn start(node: &Arc<Node>, data_dir: PathBuf, has_streams: bool) -> Arc<Self> {
+        let (known, fails) = (Mutex::default(), AtomicBool::new(false));
+        let floors = Arc::new(Self { data_dir, has_streams, known, fails });
+        tokio::spawn(Arc::clone(&floors).keep(Arc::downgrade(node)));
+        floors
     }
 
-    /// Records for as long as the node runs.
-    pub async fn keep(self: Arc<Self>, node: Weak<Node>) {
+    async fn keep(self: Arc<Self>, node: Weak<Node>) {
         loop {
             let Some(node) = node.upgrade() else { return };
             let this = Arc::clone(&self);

@@ -94,12 +94,7 @@ pub async fn run(
         Some(questions) if !has_all(&layout, &shards) => Some(questions.ask_all(layout.shards).await?),
         _ => None,
     };
-    let node = node_of(&layout, shards, other_owners.clone());
-    // A node that asks shards one by one asks other owners of a shard that is behind.
-    let node = Arc::new(match &answering {
-        Some(answering) if node.remote.is_none() => node.asking_whether_behind(answering.whether_behind()),
-        _ => node,
-    });
+    let node = Arc::new(node_of(&layout, shards, other_owners.clone(), answering.as_deref()));
     // Setting the streams up has waited for NATS already; a second wait would bring nothing.
     let are_set_up = streams.as_ref().is_none_or(|streams| streams.are_set_up);
     let (catch_up_timeout, boards_timeout) =
@@ -139,8 +134,7 @@ pub async fn run(
     all_started(&node).await;
     tokio::spawn(keep_summaries(Arc::downgrade(&api.summaries)));
     tokio::spawn(keep_live(Arc::downgrade(&api.live)));
-    let floors = Floors::new(config.data_dir.clone(), config.nats.is_some());
-    tokio::spawn(Arc::clone(&floors).keep(Arc::downgrade(&node)));
+    let floors = Floors::start(&node, config.data_dir.clone(), config.nats.is_some());
     tokio::spawn(publish_ticks(Arc::downgrade(&node), Arc::clone(&publishers)));
     let write_service = writing.map(|writing| Arc::new(writing.start(this, &node, &api)));
     let shutdown = stop_first(write_service.clone(), shutdown);
@@ -163,9 +157,8 @@ pub async fn run(
     }
     snapshots.clear();
     publishers.close();
-    let ended = join_writers(threads).await;
+    join_writers(threads).await?;
     floors.note(&node);
-    ended?;
     if let Some(traces) = traces {
         // It waits for the collector. The runtime ends soon, whether or not it was woken.
         let _ = tokio::task::spawn_blocking(move || traces.end()).await;
@@ -292,10 +285,23 @@ fn has_all(layout: &DataLayout, shards: &[ShardHandle]) -> bool {
 }
 
 /// The node of these shards, which are those that it owns.
-fn node_of(layout: &DataLayout, shards: Vec<ShardHandle>, other_owners: Option<Arc<AskingShards>>) -> Node {
+///
+/// # Arguments
+/// `answering`: knows whether shards in memory are behind; `None` without NATS
+fn node_of(
+    layout: &DataLayout,
+    shards: Vec<ShardHandle>,
+    other_owners: Option<Arc<AskingShards>>,
+    answering: Option<&QuestionService>,
+) -> Node {
     if has_all(layout, &shards) {
-        return Node::in_memory(shards);
+        let node = Node::in_memory(shards);
+        return match answering {
+            Some(answering) => node.asking_whether_behind(answering.whether_behind()),
+            None => node,
+        };
     }
+    // Shards that are asked one by one say it themselves, and other owners are asked then.
     let all: Arc<dyn ShardClient> = match other_owners {
         Some(asking) => asking,
         None => Arc::new(LocalShards::new(&shards, layout.shards)),

@@ -86,8 +86,8 @@ fn is_refused_everywhere(data: &Path, words: &[&str]) {
         }
     }
     let after = files_of(data);
-    let changed: Vec<_> = after.iter().filter(|(path, bytes)| before.get(*path) != Some(*bytes)).collect();
-    let changed: Vec<_> = changed.into_iter().map(|(path, _)| path).collect();
+    let changed = after.iter().filter(|(path, bytes)| before.get(*path) != Some(*bytes));
+    let changed: Vec<_> = changed.map(|(path, _)| path).collect();
     assert!(changed.is_empty() && before.len() == after.len(), "{changed:?} were changed");
 }
 
@@ -291,8 +291,8 @@ fn a_shard_of_before_a_restore_is_refused() {
     assert!(node.terminate().success());
     let (code, said) = restore(&taken, &data, &["--replace"]);
     assert_eq!(code, Some(0), "{said}");
-    let before = fs::read_dir(&data).expect("readable").flatten().map(|entry| entry.path());
-    let before = before.into_iter().find(|path| path.to_string_lossy().contains("before-restore"));
+    let mut entries = fs::read_dir(&data).expect("readable").flatten().map(|entry| entry.path());
+    let before = entries.find(|path| path.to_string_lossy().contains("before-restore"));
     let before = before.expect("what was there is kept");
     let aside = put_in_place_of(&shard(&data, 0), &shard(&before, 0));
     is_refused_everywhere(&data, &["shard-000", "another line of history", "--adopt 0"]);

@@ -157,7 +157,7 @@ impl Service {
     }
 
     /// With its own directory again, the third node is as good as the others, and boards change by it.
-    fn is_whole_with(mut self, right: &Path) {
+    fn mend_with(mut self, right: &Path) {
         let third = self.data_of_third();
         fs::remove_dir_all(&third).expect("it is there");
         fs::rename(right, &third).expect("it can be moved");
@@ -217,7 +217,7 @@ fn an_old_volume_beside_new_streams_ends_no_board() {
     // An empty directory is right here.
     let right = service.folder.path().join("right");
     fs::create_dir(&right).expect("it can be made");
-    service.is_whole_with(&right);
+    service.mend_with(&right);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn one_start_with_the_directory_of_another_service_ends_no_board() {
     let wrong = of_another_service(service.folder.path(), SHARDS, Some(&other), "ranktree");
     let right = put_in_place(&service.data_of_third(), &wrong);
     service.holds_against(&[0, 1]);
-    service.is_whole_with(&right);
+    service.mend_with(&right);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn the_directory_of_another_prefix_ends_no_board() {
     let wrong = of_another_service(service.folder.path(), SHARDS, Some(&service.nats), "second");
     let right = put_in_place(&service.data_of_third(), &wrong);
     service.holds_against(&[0, 1]);
-    service.is_whole_with(&right);
+    service.mend_with(&right);
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn a_directory_that_was_filled_without_nats_ends_no_board() {
     let wrong = of_another_service(service.folder.path(), SHARDS, None, "");
     let right = put_in_place(&service.data_of_third(), &wrong);
     service.holds_against(&[0, 1]);
-    service.is_whole_with(&right);
+    service.mend_with(&right);
 }
 
 /// One shard of another service, filled from NATS or without, beside good ones of the node's own.
@@ -269,7 +269,7 @@ fn one_foreign_shard_beside_good_ones_ends_no_board() {
     }
     let right = third.with_extension("kept");
     copy_folder(&third, &right);
-    service.is_whole_with(&right);
+    service.mend_with(&right);
 }
 
 /// The right directory is back, and nothing is left of the wrong one: neither in the stream nor on the nodes.
