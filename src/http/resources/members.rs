@@ -34,6 +34,9 @@ use crate::wire::lenient::text_of;
 
 /// The most neighbours on a side.
 pub const NEIGHBOURS_MAX: u64 = 500;
+/// The windows in which the answer of a write shows the entry: those of [`Params::windows`].
+type WindowsAsked = Option<Arc<[(String, WindowChoice)]>>;
+
 /// The parameters of a write of one entry.
 const PUT_PARAMS: [&str; 3] = ["wait", "results", "windows"];
 /// Neighbours on a side when the request does not say.
@@ -229,7 +232,8 @@ pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
     }))
 }
 
-pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
+/// The job of a write of one entry, and how it is answered.
+fn read_put(call: &Call) -> Result<(Job, WriteOptions, WindowsAsked), Problem> {
     let params = Params::parse(call.query(), &PUT_PARAMS)?;
     let options = WriteOptions::read(&call.api, &params)?;
     let windows = params.windows()?;
@@ -239,6 +243,11 @@ pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
     }
     let (board, member) = (call.board_name()?, call.member()?);
     let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
+    Ok((job, options, windows.map(Arc::from)))
+}
+
+pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
+    let (job, options, windows) = read_put(&call)?;
     let change = call.begin_jobs(std::slice::from_ref(&job));
     let reply = write_one(&call, job, options, windows).await;
     if let Some(change) = change {
@@ -282,13 +291,11 @@ fn removal_options(call: &Call) -> Result<(Option<u64>, WriteOptions), Problem> 
     Ok((params.get("version").map(read).transpose()?, options))
 }
 
-/// # Arguments
-/// `windows`: in which of them the answer shows the entry; see [`Params::windows`].
 async fn write_one(
     call: &Call,
     job: Job,
     options: WriteOptions,
-    windows: Option<Vec<(String, WindowChoice)>>,
+    windows: WindowsAsked,
 ) -> Result<Reply, Problem> {
     let jobs = vec![job];
     create_for(call, &jobs).await?;
@@ -299,7 +306,7 @@ async fn write_one(
         Some(JobResult::Rejected(reject)) => Err(Problem::rejected_job(&reject)),
         Some(result) => {
             let entries = match windows {
-                Some(windows) => Some(Box::pin(entries_after(call, &written.token, windows)).await),
+                Some(windows) => Some(Box::pin(entries_after(call, &written.token, windows.to_vec())).await),
                 None => None,
             };
             Ok(Reply::object(|object| {
