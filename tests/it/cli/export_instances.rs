@@ -242,7 +242,7 @@ fn a_season_that_was_opened_comes_back_as_a_regular_one_of_its_number() {
     assert!(code == Some(2) && said.contains("first season has not begun"), "{said}");
 
     for number in 1..=3 {
-        ok(client.post("/v1/boards/league/seasons", &json!({})));
+        ok(client.post("/v1/boards/league/seasons?force=true", &json!({})));
         wait_until("the season has begun", || {
             client.get("/v1/boards/league/top?window=season").1["window"] == json!(format!("s{number}"))
         });
@@ -320,7 +320,7 @@ fn export_with_ttl(folder: &Path, starts: &str) -> (Vec<Value>, Vec<Value>) {
     };
     send(&client, &(0..100).map(|number| job(number, 24 * 40)).collect::<Vec<_>>());
     send(&client, &(0..100).rev().filter(|n| n % 3 > 0).map(|n| job(n, 24 * 10)).collect::<Vec<_>>());
-    ok(client.put("/v1/boards/arena", &with_ttl(starts, &json!("30d"))));
+    ok(client.put("/v1/boards/arena?force=true", &with_ttl(starts, &json!("30d"))));
     for window in ["all", "season"] {
         wait_until("the others have left", || entries(&client, "arena", window).len() == 66);
     }

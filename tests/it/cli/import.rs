@@ -60,7 +60,7 @@ fn a_row_that_does_not_end_ends_an_import_after_the_rows_before_it() {
     let service = Node::start();
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = folder.path().join("scores.csv");
-    let endless = "m3,3,".repeat(4 << 20);
+    let endless = format!("{},", "m".repeat(1_000)).repeat(24_000);
     fs::write(&path, format!("member,score\nm1,1\nm2,2\n{endless}")).expect("it can be written");
     let said = import(&path, &["--board", "arena", "--url", service.base()]);
     let expect = "line 4: the row that begins here is longer than 16777184 bytes";

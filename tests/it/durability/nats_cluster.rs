@@ -101,9 +101,9 @@ fn messages_acknowledged_by_a_cluster_count_once_whichever_server_is_killed() {
 /// and it does so before the first record can be read.
 #[test]
 fn define_races_on_replicated_streams_have_one_winner() {
-    const POLICIES: [&str; 3] = ["best", "incr", "set"];
+    const TIES: [&str; 3] = ["first", "last", "member"];
     let cluster = Cluster::start();
-    let mut nodes = POLICIES
+    let mut nodes = TIES
         .map(|_| Node::with_nats(&cluster.urls()).stream_mib(64).flags(&["--nats-replicas", "3"]).start());
     for round in 0..RACES {
         let path = format!("/v1/boards/b{round}");
@@ -116,24 +116,24 @@ fn define_races_on_replicated_streams_have_one_winner() {
             client.send(method, &path, body.as_ref()).expect("it answers")
         };
         let defined = thread::scope(|scope| {
-            let defining = nodes.each_ref().into_iter().zip(POLICIES).map(|(node, policy)| {
-                scope.spawn(move || send(node, Method::PUT, Some(json!({ "policy": policy }))))
+            let defining = nodes.each_ref().into_iter().zip(TIES).map(|(node, ties)| {
+                scope.spawn(move || send(node, Method::PUT, Some(json!({ "ties": ties }))))
             });
             let defining: Vec<_> = defining.collect();
             defining.into_iter().map(|defining| defining.join().expect("no panic")).collect::<Vec<_>>()
         });
-        let won: Vec<_> = defined.iter().zip(POLICIES).filter(|((status, _), _)| *status == 201).collect();
-        let [(_, policy)] = won[..] else { panic!("one is first: {defined:?}") };
+        let won: Vec<_> = defined.iter().zip(TIES).filter(|((status, _), _)| *status == 201).collect();
+        let [(_, ties)] = won[..] else { panic!("one is first: {defined:?}") };
         assert!(defined.iter().all(|(status, _)| [201, 409].contains(status)), "{defined:?}");
-        let policies = nodes.each_ref().map(|node| {
+        let known = nodes.each_ref().map(|node| {
             let mut board = Value::Null;
             wait_until("the node has heard of the board", || {
                 board = node.client().get(&path).1;
-                board["policy"] != Value::Null
+                board["ties"] != Value::Null
             });
-            board["policy"].clone()
+            board["ties"].clone()
         });
-        assert!(policies.iter().all(|known| known == policy), "{policies:?}, and {policy} was first");
+        assert!(known.iter().all(|known| known == ties), "{known:?}, and {ties} was first");
         let dropped = thread::scope(|scope| {
             let dropping = nodes.each_ref().map(|node| scope.spawn(move || send(node, Method::DELETE, None)));
             dropping.map(|dropping| dropping.join().expect("no panic").0)

@@ -192,7 +192,7 @@ fn a_ban_is_there_before_a_first_score_and_outlasts_removals_clears_and_drops(pl
     let client = service.client();
     let definition = json!({ "windows": ["season", "all", "day"], "season": "manual" });
     ok(client.put("/v1/boards/arena", &definition));
-    ok(client.post("/v1/boards/arena/seasons", &json!({})));
+    ok(client.post("/v1/boards/arena/seasons?force=true", &json!({})));
     wait_until("the season has begun", || client.get("/v1/boards/arena/top?window=season").0 == 200);
     let told = hide(&client, Some("arena"), "p");
     assert_eq!(
@@ -214,7 +214,7 @@ fn a_ban_is_there_before_a_first_score_and_outlasts_removals_clears_and_drops(pl
     stays_hidden(&service, "after a removal");
     ok(client.send(Method::DELETE, "/v1/members/p", None).expect("an answer"));
     stays_hidden(&service, "after a removal from every board");
-    ok(client.post("/v1/boards/arena/seasons", &json!({})));
+    ok(client.post("/v1/boards/arena/seasons?force=true", &json!({})));
     wait_until("the next season has begun", || {
         ok(client.get("/v1/boards/arena/top?window=season"))["window"] == "s2"
     });
@@ -227,7 +227,7 @@ fn a_ban_is_there_before_a_first_score_and_outlasts_removals_clears_and_drops(pl
     ok(client.send(Method::DELETE, "/v1/boards/arena", None).expect("an answer"));
     assert_eq!(show(&client, Some("arena"), "other")["rejected"], "unknown_board");
     ok(client.put("/v1/boards/arena", &json!({ "windows": ["season", "all", "day"], "season": "manual" })));
-    ok(client.post("/v1/boards/arena/seasons", &json!({})));
+    ok(client.post("/v1/boards/arena/seasons?force=true", &json!({})));
     wait_until("the season has begun", || client.get("/v1/boards/arena/top?window=season").0 == 200);
     stays_hidden(&service, "on another board of the same name");
     if matches!(place, Place::OwnsAll) {

@@ -210,7 +210,7 @@ fn every_answer_is_of_the_best_entries(place: Place) {
         ok(client.post("/v1/jobs", &jobs.into()));
         check(&client, &model, Some(20));
         for capacity in [Some(1), Some(60), None, Some(7)] {
-            let answer = ok(client.put("/v1/boards/arena", &definition(capacity)));
+            let answer = ok(client.put("/v1/boards/arena?force=true", &definition(capacity)));
             assert_eq!(answer["capacity"], json!(capacity));
             change(&client, &mut random, &mut model, capacity);
             check(&client, &model, capacity);
@@ -278,7 +278,7 @@ fn what_is_beyond_the_capacity_is_kept(place: Place) {
     assert_eq!(tops(), ["e a c", "e a c", "f e"]);
     ok(client.put("/v1/boards/arena", &definition(None)));
     assert_eq!(tops(), ["e a c d f", "e a c d", "f e"]);
-    ok(client.put("/v1/boards/arena", &definition(Some(1))));
+    ok(client.put("/v1/boards/arena?force=true", &definition(Some(1))));
     assert_eq!(tops(), ["e", "e", "f"]);
     let (status, problem) = client.put("/v1/boards/arena", &definition(Some(0)));
     assert_eq!((status, &problem["code"]), (422, &json!("invalid_definition")), "{problem}");

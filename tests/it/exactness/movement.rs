@@ -30,7 +30,7 @@ fn define(client: &Client) {
 /// Opens a season, and waits until it has begun. The next one begins when the test says so, and not at
 /// midnight.
 fn begin_season(clients: &[Client], season: &str) {
-    let opened = ok(clients[0].post(&format!("{BOARD}/seasons"), &json!({})));
+    let opened = ok(clients[0].post(&format!("{BOARD}/seasons?force=true"), &json!({})));
     assert_eq!(opened["season"], season);
     for client in clients {
         wait_until("the season has begun", || {

@@ -22,7 +22,7 @@ fn time_passes(node: &Node) {
     };
     let seasons = json!({"windows": ["season"], "season": "manual", "grace": "0s", "keep": 0});
     ok(client.put("/v1/boards/league", &seasons));
-    ok(client.post("/v1/boards/league/seasons", &json!({})));
+    ok(client.post("/v1/boards/league/seasons?force=true", &json!({})));
     wait_until("the first season has begun", || client.get("/v1/boards/league/top").0 == 200);
     for member in 0..20 {
         ok(client.put(&format!("/v1/boards/league/members/m{member}?wait=applied"), &json!({"score": 1})));
@@ -32,7 +32,7 @@ fn time_passes(node: &Node) {
     for member in 0..20 {
         ok(client.put(&format!("/v1/boards/daily/members/m{member}?wait=applied"), &json!({"score": 1})));
     }
-    ok(client.post("/v1/boards/league/seasons", &json!({})));
+    ok(client.post("/v1/boards/league/seasons?force=true", &json!({})));
     // From here on nobody writes.
     wait_until("the entries have expired", || {
         count_of(&ok(client.get("/v1/boards/daily/top"))["total"]) == 0

@@ -68,7 +68,7 @@ fn answers_have_the_names_and_shapes_of_the_contract(place: Place) {
         "season": null, "utc_offset": "+09:00", "keep": 12, "grace": "5m", "entry_ttl": null, "capacity": null});
     assert_eq!(client.put("/v1/boards/race", &race).0, 201);
     assert_eq!(client.put("/v1/boards/race", &race).0, 200);
-    let (status, problem) = client.put("/v1/boards/race", &json!({"policy": "incr"}));
+    let (status, problem) = client.put("/v1/boards/race", &json!({"ties": "last"}));
     assert_eq!((status, &problem["status"]), (409, &json!(409)), "{problem}");
     let board = ok(client.get("/v1/boards/race"));
     for (name, value) in race.as_object().expect("an object") {

@@ -190,7 +190,7 @@ fn a_watched_window_goes_on_with_its_next_instance() {
     let path = "/v1/boards/cup/live?window=season&max_rate=20";
     assert_eq!(Watch::open(node.address(), path, &[]).refusal(), "unknown_window");
     let open = || {
-        let (status, answer) = client.post("/v1/boards/cup/seasons", &json!({}));
+        let (status, answer) = client.post("/v1/boards/cup/seasons?force=true", &json!({}));
         assert!(status < 300, "{answer}");
     };
     open();

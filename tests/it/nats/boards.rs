@@ -39,7 +39,10 @@ fn concurrent_definitions_and_jobs_agree_on_one_definition_everywhere() {
         thread::scope(|scope| {
             let define = |node: &Node, policy: &'static str| {
                 let (client, path) = (node.client(), path.clone());
-                scope.spawn(move || (policy, client.put(&path, &json!({ "policy": policy }))))
+                // Two policies of a board may follow each other, and two rules for ties may not.
+                let ties = if policy == "best" { "first" } else { "last" };
+                let definition = json!({ "policy": policy, "ties": ties });
+                scope.spawn(move || (policy, client.put(&path, &definition)))
             };
             let [one, two] = &nodes;
             let defining =

@@ -81,7 +81,7 @@ fn a_board_that_is_defined_again_after_the_stream_was_lost_keeps_its_entries() {
         assert_eq!((status, &answer["policy"]), (200, &json!("best")), "stops: {stops}: {answer}");
         names_every_shard(&answer);
         assert_eq!(total(&client, "arena"), MEMBERS, "stops: {stops}");
-        let other = decide(&client, &Method::PUT, "arena", Some(&json!({ "policy": "incr" })));
+        let other = decide(&client, &Method::PUT, "arena", Some(&json!({ "ties": "last" })));
         assert_eq!(other.0, 409, "{}", other.1);
         wait_until("the stream knows it again", || nats.info(STREAM).state.messages == 1);
     }

@@ -10,7 +10,8 @@ use crate::support::node::Node;
 
 const SHARDS: u16 = 3;
 const BOARD: &str = "/v1/boards/league";
-const SEASONS: &str = "/v1/boards/league/seasons";
+/// Opens one after another, however soon.
+const SEASONS: &str = "/v1/boards/league/seasons?force=true";
 
 fn manual() -> Value {
     json!({ "windows": ["all", "season"], "season": "manual" })
@@ -115,12 +116,12 @@ fn lengths_change_through_any_node_and_plain_boards_stay_as_older_nodes_read_the
             assert_eq!(series(), expected);
         }
     }
-    let (status, answer) = clients[0].post(SEASONS, &json!({}));
-    assert_eq!((status, &answer["code"]), (409, &json!("no_manual_seasons")), "{answer}");
     let (status, answer) = clients[0].post("/v1/boards/none/seasons", &json!({}));
     assert_eq!((status, &answer["code"]), (404, &json!("unknown_board")), "{answer}");
     let (status, answer) = clients[1].put("/v1/boards/plain", &json!({ "keep": 3 }));
     assert_eq!(status, 201, "{answer}");
+    let (status, answer) = clients[1].post("/v1/boards/plain/seasons", &json!({}));
+    assert_eq!((status, &answer["code"]), (409, &json!("no_manual_seasons")), "{answer}");
     let plain = nats.last_of("RANKTREE_BOARDS", "ranktree.boards.plain").expect("it is recorded");
     let fields: Vec<&String> = plain["definition"].as_object().expect("an object").keys().collect();
     assert_eq!((fields.len(), &plain["format"]), (5, &Value::Null), "{plain}");

@@ -89,7 +89,7 @@ impl Play {
     pub fn define(&mut self, board: &str, rules: Rules) {
         println!("{board}: {}", rules.json());
         let definition = rules.json();
-        ok(self.any_client().put(&format!("/v1/boards/{board}"), &definition));
+        ok(self.any_client().put(&format!("/v1/boards/{board}?force=true"), &definition));
         let shards = self.world.shards;
         let known =
             self.world.boards.entry(board.to_owned()).or_insert_with(|| Board::new(rules.clone(), shards));
@@ -464,8 +464,9 @@ impl Play {
                 return;
             }
             println!("{board}: a season from {} on", text(begin));
-            let (status, answer) =
-                self.any_client().post(&format!("/v1/boards/{board}/seasons"), &json!({ "at": text(begin) }));
+            let (status, answer) = self
+                .any_client()
+                .post(&format!("/v1/boards/{board}/seasons?force=true"), &json!({ "at": text(begin) }));
             if status == 201 {
                 let rules = &mut self.world.boards.get_mut(board).expect("it is defined").rules;
                 let Season::Manual(begins) = &mut rules.season else { panic!("they are manual") };

@@ -63,23 +63,23 @@ fn of_two_nodes_that_define_a_board_differently_one_wins() {
     for round in 0..8 {
         let board = format!("b{round}");
         let replies = thread::scope(|scope| {
-            let define = |node: &Node, policy: &'static str| {
+            let define = |node: &Node, ties: &'static str| {
                 let (client, board) = (node.client(), board.clone());
-                scope.spawn(move || (policy, define(&client, &board, &json!({ "policy": policy }))))
+                scope.spawn(move || (ties, define(&client, &board, &json!({ "ties": ties }))))
             };
             let defining = [
-                define(&cluster.low, "best"),
-                define(&cluster.high, "incr"),
-                define(&cluster.none, "incr"),
-                define(&cluster.none, "set"),
+                define(&cluster.low, "first"),
+                define(&cluster.high, "last"),
+                define(&cluster.none, "last"),
+                define(&cluster.none, "member"),
             ];
             defining.map(|defining| defining.join().expect("no panic"))
         });
         let created = replies.iter().filter(|(_, (status, _))| *status == 201).count();
-        let policy = replies.iter().find(|(_, (status, _))| *status == 201).map(|(policy, _)| *policy);
+        let first = replies.iter().find(|(_, (status, _))| *status == 201).map(|(ties, _)| *ties);
         assert_eq!(created, 1, "{replies:?}");
         for (wanted, (status, answer)) in &replies {
-            let agrees = Some(*wanted) == policy;
+            let agrees = Some(*wanted) == first;
             assert!(if agrees { matches!(status, 200 | 201) } else { *status == 409 }, "{status} {answer}");
         }
     }
