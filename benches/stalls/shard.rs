@@ -18,7 +18,8 @@ use ranktree::storage::{Reopened, StorageResources, Store, StoreSlot, TreesFrom,
 use ranktree::types::{BoardName, MemberId, Sequence, ShardId, Timestamp};
 use ranktree::writer::{
     BatchLimits, CheckpointGate, CheckpointPolicy, Checkpointer, Fetched, Gauges, Health, JobSource, Message,
-    Outcome, Parking, Payload, RegisteredBoard, Registry, RejectRetention, WantedBoards, Writer,
+    Outcome, Parking, Payload, RegisteredBoard, Registry, RejectErasure, RejectRetention, WantedBoards,
+    Writer,
 };
 use tokio::sync::{oneshot, watch};
 
@@ -104,6 +105,7 @@ impl Running {
             early: EarlyInstances::default(),
             hashes: LogHashes::default(),
             rejects_kept: RejectRetention::default(),
+            erasing: RejectErasure::default(),
         };
         let writer = std::thread::Builder::new().name("writer-0".to_owned()).spawn(|| writer.run());
         let handle = ShardHandle {

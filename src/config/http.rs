@@ -38,7 +38,7 @@ pub struct HttpArgs {
         num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = switch(),
         hide_possible_values = true)]
     pub insecure: bool,
-    /// Origin of another site, such as https://game.example, whose pages may send every request that this
+    /// Origin of another site, such as `https://game.example`, whose pages may send every request that this
     /// service's own pages may; may be given several times. Pages of other sites are refused what changes
     /// something, and on a loopback address without tokens nearly everything
     #[arg(long, env = "RANKTREE_ALLOW_ORIGIN", value_name = "ORIGIN", value_delimiter = ',')]

@@ -47,6 +47,11 @@ const BOARDS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Renders all metrics as Prometheus text.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
+/// Waits for the collector: the runtime ends soon, whether or not it was woken.
+async fn end_traces(traces: traces::Ending) {
+    let _ = tokio::task::spawn_blocking(move || traces.end()).await;
+}
+
 /// Runs the service until `shutdown` completes, and drains it then: requests in progress are answered,
 /// writers commit what they were given, and each shard is checkpointed. `ready` is called once the service
 /// takes requests.
@@ -160,8 +165,7 @@ pub async fn run(
     join_writers(threads).await?;
     floors.note(&node);
     if let Some(traces) = traces {
-        // It waits for the collector. The runtime ends soon, whether or not it was woken.
-        let _ = tokio::task::spawn_blocking(move || traces.end()).await;
+        end_traces(traces).await;
     }
     drop(served?);
     Ok(())

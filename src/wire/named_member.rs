@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_job_is_of_the_member_that_it_names_and_of_nobody_that_it_mentions() {
         let is_of = |job: &[u8]| NamedMember::of(job).may_be("p \"4\"");
-        let many = (0..70).map(|number| format!("\"f{number}\":1,")).collect::<String>();
+        let many = (0..70).fold(String::new(), |text, number| text + &format!("\"f{number}\":1,"));
         for job in [
             r#"{"member":"p \"4\"","board":"b","score":1.5}"#,
             r#"{"board":"b","member":"q","member":"p \u00224\u0022"}"#,

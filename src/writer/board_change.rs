@@ -158,11 +158,11 @@ impl SeasonChange {
             Self::Move { number, at } => {
                 let planned = check_planned(seasons, number, now)?;
                 check_order(seasons, number, at)?;
-                if let Some((next, begin)) = planned.iter().find(|(planned, _)| *planned > number) {
-                    if at >= *begin {
-                        let what = format!("s{next} begins");
-                        return Err(SeasonRefused::TooLate { before: *begin, what });
-                    }
+                if let Some((next, begin)) = planned.iter().find(|(planned, _)| *planned > number)
+                    && at >= *begin
+                {
+                    let what = format!("s{next} begins");
+                    return Err(SeasonRefused::TooLate { before: *begin, what });
                 }
                 seasons.with_moved(number, at, now).map_err(SeasonRefused::TooMany)
             }

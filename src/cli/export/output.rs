@@ -193,7 +193,7 @@ impl Output {
 /// Creates a file in the place of one that an interrupted export left. A link is removed, and not followed.
 fn create_anew(path: &Path) -> io::Result<File> {
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => File::create_new(path),
     }
 }
@@ -293,9 +293,9 @@ fn push_names(line: &mut String, board: &str, member: &str, is_safe: bool) {
     // The names of boards begin with a letter or a digit.
     push_all(line, &[board, ","]);
     if is_safe {
-        push_cell(line, &guarded(member))
+        push_cell(line, &guarded(member));
     } else {
-        push_cell(line, member)
+        push_cell(line, member);
     }
     line.push(',');
 }
@@ -303,7 +303,7 @@ fn push_names(line: &mut String, board: &str, member: &str, is_safe: bool) {
 /// From at to version.
 fn push_rest(line: &mut String, row: &Row<'_>) {
     push_all(line, &[row.at(), ",", &row.updated_at, ","]);
-    push_cell(line, if row.has_meta() { &*row.meta } else { "" });
+    push_cell(line, if row.has_meta() { &row.meta } else { "" });
     push_all(line, &[",", row.version.as_deref().unwrap_or_default()]);
 }
 

@@ -131,9 +131,8 @@ pub enum ImportError {
 impl From<ClientError> for ImportError {
     fn from(error: ClientError) -> Self {
         match error {
-            ClientError::Address(reason) => Self::Address(reason),
+            ClientError::Address(reason) | ClientError::Proxy(reason) => Self::Address(reason),
             ClientError::Certificates(reason) => Self::Trust(reason),
-            ClientError::Proxy(reason) => Self::Address(reason),
             ClientError::Settings(error) => Self::Settings(error),
         }
     }

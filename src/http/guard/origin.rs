@@ -61,6 +61,7 @@ impl AllowedOrigins {
     }
 
     /// Whether the value of `Host` is the host of one of them.
+    #[must_use]
     pub fn have_host(&self, host: &str) -> bool {
         let is_host = |Origin(origin): &Origin| {
             origin

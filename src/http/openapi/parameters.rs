@@ -102,6 +102,7 @@ pub fn list(name: &str, items: &Value, most: usize, description: &str) -> Value 
 }
 
 /// The components' parameters.
+#[expect(clippy::too_many_lines, reason = "a list of parameters")]
 pub fn components() -> Value {
     json!({
         "board": {

@@ -148,9 +148,9 @@ mod tests {
         text.lines().map(str::to_owned).collect()
     }
 
-    fn author() -> Option<Author> {
+    fn author() -> Author {
         let (token, path) = ("game".to_owned(), "/v1/jobs".to_owned());
-        Some(Author { token, client: Some(Ipv4Addr::LOCALHOST.into()), method: Method::POST, path })
+        Author { token, client: Some(Ipv4Addr::LOCALHOST.into()), method: Method::POST, path }
     }
 
     fn jobs(text: &str) -> Vec<Job> {
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn a_change_is_noted_once_whatever_becomes_of_it_unless_it_was_refused() {
         const LEFT: &str = "the client left";
-        let change = || Change::new("a board was dropped", author());
+        let change = || Change::new("a board was dropped", Some(author()));
         for (lines, part) in [
             (logged(|| change().finish(&Ok(()))), Some("path=\"/v1/jobs\"")),
             (logged(|| change().finish::<()>(&Err(Problem::unanswered()))), Some("commit_unknown")),
@@ -183,7 +183,7 @@ mod tests {
                 {"member":"m","op":"remove"},{"board":"b","member":"m","op":"hide"},
                 {"board":"b","member":"m","op":"show"},{"member":"m","op":"profile","profile":{}}]"#,
         );
-        let change = || Change::of_jobs(&taking, author).expect("there are such jobs");
+        let change = || Change::of_jobs(&taking, || Some(author())).expect("there are such jobs");
         let lines = logged(|| change().finish(&Ok(())));
         assert_eq!(lines.len(), 1, "{lines:?}");
         for part in [
@@ -199,7 +199,7 @@ mod tests {
         // Each of many has a place in some line.
         let one = r#"{"board":"a","member":"m","op":"remove"}"#;
         let many = jobs(&format!("[{}]", [one; 120].join(",")));
-        let change = || Change::of_jobs(&many, author).expect("there are such jobs");
+        let change = || Change::of_jobs(&many, || Some(author())).expect("there are such jobs");
         let lines = logged(|| change().finish(&Ok(())));
         let each: Vec<usize> = lines.iter().map(|line| line.matches("remove \"m\"").count()).collect();
         assert_eq!(each, [50, 50, 20]);

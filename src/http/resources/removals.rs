@@ -88,7 +88,7 @@ fn parse_trim_start(body: &[u8]) -> Result<TrimFrom, Problem> {
     // serde would read an array as the values of the fields in their order.
     let is_object = body.trim_ascii_start().starts_with(b"{");
     let body: TrimBody<'_> = parse_body(body)?;
-    let given = |field: Option<&'_ RawValue>| field.filter(|_| is_object).is_some();
+    let given = |field: Option<&'_ RawValue>| field.is_some_and(|_| is_object);
     let TrimBody { positions_beyond, worse_than, better_than } = body;
     if [positions_beyond, worse_than, better_than].into_iter().filter(|field| given(*field)).count() != 1 {
         return Err(Problem::bad_parameter(TRIM_FORMS));

@@ -17,6 +17,11 @@ use crate::types::{AsOf, BoardName, Timestamp, quoted};
 use crate::window::{Instance, Window};
 use crate::writer::SeasonChange;
 
+/// What the log says of changes.
+const OPENED: &str = "a season of a board was opened";
+const MOVED: &str = "a planned season of a board was moved";
+const CANCELLED: &str = "a planned season of a board was cancelled";
+
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeasonBody {
@@ -85,7 +90,6 @@ pub async fn open(call: Box<Call>) -> Result<Reply, Problem> {
     });
     let number = number.transpose()?;
     let change = move |earliest| SeasonChange::Open { number, at, earliest, force };
-    const OPENED: &str = "a season of a board was opened";
     let ChangedSeasons { definition, token, changed } = change_of(&call, OPENED, &name, at, change).await?;
     // The one that was opened is the last that is planned.
     let seasons = definition.seasons.as_ref();
@@ -103,7 +107,6 @@ pub async fn move_planned(call: Box<Call>) -> Result<Reply, Problem> {
     let at = body.begin()?.filter(|_| body.name.is_none()).ok_or_else(|| {
         Problem::bad_parameter(r#"the body must be an object such as {"at":"2026-12-01T00:00:00Z"}"#)
     })?;
-    const MOVED: &str = "a planned season of a board was moved";
     let change = move |_| SeasonChange::Move { number, at };
     let ChangedSeasons { token, .. } = change_of(&call, MOVED, &name, Some(at), change).await?;
     Ok(reply(&name, number, Some(at), &token))
@@ -112,7 +115,6 @@ pub async fn move_planned(call: Box<Call>) -> Result<Reply, Problem> {
 pub async fn cancel(call: Box<Call>) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let (name, number) = (call.board_name()?, number_in_path(&call)?);
-    const CANCELLED: &str = "a planned season of a board was cancelled";
     let change = move |_| SeasonChange::Cancel { number };
     let ChangedSeasons { token, .. } = change_of(&call, CANCELLED, &name, None, change).await?;
     Ok(reply(&name, number, None, &token))

@@ -69,19 +69,8 @@ fn routes() -> RouterBuilder {
         .add(
             post("/v1/boards/{board}:trim", "trim_board"),
             Token(Admin, InPath), Offloaded(removals::trim), docs::trim_board(),
-        )
-        .add(
-            post("/v1/boards/{board}/seasons", "open_season"),
-            Token(Admin, InPath), Inline(seasons::open), docs::open_season(),
-        )
-        .add(
-            put(SEASON, "move_season"),
-            Token(Admin, InPath), Inline(seasons::move_planned), docs::move_season(),
-        )
-        .add(
-            delete(SEASON, "cancel_season"),
-            Token(Admin, InPath), Inline(seasons::cancel), docs::cancel_season(),
         );
+    add_seasons(&mut routes);
     routes
         .add(put(ENTRY, "put_member"), Token(Write, InPath), Inline(members::put), docs::put_member())
         .add(
@@ -161,6 +150,23 @@ fn routes() -> RouterBuilder {
         .add_unlimited(get("/openapi.json", "openapi"), Nothing, serve_json, docs::openapi())
         .add_unlimited(get("/docs", "docs"), Nothing, serve_page, docs::docs());
     routes
+}
+
+#[rustfmt::skip]
+fn add_seasons(routes: &mut RouterBuilder) {
+    routes
+        .add(
+            post("/v1/boards/{board}/seasons", "open_season"),
+            Token(Admin, InPath), Inline(seasons::open), docs::open_season(),
+        )
+        .add(
+            put(SEASON, "move_season"),
+            Token(Admin, InPath), Inline(seasons::move_planned), docs::move_season(),
+        )
+        .add(
+            delete(SEASON, "cancel_season"),
+            Token(Admin, InPath), Inline(seasons::cancel), docs::cancel_season(),
+        );
 }
 
 /// A snapshot has all boards.

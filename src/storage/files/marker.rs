@@ -208,7 +208,7 @@ impl Marker {
     /// # Errors
     /// When the disk refuses.
     pub fn set_identity(&self, identity: ShardIdentity) -> Result<(), StorageError> {
-        let before = std::mem::replace(&mut self.written.lock().identity, Some(identity));
+        let before = self.written.lock().identity.replace(identity);
         if before == Some(identity) {
             return Ok(());
         }

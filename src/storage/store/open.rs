@@ -299,7 +299,7 @@ enum DirectoryContents {
     /// Nothing, or the remains of a shard whose creation a crash interrupted.
     Nothing,
     Shard {
-        marker: Option<Marker>,
+        marker: Option<Box<Marker>>,
         torn: Option<TornEnd>,
     },
 }
@@ -335,7 +335,9 @@ impl InspectedDirectory {
         let Self { place, lock, found } = self;
         match found {
             DirectoryContents::Nothing => place.create(lock),
-            DirectoryContents::Shard { marker, torn } => place.open_what_is_there(lock, marker, torn),
+            DirectoryContents::Shard { marker, torn } => {
+                place.open_what_is_there(lock, marker.map(|marker| *marker), torn)
+            }
         }
     }
 }
@@ -378,7 +380,7 @@ impl StoreLocation {
         let in_files = check_manifest(&self.path)?;
         let logs = check_logs(&self.path, &keys::meta())?;
         let torn = self.check_torn_end(logs, &in_files, marker.as_ref())?;
-        Ok(DirectoryContents::Shard { marker, torn })
+        Ok(DirectoryContents::Shard { marker: marker.map(Box::new), torn })
     }
 
     /// Opens an existing shard without writing, after its files have been checked.

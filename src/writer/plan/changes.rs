@@ -64,16 +64,15 @@ impl Batch<'_> {
         if !decision.changes_only_metadata || self.outcome_boards.is_none() {
             return decision;
         }
-        let held = match self.metadata.get(&(tree, handle)) {
-            Some((_, record)) => record.clone(),
-            None => {
-                let (planner, member) = (self.planner, job.member.as_bytes());
-                let read = self.shard.unlocked(|| (planner.read_metadata)(tree, member));
-                read.unwrap_or_else(|reason| {
-                    self.unreadable = Some(reason);
-                    None
-                })
-            }
+        let held = if let Some((_, record)) = self.metadata.get(&(tree, handle)) {
+            record.clone()
+        } else {
+            let (planner, member) = (self.planner, job.member.as_bytes());
+            let read = self.shard.unlocked(|| (planner.read_metadata)(tree, member));
+            read.unwrap_or_else(|reason| {
+                self.unreadable = Some(reason);
+                None
+            })
         };
         let is_same = held.is_some_and(|held| *held.json == *given.0);
         Decision { changed: decision.changed && !is_same, ..decision }

@@ -9,7 +9,7 @@ use crate::state::{
     Applied, BanChange, BoardEvent, Entry, HashPoint, Incarnation, LogHash, MemberVersionChange,
 };
 use crate::storage::codec::ProfileRecord;
-use crate::types::{BoardName, MemberId, count};
+use crate::types::{BoardName, MemberId, Timestamp, count};
 use crate::writer::plan::Batch;
 
 /// What was mixed in; part of the hash's function, see [`HASH_VERSION`](crate::state::HASH_VERSION).
@@ -105,7 +105,7 @@ impl Batch<'_> {
     /// A ban began or ended.
     pub(super) fn hash_ban(&mut self, BanChange { scope, member, since }: &BanChange) {
         let Some(BatchHash { running: hash, .. }) = &mut self.hash else { return };
-        let since = since.map_or(-1, |since| since.as_micros());
+        let since = since.map_or(-1, Timestamp::as_micros);
         hash.words(Effect::Ban.word() | (u64::from(scope.is_some()) << 8), since.cast_unsigned());
         hash.bytes(scope.as_ref().map_or("", BoardName::as_str).as_bytes());
         hash.bytes(member.as_bytes());

@@ -194,14 +194,13 @@ impl Batch<'_> {
         decided: &mut Decided<'job>,
     ) -> Result<(), Reject> {
         let Some(handle) = on.handle else { return Ok(()) };
-        let names = match self.few_open_instances(on) {
-            Some(open) => open,
+        let names = if let Some(open) = self.few_open_instances(on) {
+            open
+        } else {
             // The instances of the member, of which there are fewer.
-            None => {
-                let all = self.boards_of(handle);
-                self.count_trees(all.len())?;
-                all
-            }
+            let all = self.boards_of(handle);
+            self.count_trees(all.len())?;
+            all
         };
         for name in names {
             let (board, Some(instance)) = name.split() else { continue };

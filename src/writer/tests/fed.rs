@@ -197,6 +197,7 @@ impl Fed {
     }
 
     /// Plans and commits what was said, and applies it unless the process dies first.
+    #[expect(clippy::too_many_lines, reason = "the verbs in their order")]
     pub fn batch(&mut self, dies: bool) {
         let mut messages = Vec::new();
         let mut answers = Vec::new();

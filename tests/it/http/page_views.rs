@@ -105,7 +105,7 @@ fn each_key_of_a_score_has_a_column_and_a_card_of_its_own() {
     let node = Node::start();
     let client = node.client();
     let key = |number: usize| {
-        let order = if number % 2 == 0 { "desc" } else { "asc" };
+        let order = if number.is_multiple_of(2) { "desc" } else { "asc" };
         json!({"name": format!("key {number}"), "order": order})
     };
     let keys: Vec<Value> = (0..8).map(key).collect();

@@ -133,7 +133,7 @@ fn nobody_is_taken_for_a_server_without_the_password() {
             hello[name] = value.clone();
         }
         write!(stranger, "CONNECT {hello}\r\nPING\r\n").expect("it is sent");
-        let (mut said, mut buffer) = (String::new(), [0; 65_536]);
+        let (mut said, mut buffer) = (String::new(), vec![0; 65_536]);
         while !said.contains("-ERR") && !said.contains("PONG") {
             let read = stranger.read(&mut buffer).expect("an answer comes in time");
             if read == 0 {

@@ -117,7 +117,7 @@ fn apostrophes_of_a_file_for_spreadsheets_are_taken_away() {
     assert_eq!(read(false), members(["'=1+1", "''x", "'m", "-1"]));
     let text = format!("#ranktree {{\"board\":\"b\",\"spreadsheet_safe\":true,\"definition\":{{}}}}\n{rows}");
     let told = told(open(&text, &[], Defaults::default()).expect("the header is good"));
-    let job = job("=1+1").replace("}", ",\"op\":\"set\"}");
+    let job = job("=1+1").replace('}', ",\"op\":\"set\"}");
     assert_eq!(told.get(1), Some(&(3, job)), "the first line says so");
 }
 

@@ -9,6 +9,7 @@ use crate::http::openapi::schemas::parts::{
 use crate::job::{MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, Op, RejectCode};
 
 /// The shapes of jobs, by what they change. Absent and null are the same.
+#[expect(clippy::too_many_lines, reason = "a list of schemas")]
 pub fn inputs() -> Value {
     let absent = json!({"type": "null"});
     let with_score: Vec<Value> = Op::ALL

@@ -23,6 +23,7 @@ const OF_SOME_ONLY: [&str; 9] = [
     "checkpoint_sequence",
 ];
 
+#[expect(clippy::too_many_lines, reason = "a list of schemas")]
 pub fn schemas() -> Value {
     let shard = json!({
         "shard": count("Its number."),
