@@ -54,8 +54,8 @@ impl ConsistentAnswer for EntriesOfMember {
     }
 }
 
-/// The member's entries on the boards asked for, by one instance of each or by several. A page of all boards has
-/// them in the order in which boards came, and by name within the page. One round trip with the member's
+/// The member's entries on the boards asked for, by one instance of each or by several. A page of all boards
+/// has them in the order in which boards came, and by name within the page. One round trip with the member's
 /// home shard, which knows its boards, and one with the others.
 ///
 /// # Arguments

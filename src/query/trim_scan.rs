@@ -1,8 +1,8 @@
 //! Finds the members whose entries are on one side of a trim point of a board, for a trim to name.
 //!
 //! Knows: how to find the trim point over all shards, and how to walk a shard's entries from the end of
-//! that side up to it, a slice under each hold of the lock. Must not know: what becomes of them. Scores may change between
-//! two slices; an entry that does not change is visited exactly once.
+//! that side up to it, a slice under each hold of the lock. Must not know: what becomes of them. Scores may
+//! change between two slices; an entry that does not change is visited exactly once.
 
 use std::cmp::Ordering;
 

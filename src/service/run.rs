@@ -116,8 +116,7 @@ pub async fn run(
         boards.wait_until_read(boards_timeout).await;
     }
     let snapshots = Arc::new(Snapshots::new(&config.data_dir));
-    snapshots.clear();
-    tokio::spawn(expire_snapshots(Arc::downgrade(&snapshots)));
+    expire_snapshots(&snapshots);
     let (limits, access) = (limits(&config.http), credentials.access.clone());
     let api = Api::new(
         Arc::clone(&node),
@@ -357,8 +356,14 @@ fn serving(config: &HttpConfig, credentials: &CredentialFiles) -> Serving {
     }
 }
 
-/// Removes the copies of clients that do not fetch them any more.
-async fn expire_snapshots(snapshots: Weak<Snapshots>) {
+/// Removes the copies that were left behind, and from then on those of clients that do not fetch them any
+/// more.
+fn expire_snapshots(snapshots: &Arc<Snapshots>) {
+    snapshots.clear();
+    tokio::spawn(expire_abandoned(Arc::downgrade(snapshots)));
+}
+
+async fn expire_abandoned(snapshots: Weak<Snapshots>) {
     loop {
         tokio::time::sleep(EXPIRE_INTERVAL).await;
         let Some(snapshots) = snapshots.upgrade() else { return };

@@ -26,8 +26,8 @@ pub struct ConnectionLimits {
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        // A connection takes up to 32 KiB while its request is read, but for long heads, which have a limit of
-        // their own. One client cannot keep the others out.
+        // A connection takes up to 32 KiB while its request is read, but for long heads, which have a limit
+        // of their own. One client cannot keep the others out.
         Self { total: 4_096, per_client: 1_024 }
     }
 }

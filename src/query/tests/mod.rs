@@ -474,8 +474,8 @@ proptest! {
                     *entry != *place && Model::new(Arc::clone(&definition), two).entries[0] == *place
                 }),
             };
-            let mut expected: Vec<_> =
-                rows.iter().filter(|row| is_removed(&row.entry)).map(|row| row.entry.member.clone()).collect();
+            let removed = rows.iter().filter(|row| is_removed(&row.entry));
+            let mut expected: Vec<_> = removed.map(|row| row.entry.member.clone()).collect();
             expected.sort();
             on_every_split(&definition, &rows, |board, _, shards| {
                 let point = match &score {

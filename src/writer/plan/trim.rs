@@ -1,8 +1,8 @@
 //! Plans a trim: removes entries from an end of a board.
 //!
-//! Knows: which of the named members' entries are still on the removed side of the trim point. The node that published the
-//! message has looked the members up, so the effect follows from the messages alone, on every replica and
-//! replay.
+//! Knows: which of the named members' entries are still on the removed side of the trim point. The node that
+//! published the message has looked the members up, so the effect follows from the messages alone, on every
+//! replica and replay.
 
 use crate::state::{Applied, Incarnation, TrimPoint};
 use crate::types::{BoardName, MemberId};
@@ -14,8 +14,8 @@ use crate::writer::plan::Batch;
 const MEMBERS_PER_YIELD: usize = 16;
 
 impl Batch<'_> {
-    /// Removes the named members' entries that are on one side of a trim point, and returns how many. Removes none if
-    /// the board has another incarnation.
+    /// Removes the named members' entries that are on one side of a trim point, and returns how many. Removes
+    /// none if the board has another incarnation.
     pub(super) fn trim(
         &mut self,
         name: &BoardName,

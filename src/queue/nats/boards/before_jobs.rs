@@ -119,7 +119,7 @@ impl BoardsStream {
             if is_far && shard.state.read(Purpose::Boards).board(name.as_str()).is_none() {
                 continue;
             }
-            in_force_at(shard, &name, &recorded, deadline).await?;
+            in_force_at(shard, &name, || self.latest_of(&name, &recorded), deadline).await?;
         }
         Ok(())
     }

@@ -90,13 +90,21 @@ impl BoardsStream {
         let deadline = tokio::time::Instant::now() + DELIVERY_TIMEOUT;
         let mut token = Vec::with_capacity(self.shards.len());
         for shard in &self.shards {
-            let sequence = in_force_at(shard, name, recorded, deadline).await?;
+            let sequence = in_force_at(shard, name, || self.latest_of(name, recorded), deadline).await?;
             token.push((shard.id, delivered.get(&shard.id).copied().unwrap_or(sequence)));
         }
         // On the others it holds from its place in their streams on.
         token.extend(self.others.iter().filter_map(|other| Some((other.id, *delivered.get(&other.id)?))));
         token.sort_by_key(|(shard, _)| *shard);
         Ok(token)
+    }
+
+    /// A decision, or a later one that has changed the same board since: then the first one may never be in
+    /// force again.
+    pub(super) fn latest_of(&self, name: &BoardName, recorded: &Record) -> Record {
+        let pending = self.pending.lock();
+        let later = pending.get(name).map(|known| &known.recorded);
+        later.filter(|later| later.number > recorded.number).unwrap_or(recorded).clone()
     }
 
     /// The drop of a board that was decided and that a shard has yet to apply.
@@ -259,15 +267,19 @@ struct Undelivered {
 }
 
 /// Waits until a decision is in force on a shard. Returns a sequence from which on it is.
+///
+/// # Arguments
+/// `recorded`: the decision, or the one that has taken its place meanwhile.
 pub(super) async fn in_force_at(
     shard: &NatsShard,
     name: &BoardName,
-    recorded: &Record,
+    recorded: impl Fn() -> Record,
     deadline: tokio::time::Instant,
 ) -> Result<Sequence, BoardRefused> {
     loop {
         let seen = shard.applied.get();
         let arrived = {
+            let recorded = recorded();
             let state = shard.state.read(Purpose::Boards);
             recorded.is_in_force(&state, name).then_some(state.applied.sequence)
         };

@@ -181,7 +181,7 @@ fn what_needs_shards_that_nobody_answers_for_names_them() {
             // It is applied, but nobody tells how it stands among the others.
             assert_eq!((status, &answer["changed"]), (200, &json!(true)), "{answer}");
             assert_eq!((&answer["missing"], answer.get("entry")), (&json!([2, 3]), None), "{answer}");
-            let changed = low.put(&format!("{path}&results=changed"), &json!({ "score": 9 }));
+            let changed = low.put(&format!("{path}&results=changed"), &json!({ "score": 8, "op": "best" }));
             assert_eq!((changed.0, &changed.1["changed"]), (200, &json!(false)), "{}", changed.1);
         } else {
             assert_eq!((status, &answer["code"]), (503, &json!("shard_unavailable")), "{answer}");
