@@ -50,7 +50,9 @@ SCALARS = {
 WORDS = {"string": "String", "number": "f64", "boolean": "bool", "any": "Value"}
 # An enum for each field, or parameter, that is one of a few words. Several may share one.
 ENUMS = {
+    "above_max": "Beyond",
     "accuracy": "Accuracy",
+    "below_min": "Beyond",
     "code": "Reason",
     "failed": "Failure",
     "from": "End",
@@ -71,6 +73,7 @@ ENUMS = {
 }
 TOLD = {
     "Accuracy": "Whether ranks may come from summaries.",
+    "Beyond": "What an increment beyond a bound does.",
     "BoardKind": "What a board keeps.",
     "End": "The end of a board that a list begins at.",
     "Failure": "Why a job was neither applied nor rejected.",
@@ -166,6 +169,9 @@ class Types:
         return SCALARS.get(kind.name) or self.names[kind.name]
 
     def _one_of(self, kind: OneOf, field: str) -> str:
+        inner, is_nullable = without_null(kind)
+        if is_nullable:
+            return f"Option<{self.kind(inner, field)}>"
         if field == "season":
             return "Season"
         words = [part.name for part in kind.kinds if isinstance(part, Word)]

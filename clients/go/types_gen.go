@@ -24,6 +24,7 @@ const (
 	CodeInvalidToken      = "invalid_token"
 	CodeInsufficientScope = "insufficient_scope"
 	CodeForbiddenBoard    = "forbidden_board"
+	CodeForbiddenProfile  = "forbidden_profile"
 	CodeForeignOrigin     = "foreign_origin"
 	CodeUnknownRoute      = "unknown_route"
 	CodeMethodNotAllowed  = "method_not_allowed"
@@ -38,6 +39,7 @@ const (
 	CodeNoManualSeasons   = "no_manual_seasons"
 	CodeSeasonConflict    = "season_conflict"
 	CodeTooManySeasons    = "too_many_seasons"
+	CodeWouldDrop         = "would_drop"
 	CodeBoardDiffers      = "board_differs"
 	CodeTooManyBoards     = "too_many_boards"
 	CodeBodyTooSlow       = "body_too_slow"
@@ -66,6 +68,10 @@ type KeyInput struct {
 	Min *int64 `json:"min,omitzero"`
 	// The greatest value that a job may lead to; not below `min`. Existing entries stay as they are.
 	Max *int64 `json:"max,omitzero"`
+	// What an `incr` to less than `min` does. `reject` refuses the job; `clamp` stops at the bound.
+	BelowMin string `json:"below_min,omitzero"`
+	// What an `incr` to more than `max` does. `reject` refuses the job; `clamp` stops at the bound.
+	AboveMax string `json:"above_max,omitzero"`
 }
 
 // Key: a component of a board's scores. An absent `min` or `max` means no bound.
@@ -75,6 +81,10 @@ type Key struct {
 	Order string   `json:"order"`
 	Min   *Integer `json:"min"`
 	Max   *Integer `json:"max"`
+	// `clamp`: an `incr` to less than `min` leads to `min`. Absent: it is refused.
+	BelowMin string `json:"below_min"`
+	// `clamp`: an `incr` to more than `max` leads to `max`. Absent: it is refused.
+	AboveMax string `json:"above_max"`
 }
 
 // Instance: an instance of a window. It exists from its beginning on, whether or not it has entries.
@@ -88,8 +98,16 @@ type Instance struct {
 	Total int64 `json:"total"`
 }
 
-// DefinitionInput: the definition of a board. Absent and `null` are the default. Only `keep`, `grace`,
-// `entry_ttl`, `capacity`, the `every` of `season` and the `min` and `max` of keys can change later.
+// PlannedSeason: a season that was planned by a request and has not begun.
+type PlannedSeason struct {
+	Name  string    `json:"name"`
+	Begin time.Time `json:"begin"`
+}
+
+// DefinitionInput: what a board's definition is to have. On a new board absent fields have their
+// default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`,
+// `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys can change, and
+// windows be added.
 type DefinitionInput struct {
 	// The components of a score, compared in this order. Default: one key, `score`, descending.
 	Keys []KeyInput `json:"keys,omitzero"`
@@ -111,8 +129,8 @@ type DefinitionInput struct {
 	// Closed instances kept per kind of window.
 	Keep *int64 `json:"keep,omitzero"`
 	// How long an instance stays open after its end, up to `36500d`. It may keep at most 10,000 instances
-	// of a window open: with the window `hour` it is at most `10000h`. A whole number and one of `s`, `m`,
-	// `h`, `d` and `w`.
+	// of a window open: with the window `hour` it is at most `10000h`. All windows together have at most
+	// 16,000 instances, those of `keep` included. A whole number and one of `s`, `m`, `h`, `d` and `w`.
 	Grace string `json:"grace,omitzero"`
 	// How long an entry stays that is not updated, `1s` to `36500d`. Default: forever. A whole number and
 	// one of `s`, `m`, `h`, `d` and `w`.
@@ -188,7 +206,8 @@ type Board struct {
 	Totals map[string]int64 `json:"totals"`
 	// The instances that can be read, by window, newest first: from the current one to the oldest one that
 	// has entries and is not dropped.
-	Instances map[string][]Instance `json:"instances"`
+	Instances      map[string][]Instance `json:"instances"`
+	PlannedSeasons []PlannedSeason       `json:"planned_seasons"`
 	// For windows with older instances that have entries than those listed: the `cursor` that lists them.
 	// More than 1,000 instances behind the newest, it may list some without entries.
 	NextCursors map[string]string `json:"next_cursors"`
@@ -258,13 +277,30 @@ type DroppedBoard struct {
 	Token   string `json:"token"`
 }
 
-// SeasonInput: the next manual season.
+// SeasonInput: the next season.
 type SeasonInput struct {
+	// Which one it is to be. The request can be repeated then.
+	Name string `json:"name,omitzero"`
 	// When it begins, at least a second ahead and after the last one. Absent: a second from now.
 	At time.Time `json:"at,omitzero"`
 }
 
-// OpenedSeason: a manual season that was opened. When it begins, the season before it ends.
+// MovedSeasonInput: when a planned season begins.
+type MovedSeasonInput struct {
+	At time.Time `json:"at"`
+}
+
+// CancelledSeason: a planned season that was cancelled.
+type CancelledSeason struct {
+	Board string `json:"board"`
+	// Its name.
+	Season    string `json:"season"`
+	Cancelled bool   `json:"cancelled"`
+	// Names every shard, with a sequence from which on that is known there.
+	Token string `json:"token"`
+}
+
+// OpenedSeason: a season that was opened or moved. When it begins, the season before it ends.
 type OpenedSeason struct {
 	Board string `json:"board"`
 	// Its name.
@@ -274,13 +310,15 @@ type OpenedSeason struct {
 	Token string `json:"token"`
 }
 
-// TrimInput: which entries are removed: give exactly one of the two.
+// TrimInput: which entries are removed: give exactly one of the three.
 type TrimInput struct {
 	// The last position that stays, from 1.
 	PositionsBeyond int64 `json:"positions_beyond,omitzero"`
 	// The worst score that stays. On boards with several keys it may have the first keys only; then only
 	// these are compared.
 	WorseThan Score `json:"worse_than,omitzero"`
+	// The best score that stays. It may have the first keys only, as `worse_than`.
+	BetterThan Score `json:"better_than,omitzero"`
 }
 
 // RemovedEntries: the outcome of a removal of many entries. `window` is the instance that was trimmed.
@@ -305,7 +343,8 @@ type Job struct {
 	// `profile`.
 	Op string `json:"op,omitzero"`
 	// The job applies only if this is greater than the version stored for the member and the board, or of
-	// the profile, so that retries and reordered jobs do no harm.
+	// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
+	// rejected: an `incr` is not added then.
 	Version *uint64 `json:"version,omitzero"`
 	// When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at`
 	// is more than five minutes after the queue took it is rejected with `future_time`; exactly five
@@ -327,7 +366,8 @@ type EntryInput struct {
 	// new member. Default: the board's `policy`. One of `set`, `best`, `incr`, `remove`, `hide`, `show`.
 	Op string `json:"op,omitzero"`
 	// The job applies only if this is greater than the version stored for the member and the board, or of
-	// the profile, so that retries and reordered jobs do no harm.
+	// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
+	// rejected: an `incr` is not added then.
 	Version *uint64 `json:"version,omitzero"`
 	// When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at`
 	// is more than five minutes after the queue took it is rejected with `future_time`; exactly five
@@ -353,7 +393,9 @@ type Previous struct {
 
 // Change: what a job did on a board.
 type Change struct {
-	// Whether the job changed anything.
+	// Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its
+	// place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether
+	// the ban began or ended.
 	Changed  bool      `json:"changed"`
 	Entry    *Entry    `json:"entry"`
 	Previous *Previous `json:"previous"`
@@ -361,14 +403,18 @@ type Change struct {
 
 // Changed: whether a job did anything on a board.
 type Changed struct {
-	// Whether the job changed anything.
+	// Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its
+	// place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether
+	// the ban began or ended.
 	Changed bool `json:"changed"`
 }
 
 // EntryWritten: the outcome of the write.
 type EntryWritten struct {
 	Token string `json:"token"`
-	// Whether the job changed anything.
+	// Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its
+	// place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether
+	// the ban began or ended.
 	Changed  bool      `json:"changed"`
 	Entry    *Entry    `json:"entry"`
 	Previous *Previous `json:"previous"`
@@ -387,7 +433,7 @@ type MemberRemovedCounts struct {
 // MemberRemoved: the outcome of the removal.
 type MemberRemoved struct {
 	Token string `json:"token"`
-	// Whether the job changed anything, on any board, or took a profile away.
+	// Whether the job changed anything: an entry on any board, the profile, or the ban of all boards.
 	Changed bool `json:"changed"`
 	// Boards.
 	Counts MemberRemovedCounts `json:"counts"`
@@ -403,7 +449,9 @@ type JobResultCounts struct {
 
 // JobResult: the outcome of one job.
 type JobResult struct {
-	// Whether the job changed anything.
+	// Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its
+	// place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether
+	// the ban began or ended.
 	Changed  bool      `json:"changed"`
 	Entry    *Entry    `json:"entry"`
 	Previous *Previous `json:"previous"`
@@ -474,10 +522,29 @@ type Entry struct {
 	// Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the
 	// summaries that `as_of` names. 0 for the first 1,000.
 	RankError *int64 `json:"rank_error"`
+	// Present with `hidden=true`, of an entry that is hidden. `rank`, `position` and the counts are those
+	// that there would be if it were not: it counts itself.
+	Hidden bool `json:"hidden"`
+}
+
+// EntryByWindow: a member's entries in several windows of a board.
+type EntryByWindow struct {
+	Board  string `json:"board"`
+	Member string `json:"member"`
+	// By the names that were asked for; `null` where the member has no entry.
+	Windows map[string]Entry `json:"windows"`
+	AsOf    string           `json:"as_of"`
+	// Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+	// out of date.
+	Stale bool `json:"stale"`
+	// Present if the answer lacks shards, which no node answered for: their numbers. Only with
+	// `partial=true`, or after a board was defined.
+	Missing []int64 `json:"missing"`
 }
 
 // ListedEntry: an entry within a list. `reached_at`, the time at which the score was reached, is
-// present if it was asked for and orders the board's ties.
+// present if it was asked for and orders the board's ties; `version`, if it was asked for and a job
+// had one.
 type ListedEntry struct {
 	Member string `json:"member"`
 	Score  Score  `json:"score"`
@@ -496,6 +563,7 @@ type ListedEntry struct {
 	// The most by which the score is too high. Present on boards of the kind `top_k`.
 	Error     *int64     `json:"error"`
 	ReachedAt *time.Time `json:"reached_at"`
+	Version   *uint64    `json:"version"`
 }
 
 // Page: entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end.
@@ -611,8 +679,8 @@ type Group struct {
 // boards, and `null` at the end.
 type MemberBoards struct {
 	Member string `json:"member"`
-	// What was asked for: the parameter `window`, or `all`. `window` of an entry names the instance that
-	// it is of.
+	// What was asked for: the parameter `window`, or `all`; `null` with `windows`. `window` of an entry
+	// names the instance that it is of.
 	Window     string   `json:"window"`
 	Entries    []Entry  `json:"entries"`
 	NotFound   []string `json:"not_found"`
@@ -1054,7 +1122,30 @@ type Stream struct {
 	HeldBy StreamHeldBy `json:"held_by"`
 }
 
-// Status: the state of the node.
+// HiddenList: bans. `next_cursor` is the cursor of the next page, and `null` at the end.
+type HiddenList struct {
+	Hidden     []Ban  `json:"hidden"`
+	NextCursor string `json:"next_cursor"`
+	AsOf       string `json:"as_of"`
+	// Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+	// out of date.
+	Stale bool `json:"stale"`
+	// Present if the answer lacks shards, which no node answered for: their numbers. Only with
+	// `partial=true`, or after a board was defined.
+	Missing []int64 `json:"missing"`
+}
+
+// Ban: who is hidden.
+type Ban struct {
+	Member string `json:"member"`
+	// On which board, in all its instances; `null`: on all boards, those to come included.
+	Board string    `json:"board"`
+	Since time.Time `json:"since"`
+}
+
+// Status: the state of the node. A token that is confined to some boards is not told what counts the
+// members and jobs of all boards: its shards lack `members`, `rejects`, `parked`, `stream` and
+// `copying`, and have `null` as `reason` and `damage`.
 type Status struct {
 	Version string `json:"version"`
 	// Every shard that the node owns is live, and its lag is under the limit; after the lag has exceeded
@@ -1120,6 +1211,8 @@ type PutBoardQuery struct {
 	// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
 	// every write waits.
 	Wait string `query:"wait"`
+	// Whether instances and entries may be dropped.
+	Force bool `query:"force"`
 }
 
 // BoardQuery is what `board` may be asked with.
@@ -1195,6 +1288,24 @@ type OpenSeasonQuery struct {
 	// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
 	// every write waits.
 	Wait string `query:"wait"`
+	// Whether a season is opened also where the request looks like a repeated one.
+	Force bool `query:"force"`
+}
+
+// MoveSeasonQuery is what `move_season` may be asked with.
+type MoveSeasonQuery struct {
+	// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+	// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
+	// every write waits.
+	Wait string `query:"wait"`
+}
+
+// CancelSeasonQuery is what `cancel_season` may be asked with.
+type CancelSeasonQuery struct {
+	// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+	// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
+	// every write waits.
+	Wait string `query:"wait"`
 }
 
 // PutMemberQuery is what `put_member` may be asked with.
@@ -1206,6 +1317,10 @@ type PutMemberQuery struct {
 	// `changed`: the answer says of each job only whether it changed anything, without `entry` and
 	// `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
 	Results string `query:"results"`
+	// Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has
+	// the member's entries there as `windows`, read right after the job, so that it tells which instances
+	// the job has entered. With `wait=applied` only.
+	Windows string `query:"windows"`
 }
 
 // DeleteMemberQuery is what `delete_member` may be asked with.
@@ -1256,6 +1371,12 @@ type MemberQuery struct {
 	// `bad_parameter`. A window that the board does not have is `unknown_window`. One of `hour`, `day`,
 	// `week`, `month`, `season`.
 	Movement string `query:"movement"`
+	// Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have.
+	// Needs the scope `write`.
+	Hidden bool `query:"hidden"`
+	// Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the
+	// current instance of each window of the board.
+	Windows string `query:"windows"`
 }
 
 // DeleteEverywhereQuery is what `delete_everywhere` may be asked with.
@@ -1300,10 +1421,17 @@ type MemberBoardsQuery struct {
 	// member's entry can be approximate; other answers are always exact, and refuse it with
 	// `bad_parameter`. One of `exact`, `approx`.
 	Accuracy string `query:"accuracy"`
+	// Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the
+	// current instance of each window of a board that `boards` names; without `boards`, for every instance
+	// that holds an entry of the member.
+	Windows string `query:"windows"`
 	// Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time.
 	Boards []string `query:"boards"`
 	// The `next_cursor` of the page before, without `boards`; empty means the first page.
 	Cursor string `query:"cursor"`
+	// Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have.
+	// Needs the scope `write`.
+	Hidden bool `query:"hidden"`
 }
 
 // JobsQuery is what `jobs` may be asked with.
@@ -1432,6 +1560,9 @@ type TopQuery struct {
 	// Whether entries have `reached_at`, the time at which the score was reached, on boards where it
 	// orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
 	ReachedAt bool `query:"reached_at"`
+	// Whether entries have `version`, the greatest one of the jobs that they took, if any had one. A copy
+	// of a board needs it to refuse what the board would refuse.
+	Version bool `query:"version"`
 	// The name of a window of the board, and not `all`: each entry has `movement`, how many positions it
 	// has climbed since the current instance of that window began. It is exact at the answer's `as_of`.
 	// Entries must be of `all`, and the board must be defined with `movement`; otherwise the answer is
@@ -1730,6 +1861,42 @@ type PercentilesQuery struct {
 	// member's entry can be approximate; other answers are always exact, and refuse it with
 	// `bad_parameter`. One of `exact`, `approx`.
 	Accuracy string `query:"accuracy"`
+}
+
+// HiddenQuery is what `hidden` may be asked with.
+type HiddenQuery struct {
+	// What to read: a window's name, `all`, `hour`, `day`, `week`, `month` or `season`, for its current
+	// instance; or the name of an instance, such as `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11`
+	// or `s7`. Without it `all` is read, or the board's first window if it does not have `all`. The
+	// answer's `window` names the instance that was read. An instance can be read from its beginning on,
+	// also while it has no entries, until it is dropped; others, and windows that the board does not have,
+	// are `unknown_window`.
+	Window string `query:"window"`
+	// Waits until the writes that the token names are visible. The token is the `token` of a write, or the
+	// `as_of` of another read. It may name some of the shards; a shard that the service does not have is
+	// refused with `unknown_shard`.
+	After string `query:"after"`
+	// How long `after` waits, in milliseconds. Afterwards the answer is 504 `not_yet_applied`.
+	TimeoutMS *int64 `query:"timeout_ms"`
+	// Whether the answer may leave out shards that no node answers for. `missing` names them then. Without
+	// it the answer is 503 `shard_unavailable`, because a sum without a shard is a wrong rank.
+	Partial bool `query:"partial"`
+	// Whether each entry has its member's `profile`, as it was at the answer's `as_of`. Answers without
+	// entries take no notice of it.
+	Profile bool `query:"profile"`
+	// `approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about
+	// a second old, and `rank_error` says by how much rank and position can be off as of these; `as_of`
+	// names their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after`
+	// names, is asked as for an exact answer. Only the rank of a score, the ranks of many scores and a
+	// member's entry can be approximate; other answers are always exact, and refuse it with
+	// `bad_parameter`. One of `exact`, `approx`.
+	Accuracy string `query:"accuracy"`
+	// Only bans that hold on this board: its own, and those of all boards.
+	Board string `query:"board"`
+	// How many bans the page has at most.
+	Limit int64 `query:"limit"`
+	// The `next_cursor` of the page before; empty means the first page.
+	Cursor string `query:"cursor"`
 }
 
 // RejectsQuery is what `rejects` may be asked with.

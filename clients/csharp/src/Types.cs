@@ -25,6 +25,7 @@ namespace Ranktree
         public const string InvalidToken = "invalid_token";
         public const string InsufficientScope = "insufficient_scope";
         public const string ForbiddenBoard = "forbidden_board";
+        public const string ForbiddenProfile = "forbidden_profile";
         public const string ForeignOrigin = "foreign_origin";
         public const string UnknownRoute = "unknown_route";
         public const string MethodNotAllowed = "method_not_allowed";
@@ -39,6 +40,7 @@ namespace Ranktree
         public const string NoManualSeasons = "no_manual_seasons";
         public const string SeasonConflict = "season_conflict";
         public const string TooManySeasons = "too_many_seasons";
+        public const string WouldDrop = "would_drop";
         public const string BoardDiffers = "board_differs";
         public const string TooManyBoards = "too_many_boards";
         public const string BodyTooSlow = "body_too_slow";
@@ -69,6 +71,14 @@ namespace Ranktree
         /// The greatest value that a job may lead to; not below `min`. Existing entries stay as they are.
         /// </summary>
         [JsonProperty("max")] public long? Max { get; set; }
+        /// <summary>
+        /// What an `incr` to less than `min` does. `reject` refuses the job; `clamp` stops at the bound.
+        /// </summary>
+        [JsonProperty("below_min")] public string BelowMin { get; set; }
+        /// <summary>
+        /// What an `incr` to more than `max` does. `reject` refuses the job; `clamp` stops at the bound.
+        /// </summary>
+        [JsonProperty("above_max")] public string AboveMax { get; set; }
     }
 
     /// <summary>A component of a board's scores. An absent `min` or `max` means no bound.</summary>
@@ -79,6 +89,14 @@ namespace Ranktree
         [JsonProperty("order")] public string Order { get; set; }
         [JsonProperty("min")] public long? Min { get; set; }
         [JsonProperty("max")] public long? Max { get; set; }
+        /// <summary>
+        /// `clamp`: an `incr` to less than `min` leads to `min`. Absent: it is refused.
+        /// </summary>
+        [JsonProperty("below_min")] public string BelowMin { get; set; }
+        /// <summary>
+        /// `clamp`: an `incr` to more than `max` leads to `max`. Absent: it is refused.
+        /// </summary>
+        [JsonProperty("above_max")] public string AboveMax { get; set; }
     }
 
     /// <summary>
@@ -95,9 +113,18 @@ namespace Ranktree
         [JsonProperty("total")] public long Total { get; set; }
     }
 
+    /// <summary>A season that was planned by a request and has not begun.</summary>
+    public sealed class PlannedSeason
+    {
+        [JsonProperty("name")] public string Name { get; set; }
+        [JsonProperty("begin")] public DateTimeOffset Begin { get; set; }
+    }
+
     /// <summary>
-    /// The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`,
-    /// `capacity`, the `every` of `season` and the `min` and `max` of keys can change later.
+    /// What a board's definition is to have. On a new board absent fields have their default; on one
+    /// that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`,
+    /// `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys can change, and windows
+    /// be added.
     /// </summary>
     public sealed class DefinitionInput
     {
@@ -131,8 +158,9 @@ namespace Ranktree
         [JsonProperty("keep")] public long? Keep { get; set; }
         /// <summary>
         /// How long an instance stays open after its end, up to `36500d`. It may keep at most 10,000
-        /// instances of a window open: with the window `hour` it is at most `10000h`. A whole number and
-        /// one of `s`, `m`, `h`, `d` and `w`.
+        /// instances of a window open: with the window `hour` it is at most `10000h`. All windows together
+        /// have at most 16,000 instances, those of `keep` included. A whole number and one of `s`, `m`,
+        /// `h`, `d` and `w`.
         /// </summary>
         [JsonProperty("grace")] public string Grace { get; set; }
         /// <summary>
@@ -232,6 +260,7 @@ namespace Ranktree
         /// that has entries and is not dropped.
         /// </summary>
         [JsonProperty("instances")] public IDictionary<string, IList<Instance>> Instances { get; set; }
+        [JsonProperty("planned_seasons")] public IList<PlannedSeason> PlannedSeasons { get; set; }
         /// <summary>
         /// For windows with older instances that have entries than those listed: the `cursor` that lists
         /// them. More than 1,000 instances behind the newest, it may list some without entries.
@@ -325,16 +354,37 @@ namespace Ranktree
         [JsonProperty("token")] public string Token { get; set; }
     }
 
-    /// <summary>The next manual season.</summary>
+    /// <summary>The next season.</summary>
     public sealed class SeasonInput
     {
+        /// <summary>Which one it is to be. The request can be repeated then.</summary>
+        [JsonProperty("name")] public string Name { get; set; }
         /// <summary>
         /// When it begins, at least a second ahead and after the last one. Absent: a second from now.
         /// </summary>
         [JsonProperty("at")] public DateTimeOffset? At { get; set; }
     }
 
-    /// <summary>A manual season that was opened. When it begins, the season before it ends.</summary>
+    /// <summary>When a planned season begins.</summary>
+    public sealed class MovedSeasonInput
+    {
+        [JsonProperty("at")] public DateTimeOffset At { get; set; }
+    }
+
+    /// <summary>A planned season that was cancelled.</summary>
+    public sealed class CancelledSeason
+    {
+        [JsonProperty("board")] public string Board { get; set; }
+        /// <summary>Its name.</summary>
+        [JsonProperty("season")] public string Season { get; set; }
+        [JsonProperty("cancelled")] public bool Cancelled { get; set; }
+        /// <summary>Names every shard, with a sequence from which on that is known there.</summary>
+        [JsonProperty("token")] public string Token { get; set; }
+    }
+
+    /// <summary>
+    /// A season that was opened or moved. When it begins, the season before it ends.
+    /// </summary>
     public sealed class OpenedSeason
     {
         [JsonProperty("board")] public string Board { get; set; }
@@ -345,7 +395,7 @@ namespace Ranktree
         [JsonProperty("token")] public string Token { get; set; }
     }
 
-    /// <summary>Which entries are removed: give exactly one of the two.</summary>
+    /// <summary>Which entries are removed: give exactly one of the three.</summary>
     public sealed class TrimInput
     {
         /// <summary>The last position that stays, from 1.</summary>
@@ -355,6 +405,10 @@ namespace Ranktree
         /// only these are compared.
         /// </summary>
         [JsonProperty("worse_than")] public Score WorseThan { get; set; }
+        /// <summary>
+        /// The best score that stays. It may have the first keys only, as `worse_than`.
+        /// </summary>
+        [JsonProperty("better_than")] public Score BetterThan { get; set; }
     }
 
     /// <summary>
@@ -390,7 +444,8 @@ namespace Ranktree
         [JsonProperty("op")] public string Op { get; set; }
         /// <summary>
         /// The job applies only if this is greater than the version stored for the member and the board, or
-        /// of the profile, so that retries and reordered jobs do no harm.
+        /// of the profile, so that a repetition counts once. Of jobs that overtake each other the older one
+        /// is rejected: an `incr` is not added then.
         /// </summary>
         [JsonProperty("version")] public ulong? Version { get; set; }
         /// <summary>
@@ -420,7 +475,8 @@ namespace Ranktree
         [JsonProperty("op")] public string Op { get; set; }
         /// <summary>
         /// The job applies only if this is greater than the version stored for the member and the board, or
-        /// of the profile, so that retries and reordered jobs do no harm.
+        /// of the profile, so that a repetition counts once. Of jobs that overtake each other the older one
+        /// is rejected: an `incr` is not added then.
         /// </summary>
         [JsonProperty("version")] public ulong? Version { get; set; }
         /// <summary>
@@ -452,7 +508,11 @@ namespace Ranktree
     /// <summary>What a job did on a board.</summary>
     public sealed class Change
     {
-        /// <summary>Whether the job changed anything.</summary>
+        /// <summary>
+        /// Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its
+        /// place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`:
+        /// whether the ban began or ended.
+        /// </summary>
         [JsonProperty("changed")] public bool Changed { get; set; }
         [JsonProperty("entry")] public Entry Entry { get; set; }
         [JsonProperty("previous")] public Previous Previous { get; set; }
@@ -461,7 +521,11 @@ namespace Ranktree
     /// <summary>Whether a job did anything on a board.</summary>
     public sealed class Changed
     {
-        /// <summary>Whether the job changed anything.</summary>
+        /// <summary>
+        /// Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its
+        /// place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`:
+        /// whether the ban began or ended.
+        /// </summary>
         [JsonProperty("changed")] public bool ChangedValue { get; set; }
     }
 
@@ -469,7 +533,11 @@ namespace Ranktree
     public sealed class EntryWritten
     {
         [JsonProperty("token")] public string Token { get; set; }
-        /// <summary>Whether the job changed anything.</summary>
+        /// <summary>
+        /// Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its
+        /// place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`:
+        /// whether the ban began or ended.
+        /// </summary>
         [JsonProperty("changed")] public bool Changed { get; set; }
         [JsonProperty("entry")] public Entry Entry { get; set; }
         [JsonProperty("previous")] public Previous Previous { get; set; }
@@ -494,7 +562,9 @@ namespace Ranktree
     public sealed class MemberRemoved
     {
         [JsonProperty("token")] public string Token { get; set; }
-        /// <summary>Whether the job changed anything, on any board, or took a profile away.</summary>
+        /// <summary>
+        /// Whether the job changed anything: an entry on any board, the profile, or the ban of all boards.
+        /// </summary>
         [JsonProperty("changed")] public bool Changed { get; set; }
         /// <summary>Boards.</summary>
         [JsonProperty("counts")] public MemberRemovedCounts Counts { get; set; }
@@ -514,7 +584,11 @@ namespace Ranktree
     /// <summary>The outcome of one job.</summary>
     public sealed class JobResult
     {
-        /// <summary>Whether the job changed anything.</summary>
+        /// <summary>
+        /// Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its
+        /// place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`:
+        /// whether the ban began or ended.
+        /// </summary>
         [JsonProperty("changed")] public bool? Changed { get; set; }
         [JsonProperty("entry")] public Entry Entry { get; set; }
         [JsonProperty("previous")] public Previous Previous { get; set; }
@@ -613,11 +687,36 @@ namespace Ranktree
         /// summaries that `as_of` names. 0 for the first 1,000.
         /// </summary>
         [JsonProperty("rank_error")] public long? RankError { get; set; }
+        /// <summary>
+        /// Present with `hidden=true`, of an entry that is hidden. `rank`, `position` and the counts are
+        /// those that there would be if it were not: it counts itself.
+        /// </summary>
+        [JsonProperty("hidden")] public bool? Hidden { get; set; }
+    }
+
+    /// <summary>A member's entries in several windows of a board.</summary>
+    public sealed class EntryByWindow
+    {
+        [JsonProperty("board")] public string Board { get; set; }
+        [JsonProperty("member")] public string Member { get; set; }
+        /// <summary>By the names that were asked for; `null` where the member has no entry.</summary>
+        [JsonProperty("windows")] public IDictionary<string, Entry> Windows { get; set; }
+        [JsonProperty("as_of")] public string AsOf { get; set; }
+        /// <summary>
+        /// Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but
+        /// may be out of date.
+        /// </summary>
+        [JsonProperty("stale")] public bool? Stale { get; set; }
+        /// <summary>
+        /// Present if the answer lacks shards, which no node answered for: their numbers. Only with
+        /// `partial=true`, or after a board was defined.
+        /// </summary>
+        [JsonProperty("missing")] public IList<long> Missing { get; set; }
     }
 
     /// <summary>
     /// An entry within a list. `reached_at`, the time at which the score was reached, is present if it
-    /// was asked for and orders the board's ties.
+    /// was asked for and orders the board's ties; `version`, if it was asked for and a job had one.
     /// </summary>
     public sealed class ListedEntry
     {
@@ -648,6 +747,7 @@ namespace Ranktree
         /// </summary>
         [JsonProperty("error")] public long? Error { get; set; }
         [JsonProperty("reached_at")] public DateTimeOffset? ReachedAt { get; set; }
+        [JsonProperty("version")] public ulong? Version { get; set; }
     }
 
     /// <summary>
@@ -801,8 +901,8 @@ namespace Ranktree
     {
         [JsonProperty("member")] public string Member { get; set; }
         /// <summary>
-        /// What was asked for: the parameter `window`, or `all`. `window` of an entry names the instance
-        /// that it is of.
+        /// What was asked for: the parameter `window`, or `all`; `null` with `windows`. `window` of an
+        /// entry names the instance that it is of.
         /// </summary>
         [JsonProperty("window")] public string Window { get; set; }
         [JsonProperty("entries")] public IList<Entry> Entries { get; set; }
@@ -1346,7 +1446,40 @@ namespace Ranktree
         [JsonProperty("held_by")] public StreamHeldBy HeldBy { get; set; }
     }
 
-    /// <summary>The state of the node.</summary>
+    /// <summary>Bans. `next_cursor` is the cursor of the next page, and `null` at the end.</summary>
+    public sealed class HiddenList
+    {
+        [JsonProperty("hidden")] public IList<Ban> Hidden { get; set; }
+        [JsonProperty("next_cursor")] public string NextCursor { get; set; }
+        [JsonProperty("as_of")] public string AsOf { get; set; }
+        /// <summary>
+        /// Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but
+        /// may be out of date.
+        /// </summary>
+        [JsonProperty("stale")] public bool? Stale { get; set; }
+        /// <summary>
+        /// Present if the answer lacks shards, which no node answered for: their numbers. Only with
+        /// `partial=true`, or after a board was defined.
+        /// </summary>
+        [JsonProperty("missing")] public IList<long> Missing { get; set; }
+    }
+
+    /// <summary>Who is hidden.</summary>
+    public sealed class Ban
+    {
+        [JsonProperty("member")] public string Member { get; set; }
+        /// <summary>
+        /// On which board, in all its instances; `null`: on all boards, those to come included.
+        /// </summary>
+        [JsonProperty("board")] public string Board { get; set; }
+        [JsonProperty("since")] public DateTimeOffset Since { get; set; }
+    }
+
+    /// <summary>
+    /// The state of the node. A token that is confined to some boards is not told what counts the
+    /// members and jobs of all boards: its shards lack `members`, `rejects`, `parked`, `stream` and
+    /// `copying`, and have `null` as `reason` and `damage`.
+    /// </summary>
     public sealed class Status
     {
         [JsonProperty("version")] public string Version { get; set; }
@@ -1436,6 +1569,8 @@ namespace Ranktree
         /// without NATS every write waits.
         /// </summary>
         [JsonProperty("wait")] public string Wait { get; set; }
+        /// <summary>Whether instances and entries may be dropped.</summary>
+        [JsonProperty("force")] public bool? Force { get; set; }
     }
 
     /// <summary>What `board` may be asked with.</summary>
@@ -1542,6 +1677,32 @@ namespace Ranktree
         /// without NATS every write waits.
         /// </summary>
         [JsonProperty("wait")] public string Wait { get; set; }
+        /// <summary>
+        /// Whether a season is opened also where the request looks like a repeated one.
+        /// </summary>
+        [JsonProperty("force")] public bool? Force { get; set; }
+    }
+
+    /// <summary>What `move_season` may be asked with.</summary>
+    public sealed class MoveSeasonQuery
+    {
+        /// <summary>
+        /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With
+        /// NATS, a write without this parameter is answered 202 as soon as it is stored in the stream;
+        /// without NATS every write waits.
+        /// </summary>
+        [JsonProperty("wait")] public string Wait { get; set; }
+    }
+
+    /// <summary>What `cancel_season` may be asked with.</summary>
+    public sealed class CancelSeasonQuery
+    {
+        /// <summary>
+        /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With
+        /// NATS, a write without this parameter is answered 202 as soon as it is stored in the stream;
+        /// without NATS every write waits.
+        /// </summary>
+        [JsonProperty("wait")] public string Wait { get; set; }
     }
 
     /// <summary>What `put_member` may be asked with.</summary>
@@ -1558,6 +1719,12 @@ namespace Ranktree
         /// `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
         /// </summary>
         [JsonProperty("results")] public string Results { get; set; }
+        /// <summary>
+        /// Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer
+        /// has the member's entries there as `windows`, read right after the job, so that it tells which
+        /// instances the job has entered. With `wait=applied` only.
+        /// </summary>
+        [JsonProperty("windows")] public string Windows { get; set; }
     }
 
     /// <summary>What `delete_member` may be asked with.</summary>
@@ -1631,6 +1798,16 @@ namespace Ranktree
         /// `hour`, `day`, `week`, `month`, `season`.
         /// </summary>
         [JsonProperty("movement")] public string Movement { get; set; }
+        /// <summary>
+        /// Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have.
+        /// Needs the scope `write`.
+        /// </summary>
+        [JsonProperty("hidden")] public bool? Hidden { get; set; }
+        /// <summary>
+        /// Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for
+        /// the current instance of each window of the board.
+        /// </summary>
+        [JsonProperty("windows")] public string Windows { get; set; }
     }
 
     /// <summary>What `delete_everywhere` may be asked with.</summary>
@@ -1697,6 +1874,12 @@ namespace Ranktree
         /// </summary>
         [JsonProperty("accuracy")] public string Accuracy { get; set; }
         /// <summary>
+        /// Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for
+        /// the current instance of each window of a board that `boards` names; without `boards`, for every
+        /// instance that holds an entry of the member.
+        /// </summary>
+        [JsonProperty("windows")] public string Windows { get; set; }
+        /// <summary>
         /// Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time.
         /// </summary>
         [JsonProperty("boards")] public IList<string> Boards { get; set; }
@@ -1704,6 +1887,11 @@ namespace Ranktree
         /// The `next_cursor` of the page before, without `boards`; empty means the first page.
         /// </summary>
         [JsonProperty("cursor")] public string Cursor { get; set; }
+        /// <summary>
+        /// Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have.
+        /// Needs the scope `write`.
+        /// </summary>
+        [JsonProperty("hidden")] public bool? Hidden { get; set; }
     }
 
     /// <summary>What `jobs` may be asked with.</summary>
@@ -1886,6 +2074,11 @@ namespace Ranktree
         /// orders ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
         /// </summary>
         [JsonProperty("reached_at")] public bool? ReachedAt { get; set; }
+        /// <summary>
+        /// Whether entries have `version`, the greatest one of the jobs that they took, if any had one. A
+        /// copy of a board needs it to refuse what the board would refuse.
+        /// </summary>
+        [JsonProperty("version")] public bool? Version { get; set; }
         /// <summary>
         /// The name of a window of the board, and not `all`: each entry has `movement`, how many positions
         /// it has climbed since the current instance of that window began. It is exact at the answer's
@@ -2305,6 +2498,55 @@ namespace Ranktree
         /// with `bad_parameter`. One of `exact`, `approx`.
         /// </summary>
         [JsonProperty("accuracy")] public string Accuracy { get; set; }
+    }
+
+    /// <summary>What `hidden` may be asked with.</summary>
+    public sealed class HiddenQuery
+    {
+        /// <summary>
+        /// What to read: a window's name, `all`, `hour`, `day`, `week`, `month` or `season`, for its
+        /// current instance; or the name of an instance, such as `2026-11-20T09`, `2026-11-20`, `2026-W47`,
+        /// `2026-11` or `s7`. Without it `all` is read, or the board's first window if it does not have
+        /// `all`. The answer's `window` names the instance that was read. An instance can be read from its
+        /// beginning on, also while it has no entries, until it is dropped; others, and windows that the
+        /// board does not have, are `unknown_window`.
+        /// </summary>
+        [JsonProperty("window")] public string Window { get; set; }
+        /// <summary>
+        /// Waits until the writes that the token names are visible. The token is the `token` of a write, or
+        /// the `as_of` of another read. It may name some of the shards; a shard that the service does not
+        /// have is refused with `unknown_shard`.
+        /// </summary>
+        [JsonProperty("after")] public string After { get; set; }
+        /// <summary>
+        /// How long `after` waits, in milliseconds. Afterwards the answer is 504 `not_yet_applied`.
+        /// </summary>
+        [JsonProperty("timeout_ms")] public long? TimeoutMs { get; set; }
+        /// <summary>
+        /// Whether the answer may leave out shards that no node answers for. `missing` names them then.
+        /// Without it the answer is 503 `shard_unavailable`, because a sum without a shard is a wrong rank.
+        /// </summary>
+        [JsonProperty("partial")] public bool? Partial { get; set; }
+        /// <summary>
+        /// Whether each entry has its member's `profile`, as it was at the answer's `as_of`. Answers
+        /// without entries take no notice of it.
+        /// </summary>
+        [JsonProperty("profile")] public bool? Profile { get; set; }
+        /// <summary>
+        /// `approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are
+        /// about a second old, and `rank_error` says by how much rank and position can be off as of these;
+        /// `as_of` names their sequences. The first 1,000 are exact. A shard that has no summary yet, or
+        /// that `after` names, is asked as for an exact answer. Only the rank of a score, the ranks of many
+        /// scores and a member's entry can be approximate; other answers are always exact, and refuse it
+        /// with `bad_parameter`. One of `exact`, `approx`.
+        /// </summary>
+        [JsonProperty("accuracy")] public string Accuracy { get; set; }
+        /// <summary>Only bans that hold on this board: its own, and those of all boards.</summary>
+        [JsonProperty("board")] public string Board { get; set; }
+        /// <summary>How many bans the page has at most.</summary>
+        [JsonProperty("limit")] public long? Limit { get; set; }
+        /// <summary>The `next_cursor` of the page before; empty means the first page.</summary>
+        [JsonProperty("cursor")] public string Cursor { get; set; }
     }
 
     /// <summary>What `rejects` may be asked with.</summary>

@@ -18,6 +18,14 @@ words! {
 }
 
 words! {
+    /// What an increment beyond a bound does.
+    Beyond {
+        Reject = "reject",
+        Clamp = "clamp",
+    }
+}
+
+words! {
     /// What a job without `op` does.
     Policy {
         Set = "set",
@@ -171,6 +179,12 @@ pub struct KeyInput {
     /// The greatest value that a job may lead to; not below `min`. Existing entries stay as they are.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::integers::optional")]
     pub max: Option<i64>,
+    /// What an `incr` to less than `min` does. `reject` refuses the job; `clamp` stops at the bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below_min: Option<Beyond>,
+    /// What an `incr` to more than `max` does. `reject` refuses the job; `clamp` stops at the bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub above_max: Option<Beyond>,
 }
 
 impl KeyInput {
@@ -199,6 +213,20 @@ impl KeyInput {
         self.max = Some(max);
         self
     }
+
+    /// Sets `below_min`.
+    #[must_use]
+    pub fn below_min(mut self, below_min: Beyond) -> Self {
+        self.below_min = Some(below_min);
+        self
+    }
+
+    /// Sets `above_max`.
+    #[must_use]
+    pub fn above_max(mut self, above_max: Beyond) -> Self {
+        self.above_max = Some(above_max);
+        self
+    }
 }
 
 /// A component of a board's scores. An absent `min` or `max` means no bound.
@@ -215,6 +243,12 @@ pub struct Key {
     /// `max`.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "crate::integers::optional")]
     pub max: Option<i64>,
+    /// `clamp`: an `incr` to less than `min` leads to `min`. Absent: it is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below_min: Option<Beyond>,
+    /// `clamp`: an `incr` to more than `max` leads to `max`. Absent: it is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub above_max: Option<Beyond>,
 }
 
 /// An instance of a window. It exists from its beginning on, whether or not it has entries.
@@ -235,8 +269,19 @@ pub struct Instance {
     pub total: u64,
 }
 
-/// The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`,
-/// `capacity`, the `every` of `season` and the `min` and `max` of keys can change later.
+/// A season that was planned by a request and has not begun.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PlannedSeason {
+    /// `name`.
+    pub name: String,
+    /// `begin`.
+    pub begin: Time,
+}
+
+/// What a board's definition is to have. On a new board absent fields have their default; on one that is
+/// there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`,
+/// `capacity`, the `every` of `season` and the bounds of keys can change, and windows be added.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DefinitionInput {
@@ -266,8 +311,8 @@ pub struct DefinitionInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep: Option<u64>,
     /// How long an instance stays open after its end, up to `36500d`. It may keep at most 10,000 instances
-    /// of a window open: with the window `hour` it is at most `10000h`. A whole number and one of `s`, `m`,
-    /// `h`, `d` and `w`.
+    /// of a window open: with the window `hour` it is at most `10000h`. All windows together have at most
+    /// 16,000 instances, those of `keep` included. A whole number and one of `s`, `m`, `h`, `d` and `w`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grace: Option<String>,
     /// How long an entry stays that is not updated, `1s` to `36500d`. Default: forever. A whole number and
@@ -536,6 +581,8 @@ pub struct Board {
     /// The instances that can be read, by window, newest first: from the current one to the oldest one that
     /// has entries and is not dropped.
     pub instances: BoardInstances,
+    /// `planned_seasons`.
+    pub planned_seasons: Vec<PlannedSeason>,
     /// For windows with older instances that have entries than those listed: the `cursor` that lists them.
     /// More than 1,000 instances behind the newest, it may list some without entries.
     pub next_cursors: BoardNextCursors,
@@ -634,7 +681,36 @@ pub struct DroppedBoard {
     pub token: Token,
 }
 
-/// A manual season that was opened. When it begins, the season before it ends.
+/// When a planned season begins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct MovedSeasonInput {
+    /// `at`.
+    pub at: Time,
+}
+
+impl MovedSeasonInput {
+    /// With `at` and nothing else.
+    pub fn new(at: impl Into<Time>) -> Self {
+        Self { at: at.into() }
+    }
+}
+
+/// A planned season that was cancelled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CancelledSeason {
+    /// `board`.
+    pub board: String,
+    /// Its name.
+    pub season: String,
+    /// `cancelled`.
+    pub cancelled: bool,
+    /// Names every shard, with a sequence from which on that is known there.
+    pub token: Token,
+}
+
+/// A season that was opened or moved. When it begins, the season before it ends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OpenedSeason {
@@ -648,7 +724,7 @@ pub struct OpenedSeason {
     pub token: Token,
 }
 
-/// Which entries are removed: give exactly one of the two.
+/// Which entries are removed: give exactly one of the three.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TrimInput {
@@ -659,6 +735,9 @@ pub struct TrimInput {
     /// these are compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worse_than: Option<Score>,
+    /// The best score that stays. It may have the first keys only, as `worse_than`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub better_than: Option<Score>,
 }
 
 impl TrimInput {
@@ -679,6 +758,13 @@ impl TrimInput {
     #[must_use]
     pub fn worse_than(mut self, worse_than: impl Into<Score>) -> Self {
         self.worse_than = Some(worse_than.into());
+        self
+    }
+
+    /// Sets `better_than`.
+    #[must_use]
+    pub fn better_than(mut self, better_than: impl Into<Score>) -> Self {
+        self.better_than = Some(better_than.into());
         self
     }
 }
@@ -719,7 +805,8 @@ pub struct Job {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op: Option<Op>,
     /// The job applies only if this is greater than the version stored for the member and the board, or of
-    /// the profile, so that retries and reordered jobs do no harm.
+    /// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
+    /// rejected: an `incr` is not added then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at`
@@ -816,7 +903,8 @@ pub struct EntryInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub op: Option<Op>,
     /// The job applies only if this is greater than the version stored for the member and the board, or of
-    /// the profile, so that retries and reordered jobs do no harm.
+    /// the profile, so that a repetition counts once. Of jobs that overtake each other the older one is
+    /// rejected: an `incr` is not added then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u64>,
     /// When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at`
@@ -902,7 +990,9 @@ pub struct Previous {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct BoardResult {
-    /// Whether the job changed anything.
+    /// Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its
+    /// place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether
+    /// the ban began or ended.
     pub changed: bool,
     /// `entry`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -918,7 +1008,9 @@ pub struct BoardResult {
 pub struct EntryWritten {
     /// `token`.
     pub token: Token,
-    /// Whether the job changed anything.
+    /// Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its
+    /// place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether
+    /// the ban began or ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<bool>,
     /// `entry`.
@@ -948,7 +1040,7 @@ pub struct Counts {
 pub struct MemberRemoved {
     /// `token`.
     pub token: Token,
-    /// Whether the job changed anything, on any board, or took a profile away.
+    /// Whether the job changed anything: an entry on any board, the profile, or the ban of all boards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<bool>,
     /// Boards.
@@ -960,7 +1052,9 @@ pub struct MemberRemoved {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct JobResult {
-    /// Whether the job changed anything.
+    /// Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its
+    /// place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether
+    /// the ban began or ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<bool>,
     /// `entry`.
@@ -1064,10 +1158,36 @@ pub struct Entry {
     /// summaries that `as_of` names. 0 for the first 1,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank_error: Option<u64>,
+    /// Present with `hidden=true`, of an entry that is hidden. `rank`, `position` and the counts are those
+    /// that there would be if it were not: it counts itself.
+    #[serde(default)]
+    pub hidden: bool,
+}
+
+/// A member's entries in several windows of a board.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EntryByWindow {
+    /// `board`.
+    pub board: String,
+    /// `member`.
+    pub member: String,
+    /// By the names that were asked for; `null` where the member has no entry.
+    pub windows: BTreeMap<String, Option<Entry>>,
+    /// `as_of`.
+    pub as_of: Token,
+    /// Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    /// out of date.
+    #[serde(default)]
+    pub stale: bool,
+    /// Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    /// `partial=true`, or after a board was defined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Vec<u64>>,
 }
 
 /// An entry within a list. `reached_at`, the time at which the score was reached, is present if it was asked
-/// for and orders the board's ties.
+/// for and orders the board's ties; `version`, if it was asked for and a job had one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ListedEntry {
@@ -1098,6 +1218,9 @@ pub struct ListedEntry {
     /// `reached_at`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reached_at: Option<Time>,
+    /// `version`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u64>,
 }
 
 /// Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end.
@@ -1266,9 +1389,10 @@ pub struct Group {
 pub struct MemberBoards {
     /// `member`.
     pub member: String,
-    /// What was asked for: the parameter `window`, or `all`. `window` of an entry names the instance that it
-    /// is of.
-    pub window: String,
+    /// What was asked for: the parameter `window`, or `all`; `null` with `windows`. `window` of an entry
+    /// names the instance that it is of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub window: Option<String>,
     /// `entries`.
     pub entries: Vec<Entry>,
     /// `not_found`.
@@ -1746,7 +1870,43 @@ pub struct Stream {
     pub held_by: StreamHeldBy,
 }
 
-/// The state of the node.
+/// Bans. `next_cursor` is the cursor of the next page, and `null` at the end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct HiddenList {
+    /// `hidden`.
+    pub hidden: Vec<Ban>,
+    /// `next_cursor`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+    /// `as_of`.
+    pub as_of: Token,
+    /// Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    /// out of date.
+    #[serde(default)]
+    pub stale: bool,
+    /// Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    /// `partial=true`, or after a board was defined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Vec<u64>>,
+}
+
+/// Who is hidden.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Ban {
+    /// `member`.
+    pub member: String,
+    /// On which board, in all its instances; `null`: on all boards, those to come included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub board: Option<String>,
+    /// `since`.
+    pub since: Time,
+}
+
+/// The state of the node. A token that is confined to some boards is not told what counts the members and
+/// jobs of all boards: its shards lack `members`, `rejects`, `parked`, `stream` and `copying`, and have
+/// `null` as `reason` and `damage`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Status {
@@ -1896,11 +2056,13 @@ impl<A> Request<BoardsQuery, A> {
 #[non_exhaustive]
 pub struct PutBoardQuery {
     pub(crate) wait: Option<Wait>,
+    pub(crate) force: Option<bool>,
 }
 
 impl Query for PutBoardQuery {
     fn write(&self, pairs: &mut Pairs) {
         pairs.put("wait", self.wait.as_ref());
+        pairs.put("force", self.force.as_ref());
     }
 }
 
@@ -1910,6 +2072,12 @@ impl<A> Request<PutBoardQuery, A> {
     /// every write waits.
     pub fn wait(mut self, wait: Wait) -> Self {
         self.query.wait = Some(wait);
+        self
+    }
+
+    /// Whether instances and entries may be dropped.
+    pub fn force(mut self, force: bool) -> Self {
+        self.query.force = Some(force);
         self
     }
 }
@@ -2040,15 +2208,69 @@ impl<A> Request<TrimBoardQuery, A> {
 #[non_exhaustive]
 pub struct OpenSeasonQuery {
     pub(crate) wait: Option<Wait>,
+    pub(crate) force: Option<bool>,
 }
 
 impl Query for OpenSeasonQuery {
     fn write(&self, pairs: &mut Pairs) {
         pairs.put("wait", self.wait.as_ref());
+        pairs.put("force", self.force.as_ref());
     }
 }
 
 impl<A> Request<OpenSeasonQuery, A> {
+    /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
+    /// every write waits.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.query.wait = Some(wait);
+        self
+    }
+
+    /// Whether a season is opened also where the request looks like a repeated one.
+    pub fn force(mut self, force: bool) -> Self {
+        self.query.force = Some(force);
+        self
+    }
+}
+
+/// What `move_season` may be asked with.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct MoveSeasonQuery {
+    pub(crate) wait: Option<Wait>,
+}
+
+impl Query for MoveSeasonQuery {
+    fn write(&self, pairs: &mut Pairs) {
+        pairs.put("wait", self.wait.as_ref());
+    }
+}
+
+impl<A> Request<MoveSeasonQuery, A> {
+    /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
+    /// every write waits.
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.query.wait = Some(wait);
+        self
+    }
+}
+
+/// What `cancel_season` may be asked with.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CancelSeasonQuery {
+    pub(crate) wait: Option<Wait>,
+}
+
+impl Query for CancelSeasonQuery {
+    fn write(&self, pairs: &mut Pairs) {
+        pairs.put("wait", self.wait.as_ref());
+    }
+}
+
+impl<A> Request<CancelSeasonQuery, A> {
     /// `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
     /// write without this parameter is answered 202 as soon as it is stored in the stream; without NATS
     /// every write waits.
@@ -2064,12 +2286,14 @@ impl<A> Request<OpenSeasonQuery, A> {
 pub struct PutMemberQuery {
     pub(crate) wait: Option<Wait>,
     pub(crate) results: Option<Results>,
+    pub(crate) windows: Option<String>,
 }
 
 impl Query for PutMemberQuery {
     fn write(&self, pairs: &mut Pairs) {
         pairs.put("wait", self.wait.as_ref());
         pairs.put("results", self.results.as_ref());
+        pairs.put("windows", self.windows.as_ref());
     }
 }
 
@@ -2086,6 +2310,14 @@ impl<A> Request<PutMemberQuery, A> {
     /// `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
     pub fn results(mut self, results: Results) -> Self {
         self.query.results = Some(results);
+        self
+    }
+
+    /// Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the
+    /// member's entries there as `windows`, read right after the job, so that it tells which instances the
+    /// job has entered. With `wait=applied` only.
+    pub fn windows(mut self, windows: impl Into<String>) -> Self {
+        self.query.windows = Some(windows.into());
         self
     }
 }
@@ -2137,12 +2369,16 @@ impl<A> Request<DeleteMemberQuery, A> {
 pub struct MemberQuery {
     pub(crate) reading: Reading,
     pub(crate) movement: Option<Window>,
+    pub(crate) hidden: Option<bool>,
+    pub(crate) windows: Option<String>,
 }
 
 impl Query for MemberQuery {
     fn write(&self, pairs: &mut Pairs) {
         self.reading.write(pairs);
         pairs.put("movement", self.movement.as_ref());
+        pairs.put("hidden", self.hidden.as_ref());
+        pairs.put("windows", self.windows.as_ref());
     }
 }
 
@@ -2159,6 +2395,20 @@ impl<A> Request<MemberQuery, A> {
     /// `bad_parameter`. A window that the board does not have is `unknown_window`.
     pub fn movement(mut self, movement: Window) -> Self {
         self.query.movement = Some(movement);
+        self
+    }
+
+    /// Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have.
+    /// Needs the scope `write`.
+    pub fn hidden(mut self, hidden: bool) -> Self {
+        self.query.hidden = Some(hidden);
+        self
+    }
+
+    /// Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the
+    /// current instance of each window of the board.
+    pub fn windows(mut self, windows: impl Into<String>) -> Self {
+        self.query.windows = Some(windows.into());
         self
     }
 }
@@ -2209,15 +2459,19 @@ impl<A> Request<DeleteEverywhereQuery, A> {
 #[non_exhaustive]
 pub struct MemberBoardsQuery {
     pub(crate) reading: Reading,
+    pub(crate) windows: Option<String>,
     pub(crate) boards: Option<Vec<String>>,
     pub(crate) cursor: Option<String>,
+    pub(crate) hidden: Option<bool>,
 }
 
 impl Query for MemberBoardsQuery {
     fn write(&self, pairs: &mut Pairs) {
         self.reading.write(pairs);
+        pairs.put("windows", self.windows.as_ref());
         pairs.put("boards", self.boards.as_ref());
         pairs.put("cursor", self.cursor.as_ref());
+        pairs.put("hidden", self.hidden.as_ref());
     }
 }
 
@@ -2228,6 +2482,14 @@ impl HasReading for MemberBoardsQuery {
 }
 
 impl<A> Request<MemberBoardsQuery, A> {
+    /// Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the
+    /// current instance of each window of a board that `boards` names; without `boards`, for every instance
+    /// that holds an entry of the member.
+    pub fn windows(mut self, windows: impl Into<String>) -> Self {
+        self.query.windows = Some(windows.into());
+        self
+    }
+
     /// Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time.
     pub fn boards(mut self, boards: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.query.boards = Some(boards.into_iter().map(Into::into).collect());
@@ -2237,6 +2499,13 @@ impl<A> Request<MemberBoardsQuery, A> {
     /// The `next_cursor` of the page before, without `boards`; empty means the first page.
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.query.cursor = Some(cursor.into());
+        self
+    }
+
+    /// Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have.
+    /// Needs the scope `write`.
+    pub fn hidden(mut self, hidden: bool) -> Self {
+        self.query.hidden = Some(hidden);
         self
     }
 }
@@ -2370,6 +2639,7 @@ pub struct TopQuery {
     pub(crate) cursor: Option<String>,
     pub(crate) from: Option<End>,
     pub(crate) reached_at: Option<bool>,
+    pub(crate) version: Option<bool>,
     pub(crate) movement: Option<Window>,
 }
 
@@ -2380,6 +2650,7 @@ impl Query for TopQuery {
         pairs.put("cursor", self.cursor.as_ref());
         pairs.put("from", self.from.as_ref());
         pairs.put("reached_at", self.reached_at.as_ref());
+        pairs.put("version", self.version.as_ref());
         pairs.put("movement", self.movement.as_ref());
     }
 }
@@ -2413,6 +2684,13 @@ impl<A> Request<TopQuery, A> {
     /// ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
     pub fn reached_at(mut self, reached_at: bool) -> Self {
         self.query.reached_at = Some(reached_at);
+        self
+    }
+
+    /// Whether entries have `version`, the greatest one of the jobs that they took, if any had one. A copy
+    /// of a board needs it to refuse what the board would refuse.
+    pub fn version(mut self, version: bool) -> Self {
+        self.query.version = Some(version);
         self
     }
 
@@ -2754,6 +3032,51 @@ impl Query for PercentilesQuery {
 impl HasReading for PercentilesQuery {
     fn reading(&mut self) -> &mut Reading {
         &mut self.reading
+    }
+}
+
+/// What `hidden` may be asked with.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct HiddenQuery {
+    pub(crate) reading: Reading,
+    pub(crate) board: Option<String>,
+    pub(crate) limit: Option<u64>,
+    pub(crate) cursor: Option<String>,
+}
+
+impl Query for HiddenQuery {
+    fn write(&self, pairs: &mut Pairs) {
+        self.reading.write(pairs);
+        pairs.put("board", self.board.as_ref());
+        pairs.put("limit", self.limit.as_ref());
+        pairs.put("cursor", self.cursor.as_ref());
+    }
+}
+
+impl HasReading for HiddenQuery {
+    fn reading(&mut self) -> &mut Reading {
+        &mut self.reading
+    }
+}
+
+impl<A> Request<HiddenQuery, A> {
+    /// Only bans that hold on this board: its own, and those of all boards.
+    pub fn board(mut self, board: impl Into<String>) -> Self {
+        self.query.board = Some(board.into());
+        self
+    }
+
+    /// How many bans the page has at most.
+    pub fn limit(mut self, limit: u64) -> Self {
+        self.query.limit = Some(limit);
+        self
+    }
+
+    /// The `next_cursor` of the page before; empty means the first page.
+    pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
+        self.query.cursor = Some(cursor.into());
+        self
     }
 }
 

@@ -19,7 +19,7 @@ export interface components {
          */
         InstanceName: string;
         /**
-         * @description The id of who holds a score: 1 to 128 **bytes** of UTF-8 without control characters. Spaces, dots and slashes are allowed.
+         * @description The id of who holds a score: 1 to 256 **bytes** of UTF-8 without control characters. Spaces, dots and slashes are allowed.
          * @example p42
          */
         MemberId: string;
@@ -70,6 +70,18 @@ export interface components {
             min?: components["schemas"]["IntegerInput"] | null;
             /** @description The greatest value that a job may lead to; not below `min`. Existing entries stay as they are. */
             max?: components["schemas"]["IntegerInput"] | null;
+            /**
+             * @description What an `incr` to less than `min` does. `reject` refuses the job; `clamp` stops at the bound.
+             * @default reject
+             * @enum {string|null}
+             */
+            below_min?: "reject" | "clamp" | null;
+            /**
+             * @description What an `incr` to more than `max` does. `reject` refuses the job; `clamp` stops at the bound.
+             * @default reject
+             * @enum {string|null}
+             */
+            above_max?: "reject" | "clamp" | null;
         };
         /** @description A component of a board's scores. An absent `min` or `max` means no bound. */
         Key: {
@@ -78,6 +90,16 @@ export interface components {
             order: "asc" | "desc";
             min?: components["schemas"]["Integer"];
             max?: components["schemas"]["Integer"];
+            /**
+             * @description `clamp`: an `incr` to less than `min` leads to `min`. Absent: it is refused.
+             * @enum {unknown}
+             */
+            below_min?: "clamp";
+            /**
+             * @description `clamp`: an `incr` to more than `max` leads to `max`. Absent: it is refused.
+             * @enum {unknown}
+             */
+            above_max?: "clamp";
         };
         /** @description An instance of a window. It exists from its beginning on, whether or not it has entries. */
         Instance: {
@@ -89,7 +111,12 @@ export interface components {
             /** @description Entries of the instance. */
             total: number;
         };
-        /** @description The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the `min` and `max` of keys can change later. */
+        /** @description A season that was planned by a request and has not begun. */
+        PlannedSeason: {
+            name: components["schemas"]["InstanceName"];
+            begin: components["schemas"]["Time"];
+        };
+        /** @description What a board's definition is to have. On a new board absent fields have their default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys can change, and windows be added. */
         DefinitionInput: {
             /** @description The components of a score, compared in this order. Default: one key, `score`, descending. */
             keys?: components["schemas"]["KeyInput"][] | null;
@@ -109,9 +136,9 @@ export interface components {
             windows?: ("all" | "hour" | "day" | "week" | "month" | "season")[] | null;
             /** @description When seasons begin. Given if, and only if, `season` is one of the windows. */
             season?: {
-                starts: components["schemas"]["TimeInput"];
+                starts?: components["schemas"]["TimeInput"];
                 /** @description How long each season is, a minute at least. Another length holds from the next season on. */
-                every: string;
+                every?: string;
             } | "manual" | null;
             /** @description Where hours, days, weeks and months begin, `+09:00`, from `-18:00` to `+18:00`. Default: `+00:00`. */
             utc_offset?: string | null;
@@ -121,7 +148,7 @@ export interface components {
              */
             keep?: number | null;
             /**
-             * @description How long an instance stays open after its end, up to `36500d`. It may keep at most 10,000 instances of a window open: with the window `hour` it is at most `10000h`. A whole number and one of `s`, `m`, `h`, `d` and `w`.
+             * @description How long an instance stays open after its end, up to `36500d`. It may keep at most 10,000 instances of a window open: with the window `hour` it is at most `10000h`. All windows together have at most 16,000 instances, those of `keep` included. A whole number and one of `s`, `m`, `h`, `d` and `w`.
              * @example 5m
              */
             grace?: string | null;
@@ -155,9 +182,9 @@ export interface components {
             windows: ("all" | "hour" | "day" | "week" | "month" | "season")[];
             /** @description When seasons begin: `null` if there are none. */
             season: {
-                starts: components["schemas"]["Time"];
+                starts?: components["schemas"]["Time"];
                 /** @description How long each season is, a minute at least. Another length holds from the next season on. */
-                every: string;
+                every?: string;
             } | "manual" | null;
             utc_offset: string;
             /** @description Closed instances kept per kind of window. */
@@ -197,9 +224,9 @@ export interface components {
             windows: ("all" | "hour" | "day" | "week" | "month" | "season")[];
             /** @description When seasons begin: `null` if there are none. */
             season: {
-                starts: components["schemas"]["Time"];
+                starts?: components["schemas"]["Time"];
                 /** @description How long each season is, a minute at least. Another length holds from the next season on. */
-                every: string;
+                every?: string;
             } | "manual" | null;
             utc_offset: string;
             /** @description Closed instances kept per kind of window. */
@@ -236,6 +263,7 @@ export interface components {
                 month?: components["schemas"]["Instance"][];
                 season?: components["schemas"]["Instance"][];
             };
+            planned_seasons: components["schemas"]["PlannedSeason"][];
             /** @description For windows with older instances that have entries than those listed: the `cursor` that lists them. More than 1,000 instances behind the newest, it may list some without entries. */
             next_cursors: {
                 all?: components["schemas"]["InstanceName"];
@@ -265,9 +293,9 @@ export interface components {
             windows: ("all" | "hour" | "day" | "week" | "month" | "season")[];
             /** @description When seasons begin: `null` if there are none. */
             season: {
-                starts: components["schemas"]["Time"];
+                starts?: components["schemas"]["Time"];
                 /** @description How long each season is, a minute at least. Another length holds from the next season on. */
-                every: string;
+                every?: string;
             } | "manual" | null;
             utc_offset: string;
             /** @description Closed instances kept per kind of window. */
@@ -326,12 +354,28 @@ export interface components {
             dropped: true;
             token: components["schemas"]["Token"];
         };
-        /** @description The next manual season. */
+        /** @description The next season. */
         SeasonInput: {
+            /** @description Which one it is to be. The request can be repeated then. */
+            name?: string | null;
             /** @description When it begins, at least a second ahead and after the last one. Absent: a second from now. */
             at?: components["schemas"]["TimeInput"] | null;
         };
-        /** @description A manual season that was opened. When it begins, the season before it ends. */
+        /** @description When a planned season begins. */
+        MovedSeasonInput: {
+            at: components["schemas"]["TimeInput"];
+        };
+        /** @description A planned season that was cancelled. */
+        CancelledSeason: {
+            board: string;
+            /** @description Its name. */
+            season: string;
+            /** @constant */
+            cancelled: true;
+            /** @description Names every shard, with a sequence from which on that is known there. */
+            token: string;
+        };
+        /** @description A season that was opened or moved. When it begins, the season before it ends. */
         OpenedSeason: {
             board: string;
             /** @description Its name. */
@@ -340,12 +384,14 @@ export interface components {
             /** @description Names every shard, with a sequence from which on the season is known there. */
             token: string;
         };
-        /** @description Which entries are removed: give exactly one of the two. */
+        /** @description Which entries are removed: give exactly one of the three. */
         TrimInput: {
             /** @description The last position that stays, from 1. */
             positions_beyond?: number | string;
             /** @description The worst score that stays. On boards with several keys it may have the first keys only; then only these are compared. */
             worse_than?: components["schemas"]["ScoreInput"];
+            /** @description The best score that stays. It may have the first keys only, as `worse_than`. */
+            better_than?: components["schemas"]["ScoreInput"];
         };
         /** @description The outcome of a removal of many entries. `window` is the instance that was trimmed. */
         RemovedEntries: {
@@ -368,7 +414,7 @@ export interface components {
              * @enum {unknown}
              */
             op?: "set" | "best" | "incr" | null;
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that retries and reordered jobs do no harm. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
@@ -387,7 +433,7 @@ export interface components {
              * @enum {unknown}
              */
             op?: "set" | "best" | "incr" | null;
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that retries and reordered jobs do no harm. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
@@ -400,19 +446,19 @@ export interface components {
             scores?: null;
             /** @constant */
             op: "remove";
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that retries and reordered jobs do no harm. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
             meta?: null;
         } | {
-            board: components["schemas"]["BoardName"];
+            board?: components["schemas"]["BoardName"] | null;
             member: components["schemas"]["MemberId"];
             score?: null;
             scores?: null;
             /** @enum {unknown} */
             op: "hide" | "show";
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that retries and reordered jobs do no harm. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
@@ -424,7 +470,7 @@ export interface components {
             scores?: null;
             /** @constant */
             op: "profile";
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that retries and reordered jobs do no harm. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
@@ -447,7 +493,7 @@ export interface components {
              * @enum {unknown}
              */
             op?: "set" | "best" | "incr" | null;
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that retries and reordered jobs do no harm. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
@@ -462,7 +508,7 @@ export interface components {
             scores?: null;
             /** @enum {unknown} */
             op: "remove" | "hide" | "show";
-            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that retries and reordered jobs do no harm. */
+            /** @description The job applies only if this is greater than the version stored for the member and the board, or of the profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected: an `incr` is not added then. */
             version?: components["schemas"]["Version"] | null;
             /** @description When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is more than five minutes after the queue took it is rejected with `future_time`; exactly five minutes are allowed. Default: when the queue took the job. */
             at?: components["schemas"]["TimeInput"] | null;
@@ -482,20 +528,20 @@ export interface components {
         };
         /** @description What a job did on a board. */
         Change: {
-            /** @description Whether the job changed anything. */
+            /** @description Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether the ban began or ended. */
             changed: boolean;
             entry: components["schemas"]["Entry"] | null;
             previous: components["schemas"]["Previous"] | null;
         };
         /** @description Whether a job did anything on a board. */
         Changed: {
-            /** @description Whether the job changed anything. */
+            /** @description Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether the ban began or ended. */
             changed: boolean;
         };
         /** @description The outcome of the write. */
         EntryWritten: {
             token: components["schemas"]["Token"];
-            /** @description Whether the job changed anything. */
+            /** @description Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether the ban began or ended. */
             changed?: boolean;
             entry?: components["schemas"]["Entry"] | null;
             previous?: components["schemas"]["Previous"] | null;
@@ -505,7 +551,7 @@ export interface components {
         /** @description The outcome of the removal. */
         MemberRemoved: {
             token: components["schemas"]["Token"];
-            /** @description Whether the job changed anything, on any board, or took a profile away. */
+            /** @description Whether the job changed anything: an entry on any board, the profile, or the ban of all boards. */
             changed?: boolean;
             entry?: null;
             previous?: null;
@@ -519,7 +565,7 @@ export interface components {
         };
         /** @description The outcome of one job. */
         JobResult: {
-            /** @description Whether the job changed anything. */
+            /** @description Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its place among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether the ban began or ended. */
             changed?: boolean | false;
             entry?: (components["schemas"]["Entry"] | null) | null;
             previous?: (components["schemas"]["Previous"] | null) | null;
@@ -598,8 +644,30 @@ export interface components {
             error?: number;
             /** @description Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the summaries that `as_of` names. 0 for the first 1,000. */
             rank_error?: number;
+            /**
+             * @description Present with `hidden=true`, of an entry that is hidden. `rank`, `position` and the counts are those that there would be if it were not: it counts itself.
+             * @constant
+             */
+            hidden?: true;
         };
-        /** @description An entry within a list. `reached_at`, the time at which the score was reached, is present if it was asked for and orders the board's ties. */
+        /** @description A member's entries in several windows of a board. */
+        EntryByWindow: {
+            board: components["schemas"]["BoardName"];
+            member: components["schemas"]["MemberId"];
+            /** @description By the names that were asked for; `null` where the member has no entry. */
+            windows: {
+                [key: string]: components["schemas"]["Entry"] | null;
+            };
+            as_of: components["schemas"]["AsOf"];
+            /**
+             * @description Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be out of date.
+             * @enum {boolean}
+             */
+            stale?: true;
+            /** @description Present if the answer lacks shards, which no node answered for: their numbers. Only with `partial=true`, or after a board was defined. */
+            missing?: number[];
+        };
+        /** @description An entry within a list. `reached_at`, the time at which the score was reached, is present if it was asked for and orders the board's ties; `version`, if it was asked for and a job had one. */
         ListedEntry: {
             member: components["schemas"]["MemberId"];
             score: components["schemas"]["Score"];
@@ -622,6 +690,7 @@ export interface components {
              */
             error?: number;
             reached_at?: components["schemas"]["Time"];
+            version?: components["schemas"]["Version"];
         };
         /** @description Entries in their order. `next_cursor` is the cursor of the next page, and `null` at the end. */
         Page: {
@@ -736,8 +805,8 @@ export interface components {
         /** @description A member's entries, by board. `next_cursor` is the cursor for entries on further boards, and `null` at the end. */
         MemberBoards: {
             member: components["schemas"]["MemberId"];
-            /** @description What was asked for: the parameter `window`, or `all`. `window` of an entry names the instance that it is of. */
-            window: string;
+            /** @description What was asked for: the parameter `window`, or `all`; `null` with `windows`. `window` of an entry names the instance that it is of. */
+            window: string | null;
             entries: components["schemas"]["Entry"][];
             not_found: components["schemas"]["BoardName"][];
             next_cursor: string | null;
@@ -1095,7 +1164,27 @@ export interface components {
                 };
             };
         };
-        /** @description The state of the node. */
+        /** @description Bans. `next_cursor` is the cursor of the next page, and `null` at the end. */
+        HiddenList: {
+            hidden: components["schemas"]["Ban"][];
+            next_cursor: string | null;
+            as_of: components["schemas"]["AsOf"];
+            /**
+             * @description Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be out of date.
+             * @enum {boolean}
+             */
+            stale?: true;
+            /** @description Present if the answer lacks shards, which no node answered for: their numbers. Only with `partial=true`, or after a board was defined. */
+            missing?: number[];
+        };
+        /** @description Who is hidden. */
+        Ban: {
+            member: components["schemas"]["MemberId"];
+            /** @description On which board, in all its instances; `null`: on all boards, those to come included. */
+            board: components["schemas"]["BoardName"] | null;
+            since: components["schemas"]["Time"];
+        };
+        /** @description The state of the node. A token that is confined to some boards is not told what counts the members and jobs of all boards: its shards lack `members`, `rejects`, `parked`, `stream` and `copying`, and have `null` as `reason` and `damage`. */
         Status: {
             version: string;
             /** @description Every shard that the node owns is live, and its lag is under the limit; after the lag has exceeded the limit, it must fall below half of it. */
@@ -1114,7 +1203,7 @@ export interface components {
             title: string;
             status: number;
             /** @enum {unknown} */
-            code: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "future_time" | "wrong_shard" | "too_large" | "unauthorized" | "invalid_token" | "insufficient_scope" | "forbidden_board" | "foreign_origin" | "unknown_route" | "method_not_allowed" | "unknown_member" | "unknown_window" | "unknown_position" | "bad_parameter" | "bad_cursor" | "unsupported" | "invalid_definition" | "unknown_shard" | "no_manual_seasons" | "season_conflict" | "too_many_seasons" | "board_differs" | "too_many_boards" | "body_too_slow" | "unsupported_coding" | "internal" | "overloaded" | "shard_unavailable" | "shard_damaged" | "queue_full" | "commit_unknown" | "commit_failed" | "unknown_snapshot" | "too_many_snapshots" | "snapshot_failed" | "not_ready" | "not_yet_applied";
+            code: "malformed" | "unknown_board" | "bad_member" | "bad_score" | "out_of_range" | "overflow" | "stale_version" | "closed_window" | "future_time" | "wrong_shard" | "too_large" | "unauthorized" | "invalid_token" | "insufficient_scope" | "forbidden_board" | "forbidden_profile" | "foreign_origin" | "unknown_route" | "method_not_allowed" | "unknown_member" | "unknown_window" | "unknown_position" | "bad_parameter" | "bad_cursor" | "unsupported" | "invalid_definition" | "unknown_shard" | "no_manual_seasons" | "season_conflict" | "too_many_seasons" | "would_drop" | "board_differs" | "too_many_boards" | "body_too_slow" | "unsupported_coding" | "internal" | "overloaded" | "shard_unavailable" | "shard_damaged" | "queue_full" | "commit_unknown" | "commit_failed" | "unknown_snapshot" | "too_many_snapshots" | "snapshot_failed" | "not_ready" | "not_yet_applied";
             detail: string;
             /** @description For `POST /v1/jobs`: which jobs are invalid. No job of the request was applied. */
             errors?: {
@@ -1219,6 +1308,11 @@ export interface components {
              * @enum {string}
              */
             wait?: "applied";
+            /**
+             * @description Whether instances and entries may be dropped.
+             * @default false
+             */
+            force?: boolean;
         };
         /** @description What `board` may be asked with. */
         BoardQuery: {
@@ -1296,6 +1390,27 @@ export interface components {
              * @enum {string}
              */
             wait?: "applied";
+            /**
+             * @description Whether a season is opened also where the request looks like a repeated one.
+             * @default false
+             */
+            force?: boolean;
+        };
+        /** @description What `move_season` may be asked with. */
+        MoveSeasonQuery: {
+            /**
+             * @description `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every write waits.
+             * @enum {string}
+             */
+            wait?: "applied";
+        };
+        /** @description What `cancel_season` may be asked with. */
+        CancelSeasonQuery: {
+            /**
+             * @description `applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every write waits.
+             * @enum {string}
+             */
+            wait?: "applied";
         };
         /** @description What `put_member` may be asked with. */
         PutMemberQuery: {
@@ -1309,6 +1424,12 @@ export interface components {
              * @enum {string}
              */
             results?: "changed";
+            /**
+             * @description Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the member's entries there as `windows`, read right after the job, so that it tells which instances the job has entered. With `wait=applied` only.
+             * @example all,day
+             * @example *
+             */
+            windows?: string;
         };
         /** @description What `delete_member` may be asked with. */
         DeleteMemberQuery: {
@@ -1361,6 +1482,17 @@ export interface components {
              * @enum {string}
              */
             movement?: "hour" | "day" | "week" | "month" | "season";
+            /**
+             * @description Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have. Needs the scope `write`.
+             * @default false
+             */
+            hidden?: boolean;
+            /**
+             * @description Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the current instance of each window of the board.
+             * @example all,day
+             * @example *
+             */
+            windows?: string;
         };
         /** @description What `delete_everywhere` may be asked with. */
         DeleteEverywhereQuery: {
@@ -1408,10 +1540,21 @@ export interface components {
              * @enum {string}
              */
             accuracy?: "exact" | "approx";
+            /**
+             * @description Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the current instance of each window of a board that `boards` names; without `boards`, for every instance that holds an entry of the member.
+             * @example all,day
+             * @example *
+             */
+            windows?: string;
             /** @description Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time. */
             boards?: components["schemas"]["BoardName"][];
             /** @description The `next_cursor` of the page before, without `boards`; empty means the first page. */
             cursor?: string;
+            /**
+             * @description Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have. Needs the scope `write`.
+             * @default false
+             */
+            hidden?: boolean;
         };
         /** @description What `jobs` may be asked with. */
         JobsQuery: {
@@ -1563,6 +1706,11 @@ export interface components {
              * @default false
              */
             reached_at?: boolean;
+            /**
+             * @description Whether entries have `version`, the greatest one of the jobs that they took, if any had one. A copy of a board needs it to refuse what the board would refuse.
+             * @default false
+             */
+            version?: boolean;
             /**
              * @description The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has climbed since the current instance of that window began. It is exact at the answer's `as_of`. Entries must be of `all`, and the board must be defined with `movement`; otherwise the answer is `bad_parameter`. A window that the board does not have is `unknown_window`.
              * @enum {string}
@@ -1898,6 +2046,47 @@ export interface components {
              */
             accuracy?: "exact" | "approx";
         };
+        /** @description What `hidden` may be asked with. */
+        HiddenQuery: {
+            /**
+             * @description What to read: a window's name, `all`, `hour`, `day`, `week`, `month` or `season`, for its current instance; or the name of an instance, such as `2026-11-20T09`, `2026-11-20`, `2026-W47`, `2026-11` or `s7`. Without it `all` is read, or the board's first window if it does not have `all`. The answer's `window` names the instance that was read. An instance can be read from its beginning on, also while it has no entries, until it is dropped; others, and windows that the board does not have, are `unknown_window`.
+             * @example day
+             * @example 2026-W47
+             */
+            window?: string;
+            /** @description Waits until the writes that the token names are visible. The token is the `token` of a write, or the `as_of` of another read. It may name some of the shards; a shard that the service does not have is refused with `unknown_shard`. */
+            after?: components["schemas"]["Token"];
+            /**
+             * @description How long `after` waits, in milliseconds. Afterwards the answer is 504 `not_yet_applied`.
+             * @default 5000
+             */
+            timeout_ms?: number;
+            /**
+             * @description Whether the answer may leave out shards that no node answers for. `missing` names them then. Without it the answer is 503 `shard_unavailable`, because a sum without a shard is a wrong rank.
+             * @default false
+             */
+            partial?: boolean;
+            /**
+             * @description Whether each entry has its member's `profile`, as it was at the answer's `as_of`. Answers without entries take no notice of it.
+             * @default false
+             */
+            profile?: boolean;
+            /**
+             * @description `approx`: `better`, `tied`, `rank` and `position` come from summaries of the shards, which are about a second old, and `rank_error` says by how much rank and position can be off as of these; `as_of` names their sequences. The first 1,000 are exact. A shard that has no summary yet, or that `after` names, is asked as for an exact answer. Only the rank of a score, the ranks of many scores and a member's entry can be approximate; other answers are always exact, and refuse it with `bad_parameter`.
+             * @default exact
+             * @enum {string}
+             */
+            accuracy?: "exact" | "approx";
+            /** @description Only bans that hold on this board: its own, and those of all boards. */
+            board?: components["schemas"]["BoardName"];
+            /**
+             * @description How many bans the page has at most.
+             * @default 10
+             */
+            limit?: number;
+            /** @description The `next_cursor` of the page before; empty means the first page. */
+            cursor?: string;
+        };
         /** @description What `rejects` may be asked with. */
         RejectsQuery: {
             /**
@@ -1967,6 +2156,7 @@ export type AsOf = components['schemas']['AsOf'];
 export type KeyInput = components['schemas']['KeyInput'];
 export type Key = components['schemas']['Key'];
 export type Instance = components['schemas']['Instance'];
+export type PlannedSeason = components['schemas']['PlannedSeason'];
 export type DefinitionInput = components['schemas']['DefinitionInput'];
 export type ListedBoard = components['schemas']['ListedBoard'];
 export type Board = components['schemas']['Board'];
@@ -1974,6 +2164,8 @@ export type DefinedBoard = components['schemas']['DefinedBoard'];
 export type BoardList = components['schemas']['BoardList'];
 export type DroppedBoard = components['schemas']['DroppedBoard'];
 export type SeasonInput = components['schemas']['SeasonInput'];
+export type MovedSeasonInput = components['schemas']['MovedSeasonInput'];
+export type CancelledSeason = components['schemas']['CancelledSeason'];
 export type OpenedSeason = components['schemas']['OpenedSeason'];
 export type TrimInput = components['schemas']['TrimInput'];
 export type RemovedEntries = components['schemas']['RemovedEntries'];
@@ -1989,6 +2181,7 @@ export type MemberRemoved = components['schemas']['MemberRemoved'];
 export type JobResult = components['schemas']['JobResult'];
 export type JobsWritten = components['schemas']['JobsWritten'];
 export type Entry = components['schemas']['Entry'];
+export type EntryByWindow = components['schemas']['EntryByWindow'];
 export type ListedEntry = components['schemas']['ListedEntry'];
 export type Page = components['schemas']['Page'];
 export type LiveState = components['schemas']['LiveState'];
@@ -2011,6 +2204,8 @@ export type Reject = components['schemas']['Reject'];
 export type RejectList = components['schemas']['RejectList'];
 export type Shard = components['schemas']['Shard'];
 export type Stream = components['schemas']['Stream'];
+export type HiddenList = components['schemas']['HiddenList'];
+export type Ban = components['schemas']['Ban'];
 export type Status = components['schemas']['Status'];
 export type Problem = components['schemas']['Problem'];
 export type TimeInput = components['schemas']['TimeInput'];
@@ -2021,6 +2216,8 @@ export type DeleteBoardQuery = components['schemas']['DeleteBoardQuery'];
 export type ClearBoardQuery = components['schemas']['ClearBoardQuery'];
 export type TrimBoardQuery = components['schemas']['TrimBoardQuery'];
 export type OpenSeasonQuery = components['schemas']['OpenSeasonQuery'];
+export type MoveSeasonQuery = components['schemas']['MoveSeasonQuery'];
+export type CancelSeasonQuery = components['schemas']['CancelSeasonQuery'];
 export type PutMemberQuery = components['schemas']['PutMemberQuery'];
 export type DeleteMemberQuery = components['schemas']['DeleteMemberQuery'];
 export type MemberQuery = components['schemas']['MemberQuery'];
@@ -2039,6 +2236,7 @@ export type ScoreQuery = components['schemas']['ScoreQuery'];
 export type CountQuery = components['schemas']['CountQuery'];
 export type HistogramQuery = components['schemas']['HistogramQuery'];
 export type PercentilesQuery = components['schemas']['PercentilesQuery'];
+export type HiddenQuery = components['schemas']['HiddenQuery'];
 export type RejectsQuery = components['schemas']['RejectsQuery'];
 export type $defs = Record<string, never>;
 export type operations = Record<string, never>;

@@ -28,6 +28,10 @@ class KeyInput(TypedDict):
     """The least value that a job may lead to. Existing entries stay as they are."""
     max: NotRequired[Union[int, None]]
     """The greatest value that a job may lead to; not below `min`. Existing entries stay as they are."""
+    below_min: NotRequired[Union[Literal['reject', 'clamp'], None]]
+    """What an `incr` to less than `min` does. `reject` refuses the job; `clamp` stops at the bound."""
+    above_max: NotRequired[Union[Literal['reject', 'clamp'], None]]
+    """What an `incr` to more than `max` does. `reject` refuses the job; `clamp` stops at the bound."""
 
 
 class Key(TypedDict):
@@ -36,6 +40,10 @@ class Key(TypedDict):
     order: Literal['asc', 'desc']
     min: NotRequired[int]
     max: NotRequired[int]
+    below_min: NotRequired[Literal['clamp']]
+    """`clamp`: an `incr` to less than `min` leads to `min`. Absent: it is refused."""
+    above_max: NotRequired[Literal['clamp']]
+    """`clamp`: an `incr` to more than `max` leads to `max`. Absent: it is refused."""
 
 
 class Instance(TypedDict):
@@ -49,15 +57,22 @@ class Instance(TypedDict):
     """Entries of the instance."""
 
 
+class PlannedSeason(TypedDict):
+    """A season that was planned by a request and has not begun."""
+    name: InstanceName
+    begin: str
+
+
 class DefinitionInputSeason(TypedDict):
-    starts: Union[str, datetime]
-    every: str
+    starts: NotRequired[Union[str, datetime]]
+    every: NotRequired[str]
     """How long each season is, a minute at least. Another length holds from the next season on."""
 
 
 class DefinitionInput(TypedDict):
-    """The definition of a board. Absent and `null` are the default. Only `keep`, `grace`, `entry_ttl`,
-    `capacity`, the `every` of `season` and the `min` and `max` of keys can change later.
+    """What a board's definition is to have. On a new board absent fields have their default; on one that is
+    there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`,
+    `capacity`, the `every` of `season` and the bounds of keys can change, and windows be added.
     """
     keys: NotRequired[Union[Sequence[KeyInput], None]]
     """The components of a score, compared in this order. Default: one key, `score`, descending."""
@@ -81,8 +96,8 @@ class DefinitionInput(TypedDict):
     """Closed instances kept per kind of window."""
     grace: NotRequired[Union[str, None]]
     """How long an instance stays open after its end, up to `36500d`. It may keep at most 10,000 instances of
-    a window open: with the window `hour` it is at most `10000h`. A whole number and one of `s`, `m`, `h`,
-    `d` and `w`.
+    a window open: with the window `hour` it is at most `10000h`. All windows together have at most 16,000
+    instances, those of `keep` included. A whole number and one of `s`, `m`, `h`, `d` and `w`.
     """
     entry_ttl: NotRequired[Union[str, None]]
     """How long an entry stays that is not updated, `1s` to `36500d`. Default: forever. A whole number and one
@@ -107,8 +122,8 @@ class DefinitionInput(TypedDict):
 
 
 class ListedBoardSeason(TypedDict):
-    starts: str
-    every: str
+    starts: NotRequired[str]
+    every: NotRequired[str]
     """How long each season is, a minute at least. Another length holds from the next season on."""
 
 
@@ -156,8 +171,8 @@ class ListedBoard(TypedDict):
 
 
 class BoardSeason(TypedDict):
-    starts: str
-    every: str
+    starts: NotRequired[str]
+    every: NotRequired[str]
     """How long each season is, a minute at least. Another length holds from the next season on."""
 
 
@@ -230,6 +245,7 @@ class Board(TypedDict):
     """The instances that can be read, by window, newest first: from the current one to the oldest one that
     has entries and is not dropped.
     """
+    planned_seasons: List[PlannedSeason]
     next_cursors: BoardNextCursors
     """For windows with older instances that have entries than those listed: the `cursor` that lists them.
     More than 1,000 instances behind the newest, it may list some without entries.
@@ -246,8 +262,8 @@ class Board(TypedDict):
 
 
 class DefinedBoardSeason(TypedDict):
-    starts: str
-    every: str
+    starts: NotRequired[str]
+    every: NotRequired[str]
     """How long each season is, a minute at least. Another length holds from the next season on."""
 
 
@@ -328,13 +344,30 @@ class DroppedBoard(TypedDict):
 
 
 class SeasonInput(TypedDict):
-    """The next manual season."""
+    """The next season."""
+    name: NotRequired[Union[str, None]]
+    """Which one it is to be. The request can be repeated then."""
     at: NotRequired[Union[str, datetime, None]]
     """When it begins, at least a second ahead and after the last one. Absent: a second from now."""
 
 
+class MovedSeasonInput(TypedDict):
+    """When a planned season begins."""
+    at: Union[str, datetime]
+
+
+class CancelledSeason(TypedDict):
+    """A planned season that was cancelled."""
+    board: str
+    season: str
+    """Its name."""
+    cancelled: Literal[True]
+    token: str
+    """Names every shard, with a sequence from which on that is known there."""
+
+
 class OpenedSeason(TypedDict):
-    """A manual season that was opened. When it begins, the season before it ends."""
+    """A season that was opened or moved. When it begins, the season before it ends."""
     board: str
     season: str
     """Its name."""
@@ -344,13 +377,15 @@ class OpenedSeason(TypedDict):
 
 
 class TrimInput(TypedDict):
-    """Which entries are removed: give exactly one of the two."""
+    """Which entries are removed: give exactly one of the three."""
     positions_beyond: NotRequired[Union[int, str]]
     """The last position that stays, from 1."""
     worse_than: NotRequired[ScoreInput]
     """The worst score that stays. On boards with several keys it may have the first keys only; then only
     these are compared.
     """
+    better_than: NotRequired[ScoreInput]
+    """The best score that stays. It may have the first keys only, as `worse_than`."""
 
 
 class RemovedEntries(TypedDict):
@@ -377,7 +412,8 @@ class Job(TypedDict):
     """
     version: NotRequired[Union[int, None]]
     """The job applies only if this is greater than the version stored for the member and the board, or of the
-    profile, so that retries and reordered jobs do no harm.
+    profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected:
+    an `incr` is not added then.
     """
     at: NotRequired[Union[str, datetime, None]]
     """When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is
@@ -403,7 +439,8 @@ class EntryInput(TypedDict):
     """
     version: NotRequired[Union[int, None]]
     """The job applies only if this is greater than the version stored for the member and the board, or of the
-    profile, so that retries and reordered jobs do no harm.
+    profile, so that a repetition counts once. Of jobs that overtake each other the older one is rejected:
+    an `incr` is not added then.
     """
     at: NotRequired[Union[str, datetime, None]]
     """When the score was reached, from 1970 to April 2262, with any offset; decides ties. A job whose `at` is
@@ -431,7 +468,10 @@ class Previous(TypedDict):
 class Change(TypedDict):
     """What a job did on a board."""
     changed: bool
-    """Whether the job changed anything."""
+    """Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its place
+    among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether the ban
+    began or ended.
+    """
     entry: Union[Entry, None]
     previous: Union[Previous, None]
 
@@ -439,14 +479,20 @@ class Change(TypedDict):
 class Changed(TypedDict):
     """Whether a job did anything on a board."""
     changed: bool
-    """Whether the job changed anything."""
+    """Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its place
+    among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether the ban
+    began or ended.
+    """
 
 
 class EntryWritten(TypedDict):
     """The outcome of the write."""
     token: Token
     changed: bool
-    """Whether the job changed anything."""
+    """Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its place
+    among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether the ban
+    began or ended.
+    """
     entry: NotRequired[Union[Entry, None]]
     previous: NotRequired[Union[Previous, None]]
     missing: NotRequired[List[int]]
@@ -465,7 +511,7 @@ class MemberRemoved(TypedDict):
     """The outcome of the removal."""
     token: Token
     changed: bool
-    """Whether the job changed anything, on any board, or took a profile away."""
+    """Whether the job changed anything: an entry on any board, the profile, or the ban of all boards."""
     entry: None
     previous: None
     counts: MemberRemovedCounts
@@ -483,7 +529,10 @@ class JobResultCounts(TypedDict):
 class JobResult(TypedDict):
     """The outcome of one job."""
     changed: NotRequired[bool]
-    """Whether the job changed anything."""
+    """Whether the entry is another one afterwards for a reader who may see hidden ones: its score, its place
+    among ties, `updated_at`, its metadata, or whether it is there. Of `hide` and `show`: whether the ban
+    began or ended.
+    """
     entry: NotRequired[Union[Entry, None]]
     previous: NotRequired[Union[Previous, None]]
     boards: NotRequired[Union[Dict[str, Change], Dict[str, Changed]]]
@@ -556,11 +605,32 @@ class Entry(TypedDict):
     """Present with `accuracy=approx`: the most by which `rank` and `position` can be off, as of the summaries
     that `as_of` names. 0 for the first 1,000.
     """
+    hidden: NotRequired[Literal[True]]
+    """Present with `hidden=true`, of an entry that is hidden. `rank`, `position` and the counts are those
+    that there would be if it were not: it counts itself.
+    """
+
+
+class EntryByWindow(TypedDict):
+    """A member's entries in several windows of a board."""
+    board: BoardName
+    member: MemberId
+    windows: Dict[str, Union[Entry, None]]
+    """By the names that were asked for; `null` where the member has no entry."""
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
 
 
 class ListedEntry(TypedDict):
     """An entry within a list. `reached_at`, the time at which the score was reached, is present if it was
-    asked for and orders the board's ties.
+    asked for and orders the board's ties; `version`, if it was asked for and a job had one.
     """
     member: MemberId
     score: Score
@@ -580,6 +650,7 @@ class ListedEntry(TypedDict):
     error: NotRequired[int]
     """The most by which the score is too high. Present on boards of the kind `top_k`."""
     reached_at: NotRequired[str]
+    version: NotRequired[int]
 
 
 class Page(TypedDict):
@@ -703,9 +774,9 @@ class MemberBoards(TypedDict):
     the end.
     """
     member: MemberId
-    window: str
-    """What was asked for: the parameter `window`, or `all`. `window` of an entry names the instance that it
-    is of.
+    window: Union[str, None]
+    """What was asked for: the parameter `window`, or `all`; `null` with `windows`. `window` of an entry names
+    the instance that it is of.
     """
     entries: List[Entry]
     not_found: List[BoardName]
@@ -1168,8 +1239,34 @@ class Stream(TypedDict):
     """
 
 
+class HiddenList(TypedDict):
+    """Bans. `next_cursor` is the cursor of the next page, and `null` at the end."""
+    hidden: List[Ban]
+    next_cursor: Union[str, None]
+    as_of: AsOf
+    stale: NotRequired[Literal[True]]
+    """Present, and true, while a shard does not apply messages: the answer is exact at `as_of`, but may be
+    out of date.
+    """
+    missing: NotRequired[List[int]]
+    """Present if the answer lacks shards, which no node answered for: their numbers. Only with
+    `partial=true`, or after a board was defined.
+    """
+
+
+class Ban(TypedDict):
+    """Who is hidden."""
+    member: MemberId
+    board: Union[BoardName, None]
+    """On which board, in all its instances; `null`: on all boards, those to come included."""
+    since: str
+
+
 class Status(TypedDict):
-    """The state of the node."""
+    """The state of the node. A token that is confined to some boards is not told what counts the members and
+    jobs of all boards: its shards lack `members`, `rejects`, `parked`, `stream` and `copying`, and have
+    `null` as `reason` and `damage`.
+    """
     version: str
     ready: bool
     """Every shard that the node owns is live, and its lag is under the limit; after the lag has exceeded the
@@ -1238,13 +1335,13 @@ class Problem(TypedDict):
     status: int
     code: Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
         'stale_version', 'closed_window', 'future_time', 'wrong_shard', 'too_large', 'unauthorized',
-        'invalid_token', 'insufficient_scope', 'forbidden_board', 'foreign_origin', 'unknown_route',
-        'method_not_allowed', 'unknown_member', 'unknown_window', 'unknown_position', 'bad_parameter',
-        'bad_cursor', 'unsupported', 'invalid_definition', 'unknown_shard', 'no_manual_seasons',
-        'season_conflict', 'too_many_seasons', 'board_differs', 'too_many_boards', 'body_too_slow',
-        'unsupported_coding', 'internal', 'overloaded', 'shard_unavailable', 'shard_damaged', 'queue_full',
-        'commit_unknown', 'commit_failed', 'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed',
-        'not_ready', 'not_yet_applied']
+        'invalid_token', 'insufficient_scope', 'forbidden_board', 'forbidden_profile', 'foreign_origin',
+        'unknown_route', 'method_not_allowed', 'unknown_member', 'unknown_window', 'unknown_position',
+        'bad_parameter', 'bad_cursor', 'unsupported', 'invalid_definition', 'unknown_shard',
+        'no_manual_seasons', 'season_conflict', 'too_many_seasons', 'would_drop', 'board_differs',
+        'too_many_boards', 'body_too_slow', 'unsupported_coding', 'internal', 'overloaded',
+        'shard_unavailable', 'shard_damaged', 'queue_full', 'commit_unknown', 'commit_failed',
+        'unknown_snapshot', 'too_many_snapshots', 'snapshot_failed', 'not_ready', 'not_yet_applied']
     detail: str
     errors: NotRequired[List[ProblemError]]
     """For `POST /v1/jobs`: which jobs are invalid. No job of the request was applied."""
@@ -1308,6 +1405,8 @@ class PutBoardQuery(TypedDict, total=False):
     write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
     write waits.
     """
+    force: Union[bool, None]
+    """Whether instances and entries may be dropped."""
 
 
 class BoardQuery(Reading, total=False):
@@ -1364,6 +1463,26 @@ class OpenSeasonQuery(TypedDict, total=False):
     write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
     write waits.
     """
+    force: Union[bool, None]
+    """Whether a season is opened also where the request looks like a repeated one."""
+
+
+class MoveSeasonQuery(TypedDict, total=False):
+    """What `move_season` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
+
+
+class CancelSeasonQuery(TypedDict, total=False):
+    """What `cancel_season` may be asked with."""
+    wait: Union[Literal['applied'], None]
+    """`applied`: the answer comes when the write is applied and on disk, and has its outcome. With NATS, a
+    write without this parameter is answered 202 as soon as it is stored in the stream; without NATS every
+    write waits.
+    """
 
 
 class PutMemberQuery(TypedDict, total=False):
@@ -1376,6 +1495,11 @@ class PutMemberQuery(TypedDict, total=False):
     results: Union[Literal['changed'], None]
     """`changed`: the answer says of each job only whether it changed anything, without `entry` and
     `previous`. Use it for a short answer if these are not needed. It has no effect on 202.
+    """
+    windows: Union[str, None]
+    """Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the
+    member's entries there as `windows`, read right after the job, so that it tells which instances the job
+    has entered. With `wait=applied` only.
     """
 
 
@@ -1404,6 +1528,14 @@ class MemberQuery(Reading, total=False):
     must be of `all`, and the board must be defined with `movement`; otherwise the answer is
     `bad_parameter`. A window that the board does not have is `unknown_window`.
     """
+    hidden: Union[bool, None]
+    """Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have. Needs
+    the scope `write`.
+    """
+    windows: Union[str, None]
+    """Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the
+    current instance of each window of the board.
+    """
 
 
 class DeleteEverywhereQuery(TypedDict, total=False):
@@ -1425,10 +1557,19 @@ class DeleteEverywhereQuery(TypedDict, total=False):
 
 class MemberBoardsQuery(Reading, total=False):
     """What `member_boards` may be asked with."""
+    windows: Union[str, None]
+    """Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the
+    current instance of each window of a board that `boards` names; without `boards`, for every instance
+    that holds an entry of the member.
+    """
     boards: Union[Sequence[BoardName], None]
     """Up to 1000 boards. Without it, all boards that the member is on, up to 1000 at a time."""
     cursor: Union[str, None]
     """The `next_cursor` of the page before, without `boards`; empty means the first page."""
+    hidden: Union[bool, None]
+    """Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have. Needs
+    the scope `write`.
+    """
 
 
 class JobsQuery(TypedDict, total=False):
@@ -1481,6 +1622,10 @@ class TopQuery(Reading, total=False):
     reached_at: Union[bool, None]
     """Whether entries have `reached_at`, the time at which the score was reached, on boards where it orders
     ties. A copy of a board needs it to keep the order of ties. `updated_at` may be later.
+    """
+    version: Union[bool, None]
+    """Whether entries have `version`, the greatest one of the jobs that they took, if any had one. A copy of
+    a board needs it to refuse what the board would refuse.
     """
     movement: Union[Literal['hour', 'day', 'week', 'month', 'season'], None]
     """The name of a window of the board, and not `all`: each entry has `movement`, how many positions it has
@@ -1578,6 +1723,16 @@ class HistogramQuery(Reading, total=False):
 
 class PercentilesQuery(Reading, total=False):
     """What `percentiles` may be asked with."""
+
+
+class HiddenQuery(Reading, total=False):
+    """What `hidden` may be asked with."""
+    board: Union[BoardName, None]
+    """Only bans that hold on this board: its own, and those of all boards."""
+    limit: Union[int, None]
+    """How many bans the page has at most."""
+    cursor: Union[str, None]
+    """The `next_cursor` of the page before; empty means the first page."""
 
 
 class RejectsQuery(Reading, total=False):
