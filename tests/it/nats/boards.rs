@@ -39,8 +39,9 @@ fn concurrent_definitions_and_jobs_agree_on_one_definition_everywhere() {
         thread::scope(|scope| {
             let define = |node: &Node, policy: &'static str| {
                 let (client, path) = (node.client(), path.clone());
-                // Two policies of a board may follow each other, and two rules for ties may not.
-                let ties = if policy == "best" { "first" } else { "last" };
+                // Two policies of a board may follow each other, and two rules for ties may not. Neither is
+                // the one of a board that a job makes.
+                let ties = if policy == "best" { "member" } else { "last" };
                 let definition = json!({ "policy": policy, "ties": ties });
                 scope.spawn(move || (policy, client.put(&path, &definition)))
             };
