@@ -233,7 +233,7 @@ pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
 }
 
 /// The job of a write of one entry, and how it is answered.
-fn read_put(call: &Call) -> Result<(Job, WriteOptions, WindowsAsked), Problem> {
+fn read_put(call: &Call) -> Result<(Vec<Job>, WriteOptions, WindowsAsked), Problem> {
     let params = Params::parse(call.query(), &PUT_PARAMS)?;
     let options = WriteOptions::read(&call.api, &params)?;
     let windows = params.windows()?;
@@ -243,13 +243,13 @@ fn read_put(call: &Call) -> Result<(Job, WriteOptions, WindowsAsked), Problem> {
     }
     let (board, member) = (call.board_name()?, call.member()?);
     let job = wire::decode_for(&call.body, board, member).map_err(Problem::invalid_job)?;
-    Ok((job, options, windows.map(Arc::from)))
+    Ok((vec![job], options, windows.map(Arc::from)))
 }
 
 pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
-    let (job, options, windows) = read_put(&call)?;
-    let change = call.begin_jobs(std::slice::from_ref(&job));
-    let reply = write_one(&call, job, options, windows).await;
+    let (jobs, options, windows) = read_put(&call)?;
+    let change = call.begin_jobs(&jobs);
+    let reply = write_one(&call, jobs, options, windows).await;
     if let Some(change) = change {
         change.finish(&reply);
     }
@@ -267,7 +267,7 @@ pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     let targets = Targets::Boards(smallvec![(board, None)]);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
     let change = call.begin_change("an entry was removed");
-    let reply = write_one(&call, job, options, None).await;
+    let reply = write_one(&call, vec![job], options, None).await;
     change.finish(&reply);
     reply
 }
@@ -278,7 +278,7 @@ pub async fn delete_everywhere(call: Box<Call>) -> Result<Reply, Problem> {
     let (member, targets) = (call.member()?, Targets::EveryBoard);
     let job = Job { member, targets, op: Some(Op::Remove), version, at: None, meta: None };
     let change = call.begin_change("a member was removed from every board");
-    let reply = write_one(&call, job, options, None).await;
+    let reply = write_one(&call, vec![job], options, None).await;
     change.finish(&reply);
     reply
 }
@@ -291,13 +291,14 @@ fn removal_options(call: &Call) -> Result<(Option<u64>, WriteOptions), Problem> 
     Ok((params.get("version").map(read).transpose()?, options))
 }
 
+/// # Arguments
+/// `jobs`: one. In a list from the start, because the future of each frame would have room for a job.
 async fn write_one(
     call: &Call,
-    job: Job,
+    jobs: Vec<Job>,
     options: WriteOptions,
     windows: WindowsAsked,
 ) -> Result<Reply, Problem> {
-    let jobs = vec![job];
     create_for(call, &jobs).await?;
     let written = write(call, jobs, options).await?;
     match written.results.into_iter().next() {

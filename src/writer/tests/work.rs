@@ -113,7 +113,7 @@ fn jobs_are_counted_in_their_order_whatever_comes_of_them() {
         |_| on(MAX_BOARDS_PER_JOB, "m0").op(Op::Best),
         |_| {
             let names: Vec<String> = (0..MAX_BOARDS_PER_JOB).map(|board| format!("b{board}")).collect();
-            bare(Op::Hide, "m0", &names.iter().map(String::as_str).collect::<Vec<_>>())
+            bare(Op::Remove, "m0", &names.iter().map(String::as_str).collect::<Vec<_>>())
         },
         // The last board refuses it, after all others were looked at.
         |number| {

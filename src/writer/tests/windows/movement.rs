@@ -104,9 +104,14 @@ fn only_members_that_changed_are_kept_until_the_day_is_over() {
     };
     // They all came that day.
     expect(&run, &[("every#2026-11-20.now", 6)]);
-    now += DAY;
-    // A shard that nobody writes to hears the time, and nothing is left.
-    run.batch(vec![(now, Said::Tick)]);
+    // A shard that nobody writes to hears the time, believes it after a minute, and nothing is left.
+    let pass_day = |run: &mut Run, now: &mut i64| {
+        *now += DAY;
+        run.batch(vec![(*now, Said::Tick)]);
+        *now += MINUTE;
+        run.batch(vec![(*now, Said::Tick)]);
+    };
+    pass_day(&mut run, &mut now);
     expect(&run, &[]);
     let [then, present] = ["every#2026-11-21.then", "every#2026-11-21.now"];
     // An equal score changes nothing, and keeps its place among those that are tied.
@@ -126,7 +131,7 @@ fn only_members_that_changed_are_kept_until_the_day_is_over() {
     run.planned.restart(TreesFrom::Pages);
     run.batch(vec![(now, Said::Jobs(vec![leave_all("m3")]))]);
     expect(&run, &[(present, 2), (then, 3)]);
-    now += DAY;
+    pass_day(&mut run, &mut now);
     run.batch(vec![(now, score("m1", 0))]);
     expect(&run, &[("every#2026-11-22.now", 1), ("every#2026-11-22.then", 1)]);
     assert_eq!(run.planned.findings(), Vec::<String>::new());
