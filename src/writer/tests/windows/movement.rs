@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{DAY, ModelBoard, Run, Said, micros, slice, windowed};
+use super::{DAY, MINUTE, ModelBoard, Run, Said, micros, slice, windowed};
 use crate::board::Definition;
 use crate::job::Op;
 use crate::state_lock::Purpose;
