@@ -86,6 +86,11 @@ pub enum SeasonRefused {
     OtherTime { number: u32, begin: Timestamp },
     #[error("the next season of the board is s{next}, not s{number}")]
     NotNext { number: u32, next: u32 },
+    #[error(
+        "at must be at least a second ahead, {earliest} or later; got {at}. Leave it out to have the season \
+         begin as soon as possible"
+    )]
+    TooSoon { at: Timestamp, earliest: Timestamp },
     #[error("the season must begin after s{number}, which begins at {begin}; send a later `at`")]
     TooEarly { number: u32, begin: Timestamp },
     #[error("the season must begin before {before}, when {what}; send an earlier `at`")]
@@ -251,6 +256,10 @@ fn open(
         return Err(SeasonRefused::JustBegun { number: running, begin: span.begin });
     }
     let begin = at.unwrap_or(earliest);
+    // A season that begins in the past would take entries from the one that they are in.
+    if begin < earliest {
+        return Err(SeasonRefused::TooSoon { at: begin, earliest });
+    }
     check_order(seasons, next, begin)?;
     match seasons {
         Seasons::Manual(_) => seasons.with_season(begin),
@@ -345,6 +354,12 @@ mod tests {
             Err(DefineRefused::Unknown)
         );
         assert_eq!(change(&Definition::default(), open(None, None, 0), 0), Err(SeasonRefused::NoSeasons));
+        // None begins in the past, whatever it is called.
+        for (known, begin) in [(manual(&[DAY]), DAY + 1), (manual(&[DAY]), now), (regular(), DAY + 1)] {
+            let refused = change(&known, open(Some(2), Some(begin), now), now);
+            let expected = SeasonRefused::TooSoon { at: at(begin), earliest: at(now + SECOND) };
+            assert_eq!(refused, Err(expected), "{known:?}");
+        }
         let all: Vec<i64> = (1..=1_000).collect();
         let refused = change(&manual(&all), open(None, None, DAY), DAY);
         assert!(matches!(refused, Err(SeasonRefused::TooMany(_))), "{refused:?}");

@@ -486,6 +486,9 @@ impl From<DefineRefused> for Problem {
             DefineRefused::Season(SeasonRefused::NoSeasons) => "no_manual_seasons",
             DefineRefused::Season(SeasonRefused::TooMany(_)) => "too_many_seasons",
             DefineRefused::Season(SeasonRefused::Unknown(_)) => return Self::unknown_season(why.to_string()),
+            DefineRefused::Season(SeasonRefused::TooSoon { .. }) => {
+                return Self::bad_parameter(why.to_string());
+            }
             DefineRefused::Season(_) => "season_conflict",
         };
         Self::new(StatusCode::CONFLICT, code, why.to_string())

@@ -90,7 +90,7 @@ pub async fn open(call: Box<Call>) -> Result<Reply, Problem> {
     });
     let number = number.transpose()?;
     let change = move |earliest| SeasonChange::Open { number, at, earliest, force };
-    let ChangedSeasons { definition, token, changed } = change_of(&call, OPENED, &name, at, change).await?;
+    let ChangedSeasons { definition, token, changed } = change_of(&call, OPENED, &name, change).await?;
     // The one that was opened is the last that is planned.
     let seasons = definition.seasons.as_ref();
     let last = seasons.and_then(|seasons| seasons.planned(call.api.now()).last().copied());
@@ -108,7 +108,7 @@ pub async fn move_planned(call: Box<Call>) -> Result<Reply, Problem> {
         Problem::bad_parameter(r#"the body must be an object such as {"at":"2026-12-01T00:00:00Z"}"#)
     })?;
     let change = move |_| SeasonChange::Move { number, at };
-    let ChangedSeasons { token, .. } = change_of(&call, MOVED, &name, Some(at), change).await?;
+    let ChangedSeasons { token, .. } = change_of(&call, MOVED, &name, change).await?;
     Ok(reply(&name, number, Some(at), &token))
 }
 
@@ -116,7 +116,7 @@ pub async fn cancel(call: Box<Call>) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let (name, number) = (call.board_name()?, number_in_path(&call)?);
     let change = move |_| SeasonChange::Cancel { number };
-    let ChangedSeasons { token, .. } = change_of(&call, CANCELLED, &name, None, change).await?;
+    let ChangedSeasons { token, .. } = change_of(&call, CANCELLED, &name, change).await?;
     Ok(reply(&name, number, None, &token))
 }
 
@@ -128,10 +128,9 @@ async fn change_of(
     call: &Call,
     what: &'static str,
     name: &BoardName,
-    at: Option<Timestamp>,
     change: impl FnOnce(Timestamp) -> SeasonChange + Send + 'static,
 ) -> Result<ChangedSeasons, Problem> {
-    let changing = change_seasons(Arc::clone(&call.api), name.clone(), at, change);
+    let changing = change_seasons(Arc::clone(&call.api), name.clone(), change);
     let noted = call.begin_change(what);
     let changed = tokio::spawn(async move {
         let changed = changing.await;

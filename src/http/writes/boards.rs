@@ -13,7 +13,9 @@ use crate::queue::nats::{BoardLimit, Decided};
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, ShardId, Timestamp};
-use crate::writer::{BoardChange, Defined, Payload, RegisteredBoard, SeasonChange};
+use crate::writer::{
+    BoardChange, DefineRefused, Defined, Payload, RegisteredBoard, SeasonChange, SeasonRefused,
+};
 
 /// How far ahead a season begins at least: it has reached every shard by then.
 const SEASON_AHEAD: Duration = Duration::from_secs(1);
@@ -104,8 +106,7 @@ pub struct ChangedSeasons {
 /// Opens a season of a board, or moves or cancels a planned one.
 ///
 /// # Arguments
-/// - `change`: made from the earliest time at which a season can begin.
-/// - `at`: when it is to begin, if the request says that.
+/// `change`: made from the earliest time at which a season can begin.
 ///
 /// # Errors
 /// When there is no such board, or it has no seasons; when they cannot change so; when a shard does not take
@@ -113,17 +114,16 @@ pub struct ChangedSeasons {
 pub async fn change_seasons(
     api: Arc<Api>,
     name: BoardName,
-    at: Option<Timestamp>,
     change: impl FnOnce(Timestamp) -> SeasonChange,
 ) -> Result<ChangedSeasons, Problem> {
     let _in_order = api.board_changes.lock().await;
     // Jobs that come before every shard knows of the season must not be of it.
     let earliest = now(&api).plus(SEASON_AHEAD);
     let change = change(earliest);
-    // A season that is there stays, whatever its time is.
-    let is_named = matches!(change, SeasonChange::Open { number: Some(_), .. });
-    if let Some(at) = at.filter(|at| *at < earliest && !is_named) {
-        return Err(too_soon(at, earliest));
+    if let SeasonChange::Move { at, .. } = change
+        && at < earliest
+    {
+        return Err(DefineRefused::from(SeasonRefused::TooSoon { at, earliest }).into());
     }
     let before = definition_of(&api, &name).await?;
     let season = BoardChange::Season(change);
@@ -141,13 +141,6 @@ pub async fn definition_of(api: &Api, name: &BoardName) -> Result<Option<Arc<Def
         Some(boards) => Ok(boards.definition(name).await?),
         None => Ok(api.registry.get(name.as_str()).map(|known| known.definition)),
     }
-}
-
-fn too_soon(at: Timestamp, earliest: Timestamp) -> Problem {
-    Problem::bad_parameter(format!(
-        "at must be at least a second ahead, {earliest} or later; got {at}. Leave it out to have the season \
-         begin as soon as possible"
-    ))
 }
 
 /// Clears a board on every shard. If that fails halfway, readers find the board empty already, and the next
