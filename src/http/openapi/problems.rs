@@ -177,7 +177,11 @@ pub const PROBLEMS: &[ProblemKind] = &[
         "as many snapshots as the node holds at a time are being fetched already",
     ),
     kind("snapshot_failed", &[503], "the node's files could not be copied or read; `detail` says why"),
-    kind("not_ready", &[503], "a shard is not live, or too far behind its queue"),
+    kind(
+        "not_ready",
+        &[503],
+        "a shard is not live, or too far behind its queue, or its lag is not known yet",
+    ),
     kind("not_yet_applied", &[504], "the writes that the token names were not applied within `timeout_ms`"),
 ];
 

@@ -413,7 +413,7 @@ impl Problem {
     }
 
     pub fn not_ready() -> Self {
-        let detail = "a shard is not live, or too far behind its queue; `shards` says which, and GET /v1/status says why";
+        let detail = "a shard is not live, or too far behind its queue, or its lag is not known yet; `shards` says which, and GET /v1/status says why";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, "not_ready", detail)
     }
 

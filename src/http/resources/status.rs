@@ -50,10 +50,11 @@ fn lag(shard: &ShardHandle) -> u64 {
     shard.health.last_sequence().saturating_sub(shard.applied.get().0)
 }
 
-/// Whether every shard takes writes and its lag is under the limit.
+/// Whether every shard takes writes, its lag is known, and is under the limit. After a time in which this
+/// process did not run or hear of NATS, the lag is unknown until the streams' ends were asked for.
 pub fn is_ready(api: &Api) -> bool {
     // Every shard is looked at, also behind one that is not ready: its own lag is remembered.
-    api.node.shards.iter().zip(&api.lagging).fold(true, |ready, (shard, lagging)| {
+    api.node.shards.iter().zip(&api.lagging).fold(!api.node.is_stale(), |ready, (shard, lagging)| {
         let lags = is_lagging(lagging.load(Ordering::Relaxed), lag(shard), api.limits.lag);
         lagging.store(lags, Ordering::Relaxed);
         ready && shard.health.takes_writes() && !lags

@@ -5,6 +5,7 @@ pub mod buckets_config;
 pub mod find_shards;
 pub mod jobs_config;
 pub mod mismatches;
+pub mod no_room;
 pub mod prepared;
 pub mod rejects_config;
 pub mod rejects_fault;

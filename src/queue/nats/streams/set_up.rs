@@ -18,6 +18,7 @@ use crate::queue::nats::streams::buckets_config::{buckets_mismatches, floors_con
 use crate::queue::nats::streams::jobs_config::{
     jobs_config, jobs_mismatches, of_service, service_of, shards_of,
 };
+use crate::queue::nats::streams::no_room::is_no_room;
 use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::nats::streams::rejects_config::{rejects_config, rejects_mismatches};
 use crate::storage::ServiceId;
@@ -33,12 +34,6 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const SIZES_TRIED: [i64; 9] =
     [16 << 30, 8 << 30, 4 << 30, 2 << 30, 1 << 30, 512 << 20, 256 << 20, 128 << 20, SIZE_MIN];
 const SIZE_MIN: i64 = 64 << 20;
-
-/// What to do about a server that has promised its storage to others.
-const NO_ROOM: &str = "the server reserves storage for the limits of the existing streams, however little \
-                       they hold, and too little is left (nats stream ls lists them). Lower a limit with \
-                       nats stream edit NAME --max-bytes, or raise max_file_store of the server or the \
-                       account's limit";
 
 impl JetStream {
     /// Creates or checks the streams, and tries again for as long as NATS cannot be reached.
@@ -218,7 +213,7 @@ impl JetStream {
             None => SIZES_TRIED.iter().map(|kept| (kept * 2, *kept)).chain([(SIZE_MIN, SIZE_MIN)]).collect(),
         };
         let mut created: Vec<Config> = Vec::new();
-        let mut no_room = PrepareError::Refused("no size of the streams fits".to_owned());
+        let mut no_room = String::new();
         'sizes: for (tried, kept) in sizes {
             // Streams that were created before the room ran out give some back.
             self.resize(&mut created, tried).await;
@@ -226,7 +221,7 @@ impl JetStream {
                 match self.create(Config { max_bytes: tried, ..config.clone() }).await {
                     Ok(info) => created.push(info.config),
                     Err(PrepareError::NoRoom(reason)) => {
-                        no_room = PrepareError::Refused(self.advise_room(&reason));
+                        no_room = reason;
                         continue 'sizes;
                     }
                     Err(error) => return Err(error),
@@ -235,7 +230,7 @@ impl JetStream {
             self.resize(&mut created, kept).await;
             return Ok(created.iter().map(|config| config.max_bytes).collect());
         }
-        Err(no_room)
+        Err(PrepareError::Refused(self.advise_size(&no_room).await))
     }
 
     /// Gives streams that were created just now another limit.
@@ -252,15 +247,17 @@ impl JetStream {
         }
     }
 
-    fn advise_room(&self, reason: &str) -> String {
+    /// What to do if the streams of jobs find no room.
+    async fn advise_size(&self, reason: &str) -> String {
+        let advice = self.advise_room().await;
         let smaller = match self.settings.stream_bytes {
-            Some(bytes) => format!("start with --nats-stream-mib below {}", bytes >> 20),
+            Some(_) => "start without --nats-stream-mib, which takes what there is room for".to_owned(),
             None => format!(
                 "start with --nats-stream-mib below {}, with which streams are full soon",
                 SIZE_MIN >> 20
             ),
         };
-        format!("{reason}: {NO_ROOM}, or {smaller}")
+        format!("{reason}: {advice}, or {smaller}")
     }
 
     async fn find_or_create(
@@ -270,11 +267,13 @@ impl JetStream {
         mismatches: impl Fn(&Config) -> Vec<String>,
     ) -> Result<Config, PrepareError> {
         let Some(found) = self.find(&wanted.name).await? else {
-            let created = self.create(wanted).await;
-            return created.map(|info| info.config).map_err(|error| match error {
-                PrepareError::NoRoom(reason) => PrepareError::Refused(format!("{reason}: {NO_ROOM}")),
-                other => other,
-            });
+            return match self.create(wanted).await {
+                Ok(info) => Ok(info.config),
+                Err(PrepareError::NoRoom(reason)) => {
+                    Err(PrepareError::Refused(format!("{reason}: {}", self.advise_room().await)))
+                }
+                Err(other) => Err(other),
+            };
         };
         let wrong = mismatches(&found.config);
         if wrong.is_empty() {
@@ -343,17 +342,4 @@ enum PrepareError {
     NoRoom(String),
     /// The next attempt may succeed.
     Unreachable(String),
-}
-
-/// Whether the server or the account has too little room for a stream, or limits streams to less.
-fn is_no_room(error: &async_nats::jetstream::Error) -> bool {
-    match error.error_code() {
-        ErrorCode::INSUFFICIENT_RESOURCES
-        | ErrorCode::STORAGE_RESOURCES_EXCEEDED
-        | ErrorCode::ACCOUNT_RESOURCES_EXCEEDED
-        | ErrorCode::STREAM_MAX_STREAM_BYTES_EXCEEDED => true,
-        // A cluster gives this reason among others for finding no suitable server.
-        ErrorCode::CLUSTER_NO_PEERS => error.to_string().contains("insufficient storage"),
-        _ => false,
-    }
 }
