@@ -10,6 +10,8 @@
 //! - `writers`: a thread for each shard's writer
 //! - `nats`: a node's streams, and the tasks that run beside its writers
 //! - `nats_writing`: the write service, and its client for shards of other nodes
+//! - `ticks`: tells quiet shards the time
+//! - `read_files`: reads all files now and then, so that damage is found before somebody needs them
 //! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
 
 mod board_repair;
@@ -19,6 +21,7 @@ mod layout;
 mod nats;
 mod nats_writing;
 mod opening;
+mod read_files;
 mod run;
 mod this_node;
 mod ticks;

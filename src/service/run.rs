@@ -26,6 +26,7 @@ use crate::service::floors::Floors;
 use crate::service::nats::{Connecting, NatsStreams};
 use crate::service::nats_writing::stop_first;
 use crate::service::opening::{OpenedShard, close_refused, load_shards, lost_shards};
+use crate::service::read_files::read_files;
 use crate::service::ticks::publish_ticks;
 use crate::service::writers::Common;
 use crate::service::{ServiceError, board_repair, layout, this_node, touched_memory, writers};
@@ -139,6 +140,7 @@ pub async fn run(
     tokio::spawn(keep_summaries(Arc::downgrade(&api.summaries)));
     tokio::spawn(keep_live(Arc::downgrade(&api.live)));
     let floors = Floors::start(&node, config.data_dir.clone(), config.nats.is_some());
+    tokio::spawn(read_files(Arc::downgrade(&node)));
     tokio::spawn(publish_ticks(Arc::downgrade(&node), Arc::clone(&publishers)));
     let write_service = writing.map(|writing| Arc::new(writing.start(this, &node, &api)));
     let shutdown = stop_first(write_service.clone(), shutdown);

@@ -61,6 +61,8 @@ pub use shard_copy::{ShardCopy, begin_lineage, copy_shard, make_private_director
 pub use shard_directory::shard_directory;
 pub use slot::StoreSlot;
 pub use staged::CheckpointFigures;
-pub use store::{HashCommit, InspectedDirectory, ParkedLine, ProfileAt, Reopened, Store, StoreSnapshot};
+pub use store::{
+    HashCommit, InspectedDirectory, ParkedLine, ProfileAt, ReadPlace, Reopened, Store, StoreSnapshot,
+};
 pub use verify::{VerifyCounts, rebuild, verify};
 pub use verify_parked::{MemberLines, verify_parked};

@@ -161,7 +161,12 @@ impl<S: JobSource> Writer<S> {
         }
         self.rejects_kept = RejectRetention::default();
         let noted = store.reject_places(|sequence, index| self.rejects_kept.note((sequence, index)));
-        noted.map_err(|error| error.to_string())?;
+        match noted {
+            // Scores do not depend on them. Operators are told of it, as of all damage, and those who list
+            // rejects.
+            Ok(()) | Err(StorageError::Damaged { .. }) => {}
+            Err(error) => return Err(error.to_string()),
+        }
         self.erasing = RejectErasure::default();
         self.erasing.note();
         self.source.resume(applied, &meta.map(|meta| meta.stream).unwrap_or_default())

@@ -2,12 +2,13 @@
 //!
 //! Knows: column families, and what an error of RocksDB means for the shard. Must not know: the content of
 //! records, except of the meta record, which names the shard. [`records`], [`parked`] and
-//! [`hashes`] read other records.
+//! [`hashes`] read other records, and [`read_all`] reads all, whatever they are.
 
 mod hashes;
 mod member_records;
 mod open;
 mod parked;
+mod read_all;
 mod records;
 
 #[cfg(test)]
@@ -22,6 +23,7 @@ use rocksdb::{ColumnFamily, DB, ReadOptions, WriteBatch, WriteOptions};
 pub use hashes::HashCommit;
 pub use open::{InspectedDirectory, Reopened};
 pub use parked::ParkedLine;
+pub use read_all::ReadPlace;
 pub use records::{ProfileAt, StoreSnapshot};
 
 use crate::storage::codec::{self, FORMAT_VERSION, Meta, Undecodable};
@@ -30,7 +32,6 @@ use crate::storage::files::{DirectoryLock, Floor, HeldDirectory, MARKER, Marker,
 use crate::storage::identity::ShardIdentity;
 use crate::storage::keys;
 use crate::storage::options::{StorageResources, prefix_options};
-use crate::storage::progress::Progress;
 use crate::types::{Sequence, ShardId, count};
 
 const LOG: &str = "log";
@@ -144,25 +145,6 @@ impl Store {
         }
         // An iterator over a damaged file just ends; only its status shows the error.
         iterator.status().map_err(|error| self.damaged(error))
-    }
-
-    /// Reads every record, so that RocksDB checks every checksum: those that were deleted in a range as well.
-    /// Nobody needs them any more, but a compaction that comes upon a damaged one fails.
-    pub(super) fn read_all(&self, progress: Progress<'_>) -> Result<(), StorageError> {
-        let mut records = 0;
-        for family in [self.log(), self.checkpoint()] {
-            let mut options = prefix_options(&[]);
-            #[expect(deprecated, reason = "nothing took its place; only its use for speed ended")]
-            options.set_ignore_range_deletions(true);
-            self.scan(family, options, &[], |_, _| {
-                records += 1;
-                if records % 1_000 == 0 {
-                    progress("reading every record", records, 0);
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
     }
 
     pub(super) fn get_checkpoint(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StorageError> {
@@ -338,7 +320,13 @@ impl Store {
         match error.kind() {
             rocksdb::ErrorKind::Corruption => self.damaged(error),
             // A missing file is damage, too: its content is lost.
-            _ if error.to_string().contains("No such file or directory") => self.damaged(error),
+            // So is what the disk cannot read.
+            _ if ["No such file or directory", "Input/output error"]
+                .iter()
+                .any(|words| error.to_string().contains(words)) =>
+            {
+                self.damaged(error)
+            }
             _ => error.into(),
         }
     }

@@ -7,6 +7,7 @@
 //! - [`nats_failed_commit`]: a write whose commit failed is in the stream, and is applied later
 //! - [`damage`]: a damaged data directory gives correct ranks, or is refused and left unchanged; no start
 //!   hangs
+//! - [`unread_damage`]: damage in files that no start needs is found, and said, without anybody asking
 //! - [`full_disk`]: writes are refused, reads are answered, nothing answered is lost, and the shard recovers
 //! - [`identity`]: data that are not what the data directory had there are refused before a byte is written
 //! - [`moved_directory`]: a data directory that is moved or deleted under a service is noticed, and no other
@@ -22,3 +23,4 @@ mod nats_cluster;
 mod nats_crash;
 mod nats_failed_commit;
 mod two_processes;
+mod unread_damage;
