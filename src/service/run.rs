@@ -137,11 +137,8 @@ pub async fn run(
         _ => api,
     });
     all_started(&node).await;
-    tokio::spawn(keep_summaries(Arc::downgrade(&api.summaries)));
-    tokio::spawn(keep_live(Arc::downgrade(&api.live)));
+    run_beside(&api, &publishers);
     let floors = Floors::start(&node, config.data_dir.clone(), config.nats.is_some());
-    tokio::spawn(read_files(Arc::downgrade(&node)));
-    tokio::spawn(publish_ticks(Arc::downgrade(&node), Arc::clone(&publishers)));
     let write_service = writing.map(|writing| Arc::new(writing.start(this, &node, &api)));
     let shutdown = stop_first(write_service.clone(), shutdown);
     credentials.watch();
@@ -382,6 +379,14 @@ async fn all_started(node: &Node) {
         // so.
         let _ = started.wait_for(|started| *started).await;
     }
+}
+
+/// Begins what runs beside the requests, for as long as the node does.
+fn run_beside(api: &Api, publishers: &Arc<Publishers>) {
+    tokio::spawn(keep_summaries(Arc::downgrade(&api.summaries)));
+    tokio::spawn(keep_live(Arc::downgrade(&api.live)));
+    tokio::spawn(read_files(Arc::downgrade(&api.node)));
+    tokio::spawn(publish_ticks(Arc::downgrade(&api.node), Arc::clone(publishers)));
 }
 
 /// Waits until every shard takes writes or is halted, but no longer than `catch_up_timeout`. A shard that is

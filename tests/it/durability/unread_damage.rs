@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rand::distr::Alphanumeric;
 use rand::rngs::StdRng;
 use rand::{Rng as _, SeedableRng as _};
 use ranktree::storage::shard_directory;
@@ -20,7 +21,7 @@ const RECORDS: usize = 300;
 
 /// Text that compresses badly, so that it is most of the file that it is in.
 fn filler(random: &mut StdRng) -> String {
-    (0..50).map(|_| format!("{:016x}", random.random::<u64>())).collect()
+    (0..800).map(|_| char::from(random.sample(Alphanumeric))).collect()
 }
 
 fn write_metadata(client: &Client, random: &mut StdRng) {
