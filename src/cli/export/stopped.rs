@@ -1,6 +1,7 @@
 //! A stopped service's boards, from its data directory: loaded as a start would, and read as a request would.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -11,10 +12,10 @@ use crate::cli::export::row::{Hidden, Page, Row};
 use crate::cli::offline::Offline;
 use crate::http::definition_json;
 use crate::query::{
-    End, InstanceAsked, Listed, ListedMetadata, PageCursor, ReadShards, Start, View, WindowChoice,
-    hidden_entries, run_in_memory, top,
+    End, HiddenEntry, InstanceAsked, Listed, ListedMetadata, PageCursor, ReadShards, Start, View,
+    WindowChoice, hidden_entries, run_in_memory, top,
 };
-use crate::state::TreeId;
+use crate::state::{Ban, BansAsked, Shard, TreeId};
 use crate::state_lock::{Purpose, StateLock};
 use crate::storage::{Store, TreesFrom, recover};
 use crate::types::{AsOf, BoardName, MemberId, Score, ShardId, shard_of};
@@ -100,7 +101,7 @@ impl Stopped {
         Ok(ExportedInstance { instance, span })
     }
 
-    /// The hidden entries of the board's instance, by member.
+    /// Who is hidden on the board, by member, and the entries of its instance that are.
     ///
     /// # Errors
     /// When there is no such board or instance, or metadata or profiles cannot be read.
@@ -109,25 +110,38 @@ impl Stopped {
         let view = self.view();
         let shards = ReadShards::InMemory(&view);
         let (instance, as_of) = (self.read_instance(name, &known, shards)?, shards.as_of());
-        let hidden = hidden_entries(&view, name, instance, &known).into_iter().map(|entry| {
-            let meta = match entry.metadata {
-                Some((shard, tree)) => self.metadata(shard, tree, &entry.member, &as_of)?.into(),
-                None => "{}".into(),
-            };
-            let row = Row {
-                profile: self.profile_if_asked(&entry.member)?,
-                member: entry.member.to_string().into(),
-                score: score(&entry.score).to_string().into(),
-                rank: "".into(),
-                position: "".into(),
-                updated_at: entry.updated_at.to_string().into(),
-                reached_at: entry.reached_at.map(|at| at.to_string().into()),
-                version: entry.version.map(|version| version.to_string().into()),
-                meta,
-            };
-            Ok::<_, Failure>(Hidden { member: entry.member.into(), is_everywhere: false, entry: Some(row) })
+        let mut rows = BTreeMap::new();
+        for entry in hidden_entries(&view, name, instance, &known) {
+            rows.insert(entry.member.clone(), self.hidden_row(entry, &as_of)?);
+        }
+        let of_shard = |shard: &Shard| shard.bans().list(BansAsked::On(name), None, usize::MAX).0;
+        let mut bans: Vec<_> = view.shards.iter().flat_map(|shard| of_shard(shard)).collect();
+        bans.sort_by(|one, other| (&one.member, &one.scope).cmp(&(&other.member, &other.scope)));
+        // One may be hidden on all boards, and on this one too: the entry is told once.
+        let hidden = bans.into_iter().map(|Ban { member, scope, .. }| Hidden {
+            entry: rows.remove(member.as_str()),
+            member: member.as_str().to_owned(),
+            is_everywhere: scope.is_none(),
         });
-        hidden.collect()
+        Ok(hidden.collect())
+    }
+
+    fn hidden_row(&self, entry: HiddenEntry, as_of: &AsOf) -> Result<Row<'static>, Failure> {
+        let meta = match entry.metadata {
+            Some((shard, tree)) => self.metadata(shard, tree, &entry.member, as_of)?.into(),
+            None => "{}".into(),
+        };
+        Ok(Row {
+            profile: self.profile_if_asked(&entry.member)?,
+            member: entry.member.to_string().into(),
+            score: score(&entry.score).to_string().into(),
+            rank: "".into(),
+            position: "".into(),
+            updated_at: entry.updated_at.to_string().into(),
+            reached_at: entry.reached_at.map(|at| at.to_string().into()),
+            version: entry.version.map(|version| version.to_string().into()),
+            meta,
+        })
     }
 
     fn view(&self) -> View<'_> {

@@ -1,6 +1,7 @@
 //! An export that is imported into another number of shards gives the same export again, including the order
 //! of ties.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read as _;
 use std::net::TcpListener;
@@ -162,7 +163,11 @@ fn an_export_keeps_versions_and_who_is_hidden() {
         {"board": BOARD, "member": "m4", "score": 99, "at": at, "version": 4, "meta": {"n": 2}},
         {"board": BOARD, "member": "m5", "score": 98, "at": at},
         {"board": BOARD, "member": "m4", "op": "hide"},
-        {"board": BOARD, "member": "m5", "op": "hide"}
+        {"member": "m5", "op": "hide"},
+        {"board": BOARD, "member": "m5", "op": "hide"},
+        // Before the first score.
+        {"board": BOARD, "member": "soon", "op": "hide"},
+        {"member": "nowhere", "op": "hide"}
     ]);
     assert_eq!(source.client().put(&format!("/v1/boards/{BOARD}"), &json!({"ties": "last"})).0, 201);
     let (status, answer) = source.client().post("/v1/jobs?wait=applied", &jobs);
@@ -212,7 +217,11 @@ fn an_export_keeps_versions_and_who_is_hidden() {
         if file == "live.ndjson" {
             continue;
         }
-        // Who was hidden is hidden, and stands as before once that ends.
+        // Who was hidden is hidden, with an entry or without one, and stands as before once that ends.
+        let (_, listed) = target.client().get(&format!("/v1/hidden?board={BOARD}"));
+        let listed = listed["hidden"].as_array().expect("a list").iter();
+        let listed: BTreeSet<_> = listed.map(|ban| ban["member"].as_str().expect("a member")).collect();
+        assert_eq!(listed, BTreeSet::from(["m4", "m5", "nowhere", "soon"]), "{file}");
         let show = hidden.map(|member| json!({"board": BOARD, "member": member, "op": "show"}));
         assert_eq!(target.client().post("/v1/jobs?wait=applied", &json!(show)).0, 200);
         let all = versions(&target);

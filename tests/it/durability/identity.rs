@@ -41,6 +41,18 @@ fn scores(client: &Client) -> Vec<i64> {
     (0..MEMBERS).map(|member| of(member).expect("it has a score")).collect()
 }
 
+fn scores_from(from: i64) -> Vec<i64> {
+    (from..from + MEMBERS).collect()
+}
+
+/// A start takes the data, has these scores, and leaves nothing that `verify` finds.
+fn opens_with(data: &Path, expected: &[i64]) {
+    let mut node = at(data).start();
+    assert_eq!(scores(&node.client()), expected);
+    assert!(node.terminate().success());
+    node.verify();
+}
+
 /// A stopped service with its scores from this one on.
 fn filled(folder: &Path, name: &str, definition: &Value, from: i64) -> PathBuf {
     let data = folder.join(name);
@@ -118,10 +130,7 @@ fn a_shard_of_another_service_is_refused_whatever_it_holds() {
             put_back(&place, &aside);
         }
     }
-    let mut node = at(&data).start();
-    assert_eq!(scores(&node.client()), (5..5 + MEMBERS).collect::<Vec<_>>());
-    assert!(node.terminate().success());
-    node.verify();
+    opens_with(&data, &scores_from(5));
 }
 
 /// Both directories lost the file that says whose they are.
@@ -166,10 +175,7 @@ fn an_older_copy_of_one_shard_is_refused_until_it_is_adopted() {
     assert!(mixed.iter().any(|score| *score < 50) && mixed.iter().any(|score| *score >= 50), "{mixed:?}");
     assert!(node.terminate().success());
     for _ in 0..2 {
-        let mut node = at(&data).start();
-        assert_eq!(scores(&node.client()), mixed);
-        assert!(node.terminate().success());
-        node.verify();
+        opens_with(&data, &mixed);
     }
     // What it took the place of is another line of history now.
     let before = folder.path().join("before");
@@ -194,9 +200,7 @@ fn an_older_copy_of_all_shards_is_refused_unless_it_is_the_whole_directory() {
     }
     is_refused_everywhere(&data, &["older copy", "--adopt"]);
     fs::copy(older.join("RANKTREE"), data.join("RANKTREE")).expect("it can be copied");
-    let mut node = at(&data).start();
-    assert_eq!(scores(&node.client()), (5..5 + MEMBERS).collect::<Vec<_>>());
-    assert!(node.terminate().success());
+    opens_with(&data, &scores_from(5));
 }
 
 /// Two directories of one service that went on apart: copied whole, or restored from one snapshot.
@@ -273,10 +277,7 @@ fn starts_that_are_killed_anywhere_are_followed_by_one_that_works() {
         child.kill().expect("a child that was not waited for can be signalled");
         child.wait().expect("a child can be waited for");
     }
-    let mut node = at(&data).start();
-    assert_eq!(scores(&node.client()), (5..5 + MEMBERS).collect::<Vec<_>>());
-    assert!(node.terminate().success());
-    node.verify();
+    opens_with(&data, &scores_from(5));
 }
 
 /// What was there before a restore is not taken for what is there now.
@@ -297,7 +298,5 @@ fn a_shard_of_before_a_restore_is_refused() {
     let aside = put_in_place_of(&shard(&data, 0), &shard(&before, 0));
     is_refused_everywhere(&data, &["shard-000", "another line of history", "--adopt 0"]);
     put_back(&shard(&data, 0), &aside);
-    let mut node = at(&data).start();
-    assert_eq!(scores(&node.client()), (5..5 + MEMBERS).collect::<Vec<_>>());
-    assert!(node.terminate().success());
+    opens_with(&data, &scores_from(5));
 }
