@@ -154,6 +154,21 @@ impl Job {
         }
     }
 
+    /// Whether the member leaves every board that it is on.
+    #[must_use]
+    pub fn leaves_every_board(&self) -> bool {
+        self.targets == Targets::EveryBoard && self.op == Some(Op::Remove)
+    }
+
+    /// As how many boards it counts in a message that is put together from the jobs of several clients. On
+    /// how many rankings a member is that leaves or is hidden, only its shard knows: such a job has a message
+    /// of its own, so that it is not refused for what it shares one with.
+    #[must_use]
+    pub fn boards_in_message(&self) -> usize {
+        let is_wide = self.op.is_some_and(|op| op == Op::Remove || op.is_ban());
+        if is_wide { BOARDS_PER_MESSAGE } else { self.board_count() }
+    }
+
     /// The boards that it may create, and that it waits for if they are unknown. A ban creates none.
     pub fn awaited_boards(&self) -> impl Iterator<Item = &BoardName> {
         let awaits = !self.op.is_some_and(Op::is_ban);

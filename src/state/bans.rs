@@ -3,7 +3,8 @@
 //! Knows: that a ban of a board and one of all boards are two, each ended by itself, and the order in which
 //! they are listed. Must not know: the entries, which a plan hides and shows along with the ban.
 //!
-//! A ban is of a board's name, and not of one of its lives: it outlasts a clear, and a drop of the board.
+//! A ban is of a board's name, and not of one of its lives: it outlasts a clear, and a drop of the board. So
+//! does the version of the job that began it, which refuses a late job that would end it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -16,15 +17,23 @@ pub const BANS_MAX: usize = if cfg!(test) { 64 } else { 1_000_000 };
 /// Where a ban holds: on a board, or on all boards: `None`.
 pub type BanScope = Option<BoardName>;
 
-/// The bans of a member: since when each holds.
-pub type MemberBans = BTreeMap<BanScope, Timestamp>;
+/// What is kept of a ban.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BanRecord {
+    pub since: Timestamp,
+    /// The greatest of the jobs that have begun it.
+    pub version: Option<u64>,
+}
 
-/// A ban begins, or ends: `None`.
+/// The bans of a member, by where they hold.
+pub type MemberBans = BTreeMap<BanScope, BanRecord>;
+
+/// A ban begins or has another version, or ends: `None`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BanChange {
     pub scope: BanScope,
     pub member: MemberId,
-    pub since: Option<Timestamp>,
+    pub after: Option<BanRecord>,
 }
 
 /// A ban, where it holds, and since when.
@@ -76,10 +85,10 @@ impl Bans {
     }
 
     pub fn apply(&mut self, change: &BanChange) {
-        let BanChange { scope, member, since } = change;
+        let BanChange { scope, member, after } = change;
         let name = name_of(scope);
-        if let Some(since) = since {
-            self.by_member.entry(member.clone()).or_default().insert(scope.clone(), *since);
+        if let Some(record) = after {
+            self.by_member.entry(member.clone()).or_default().insert(scope.clone(), *record);
             self.len += usize::from(self.in_order.entry(name.into()).or_default().insert(member.clone()));
             return;
         }
@@ -119,8 +128,9 @@ impl Bans {
                     return (found, true);
                 }
                 let scope = BoardName::new(name).ok();
-                let since = self.by_member.get(member).and_then(|bans| bans.get(&scope)).copied();
-                found.push(Ban { scope, member: member.clone(), since: since.unwrap_or_default() });
+                let record = self.by_member.get(member).and_then(|bans| bans.get(&scope));
+                let since = record.map_or_else(Timestamp::default, |record| record.since);
+                found.push(Ban { scope, member: member.clone(), since });
             }
             from = Bound::Excluded(name);
         }
@@ -179,7 +189,8 @@ mod tests {
 
     fn change(scope: Option<&str>, member: &str, since: Option<i64>) -> BanChange {
         let since = since.map(|micros| Timestamp::from_micros(micros).expect("in range"));
-        BanChange { scope: scope.map(board), member: MemberId::new(member).expect("a good id"), since }
+        let after = since.map(|since| BanRecord { since, version: None });
+        BanChange { scope: scope.map(board), member: MemberId::new(member).expect("a good id"), after }
     }
 
     #[test]

@@ -33,7 +33,7 @@ mod window_tree;
 #[cfg(test)]
 mod changed_tests;
 
-pub use bans::{BANS_MAX, Ban, BanChange, BanScope, Bans, BansAsked, MemberBans, hides, name_of};
+pub use bans::{BANS_MAX, Ban, BanChange, BanRecord, BanScope, Bans, BansAsked, MemberBans, hides, name_of};
 pub use boards::Board;
 pub use definitions::Definitions;
 pub use dropped::{Dropped, DroppedName, REMEMBERED_MAX, RecordNumber};

@@ -14,7 +14,8 @@ pub(super) struct Unfinished {
 }
 
 pub(super) enum What {
-    Redefine(Arc<Definition>),
     /// Those of this life.
+    Redefine(Incarnation, Arc<Definition>),
+    /// Those of this life, and of those before it.
     Drop(Incarnation),
 }

@@ -297,6 +297,7 @@ fn jobs_in(message: &Message) -> usize {
         Payload::Define { .. }
         | Payload::Drop { .. }
         | Payload::Trim { .. }
+        | Payload::Erase { .. }
         | Payload::Unpark { .. }
         | Payload::Tick => 0,
     }

@@ -102,6 +102,9 @@ pub enum Payload {
     /// Removes entries of these members from one incarnation of a board if they are after a trim point when
     /// the message is applied, hidden entries included. Each is removed as by a job without a version.
     Trim { board: BoardName, incarnation: Incarnation, point: TrimPoint, members: Vec<MemberId> },
+    /// Erases what earlier rejects of the shard have of these members, whose own shard is another one: their
+    /// jobs may have been sent here by mistake.
+    Erase { members: Vec<MemberId> },
     /// Unparks up to this many jobs that earlier messages left although their boards are defined.
     Unpark { jobs: usize },
     /// Brings only its time: what is due by then happens, as with every message. For shards whose queue is
@@ -126,7 +129,7 @@ impl Payload {
             Self::Jobs(jobs) => jobs.iter().map(|job| job.as_ref().map_or(1, Job::board_count)).sum(),
             Self::Define { .. } => DEFINITION_COST,
             Self::Drop { .. } | Self::Tick => 1,
-            Self::Trim { members, .. } => members.len(),
+            Self::Trim { members, .. } | Self::Erase { members } => members.len(),
             Self::Unpark { jobs } => *jobs,
         }
     }

@@ -23,7 +23,7 @@ use crate::queue::NotPublished;
 use crate::queue::nats::BoardsStream;
 use crate::queue::publisher::Publisher;
 use crate::types::{AsOf, Sequence, ShardId};
-use crate::writer::MessageOutcome;
+use crate::writer::{MessageOutcome, Payload};
 
 /// Jobs per message. A message is applied under one hold of the lock, so this is how many edits a reader may
 /// have to wait for: 64 of them take about 50 microseconds.
@@ -91,12 +91,19 @@ pub async fn write_jobs(
     if let Some(boards) = &api.boards_stream {
         Box::pin(wait_for_boards(boards, &jobs, &homes)).await?;
     }
+    let mut erased = Vec::new();
+    if jobs.iter().any(Job::leaves_every_board) {
+        // First of all: a removal that is applied may not be sent again, and this may.
+        erased = Box::pin(erase_elsewhere(api, &jobs, wait)).await?;
+    }
     let only = <[ShardId; 1]>::try_from(shards).ok();
     if let Some([home]) = only
         && (wait == Wait::UntilStored || api.node.owned(home).is_some())
     {
         // In a box: otherwise the future around it, which is copied with it, would have room for all of it.
-        return Box::pin(write_to_one(api, home, jobs, &reported, options)).await;
+        let mut written = Box::pin(write_to_one(api, home, jobs, &reported, options)).await?;
+        add_to_token(&mut written.token.0, erased);
+        return Ok(written);
     }
     let mut by_shard: Vec<Vec<(usize, Job)>> = api.node.all_shards().map(|_| Vec::new()).collect();
     for ((index, job), home) in jobs.into_iter().enumerate().zip(&homes) {
@@ -137,10 +144,7 @@ pub async fn write_jobs(
     let mut token: Vec<(ShardId, Sequence)> = Vec::new();
     for ((shard, indexes), outcome) in messages.into_iter().zip(outcomes) {
         if let Ok(outcome) = &outcome {
-            match token.iter_mut().find(|(known, _)| *known == shard) {
-                Some((_, sequence)) => *sequence = outcome.sequence.max(*sequence),
-                None => token.push((shard, outcome.sequence)),
-            }
+            add_to_token(&mut token, [(shard, outcome.sequence)]);
         }
         let mut of_message = Vec::with_capacity(indexes.len());
         match (wait, outcome) {
@@ -156,13 +160,46 @@ pub async fn write_jobs(
         put_in_place(&mut results, &indexes, of_message);
     }
     for (shard, indexes, outcome) in remote {
-        token.extend(outcome.sequence.map(|sequence| (shard, sequence)));
+        add_to_token(&mut token, outcome.sequence.map(|sequence| (shard, sequence)));
         put_in_place(&mut results, &indexes, outcome.results);
     }
-    token.sort_by_key(|(shard, _)| *shard);
+    add_to_token(&mut token, erased);
     let results: Vec<JobResult> =
         results.into_iter().map(|result| result.unwrap_or_else(without_outcome)).collect();
     Ok(Written { token: AsOf(token), results: fill_metadata_of_changes(api, results).await? })
+}
+
+fn add_to_token(token: &mut Vec<(ShardId, Sequence)>, more: impl IntoIterator<Item = (ShardId, Sequence)>) {
+    for (shard, sequence) in more {
+        match token.binary_search_by_key(&shard, |(known, _)| *known) {
+            Ok(at) => token.iter_mut().skip(at).take(1).for_each(|known| known.1 = known.1.max(sequence)),
+            Err(at) => token.insert(at, (shard, sequence)),
+        }
+    }
+}
+
+/// Has every shard but its own erase what its rejects have of each member that leaves every board: a job that
+/// was sent to the wrong shard was rejected there. Returns where each shard has it.
+async fn erase_elsewhere(api: &Api, jobs: &[Job], wait: Wait) -> Result<Vec<(ShardId, Sequence)>, Problem> {
+    let erase = async |shard: ShardId| {
+        let leaving = jobs.iter().filter(|job| job.leaves_every_board());
+        let strangers = leaving.map(|job| &job.member).filter(|member| api.node.home_of(member) != shard);
+        let members: Vec<_> = strangers.cloned().collect();
+        if members.is_empty() {
+            return Ok(None);
+        }
+        let bytes = members.iter().map(|member| member.as_bytes().len()).sum();
+        let (publisher, payload) = (api.publishers.of(shard), Payload::Erase { members });
+        let sequence = if wait == Wait::UntilApplied && api.node.owned(shard).is_some() {
+            publisher.apply_command(payload, bytes).await?.sequence
+        } else {
+            publisher.store_command(payload, bytes).await?
+        };
+        Ok::<_, NotPublished>(Some((shard, sequence)))
+    };
+    let erased = join_all(api.node.all_shards().map(erase)).await;
+    let erased: Result<Vec<_>, NotPublished> = erased.into_iter().collect();
+    Ok(erased?.into_iter().flatten().collect())
 }
 
 /// Waits until the decisions on the jobs' boards that were made before are known here. Its caller boxes it,
@@ -262,12 +299,12 @@ fn orders_of(jobs: &[Job], lengths: &[usize]) -> Vec<MessageOrder> {
 }
 
 /// Cuts jobs into messages, in their order: each as long as one may be, and with no more boards than a shard
-/// takes in a message, so that it rejects none of them for that.
+/// takes in a message, so that it rejects none of them for what is beside it.
 fn lengths_of(jobs: &[Job]) -> Lengths {
     let mut lengths = Lengths::new();
     let mut boards = 0;
     for job in jobs {
-        let more = job.board_count();
+        let more = job.boards_in_message();
         match lengths.last_mut() {
             Some(length) if *length < JOBS_PER_MESSAGE && boards + more <= BOARDS_PER_MESSAGE => {
                 *length += 1;
@@ -298,7 +335,7 @@ mod tests {
     use crate::job::{MAX_BOARDS_PER_JOB, MAX_JOBS_PER_MESSAGE, Op, Targets};
     use crate::types::{BoardName, MemberId};
 
-    fn jobs(boards: &[usize]) -> Vec<Job> {
+    fn jobs(op: Op, boards: &[usize]) -> Vec<Job> {
         let job = |(index, boards): (usize, &usize)| {
             let name = |number| BoardName::new(&format!("b{number}")).expect("a good name");
             let targets = match *boards {
@@ -306,32 +343,37 @@ mod tests {
                 boards => Targets::Boards((0..boards).map(|number| (name(number), None)).collect()),
             };
             let member = MemberId::new(format!("m{index}")).expect("a good id");
-            Job { member, targets, op: Some(Op::Remove), version: None, at: None, meta: None }
+            Job { member, targets, op: Some(op), version: None, at: None, meta: None }
         };
         boards.iter().enumerate().map(job).collect()
     }
 
     #[test]
     fn messages_have_as_many_jobs_and_boards_as_a_shard_takes() {
-        let check = |boards: &[usize], expected: &[usize]| {
-            let jobs = jobs(boards);
+        let check = |op: Op, boards: &[usize], expected: &[usize]| {
+            let jobs = jobs(op, boards);
             let lengths = lengths_of(&jobs);
             assert_eq!(lengths.as_slice(), expected);
             let cut: Vec<&[Job]> = parts(&jobs, &lengths).collect();
             assert_eq!(cut.concat(), jobs);
             for part in cut {
-                let boards: usize = part.iter().map(Job::board_count).sum();
+                let boards: usize = part.iter().map(Job::boards_in_message).sum();
                 assert!(boards <= BOARDS_PER_MESSAGE && part.len() <= JOBS_PER_MESSAGE);
             }
         };
-        check(&[], &[]);
-        check(&[1], &[1]);
-        check(&[1; 64], &[64]);
-        check(&[1; MAX_JOBS_PER_MESSAGE], &[[64; 15].as_slice(), &[40]].concat());
-        check(&[15; 64], &[64]);
-        check(&[16; 64], &[62, 2]);
-        check(&[MAX_BOARDS_PER_JOB; 62], &[15, 15, 15, 15, 2]);
-        // Of a member that leaves every board nobody knows here how many they are.
-        check(&[0; 16], &[15, 1]);
+        for op in [Op::Set, Op::Best, Op::Incr] {
+            check(op, &[], &[]);
+            check(op, &[1], &[1]);
+            check(op, &[1; 64], &[64]);
+            check(op, &[1; MAX_JOBS_PER_MESSAGE], &[[64; 15].as_slice(), &[40]].concat());
+            check(op, &[15; 64], &[64]);
+            check(op, &[16; 64], &[62, 2]);
+            check(op, &[MAX_BOARDS_PER_JOB; 62], &[15, 15, 15, 15, 2]);
+        }
+        // On how many rankings the member is nobody knows here.
+        for op in [Op::Remove, Op::Hide, Op::Show] {
+            check(op, &[1; 3], &[1; 3]);
+            check(op, &[0; 3], &[1; 3]);
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Messages of a shard's stream: jobs on one subject, and commands on the other. Commands define, drop and
-//! trim boards, free parked jobs, and tell the time.
+//! trim boards, erase what rejects have of members, free parked jobs, and tell the time.
 //!
 //! A publisher of jobs must not be able to publish commands. Only the subject tells the two apart, because
 //! the server checks who may publish to a subject, but not what headers a message has.
@@ -30,11 +30,12 @@ const COMMAND_FORMATS: [&str; 2] = ["1", "2"];
 const DEFINE: &str = "define";
 const DROP: &str = "drop";
 const TRIM: &str = "trim";
+const ERASE: &str = "erase";
 const UNPARK_COMMAND: &str = "free";
 const TICK: &str = "tick";
 /// All commands. If a command's meaning changes so that an earlier ranktree would misread it, it gets another
 /// name, which stops the earlier one.
-const COMMANDS: [&str; 5] = [DEFINE, DROP, TRIM, UNPARK_COMMAND, TICK];
+const COMMANDS: [&str; 6] = [DEFINE, DROP, TRIM, ERASE, UNPARK_COMMAND, TICK];
 /// What a short job in an array takes.
 const JOB_BYTES: usize = 64;
 /// How many bytes of an undecodable job are kept.
@@ -62,6 +63,14 @@ struct UnparkJson {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TickJson {}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct EraseJson<'a> {
+    /// Of whom rejects are erased.
+    #[serde(borrow)]
+    members: Vec<Cow<'a, str>>,
+}
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -108,6 +117,13 @@ pub fn encode(payload: &Payload) -> Option<(&'static str, Vec<u8>)> {
             };
             return Some((
                 TRIM,
+                serde_json::to_vec(&json).expect("the value has no maps whose keys are not strings"),
+            ));
+        }
+        Payload::Erase { members } => {
+            let json = EraseJson { members: members.iter().map(|member| member.as_str().into()).collect() };
+            return Some((
+                ERASE,
                 serde_json::to_vec(&json).expect("the value has no maps whose keys are not strings"),
             ));
         }
@@ -168,6 +184,12 @@ fn decode_command(command: &str, bytes: &[u8]) -> Option<Payload> {
     }
     if command == TRIM {
         return decode_trim(serde_json::from_slice(bytes).ok()?);
+    }
+    if command == ERASE {
+        let EraseJson { members } = serde_json::from_slice(bytes).ok()?;
+        let members =
+            members.iter().map(|member| MemberId::new(&**member).ok()).collect::<Option<Vec<_>>>()?;
+        return (1..=MAX_JOBS_PER_MESSAGE).contains(&members.len()).then_some(Payload::Erase { members });
     }
     let json: CommandJson = serde_json::from_slice(bytes).ok()?;
     let board = BoardName::new(&json.board).ok()?;

@@ -433,7 +433,7 @@ impl Shard {
                         self.await_expiry(all);
                     }
                     if !board.is_instance() {
-                        self.begin_redefining(board, &definition);
+                        self.begin_redefining(board, incarnation, &definition);
                     }
                     return;
                 }

@@ -33,7 +33,7 @@ impl Shard {
         let names: Vec<BoardName> = of_board.take(INSTANCES_AT_ONCE).map(|(name, _)| name.clone()).collect();
         for name in &names {
             match &first.what {
-                What::Redefine(definition) => self.redefine_instance(name, definition),
+                What::Redefine(life, definition) => self.redefine_instance(name, *life, definition),
                 What::Drop(life) => {
                     let known = self.boards.get(name.as_str());
                     if known.is_some_and(|instance| instance.incarnation <= *life) {
@@ -50,8 +50,13 @@ impl Shard {
 
     /// Gives the instances of a board its definition: some of them now, and the rest by
     /// [`Shard::finish_some`].
-    pub(super) fn begin_redefining(&mut self, board: &BoardName, definition: &Arc<Definition>) {
-        let what = What::Redefine(Arc::clone(definition));
+    pub(super) fn begin_redefining(
+        &mut self,
+        board: &BoardName,
+        life: Incarnation,
+        definition: &Arc<Definition>,
+    ) {
+        let what = What::Redefine(life, Arc::clone(definition));
         self.unfinished.push_back(Unfinished { board: board.clone(), what, through: None });
         self.finish_some();
     }
@@ -70,12 +75,16 @@ impl Shard {
                 let is_instance = of_board.is_some_and(|rest| rest.starts_with(crate::types::INSTANCE_MARK));
                 is_instance && known.incarnation <= life
             }
-            What::Redefine(_) => false,
+            What::Redefine(..) => false,
         })
     }
 
-    fn redefine_instance(&mut self, name: &BoardName, definition: &Arc<Definition>) {
+    fn redefine_instance(&mut self, name: &BoardName, life: Incarnation, definition: &Arc<Definition>) {
         let Some(instance) = self.boards.get(name.as_str()).cloned() else { return };
+        // A replay applies the events of a batch before it comes here: the board may have begun anew since.
+        if instance.incarnation != life {
+            return;
+        }
         if let Some(due) = self.drop_due(name) {
             self.drops_due.remove(&due);
         }
@@ -158,6 +167,33 @@ mod tests {
         let mut replayed = with_days();
         replayed.apply(&step);
         assert_eq!(drops(&replayed), drops(&shard));
+    }
+
+    /// A replay applies the events of a whole batch, which may define a board otherwise, end it and begin it
+    /// anew, before it goes on with the instances.
+    #[test]
+    fn a_definition_does_not_reach_the_instances_of_the_next_life() {
+        let board = BoardName::new("b").expect("a good name");
+        let next = Arc::new(Definition { grace_micros: 7_000_000, ..(*days(3)).clone() });
+        let drop = BoardEvent::Drop { board: board.clone(), incarnation: Incarnation(1), number: None };
+        for drops in [vec![drop], Vec::new()] {
+            let mut events = define(board.clone(), 1, &days(5)).events;
+            events.extend(drops);
+            events.extend(define(board.clone(), 2, &next).events);
+            events.extend((3..6).flat_map(|day| define(name(day), 2, &next).events));
+            let (mut live, mut replayed) = (with_days(), with_days());
+            for event in events.clone() {
+                live.apply(&Step { events: vec![event], ..Step::default() });
+            }
+            replayed.apply(&Step { events, ..Step::default() });
+            for shard in [&live, &replayed] {
+                assert_eq!(seen(shard), 3);
+                assert!(shard.boards_and_instances().all(|(_, known)| known.definition == next));
+                let due: Vec<_> = shard.drops_due_after(None).cloned().collect();
+                let expected = (3..6).map(|day| next.drops_name_at(&name(day)).map(|at| (at, name(day))));
+                assert_eq!(due.into_iter().map(Some).collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use bincode::error::DecodeError;
 use bincode::{Decode, Encode};
 
 use crate::job::RejectCode;
-use crate::state::{MemberVersion, ShardTime};
+use crate::state::{BanRecord, MemberVersion, ShardTime};
 use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, from_slice, to_vec, undecodable};
 use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
 use crate::types::{Sequence, Timestamp};
@@ -205,16 +205,17 @@ pub fn decode_profile(bytes: &[u8]) -> Result<ProfileRecord, Undecodable> {
     from_slice("profile", bytes)
 }
 
-/// Since when a member is hidden.
 #[must_use]
-pub fn encode_ban(since: Timestamp) -> Vec<u8> {
-    to_vec(&since.as_micros())
+pub fn encode_ban(record: BanRecord) -> Vec<u8> {
+    to_vec(&(record.since.as_micros(), record.version))
 }
 
 /// # Errors
 /// When the bytes are no such record.
-pub fn decode_ban(bytes: &[u8]) -> Result<Timestamp, Undecodable> {
-    Timestamp::from_micros(from_slice("ban", bytes)?).map_err(|error| undecodable("ban", error))
+pub fn decode_ban(bytes: &[u8]) -> Result<BanRecord, Undecodable> {
+    let (micros, version) = from_slice("ban", bytes)?;
+    let since = Timestamp::from_micros(micros).map_err(|error| undecodable("ban", error))?;
+    Ok(BanRecord { since, version })
 }
 
 #[must_use]

@@ -27,7 +27,7 @@ impl Store {
                 board => Some(BoardName::new(board).map_err(|error| undecodable("ban", error))?),
             };
             let member = MemberId::new(member).map_err(|error| undecodable("ban", error))?;
-            bans.apply(&BanChange { scope, member, since: Some(codec::decode_ban(value)?) });
+            bans.apply(&BanChange { scope, member, after: Some(codec::decode_ban(value)?) });
             Ok(())
         })?;
         self.scan_log(&[keys::MEMBER_VERSION], &[keys::MEMBER_VERSION], |key, value| {
@@ -48,10 +48,10 @@ impl Store {
         versions: &[MemberVersionChange],
     ) {
         let log = self.log();
-        for BanChange { scope, member, since } in bans {
+        for BanChange { scope, member, after } in bans {
             let key = keys::ban(member.as_bytes(), scope.as_ref().map_or("", BoardName::as_str));
-            match since {
-                Some(since) => batch.put_cf(log, key, codec::encode_ban(*since)),
+            match after {
+                Some(record) => batch.put_cf(log, key, codec::encode_ban(*record)),
                 None => batch.delete_cf(log, key),
             }
         }

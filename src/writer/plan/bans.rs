@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use crate::job::{Job, Op, Reject, RejectCode, Targets};
-use crate::state::{Applied, BANS_MAX, BanChange, BanScope, MemberBans, hides};
+use crate::state::{Applied, BANS_MAX, BanChange, BanRecord, BanScope, MemberBans, hides};
 use crate::tree::Handle;
 use crate::types::BoardName;
 use crate::writer::decide::{Decision, Request};
@@ -38,7 +38,8 @@ impl Batch<'_> {
             Targets::EveryBoard | Targets::Profile(_) => None,
         };
         let mut bans = self.bans_of(&job.member).cloned().unwrap_or_default();
-        let (begins, was_there) = (op == Op::Hide, bans.contains_key(&scope));
+        let (begins, before) = (op == Op::Hide, bans.get(&scope).copied());
+        let was_there = before.is_some();
         let source = match &scope {
             Some(board) => self.source_of_banned(board, was_there)?,
             None => None,
@@ -50,19 +51,25 @@ impl Batch<'_> {
             );
             return Err(Reject::new(RejectCode::TooLarge, detail));
         }
-        let since = job.at.unwrap_or(applied.timestamp);
-        if begins {
-            bans.entry(scope.clone()).or_insert(since);
-        } else {
-            bans.remove(&scope);
+        // A board forgets its members' versions when it is cleared or dropped, and the ban stays.
+        if let (Some(version), Some(stored)) = (job.version, before.and_then(|ban| ban.version))
+            && version <= stored
+        {
+            return Err(stale_version(version, stored));
         }
+        let since = before.map_or(job.at.unwrap_or(applied.timestamp), |ban| ban.since);
+        let version = job.version.or(before.and_then(|ban| ban.version));
+        let after = begins.then_some(BanRecord { since, version });
+        match after {
+            Some(record) => bans.insert(scope.clone(), record),
+            None => bans.remove(&scope),
+        };
         let ban = PlannedBan { job, op, scope, bans, changes: begins != was_there, applied };
         let handle = self.find_member(&job.member);
         let decided = self.decide_ban(&ban, source.as_ref(), handle)?;
         self.admit_member(handle, &decided)?;
-        if ban.changes {
-            let (scope, member) = (ban.scope.clone(), job.member.clone());
-            self.put_ban(BanChange { scope, member, since: begins.then_some(since) });
+        if before != after {
+            self.put_ban(BanChange { scope: ban.scope.clone(), member: job.member.clone(), after });
         }
         let mut handle = handle;
         for (index, decided) in decided.into_iter().enumerate() {

@@ -9,7 +9,7 @@ use crate::state::{
     Applied, BanChange, BoardEvent, Entry, HashPoint, Incarnation, LogHash, MemberVersionChange,
 };
 use crate::storage::codec::ProfileRecord;
-use crate::types::{BoardName, MemberId, Timestamp, count};
+use crate::types::{BoardName, MemberId, count};
 use crate::writer::plan::Batch;
 
 /// What was mixed in; part of the hash's function, see [`HASH_VERSION`](crate::state::HASH_VERSION).
@@ -102,11 +102,14 @@ impl Batch<'_> {
         }
     }
 
-    /// A ban began or ended.
-    pub(super) fn hash_ban(&mut self, BanChange { scope, member, since }: &BanChange) {
+    /// A ban began, got another version, or ended.
+    pub(super) fn hash_ban(&mut self, BanChange { scope, member, after }: &BanChange) {
         let Some(BatchHash { running: hash, .. }) = &mut self.hash else { return };
-        let since = since.map_or(-1, Timestamp::as_micros);
-        hash.words(Effect::Ban.word() | (u64::from(scope.is_some()) << 8), since.cast_unsigned());
+        let since = after.map_or(-1, |record| record.since.as_micros());
+        let version = after.and_then(|record| record.version);
+        let kind = (u64::from(scope.is_some()) << 8) | (u64::from(version.is_some()) << 9);
+        hash.words(Effect::Ban.word() | kind, since.cast_unsigned());
+        hash.words(version.unwrap_or_default(), 0);
         hash.bytes(scope.as_ref().map_or("", BoardName::as_str).as_bytes());
         hash.bytes(member.as_bytes());
     }

@@ -73,6 +73,7 @@ impl Batch<'_> {
     }
 
     fn try_job(&mut self, job: &Job, index: usize, applied: Applied) -> Result<JobPlan, Reject> {
+        self.begin_job();
         let home = shard_of(&job.member, self.planner.shards);
         if home != self.planner.id {
             let detail = format!("{} belongs to shard {home} of {}", job.member, self.planner.shards);
@@ -96,9 +97,8 @@ impl Batch<'_> {
             return self.plan_ban(job, op, applied);
         }
         let handle = self.find_member(&job.member);
-        let counted_before = self.trees_counted;
         loop {
-            self.trees_counted = counted_before;
+            self.trees_counted = self.trees_counted_before;
             // Most jobs name one board, whose only window is `all`. This path allocates nothing.
             if let Targets::Boards(boards) = &job.targets
                 && let [(board, score)] = boards.as_slice()

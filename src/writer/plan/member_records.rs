@@ -59,17 +59,17 @@ impl Batch<'_> {
         })
     }
 
-    /// Begins or ends a ban that had not begun, or not ended.
+    /// Begins a ban, gives it another version, or ends it.
     pub(super) fn put_ban(&mut self, change: BanChange) {
         self.hash_ban(&change);
         let mut bans = self.bans_of(&change.member).cloned().unwrap_or_default();
-        let BanChange { scope, member, since } = &change;
-        match since {
-            Some(since) => bans.insert(scope.clone(), *since),
+        let BanChange { scope, member, after } = &change;
+        let before = match after {
+            Some(record) => bans.insert(scope.clone(), *record),
             None => bans.remove(scope),
         };
         let records = &mut self.member_records;
-        records.more_bans += if since.is_some() { 1 } else { -1 };
+        records.more_bans += isize::from(after.is_some()) - isize::from(before.is_some());
         records.bans.insert(member.clone(), bans);
         records.ban_changes.push(change.clone());
         self.step.bans.push(change);

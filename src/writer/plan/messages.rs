@@ -85,6 +85,12 @@ impl Batch<'_> {
                 let unparked = self.unpark(UNPARKED_BY_DEFINITION, 0, applied);
                 self.end_command(unparked, 0, applied, answer);
             }
+            (Payload::Erase { members }, answer) => {
+                self.begin_with_what_is_due(job_applied);
+                let place = (applied.sequence, 0);
+                self.erased.extend(members.iter().map(|member| (member.clone(), place)));
+                self.end_command(UnparkedJobs::default(), 0, applied, answer);
+            }
             (Payload::Unpark { jobs }, answer) => {
                 self.begin_with_what_is_due(job_applied);
                 let unparked = self.unpark(*jobs, 0, applied);

@@ -214,6 +214,8 @@ struct Batch<'a> {
     step_jobs: usize,
     /// The trees that the jobs of the message have been decided on so far.
     trees_counted: usize,
+    /// And those of the jobs before this one.
+    trees_counted_before: usize,
     /// As how many jobs what was due at the message counts.
     due_cost: usize,
     /// Number of the current step, or part of one. Every change belongs to exactly one.
@@ -294,6 +296,7 @@ impl Planner<'_> {
             told: Vec::new(),
             step_jobs: 0,
             trees_counted: 0,
+            trees_counted_before: 0,
             due_cost: 0,
             step_number: 0,
             rejects: Vec::new(),

@@ -16,17 +16,22 @@ impl Batch<'_> {
         self.trees_counted = 0;
     }
 
+    /// A job begins.
+    pub(super) fn begin_job(&mut self) {
+        self.trees_counted_before = self.trees_counted;
+    }
+
     /// Counts trees that a job may change, before it is decided on them.
     ///
     /// # Errors
     /// When the jobs of the message would change too many. All jobs behind are refused, too: what the rest of
     /// a message does must not depend on which of its jobs happen to be small.
     pub(super) fn count_trees(&mut self, trees: usize) -> Result<(), Reject> {
-        let counted = self.trees_counted;
-        self.trees_counted = counted.saturating_add(trees);
-        // A member may be on any number of boards: the first job of a message may leave them all. Parked jobs
-        // are only taken up where there is room.
-        if self.trees_counted <= MAX_TREES_PER_MESSAGE || counted == 0 || self.replaying_parked {
+        self.trees_counted = self.trees_counted.saturating_add(trees);
+        // A member may be on any number of boards, and a board have any number of instances: the first job of
+        // a message may leave them all. Parked jobs are only taken up where there is room.
+        let is_first = self.trees_counted_before == 0;
+        if self.trees_counted <= MAX_TREES_PER_MESSAGE || is_first || self.replaying_parked {
             return Ok(());
         }
         let detail = format!(

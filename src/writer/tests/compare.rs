@@ -1,8 +1,8 @@
 //! Compares a shard, in memory and on disk, with the model.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::state::{BansAsked, Entry, EntryState, Shard, TreeId, WindowTree};
+use crate::state::{Ban, BansAsked, Entry, EntryState, Shard, TreeId, WindowTree};
 use crate::storage::Store;
 use crate::storage::codec::ProfileRecord;
 use crate::tree::Handle;
@@ -41,8 +41,9 @@ pub fn check_shard(shard: &mut Shard, model: &Model, last: u64) {
     shard.check_handles().expect("every handle is accounted for");
     assert_eq!(shard.applied.sequence.0, last);
     let bans = shard.bans().list(BansAsked::All, None, usize::MAX).0;
-    let bans = bans.into_iter().map(|ban| (ban.scope, ban.member.to_string()));
-    assert_eq!(bans.collect::<BTreeSet<_>>(), model.bans);
+    let version = |ban: &Ban| shard.bans().of_member(&ban.member).expect("it is listed")[&ban.scope].version;
+    let bans = bans.into_iter().map(|ban| ((ban.scope.clone(), ban.member.to_string()), version(&ban)));
+    assert_eq!(bans.collect::<BTreeMap<_, _>>(), model.bans);
     let versions = shard.member_versions().iter();
     let versions = versions.map(|(id, known)| (id.to_string(), known.version));
     let expected = model.versions.iter().map(|(id, (version, _))| (id.clone(), *version));

@@ -217,8 +217,8 @@ pub struct Model {
     pub boards: BTreeMap<BoardName, ModelBoard>,
     /// By member.
     pub profiles: BTreeMap<String, ModelProfile>,
-    /// Who is hidden, on a board or on all of them: `None`.
-    pub bans: BTreeSet<(Option<BoardName>, String)>,
+    /// Who is hidden, on a board or on all of them: `None`; and the version that says so.
+    pub bans: BTreeMap<(Option<BoardName>, String), Option<u64>>,
     /// By member: versions that hold on every board, and the messages that brought them.
     pub versions: BTreeMap<String, (u64, u64)>,
     /// The message that is being applied.
@@ -249,7 +249,7 @@ impl Model {
     }
 
     fn is_hidden(&self, board: &BoardName, id: &str) -> bool {
-        let has = |scope: Option<BoardName>| self.bans.contains(&(scope, id.to_owned()));
+        let has = |scope: Option<BoardName>| self.bans.contains_key(&(scope, id.to_owned()));
         has(None) || has(Some(board.clone()))
     }
 
@@ -282,17 +282,28 @@ impl Model {
             && !self.has_board(name)
         {
             // A ban outlasts its board.
-            let ended = !begins && self.bans.remove(&ban);
-            let stays = begins && self.bans.contains(&ban);
-            return if ended || stays { Ok(()) } else { Err(RejectCode::UnknownBoard) };
+            let Some(known) = self.bans.get(&ban).copied() else { return Err(RejectCode::UnknownBoard) };
+            if job.version.is_some() && job.version <= known {
+                return Err(RejectCode::StaleVersion);
+            }
+            if begins {
+                self.bans.insert(ban, job.version.or(known));
+            } else {
+                self.bans.remove(&ban);
+            }
+            return Ok(());
         }
-        if begins && !self.bans.contains(&ban) && self.bans.len() == BANS_MAX {
+        let known_ban = self.bans.get(&ban).copied();
+        if begins && known_ban.is_none() && self.bans.len() == BANS_MAX {
             return Err(RejectCode::TooLarge);
+        }
+        if job.version.is_some() && known_ban.is_some_and(|known| job.version <= known) {
+            return Err(RejectCode::StaleVersion);
         }
         let known = self.versions.get(&id).map(|(version, _)| *version);
         let mut next = self.clone();
         if begins {
-            next.bans.insert(ban);
+            next.bans.insert(ban, job.version.or(known_ban.flatten()));
         } else {
             next.bans.remove(&ban);
         }

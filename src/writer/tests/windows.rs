@@ -224,7 +224,7 @@ struct Run {
     rejected: usize,
     model: BTreeMap<String, ModelBoard>,
     /// Who is hidden, on a board or on all of them: an empty name.
-    bans: BTreeSet<(String, String)>,
+    bans: BTreeMap<(String, String), Option<u64>>,
     /// Versions of members that hold on every board.
     versions: BTreeMap<String, u64>,
     /// The time that the model was told last.
@@ -246,7 +246,7 @@ impl Run {
             planned: PlannedShard::new(),
             rejected: 0,
             model: BTreeMap::new(),
-            bans: BTreeSet::new(),
+            bans: BTreeMap::new(),
             versions: BTreeMap::new(),
             told: None,
         }
@@ -316,21 +316,28 @@ impl Run {
                 Targets::Boards(boards) => boards[0].0.to_string(),
                 Targets::EveryBoard | Targets::Profile(_) => String::new(),
             };
-            if !of.is_empty() && !self.model.contains_key(&of) {
-                let was_there = bans.contains(&(of.clone(), id.clone()));
-                if op == Op::Show {
-                    self.bans.remove(&(of, id));
-                }
-                return if was_there { Ok(()) } else { Err(RejectCode::UnknownBoard) };
+            let has_board = of.is_empty() || self.model.contains_key(&of);
+            let ban = (of, id.clone());
+            let known = bans.get(&ban).copied();
+            if !has_board && known.is_none() {
+                return Err(RejectCode::UnknownBoard);
+            }
+            if job.version.is_some() && known.is_some_and(|known| job.version <= known) {
+                return Err(RejectCode::StaleVersion);
             }
             if op == Op::Hide {
-                bans.insert((of, id.clone()));
+                bans.insert(ban, job.version.or(known.flatten()));
             } else {
-                bans.remove(&(of, id.clone()));
+                bans.remove(&ban);
+            }
+            if !has_board {
+                self.bans = bans;
+                return Ok(());
             }
         }
         let hidden_on = |name: &str| {
-            bans.contains(&(String::new(), id.clone())) || bans.contains(&(name.to_owned(), id.clone()))
+            let has = |of: &str| bans.contains_key(&(of.to_owned(), id.clone()));
+            has("") || has(name)
         };
         match &job.targets {
             Targets::EveryBoard => {

@@ -307,6 +307,26 @@ fn a_ban_creates_no_board_and_follows_the_rules_of_versions(place: Place) {
     assert_eq!(set("q", 10)["entry"], Value::Null);
     assert_eq!(versioned("show", None, "q", 11)["changed"], true);
     assert!(is_listed(&client, "arena", "q", "all"));
+    // The ban outlasts the board's entries and the board, and so does its version.
+    for (member, forget) in [
+        ("cleared", &(|| ok(client.post("/v1/boards/arena:clear", &json!({})))) as &dyn Fn() -> Value),
+        ("dropped", &|| ok(client.send(Method::DELETE, "/v1/boards/arena", None).expect("an answer"))),
+    ] {
+        assert_eq!(versioned("hide", Some("arena"), member, 5)["changed"], true);
+        assert_eq!(versioned("hide", Some("arena"), member, 6)["changed"], false);
+        forget();
+        for version in [4, 6] {
+            for op in ["show", "hide"] {
+                let told = versioned(op, Some("arena"), member, version);
+                assert_eq!(told["rejected"], "stale_version", "{member}, {op} {version}: {told}");
+            }
+        }
+        assert!(
+            listed(&client, "&board=arena", 100).contains(&(member.to_owned(), Some("arena".to_owned())))
+        );
+        assert_eq!(versioned("show", Some("arena"), member, 7)["changed"], true);
+        assert_eq!(listed(&client, "&board=arena", 100), Vec::new());
+    }
     service.end();
 }
 

@@ -23,6 +23,7 @@
 //! - [`contract`]: all of these at once equal a model, on any shards and nodes, over crashes and a rebuild
 //! - [`versions`]: a repetition counts once, and an increment that was overtaken is refused and not added
 //! - [`future_time`]: a time of more than five minutes ahead is rejected, whichever way a job comes
+//! - [`wide_jobs`]: jobs of many rankings are not refused for what they share a message with
 
 mod bans;
 mod board_tokens;
@@ -44,5 +45,6 @@ mod rejects;
 mod removals;
 mod top_k;
 mod versions;
+mod wide_jobs;
 mod windows;
 mod wrong_clock;

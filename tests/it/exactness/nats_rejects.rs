@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_nats::jetstream::stream::Config;
 use ranktree::types::{MemberId, shard_of};
 use serde_json::{Value, json};
+use ureq::http::Method;
 
 use crate::support::arena::SUBJECT;
 use crate::support::client::count_of;
@@ -237,4 +238,68 @@ fn a_rejection_stream_of_an_earlier_version_is_updated_to_take_batches() {
     wait_until("all are told", || nats.info(REJECTS).state.messages == 700);
     assert!(nats.info(REJECTS).config.allow_atomic_publish);
     assert!(node.terminate().success());
+}
+
+/// Whoever is erased may have been sent to another shard by mistake, as a job or as something that is none.
+#[test]
+fn rejects_of_jobs_that_were_sent_to_another_shard_are_erased_too() {
+    let nats = Nats::start();
+    let start = |own: &str| Node::with_nats(&nats).shards(3).stream_mib(16).flags(&["--own", own]).start();
+    let (home, mut other) = (start("1"), start("0,2"));
+    let home_of = |member: &str| shard_of(&MemberId::new(member).expect("a good id"), 3).index();
+    let member = (0..50).map(|number| format!("p{number}")).find(|member| home_of(member) == 1);
+    let member = member.expect("one of fifty");
+    let sent = |member: &str| {
+        let job = json!({ "board": "b", "member": member, "score": 5, "meta": { "mail": "secret" } });
+        let half = job.to_string().replace("}}", "}");
+        [job.to_string(), half, job.to_string().replace(":5,", ":1.5,")]
+    };
+    let publish = |member: &str| {
+        let mut last = [0; 3];
+        for (shard, last) in last.iter_mut().enumerate() {
+            for body in sent(member) {
+                *last = nats.publish(&format!("ranktree.jobs.{shard}"), body);
+            }
+        }
+        last
+    };
+    let bystander = format!("{member}x");
+    publish(&member);
+    let last = publish(&bystander);
+    let client = home.client();
+    wait_until("all are applied", || {
+        let statuses = [(&home, 1), (&other, 0), (&other, 2)];
+        statuses.iter().all(|(node, shard)| {
+            let (_, status) = node.client().get("/v1/status");
+            let shards = status["shards"].as_array().expect("a list").clone();
+            let of = shards.iter().find(|of| of["shard"] == *shard).expect("it is listed");
+            of["applied_sequence"].as_u64() >= Some(last[usize::try_from(*shard).expect("small")])
+        })
+    });
+    let text = |node: &Node| node.client().get("/v1/rejects?limit=1000").1["rejects"].to_string();
+    assert!(text(&other).contains(&format!("\"{member}\"")), "{}", text(&other));
+    // Through the node that does not own the other shards, and by a job, too.
+    let (status, answer) =
+        client.send(Method::DELETE, &format!("/v1/members/{member}?wait=applied"), None).expect("an answer");
+    assert_eq!(status, 200, "{answer}");
+    let token = answer["token"].as_str().expect("a token").to_owned();
+    assert_eq!(token.split(',').count(), 3, "a read that waits for it waits for every shard: {token}");
+    assert_eq!(other.client().get(&format!("/v1/boards?after={token}")).0, 200);
+    let is_erased = |node: &Node, member: &str| {
+        !text(node).contains(&format!("{member}\\\"")) && !text(node).contains(&format!("\"{member}\""))
+    };
+    for node in [&home, &other] {
+        assert!(is_erased(node, &member), "{}", text(node));
+        assert!(!is_erased(node, &bystander), "others keep theirs: {}", text(node));
+    }
+    let job = json!([{ "member": bystander, "op": "remove" }]);
+    let (status, answer) = client.post("/v1/jobs?wait=applied", &job);
+    assert_eq!(status, 200, "{answer}");
+    let token = answer["token"].as_str().expect("a token").to_owned();
+    assert_eq!(other.client().get(&format!("/v1/boards?after={token}")).0, 200);
+    other.kill9();
+    other.restart();
+    for node in [&home, &other] {
+        assert!(is_erased(node, &bystander), "{}", text(node));
+    }
 }

@@ -137,7 +137,11 @@ impl BoardsStream {
             ) => is_said(&board, incarnation),
             // These say nothing about which boards there are.
             Control::Command(
-                Payload::Jobs(_) | Payload::Trim { .. } | Payload::Unpark { .. } | Payload::Tick,
+                Payload::Jobs(_)
+                | Payload::Trim { .. }
+                | Payload::Erase { .. }
+                | Payload::Unpark { .. }
+                | Payload::Tick,
             )
             | Control::Unknown(_) => false,
         };

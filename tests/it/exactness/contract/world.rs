@@ -1,7 +1,7 @@
 //! The model: all boards and profiles as plain maps, told every message of every shard with its time. It
 //! shares no code with the service.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
@@ -22,8 +22,8 @@ pub struct World {
     pub shards: u16,
     pub boards: BTreeMap<String, Board>,
     pub profiles: BTreeMap<String, Profile>,
-    /// Who is hidden, on a board or on all of them: an empty name.
-    pub bans: BTreeSet<(String, String)>,
+    /// Who is hidden, on a board or on all of them: an empty name; and the version that says so.
+    pub bans: Bans,
     /// Versions of members that hold on every board.
     versions: BTreeMap<String, u64>,
     /// How many jobs each shard rejected, and why.
@@ -46,7 +46,7 @@ impl World {
             shards,
             boards: BTreeMap::new(),
             profiles: BTreeMap::new(),
-            bans: BTreeSet::new(),
+            bans: Bans::new(),
             versions: BTreeMap::new(),
             rejects: BTreeMap::new(),
             times: vec![0; usize::from(shards)],
@@ -151,12 +151,15 @@ impl World {
     ) -> Result<(), Code> {
         let ban = (board.to_owned(), member.to_owned());
         let mut bans = self.bans.clone();
-        let was_there = bans.contains(&ban);
+        let known_ban = bans.get(&ban).copied();
+        if version.is_some() && known_ban.is_some_and(|known| version <= known) {
+            return Err("stale_version");
+        }
         if op == "hide" {
-            bans.insert(ban)
+            bans.insert(ban, version.or(known_ban.flatten()));
         } else {
-            bans.remove(&ban)
-        };
+            bans.remove(&ban);
+        }
         let known = self.versions.get(member).copied();
         if board.is_empty() {
             let versions = self.boards.values().filter_map(|board| board.version(member));
@@ -171,7 +174,7 @@ impl World {
             let hidden = is_hidden(&bans, board, member);
             let (score, meta, now) = (None, None, time);
             known_board.job(&Asked { member, op, score, version, known, hidden, meta, time, now })?;
-        } else if !was_there {
+        } else if known_ban.is_none() {
             return Err("unknown_board");
         }
         self.bans = bans;
@@ -198,8 +201,10 @@ impl World {
     }
 }
 
-fn is_hidden(bans: &BTreeSet<(String, String)>, board: &str, member: &str) -> bool {
-    let has = |board: &str| bans.contains(&(board.to_owned(), member.to_owned()));
+type Bans = BTreeMap<(String, String), Option<u64>>;
+
+fn is_hidden(bans: &Bans, board: &str, member: &str) -> bool {
+    let has = |board: &str| bans.contains_key(&(board.to_owned(), member.to_owned()));
     has("") || has(board)
 }
 
