@@ -12,8 +12,8 @@ use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
 use crate::storage::{
     DataLayout, FilledFrom, Fit, StorageError, StorageResources, Store, check_fit_on_disk, check_marked,
-    filled_from, holds_a_database, known_data, known_layout, missing_shard, service_of_shards,
-    shard_directory, shards_in,
+    check_no_snapshot, filled_from, holds_a_database, known_data, known_layout, missing_shard,
+    service_of_shards, shard_directory, shards_in,
 };
 use crate::types::ShardId;
 
@@ -60,6 +60,7 @@ impl Offline {
         let place = Arc::new(Mutex::new(Arc::new(Progress::new(String::new()))));
         exit_on_signal(Arc::clone(&place))?;
         if mode == OpenMode::ReadWrite {
+            check_no_snapshot(&data_dir)?;
             // Before any of them is written to.
             own.iter().try_for_each(|id| check_fit(&data_dir, id))?;
         }

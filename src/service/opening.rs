@@ -20,8 +20,9 @@ use crate::service::fits::Fits;
 use crate::state_lock::StateLock;
 use crate::storage::{
     DataLayout, InspectedDirectory, Recovered, Reopened, ShardIdentity, StorageError, StorageResources,
-    Store, StoreSlot, TreesFrom, check_marked, has_lost, holds_a_database, known_data, known_layout,
-    make_private_directory, mark_layout, mark_rebuilt, recover, remove_in_place_of_lost, shard_directory,
+    Store, StoreSlot, TreesFrom, check_marked, check_no_snapshot, has_lost, holds_a_database, known_data,
+    known_layout, make_private_directory, mark_layout, mark_rebuilt, recover, remove_in_place_of_lost,
+    shard_directory,
 };
 use crate::types::{ShardId, ShardSet};
 use crate::writer::Health;
@@ -89,6 +90,7 @@ pub async fn load_shards(
 /// # Errors
 /// When the data directory cannot be used; without NATS also when a shard has lost its data.
 pub fn lost_shards(config: &ServeConfig, layout: &DataLayout) -> Result<Vec<ShardId>, ServiceError> {
+    check_no_snapshot(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     let known = known_layout(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     let resources = StorageResources::new(config.cache_bytes, opened_at_once(layout));
     check_layout(config, layout, &resources, known.as_ref())

@@ -15,7 +15,7 @@ use crate::storage::{DataLayout, ServiceId, replace_file, shard_directory};
 use crate::types::{MAX_SHARDS, ShardId};
 
 /// The manifest's name in the directory of a snapshot.
-pub const MANIFEST: &str = "SNAPSHOT.json";
+pub use crate::storage::SNAPSHOT as MANIFEST;
 /// The new file, which is renamed once it is written and synced.
 const NEW: &str = "SNAPSHOT.json.new";
 /// Raised with every change that an older ranktree could not read.

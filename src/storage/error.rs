@@ -24,7 +24,7 @@ pub enum StorageError {
     )]
     NewerFormat { path: PathBuf, found: u32 },
     /// Nothing was changed.
-    #[error("{} holds shard {found_shard} of {found_shards}, but was opened as shard {shard} of {shards}; start with --shards {found_shards}, or export the boards and import them into a new directory", path.display())]
+    #[error("{} holds shard {found_shard} of {found_shards}, but was opened as shard {shard} of {shards}; {}", path.display(), to_another_layout((*found_shard, *found_shards), (*shard, *shards)))]
     OtherLayout { path: PathBuf, found_shard: u16, found_shards: u16, shard: u16, shards: u16 },
     /// Nothing was changed.
     #[error("{} holds {found} shard{}, but was opened with --shards {wanted}; start with --shards {found}, or export the boards and import them into a new directory. A directory that never had boards can simply be removed", path.display(), if *found == 1 { "" } else { "s" })]
@@ -61,6 +61,12 @@ pub enum StorageError {
         .0.display()
     )]
     OfOneShard(PathBuf),
+    #[error(
+        "{} is a snapshot, which a start would change, so that it could not be restored any more; make a data \
+         directory of it with ranktree restore --from {} --data-dir NEW, and start with that",
+        .0.display(), .0.display()
+    )]
+    OfASnapshot(PathBuf),
     #[error("the directory {} cannot be created: {error}; give a writable directory with --data-dir", path.display())]
     NoDirectory { path: PathBuf, error: std::io::Error },
     #[error("{}: {error}{}", path.display(), if_denied(path, error))]
@@ -68,6 +74,18 @@ pub enum StorageError {
     /// Between a failed commit and the reopening.
     #[error("the shard's storage is closed after a failure and will be reopened")]
     Closed,
+}
+
+/// What to do about the data of a shard that lie in another one's place, or among other shards.
+fn to_another_layout(found: (u16, u16), wanted: (u16, u16)) -> String {
+    let ((found_shard, found_shards), (_, wanted_shards)) = (found, wanted);
+    if found_shards == wanted_shards {
+        return format!(
+            "shards lie in each other's places: put the directory of shard {found_shard} back under its own \
+             name, and this shard's own in this place"
+        );
+    }
+    format!("start with --shards {found_shards}, or export the boards and import them into a new directory")
 }
 
 impl From<rocksdb::Error> for StorageError {

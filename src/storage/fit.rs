@@ -66,6 +66,16 @@ pub fn check_fit(
         ));
     }
     let Some(recorded) = recorded.filter(|_| fit == Fit::Whole) else { return Ok(()) };
+    let lineages = known.shards.iter().filter(|(other, _)| **other != shard);
+    let mut swapped = lineages.filter(|(_, other)| other.lineage.is_some() && other.lineage == found.lineage);
+    if let Some((other, _)) = swapped.next() {
+        return refuse(
+            format!("it is the data of shard {other}"),
+            format!(
+                "Put the directory of shard {other} back under its own name, and this shard's own in this place"
+            ),
+        );
+    }
     let what = if found.lineage != recorded.lineage {
         let said = |lineage: Option<_>| lineage.map_or("none".to_owned(), |lineage| format!("{lineage}"));
         format!(
@@ -100,8 +110,9 @@ pub fn check_fit(
     refuse(
         what,
         format!(
-            "Put the directory back that was there; if it is lost, start once with --adopt {shard}, which takes \
-             these data as they are, without what was written since"
+            "Put the directory back that was there; if it is lost, start once with --adopt {shard}, and in the \
+             same start with one more --adopt for each other shard that is not what was there, which takes these \
+             data as they are, without what was written since"
         ),
     )
 }

@@ -15,6 +15,9 @@ use crate::types::{ShardId, ShardSet, decimal};
 /// others those of the snapshot. `snapshot` writes and removes it.
 pub const RESTORING: &str = "RESTORING";
 
+/// The file that says what a snapshot holds; `snapshot` writes and reads it.
+pub const SNAPSHOT: &str = "SNAPSHOT.json";
+
 /// RocksDB's file that names the manifest in use: every shard's directory has one, and no data directory.
 const CURRENT: &str = "CURRENT";
 
@@ -69,6 +72,17 @@ pub fn known_data(data_dir: &Path) -> Result<Option<DataMarker>, StorageError> {
         Err(error) => return Err(StorageError::Io { path, error }),
     }
     read_data_marker(data_dir)
+}
+
+/// Refuses a snapshot, of which a start would use up the files.
+///
+/// # Errors
+/// [`StorageError::OfASnapshot`].
+pub fn check_no_snapshot(data_dir: &Path) -> Result<(), StorageError> {
+    if data_dir.join(SNAPSHOT).exists() {
+        return Err(StorageError::OfASnapshot(data_dir.to_owned()));
+    }
+    Ok(())
 }
 
 /// Whether a directory is a data directory, or a shard's directory, by its marker.

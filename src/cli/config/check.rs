@@ -9,8 +9,8 @@ use crate::config::{NamedPath, ServeConfig, Settings};
 use crate::credential_files::{CredentialFiles, CredentialFilesError};
 use crate::service::ServiceError;
 use crate::storage::{
-    DataMarker, FilledFrom, Fit, StorageError, check_fit_on_disk, filled_from, has_lost, known_data,
-    service_of_shards, shard_directory, shards_in,
+    DataMarker, FilledFrom, Fit, StorageError, check_fit_on_disk, check_no_snapshot, filled_from, has_lost,
+    known_data, service_of_shards, shard_directory, shards_in,
 };
 use crate::types::{ShardId, ShardSet};
 
@@ -38,6 +38,7 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
 /// runs does not lock, and where they do not say enough the data, if no service has them open.
 fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
     let folder = config.data_dir.display();
+    check_no_snapshot(&config.data_dir)?;
     let recorded = known_data(&config.data_dir)?;
     let known = recorded.as_ref().map(|recorded| recorded.layout.clone());
     let found = known.as_ref().map_or(shards_in(&config.data_dir)?, |known| known.shards);

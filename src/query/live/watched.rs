@@ -120,7 +120,8 @@ impl WatchedBoards {
             computing.await;
         }
         let next = self.feeds.next(Instant::now());
-        next.unwrap_or(now + IDLE).clamp(Instant::now() + PAUSE, now + IDLE)
+        // A round may take longer than that.
+        next.unwrap_or(now + IDLE).min(now + IDLE).max(Instant::now() + PAUSE)
     }
 
     async fn compute(&self, feed: &Feed, which: Which, time: Timestamp) {

@@ -113,13 +113,11 @@ impl Batch<'_> {
     ) -> Result<Decided<'job>, Reject> {
         // A life of the board that is over for clients has no entries that anyone will see.
         let mut names = match (handle, source, &ban.scope) {
-            (Some(handle), Some(BoardSource::OnShard(..)), _) | (Some(handle), None, None) => {
-                self.boards_of(handle)
-            }
+            (Some(handle), Some(BoardSource::OnShard(..)), Some(board)) => self.rankings_on(board, handle),
+            (Some(handle), None, None) => self.boards_of(handle),
             _ => Vec::new(),
         };
         if let Some(board) = &ban.scope {
-            names.retain(|name| name.split().0 == board.as_str());
             // The board remembers the version.
             if ban.job.version.is_some() && source.is_some() && !names.contains(board) {
                 names.push(board.clone());

@@ -103,6 +103,25 @@ impl Batch<'_> {
         names
     }
 
+    /// The same of one board and its instances. Costs nothing for the member's other boards, of which it may
+    /// be on a hundred thousand. Yields the lock.
+    pub(super) fn rankings_on(&mut self, board: &BoardName, handle: Handle) -> Vec<BoardName> {
+        let mut names = self.instances_of(board);
+        names.push(board.clone());
+        names.sort();
+        let mut index = 0;
+        names.retain(|name| {
+            index += 1;
+            if index % TREES_PER_YIELD == 0 {
+                self.shard.yield_if_due();
+            }
+            let tree = self.board(name).map(|known| known.tree);
+            MovementPart::of_name_on_shards(name).is_none()
+                && tree.is_some_and(|tree| self.entry(tree, handle).is_some())
+        });
+        names
+    }
+
     /// The name of a tree's board, if it exists and holds an entry of the member. What is kept for movement
     /// is none: no job is about it.
     fn board_of_entry(&self, tree: TreeId, handle: Handle) -> Option<BoardName> {

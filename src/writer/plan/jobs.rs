@@ -93,6 +93,7 @@ impl Batch<'_> {
             self.record_profile(&job.member, decided, applied.sequence);
             return Ok(JobPlan::Planned);
         }
+        self.check_room()?;
         if let Some(op) = job.op.filter(|op| op.is_ban()) {
             return self.plan_ban(job, op, applied);
         }

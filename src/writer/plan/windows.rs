@@ -197,10 +197,9 @@ impl Batch<'_> {
         let names = if let Some(open) = self.few_open_instances(on) {
             open
         } else {
-            // The instances of the member, of which there are fewer.
-            let all = self.boards_of(handle);
-            self.count_trees(all.len())?;
-            all
+            let entered = self.rankings_on(on.board, handle);
+            self.count_trees(entered.len())?;
+            entered
         };
         for name in names {
             let (board, Some(instance)) = name.split() else { continue };

@@ -30,8 +30,19 @@ impl Batch<'_> {
         self.trees_counted = self.trees_counted.saturating_add(trees);
         // A member may be on any number of boards, and a board have any number of instances: the first job of
         // a message may leave them all. Parked jobs are only taken up where there is room.
-        let is_first = self.trees_counted_before == 0;
-        if self.trees_counted <= MAX_TREES_PER_MESSAGE || is_first || self.replaying_parked {
+        if self.trees_counted <= MAX_TREES_PER_MESSAGE || self.trees_counted_before == 0 {
+            return Ok(());
+        }
+        self.check_room()
+    }
+
+    /// Refuses a job of a message that has changed too many trees already, before anything is looked up for
+    /// it: a member may be on a hundred thousand boards.
+    ///
+    /// # Errors
+    /// As [`Batch::count_trees`].
+    pub(super) fn check_room(&self) -> Result<(), Reject> {
+        if self.trees_counted <= MAX_TREES_PER_MESSAGE || self.replaying_parked {
             return Ok(());
         }
         let detail = format!(
