@@ -149,7 +149,7 @@ async fn entry_by_window(
     Ok(EntryByWindow { as_of: answer.as_of, entries })
 }
 
-/// The entry of a member that is not listed, if it is hidden.
+/// The entry of a member that is not listed, if it is hidden or beyond the capacity.
 async fn hidden_entry(call: &Call, definition: &Definition, instance: Instance) -> Result<Reply, Problem> {
     let asked = InstanceAsked { choice: WindowChoice::Named(instance), ..call.instance_asked() };
     let (member, boards) = (call.member()?, BoardSelection::Named(vec![call.board_name()?]));
@@ -414,6 +414,10 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
             object.end();
         });
         object.array("not_found", &answer.not_found, |out, board| json::text(out, board.as_str()));
+        // It may have a profile and be on no board.
+        if let Some(itself) = &answer.itself {
+            fields::profile(object, &itself.profile);
+        }
         match answer.next {
             Some(TreeId(place)) => object.plain("next_cursor", &place.to_string()),
             None => object.null("next_cursor"),

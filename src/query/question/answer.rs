@@ -16,8 +16,8 @@ use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
 use crate::query::summary::{SummaryReply, SummarySizes, summarize};
 use crate::state::{BansAsked, EntryState, Shard, TreeId, WindowTree};
-use crate::tree::{Handle, Standing, Tree};
-use crate::types::{BoardName, Sequence};
+use crate::tree::{Handle, Standing, Tree, Words};
+use crate::types::{BoardName, Sequence, Timestamp};
 use crate::window::{Instance, MovementPart};
 
 /// Boards that are looked at for one reply: many of them may be dropped ones.
@@ -400,5 +400,13 @@ pub fn boards_of_member(
             boards.extend(found.map(|found| (life, found)));
         }
     }
-    BoardsOfMember { boards, next }
+    let itself = ShardEntry {
+        words: Words::from_slice(&[0]),
+        member: member.as_bytes().into(),
+        updated_at: Timestamp::default(),
+        version: None,
+        metadata: EntryMetadata::None,
+        profile: EntryProfile::NotAsked,
+    };
+    BoardsOfMember { boards, next, itself: Some(itself) }
 }

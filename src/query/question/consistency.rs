@@ -58,6 +58,7 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
         (Question::BoardsOfMember { member, limit, .. }, Reply::BoardsOfMember(found)) => {
             count(found.boards.len()) <= u64::from(*limit)
                 && found.boards.iter().all(|(_, found)| member_fits(member, found))
+                && found.itself.as_ref().is_none_or(|entry| *entry.member == *member.as_bytes())
         }
         (Question::Rejects(question), Reply::Rejects(reply)) => rejects_fit(question, reply),
         (Question::Movement { members, keys, .. }, Reply::Movement(reply)) => {

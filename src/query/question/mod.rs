@@ -441,6 +441,8 @@ pub struct BoardsOfMember {
     pub boards: Vec<(BoardLife, FoundMember)>,
     /// Where the member's other boards begin, if these are not all.
     pub next: Option<u32>,
+    /// The member itself, as an entry of no board, for its profile: it may have one and be on no board.
+    pub itself: Option<ShardEntry>,
 }
 
 /// Entries of a shard in relation to an entry of another one.
@@ -529,7 +531,8 @@ impl Reply {
                 found.iter_mut().flatten().map(|found| &mut found.entry).for_each(visit);
             }
             Self::BoardsOfMember(found) => {
-                found.boards.iter_mut().map(|(_, found)| &mut found.entry).for_each(visit);
+                let entries = found.boards.iter_mut().map(|(_, found)| &mut found.entry);
+                entries.chain(&mut found.itself).for_each(visit);
             }
         }
     }

@@ -184,7 +184,11 @@ fn replies() -> Vec<Reply> {
             keys: vec![KeyCounts { better: 1, before: 2 }],
         },
         Reply::MemberOnBoards(vec![None, Some(found.clone())]),
-        Reply::BoardsOfMember(BoardsOfMember { boards: vec![(life("a", 7), found)], next: Some(3) }),
+        Reply::BoardsOfMember(BoardsOfMember {
+            boards: vec![(life("a", 7), found)],
+            next: Some(3),
+            itself: Some(entry(EntryMetadata::None)),
+        }),
         Reply::Rejects(RejectsReply {
             rejects: vec![RejectRecord {
                 sequence: Sequence(299),
