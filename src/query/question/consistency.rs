@@ -218,8 +218,8 @@ mod tests {
         };
         let place = |sequence: u64, index: u32| (Sequence(sequence), index);
         let question = |before, reason| {
-            let (prefixes, rejects, read, bytes) = (None, 2, 9, 1_000);
-            Question::Rejects(RejectsQuestion { before, reason, prefixes, rejects, read, bytes })
+            let (member, prefixes, rejects, read, bytes) = (None, None, 2, 9, 1_000);
+            Question::Rejects(RejectsQuestion { before, reason, member, prefixes, rejects, read, bytes })
         };
         let asked = question(Some(place(9, 1)), Some(RejectCode::BadScore));
         let fits = |question: &Question<'_>, rejects: Vec<RejectRecord>, next| {

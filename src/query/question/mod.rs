@@ -183,6 +183,8 @@ pub struct HiddenQuestion<'a> {
     pub board: Option<BoardName>,
     /// Only those of boards whose names begin with one of these, and none of all boards; `None`: all.
     pub prefixes: Option<Vec<&'a str>>,
+    /// Only those of this member; `None`: everybody's.
+    pub member: Option<MemberId>,
     /// Only those after this place: the name of a board, or nothing for all boards, and a member.
     pub after: Option<(&'a str, MemberId)>,
     pub limit: u32,
@@ -203,6 +205,8 @@ pub struct RejectsQuestion<'a> {
     pub before: Option<JobPlace>,
     /// `None`: for any reason.
     pub reason: Option<RejectCode>,
+    /// Only jobs that are this member's, or may be; `None`: everybody's.
+    pub member: Option<&'a str>,
     /// Only jobs that name no other boards than those whose names begin with one of these; `None`: all.
     pub prefixes: Option<Vec<&'a str>>,
     /// Rejects that are wanted, at most.
