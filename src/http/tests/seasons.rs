@@ -210,6 +210,15 @@ async fn a_running_regular_season_is_ended_early() {
         assert_eq!(shown["planned_seasons"], json!([{"name": "s2", "begin": second["begin"]}]));
         assert_eq!(micros(&shown["instances"]["season"][0]["end"]), micros(&json!(end)), "{shown}");
         service.check_refusals(&[("POST", path, "{}", 409, "season_conflict")]).await;
+        // The words of the refusal lead on: with consent, another end takes the place of the planned one.
+        let (_, refused) = service.send("POST", path, "{}").await;
+        assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("?force=true")), "{refused}");
+        let (other, forced) = (ahead(7_200), format!("{path}?force=true"));
+        let (status, moved) = service.send("POST", &forced, &format!(r#"{{"at":"{other}"}}"#)).await;
+        assert_eq!((status, &moved["season"]), (StatusCode::CREATED, &json!("s2")), "{moved}");
+        let shown = service.get(board).await;
+        assert_eq!(shown["planned_seasons"], json!([{"name": "s2", "begin": moved["begin"]}]));
+        assert_eq!(micros(&shown["instances"]["season"][0]["end"]), micros(&json!(other)), "{shown}");
         let (status, _) = service.send("DELETE", &format!("{path}/s2"), "").await;
         assert_eq!(status, StatusCode::OK);
         let shown = service.get(board).await;

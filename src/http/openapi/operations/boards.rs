@@ -89,7 +89,8 @@ pub fn open_season() -> Doc {
              season a board has none. With `name` the request can be repeated: it is answered with 200 if \
              that season is there, or planned for that time. Without it, while a season is planned or less \
              than a minute after one began, the request is refused with `season_conflict`, because it looks \
-             like the same request once more; `force=true` opens a further manual season all the same.",
+             like the same request once more; `force=true` opens a further manual season all the \
+             same, and has a regular one that is planned to end early end at the time that is sent instead.",
         )
         .query(query(
             "force",
