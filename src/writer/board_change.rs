@@ -50,8 +50,9 @@ pub enum SeasonChange {
 pub enum DefineRefused {
     #[error(
         "the board exists already, with another definition: {0}. Only policy, keep, grace, entry_ttl, capacity, \
-         the every of season and the bounds of keys can change, and windows be added; for more, define another \
-         board, or export this one (--rows-only), drop it with all its scores, define it and import it again"
+         the every of season and the bounds of keys with below_min and above_max can change, and windows be \
+         added; for more, define another board, or export this one (--rows-only), drop it with all its \
+         scores, define it and import it again"
     )]
     Conflict(String),
     #[error("this node holds {MAX_BOARDS} boards, which is its limit; drop boards that are not needed")]
