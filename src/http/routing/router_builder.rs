@@ -15,6 +15,7 @@ use crate::http::guard::authorize::Needs;
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operation::{Method, Operation};
 use crate::http::render::problem::Problem;
+use crate::http::request::taken::RouteTakes;
 use crate::http::routing::direct::DirectRoutes;
 use crate::http::routing::endpoint::{
     Endpoint, Guarded, Handler, Measured, Routed, Streamed, Unlimited, Work,
@@ -66,7 +67,8 @@ impl RouterBuilder {
     /// `work`: the handler, and where it works.
     pub fn add(&mut self, route: Route, needs: Needs, work: Work<impl Handler>, doc: Doc) -> &mut Self {
         let is_inline = !matches!(work, Work::Offloaded(_));
-        let guarded = self.put(route, needs, Measured::new(work, needs, route.name), doc);
+        let takes = RouteTakes::of(route.method, needs, &doc);
+        let guarded = self.put(route, needs, Measured::new(work, needs, takes, route.name), doc);
         if is_inline && verbs::verb_of(route.path).is_none() {
             self.direct.add(route.method, route.path, guarded);
         }
@@ -78,7 +80,8 @@ impl RouterBuilder {
     where
         Streamed<H>: Endpoint,
     {
-        self.put(route, needs, Streamed::new(handler, route.name), doc);
+        let takes = RouteTakes::of(route.method, needs, &doc);
+        self.put(route, needs, Streamed::new(handler, takes, route.name), doc);
         self
     }
 

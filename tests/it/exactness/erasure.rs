@@ -14,6 +14,7 @@ const SHARDS: u16 = 3;
 at_each_place![
     the_version_of_a_removal_holds_for_every_board_and_the_profile_whatever_was_there,
     rejected_jobs_of_an_erased_member_have_nothing_of_it,
+    a_removal_whose_version_is_in_a_body_removes_nothing,
 ];
 
 fn ok((status, answer): (u16, Value)) -> Value {
@@ -140,5 +141,22 @@ fn rejected_jobs_of_an_erased_member_have_nothing_of_it(place: Place) {
     let client = service.client();
     assert_eq!(post(&client, &job("erased", "later"))["rejected"], "out_of_range");
     assert!(text(&client).contains("later"));
+    service.end();
+}
+
+/// Its client believes that the version holds.
+fn a_removal_whose_version_is_in_a_body_removes_nothing(place: Place) {
+    let service = place.start(SHARDS);
+    let client = service.client();
+    post(&client, &json!({ "member": "p", "board": "arena", "score": 5, "version": 4 }));
+    for path in ["/v1/members/p".to_owned(), entry_path("arena", "p"), "/v1/boards/arena".to_owned()] {
+        let body = json!({ "version": 9 });
+        let (status, problem) = client.send(Method::DELETE, &path, Some(&body)).expect("an answer");
+        assert_eq!((status, &problem["code"]), (422, &json!("bad_parameter")), "{path}: {problem}");
+    }
+    assert_eq!(ok(client.get(&entry_path("arena", "p")))["score"], 5);
+    assert_eq!(erase(&client, "p", Some(9)).0, 200);
+    let late = json!({ "member": "p", "board": "arena", "score": 5, "version": 9 });
+    assert_eq!(post(&client, &late)["rejected"], "stale_version");
     service.end();
 }
