@@ -93,8 +93,8 @@ pub enum SeasonRefused {
     #[error("the next season of the board is s{next}, not s{number}")]
     NotNext { number: u32, next: u32 },
     #[error(
-        "at must be at least a second ahead, {earliest} or later; got {at}. Leave it out to have the season \
-         begin as soon as possible"
+        "at must be at least a second ahead, {earliest} or later; got {at}. A POST without it opens the next \
+         season as soon as possible; to move a planned one takes a time"
     )]
     TooSoon { at: Timestamp, earliest: Timestamp },
     #[error("the season must begin after s{number}, which begins at {begin}; send a later `at`")]

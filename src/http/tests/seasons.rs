@@ -176,6 +176,16 @@ async fn planned_seasons_are_listed_moved_and_cancelled() {
         assert_eq!((status, micros(&moved["begin"])), (StatusCode::OK, micros(&json!(later))), "{moved}");
         assert_eq!(planned().await, json!([{"name": "s1", "begin": moved["begin"]}]));
         let unknown = format!("{path}/s2");
+        for body in [r#"{"season":null}"#, r#"{"season":null,"windows":["all","season"]}"#] {
+            let (status, differs) = service.send("PUT", board, body).await;
+            assert_eq!(status, StatusCode::CONFLICT, "{differs}");
+            let detail = differs["detail"].as_str().unwrap_or_default();
+            assert!(detail.contains("season is manual, not none"), "{detail}");
+        }
+        // The words fit what was asked: a move takes a time.
+        let (_, soon) = service.send("PUT", &season, &too_early).await;
+        let detail = soon["detail"].as_str().unwrap_or_default();
+        assert!(!detail.contains("Leave it out") && detail.contains("to move"), "{detail}");
         service
             .check_refusals(&[
                 ("PUT", &season, &too_early, 422, "bad_parameter"),
@@ -203,6 +213,12 @@ async fn a_running_regular_season_is_ended_early() {
         let definition =
             format!(r#"{{"windows":["season"],"season":{{"starts":"{starts}","every":"14d"}}}}"#);
         service.put(board, &definition).await;
+        // What is the default is none of a board that has seasons.
+        let no_seasons = [r#"{"season":null}"#, r#"{"season":null,"keep":3}"#];
+        for body in no_seasons {
+            service.check_refusals(&[("PUT", board, body, 409, "board_differs")]).await;
+        }
+        assert_eq!(service.get(board).await["keep"], 12);
         let end = ahead(3_600);
         let (status, second) = service.send("POST", path, &format!(r#"{{"at":"{end}"}}"#)).await;
         assert_eq!((status, &second["season"]), (StatusCode::CREATED, &json!("s2")), "{second}");

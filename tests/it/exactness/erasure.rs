@@ -8,6 +8,7 @@ use ureq::http::Method;
 use crate::support::client::{Client, entry_path};
 use crate::support::node::Node;
 use crate::support::place::{Place, at_each_place};
+use crate::support::raw::ask;
 
 const SHARDS: u16 = 3;
 
@@ -149,10 +150,13 @@ fn a_removal_whose_version_is_in_a_body_removes_nothing(place: Place) {
     let service = place.start(SHARDS);
     let client = service.client();
     post(&client, &json!({ "member": "p", "board": "arena", "score": 5, "version": 4 }));
-    for path in ["/v1/members/p".to_owned(), entry_path("arena", "p"), "/v1/boards/arena".to_owned()] {
-        let body = json!({ "version": 9 });
-        let (status, problem) = client.send(Method::DELETE, &path, Some(&body)).expect("an answer");
-        assert_eq!((status, &problem["code"]), (422, &json!("bad_parameter")), "{path}: {problem}");
+    let address = service.base().trim_start_matches("http://");
+    for path in ["/v1/members/p", "/v1/boards/arena/members/p", "/v1/boards/arena"] {
+        // As curl -X DELETE --json sends it.
+        let head = format!("DELETE {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
+        let said = ask(address, &format!("{head}content-length: 13\r\n\r\n{{\"version\":9}}"));
+        assert!(said.starts_with("HTTP/1.1 422") && said.contains("bad_parameter"), "{path}: {said}");
+        assert!(said.contains("?version="), "{path}: {said}");
     }
     assert_eq!(ok(client.get(&entry_path("arena", "p")))["score"], 5);
     assert_eq!(erase(&client, "p", Some(9)).0, 200);
