@@ -1,7 +1,6 @@
 //! A request as handlers see it: its path, parameters and body, and the boards that it asks.
 //!
 //! - `call`: a request, all of it read: from `head` and `body`; `plain`: one that needs no hyper to be read
-//! - `taken`: what a route takes of a request, and the refusal of the rest
 //! - `params`: parameters of the query; `json_body`, `definition`: bodies that are no jobs
 //! - `ask`: how a handler asks a board; `accuracy`: how it asks for approximate ranks; `at_once`: how it asks
 //!   where nothing has to be waited for
@@ -22,4 +21,3 @@ pub mod metrics;
 pub mod params;
 pub mod percent;
 pub mod plain;
-pub mod taken;

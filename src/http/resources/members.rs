@@ -301,15 +301,16 @@ async fn write_one(
     windows: WindowsAsked,
 ) -> Result<Reply, Problem> {
     create_for(call, &jobs).await?;
-    let (at, began) = (jobs.first().and_then(|job| job.at), call.api.now());
+    let at = jobs.first().and_then(|job| job.at);
+    let asked = windows.map(|windows| (windows, call.api.now()));
     let written = write(call, jobs, options).await?;
     match written.results.into_iter().next() {
         Some(JobResult::Failed(why)) => Err(why.into()),
         Some(JobResult::Stored | JobResult::Parked) => Ok(accepted(&written.token)),
         Some(JobResult::Rejected(reject)) => Err(Problem::rejected_job(&reject)),
         Some(result) => {
-            let entries = match windows {
-                Some(windows) => {
+            let entries = match asked {
+                Some((windows, began)) => {
                     let message = message_time(&result, began, call.api.now());
                     let times = JobTimes { job: at.unwrap_or(message), message };
                     Some(Box::pin(entries_after(call, &written.token, &windows, times)).await)

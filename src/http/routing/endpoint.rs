@@ -22,8 +22,8 @@ use crate::http::request::body::{RequestBody, refuse};
 use crate::http::request::call::Call;
 use crate::http::request::head::Head;
 use crate::http::request::metrics::{NO_ROUTE, Responses, RouteMetrics};
-use crate::http::request::taken::RouteTakes;
 use crate::http::routing::request_span::{self, TracedRoute};
+use crate::http::routing::taken::RouteTakes;
 use crate::http::turn;
 use crate::traces;
 

@@ -15,12 +15,12 @@ use crate::http::guard::authorize::Needs;
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operation::{Method, Operation};
 use crate::http::render::problem::Problem;
-use crate::http::request::taken::RouteTakes;
 use crate::http::routing::direct::DirectRoutes;
 use crate::http::routing::endpoint::{
     Endpoint, Guarded, Handler, Measured, Routed, Streamed, Unlimited, Work,
 };
 use crate::http::routing::request_span::TracedRoute;
+use crate::http::routing::taken::RouteTakes;
 use crate::http::routing::unrouted::Unrouted;
 use crate::http::routing::verb_dispatch::{VerbDispatch, VerbEndpoint};
 use crate::http::routing::verbs::{self, BOARD};
