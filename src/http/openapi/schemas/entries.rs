@@ -182,7 +182,7 @@ pub fn schemas() -> Value {
             })
         ), json!({"profile": {
             "anyOf": [component("Profile"), {"type": "null"}],
-            "description": "The member's profile, whether it has an entry or not; `null` if there is none, or if it could not be read. Present with `profile=true` and without `boards`."
+            "description": "The member's profile, whether it has an entry or not; `null` if there is none, or if it could not be read. Present with `profile=true` and without `boards`, unless the token is confined to some boards."
         }}))
     })
 }
