@@ -435,8 +435,9 @@ impl Definition {
             |one: &Self, other: &Self| other.windows.iter().all(|of| one.windows.contains(of));
         let seasons_agree = match (&self.seasons, &other.seasons) {
             (Some(one), Some(other)) => one.first() == other.first(),
-            // Only one of them has the window.
-            _ => true,
+            (None, None) => true,
+            // The window may have been added. Where both have it, its seasons are not taken away.
+            _ => ![self, other].into_iter().all(|one| one.windows.contains(&Window::Season)),
         };
         seasons_agree
             && (has_windows_of(self, other) || has_windows_of(other, self))

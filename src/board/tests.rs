@@ -72,6 +72,11 @@ fn the_lengths_of_a_definition_may_change_and_its_windows_may_not() {
     };
     assert!(!board.agrees_with(&manual(&[])));
     assert!(manual(&[1, 2]).agrees_with(&manual(&[])));
+    // Seasons are not taken away from a window that stays.
+    for of_seasons in [board.clone(), manual(&[1])] {
+        let without = Definition { seasons: None, ..of_seasons.clone() };
+        assert!(!of_seasons.agrees_with(&without) && !without.agrees_with(&of_seasons));
+    }
     // Windows are added: of two definitions of a board, one has all that the other has.
     let fewer = Definition { windows: vec![Window::All], seasons: None, ..board.clone() };
     assert!(board.agrees_with(&fewer) && fewer.agrees_with(&board));

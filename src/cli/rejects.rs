@@ -4,6 +4,7 @@
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -12,9 +13,11 @@ use crate::cli::client::Reader;
 use crate::cli::offline::Offline;
 use crate::config::ClientArgs;
 use crate::job::RejectCode;
+use crate::query::is_reject_of;
 use crate::queue::reject_text;
+use crate::storage::codec::RejectRecord;
 use crate::storage::{RejectsLimits, page_of_rejects};
-use crate::types::ShardId;
+use crate::types::{MemberId, ShardId};
 
 /// Rejects asked for at a time.
 const PAGE: usize = 1_000;
@@ -33,9 +36,12 @@ pub struct Args {
     /// List rejects for this reason only: `unknown_board`, `bad_score`, `wrong_shard`, `malformed` and others
     #[arg(long, value_name = "REASON", value_parser = reason)]
     reason: Option<RejectCode>,
-    /// List at most this many rejects
-    #[arg(long, value_name = "N", default_value_t = 1_000)]
-    limit: usize,
+    /// List rejects of this member only: those that the erasure of the member reaches
+    #[arg(long, value_name = "ID", value_parser = member)]
+    member: Option<MemberId>,
+    /// List at most this many rejects; without it, all
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
     #[command(flatten)]
     client: ClientArgs,
     #[command(flatten)]
@@ -48,10 +54,21 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         Some(url) => of_service(args, url, &mut out),
         None => of_directory(args, &mut out),
     };
-    match listed.and_then(|()| Ok(out.flush()?)) {
+    let listed = listed.and_then(|has_more| {
+        out.flush()?;
+        Ok(has_more)
+    });
+    match listed {
         // The reader closed the pipe and does not want the rest.
         Err(failure) if is_broken_pipe(&failure) => Ok(ExitCode::SUCCESS),
-        listed => listed.map(|()| ExitCode::SUCCESS),
+        listed => {
+            if let (true, Some(limit)) = (listed?, args.limit) {
+                eprintln!(
+                    "these are the newest {limit}, and there may be more; leave out --limit to list all"
+                );
+            }
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 
@@ -67,12 +84,16 @@ struct Page<'a> {
     next_cursor: Option<String>,
 }
 
-fn of_service(args: &Args, url: &str, out: &mut impl Write) -> Result<(), Failure> {
+/// Returns whether there may be more than the limit lets through.
+fn of_service(args: &Args, url: &str, out: &mut impl Write) -> Result<bool, Failure> {
     let service = Reader::new(url, &args.client, "rejects")?;
     let shard = args.shard.map(|shard| format!("&shard={shard}")).unwrap_or_default();
     let reason = args.reason.map(|reason| format!("&reason={reason}")).unwrap_or_default();
-    let filters = shard + &reason;
-    let (mut left, mut cursor) = (args.limit, String::new());
+    let encoded = |member: &MemberId| utf8_percent_encode(member.as_str(), NON_ALPHANUMERIC).to_string();
+    let member = args.member.as_ref().map(encoded);
+    let member = member.map(|member| format!("&member={member}")).unwrap_or_default();
+    let filters = shard + &reason + &member;
+    let (mut left, mut cursor) = (args.limit.unwrap_or(usize::MAX), String::new());
     while left > 0 {
         let url = format!("{}/v1/rejects?limit={}&cursor={cursor}{filters}", service.base(), left.min(PAGE));
         let answer = service.get(&url)?;
@@ -84,15 +105,16 @@ fn of_service(args: &Args, url: &str, out: &mut impl Write) -> Result<(), Failur
             writeln!(out, "{}", reject.get())?;
         }
         left = left.saturating_sub(page.rejects.len());
-        let Some(next) = page.next_cursor else { break };
+        let Some(next) = page.next_cursor else { return Ok(false) };
         // Where the filters leave much out, a page can be long in coming.
         out.flush()?;
         cursor = next;
     }
-    Ok(())
+    Ok(true)
 }
 
-fn of_directory(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
+/// As [`of_service`].
+fn of_directory(args: &Args, out: &mut impl Write) -> Result<bool, Failure> {
     let mut stores = args.offline.open_all()?;
     if let Some(shard) = args.shard {
         let shards = stores.len();
@@ -103,17 +125,27 @@ fn of_directory(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
             );
         }
     }
-    let limits = RejectsLimits { rejects: args.limit, read: usize::MAX, bytes: usize::MAX };
+    let limits =
+        RejectsLimits { rejects: args.limit.unwrap_or(usize::MAX), read: usize::MAX, bytes: usize::MAX };
     let mut written = Ok(());
-    page_of_rejects(&stores, None, limits, |shard, reject| {
-        if written.is_err() || args.reason.is_some_and(|reason| reason != reject.code) {
+    let is_wanted = |reject: &RejectRecord| {
+        args.reason.is_none_or(|reason| reason == reject.code)
+            && args.member.as_ref().is_none_or(|member| is_reject_of(member.as_str(), &reject.job))
+    };
+    let next = page_of_rejects(&stores, None, limits, |shard, reject| {
+        if written.is_err() || !is_wanted(reject) {
             return None;
         }
         let text = reject_text(shard, reject);
         written = writeln!(out, "{text}");
         Some(text.len())
     })?;
-    Ok(written?)
+    written?;
+    Ok(next.is_some())
+}
+
+fn member(text: &str) -> Result<MemberId, String> {
+    MemberId::new(text).map_err(|why| why.to_string())
 }
 
 fn reason(text: &str) -> Result<RejectCode, String> {

@@ -8,7 +8,7 @@ use crate::query::cursor::PageCursor;
 use crate::query::merge::{EntrySource, MergedEntry};
 use crate::query::question::{EntryMetadata, EntryProfile};
 use crate::state::TreeId;
-use crate::types::{Score, ShardId, Timestamp};
+use crate::types::{MemberId, Score, ShardId, Timestamp};
 
 /// How a score stands among all entries of a board. `better + tied + worse = total`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,13 +115,7 @@ impl Listed {
                     EntryMetadata::Json(json) => ListedMetadata::Json(json.clone()),
                     EntryMetadata::NotAsked | EntryMetadata::Unreadable => ListedMetadata::Unreadable,
                 };
-                profile = match &entry.profile {
-                    EntryProfile::NotAsked => ListedProfile::NotAsked,
-                    EntryProfile::OnDisk => ListedProfile::OnDisk(found.shard),
-                    EntryProfile::None => ListedProfile::None,
-                    EntryProfile::Json(json) => ListedProfile::Json(Arc::clone(json)),
-                    EntryProfile::Unreadable => ListedProfile::Unreadable,
-                };
+                profile = ListedProfile::replied(&entry.profile, found.shard);
                 (entry.updated_at, entry.version, metadata)
             }
         };
@@ -135,6 +129,27 @@ impl Listed {
             reached_at,
             version,
             metadata,
+            profile,
+            movement: ListedMovement::NotAsked,
+        })
+    }
+
+    /// A member without an entry: what is kept of it beside its entries is read like that of an entry.
+    ///
+    /// # Arguments
+    /// `profile`: as its home shard has replied it.
+    #[must_use]
+    pub(super) fn without_entry(member: &MemberId, profile: ListedProfile) -> Option<Self> {
+        Some(Self {
+            member: member.as_str().into(),
+            score: Score::new(&[0]).ok()?,
+            error: None,
+            better: 0,
+            position: 0,
+            updated_at: Timestamp::default(),
+            reached_at: None,
+            version: None,
+            metadata: ListedMetadata::None,
             profile,
             movement: ListedMovement::NotAsked,
         })
@@ -171,6 +186,20 @@ pub enum ListedProfile {
     Unreadable,
 }
 
+impl ListedProfile {
+    /// # Arguments
+    /// `shard`: the one that has replied it.
+    pub(super) fn replied(profile: &EntryProfile, shard: ShardId) -> Self {
+        match profile {
+            EntryProfile::NotAsked => Self::NotAsked,
+            EntryProfile::OnDisk => Self::OnDisk(shard),
+            EntryProfile::None => Self::None,
+            EntryProfile::Json(json) => Self::Json(Arc::clone(json)),
+            EntryProfile::Unreadable => Self::Unreadable,
+        }
+    }
+}
+
 /// How far an entry has moved since an instance of another window began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ListedMovement {
@@ -187,6 +216,8 @@ pub struct MemberEntry {
     pub standing: Standing,
     /// Whether it is hidden. It stands then as it would if it were not.
     pub is_hidden: bool,
+    /// Whether it is beyond the board's capacity. It stands then among all entries that are kept.
+    pub is_beyond_capacity: bool,
 }
 
 impl MemberEntry {
@@ -203,8 +234,23 @@ impl MemberEntry {
         if definition.capacity_after(ahead) == 0 {
             return None;
         }
+        let entry = Self::kept(definition, found, ahead, standing)?;
+        Some(Self { standing: standing.within_capacity(definition), ..entry })
+    }
+
+    /// A member's entry among all entries that are kept, those beyond the capacity included.
+    ///
+    /// # Arguments
+    /// `ahead`: how many entries are before it.
+    pub(super) fn kept(
+        definition: &Definition,
+        found: &MergedEntry<'_>,
+        ahead: u64,
+        standing: &Standing,
+    ) -> Option<Self> {
         let listed = Listed::new(definition, found, standing.better, ahead + 1)?;
-        Some(Self { listed, standing: standing.within_capacity(definition), is_hidden: false })
+        let is_beyond_capacity = definition.capacity_after(ahead) == 0;
+        Some(Self { listed, standing: *standing, is_hidden: false, is_beyond_capacity })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::query::answer::{Listed, MemberEntry, Standing};
+use crate::query::answer::{Listed, ListedProfile, MemberEntry, Standing};
 use crate::query::entries::ConsistentAnswer;
 use crate::query::instance::{InstanceAsked, WindowChoice};
 use crate::query::merge::{EntrySource, MergedEntry};
@@ -24,6 +24,8 @@ pub struct EntriesOfMember {
     pub as_of: AsOf,
     /// By the names of the instances read.
     pub entries: Vec<(BoardName, MemberEntry)>,
+    /// The member beside its entries, for its profile; only if all boards were asked for.
+    pub itself: Option<Listed>,
     /// Boards that were asked for and do not exist, do not have the instance, or do not list the member or
     /// have it beyond their capacity.
     pub not_found: Vec<BoardName>,
@@ -51,6 +53,9 @@ impl ConsistentAnswer for EntriesOfMember {
         for (_, entry) in &mut self.entries {
             visit(&mut entry.listed, &self.as_of);
         }
+        if let Some(itself) = &mut self.itself {
+            visit(itself, &self.as_of);
+        }
     }
 }
 
@@ -60,7 +65,8 @@ impl ConsistentAnswer for EntriesOfMember {
 ///
 /// # Arguments
 /// `windows`: the instances of each board, in place of the one; empty for all: the current ones of a board
-/// that is named, and each one that holds an entry where boards are not named.
+/// that is named, and each one that holds an entry where boards are not named. `hidden`: whether entries are
+/// wanted, too, that are kept and not listed: hidden ones, and those beyond a capacity.
 ///
 /// # Errors
 /// When some shard does not reply.
@@ -77,6 +83,7 @@ pub async fn entries_of_member(
     let mut found: Vec<Found> = Vec::new();
     // Of what is found on boards that are named, which board it is on.
     let mut places = Vec::new();
+    let mut itself = None;
     match selection {
         BoardSelection::Named(boards) => {
             let mut known = Vec::with_capacity(boards.len());
@@ -109,6 +116,9 @@ pub async fn entries_of_member(
             let instance = InstanceAsked { choice, ..instance };
             let page = shards.boards_of_member(id, after, limit, prefixes, instance, hidden).await?;
             next = page.next.map(TreeId);
+            let home = shards.home_of(id);
+            let profile = page.itself.map(|entry| ListedProfile::replied(&entry.profile, home));
+            itself = Listed::without_entry(id, profile.unwrap_or(ListedProfile::NotAsked));
             for (life, member) in page.boards {
                 let known = registry.get(life.board.split().0);
                 let known = known.filter(|known| known.incarnation == life.incarnation);
@@ -118,7 +128,7 @@ pub async fn entries_of_member(
             found.sort_by(|(_, a, _), (_, b, _)| a.board.cmp(&b.board));
         }
     }
-    let summed = sum(shards, id, &found).await?;
+    let summed = sum(shards, id, &found, hidden).await?;
     // A board is found if the member is listed in one of the instances.
     let listed: BTreeSet<usize> =
         summed.iter().zip(&places).filter(|(entry, _)| entry.is_some()).map(|(_, nth)| *nth).collect();
@@ -127,7 +137,7 @@ pub async fn entries_of_member(
         found.iter().zip(summed).filter_map(|((_, life, _), entry)| Some((life.board.clone(), entry?)));
     let entries = entries.collect();
     let not_found = missing.into_iter().map(|(_, name)| name).collect();
-    Ok(EntriesOfMember { as_of: shards.as_of(), entries, not_found, next })
+    Ok(EntriesOfMember { as_of: shards.as_of(), entries, itself, not_found, next })
 }
 
 /// The instances of a board that is named.
@@ -162,11 +172,13 @@ fn is_among(
 /// What the home shard found of the member on a board.
 type Found = (RegisteredBoard, BoardLife, FoundMember);
 
-/// Adds the other shards' counts to what the home shard found. `None` where the entry is beyond the capacity.
+/// Adds the other shards' counts to what the home shard found. `None` where the entry is beyond the capacity,
+/// unless those are wanted, too.
 async fn sum(
     shards: ReadShards<'_>,
     id: &MemberId,
     found: &[Found],
+    beyond_capacity: bool,
 ) -> Result<Vec<Option<MemberEntry>>, ReadError> {
     let home = shards.home_of(id);
     let marks = |known: &RegisteredBoard, member: &'_ FoundMember| {
@@ -191,7 +203,9 @@ async fn sum(
         }
         let merged = MergedEntry { shard: home, key: entry.key(), source: EntrySource::Replied(entry) };
         let standing = Standing { better, tied, total };
-        let entry = MemberEntry::within_capacity(&known.definition, &merged, ahead, &standing)?;
+        let listed = MemberEntry::within_capacity(&known.definition, &merged, ahead, &standing);
+        let kept = || MemberEntry::kept(&known.definition, &merged, ahead, &standing);
+        let entry = listed.or_else(|| if beyond_capacity { kept() } else { None })?;
         Some(MemberEntry { is_hidden: *is_hidden, ..entry })
     });
     Ok(entries.collect())
@@ -204,7 +218,8 @@ pub struct MemberOnBoards {
     pub instance: InstanceAsked,
     /// In place of `instance`: see [`entries_of_member`].
     pub windows: Option<Vec<WindowChoice>>,
-    /// Whether hidden entries are wanted, too, as they would stand if they were listed.
+    /// Whether entries that are hidden or beyond a capacity are wanted, too, as they would stand if they were
+    /// listed.
     pub hidden: bool,
 }
 

@@ -65,6 +65,8 @@ pub struct HiddenMembers {
     pub board: Option<BoardName>,
     /// Only those of boards whose names begin with one of these; `None`: all.
     pub prefixes: Option<Vec<String>>,
+    /// Only those of this member; `None`: everybody's.
+    pub member: Option<MemberId>,
     pub after: Option<HiddenCursor>,
     pub limit: usize,
 }
@@ -76,8 +78,8 @@ impl ShardsRead for HiddenMembers {
         let prefixes = self.prefixes.as_ref().map(|all| all.iter().map(String::as_str).collect());
         let after = self.after.as_ref().map(|cursor| (cursor.name.as_str(), cursor.member.clone()));
         let limit = u32::try_from(self.limit).unwrap_or(u32::MAX);
-        let replies =
-            shards.hidden(HiddenQuestion { board: self.board.clone(), prefixes, after, limit }).await?;
+        let (board, member) = (self.board.clone(), self.member.clone());
+        let replies = shards.hidden(HiddenQuestion { board, prefixes, member, after, limit }).await?;
         let mut more = replies.iter().any(|reply| reply.more);
         let mut bans: Vec<Ban> = replies.into_iter().flat_map(|reply| reply.bans).collect();
         bans.sort_by(|a, b| (name_of(&a.scope), &a.member).cmp(&(name_of(&b.scope), &b.member)));

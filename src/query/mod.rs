@@ -94,7 +94,7 @@ pub use read::{
 };
 pub use read_options::ReadOptions;
 pub use read_shards::ReadShards;
-pub use reject_cursor::RejectFilters;
+pub use reject_cursor::{RejectFilters, is_reject_of};
 pub use rejects_page::page_of_remote_rejects;
 pub use remote_shards::{AskTerms, NoReply, ReadError, RemoteShards, ShardClient, ShardUnavailable};
 pub use score_at::{ScoreTarget, ScoresAt, score_at, scores_at};

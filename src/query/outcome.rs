@@ -132,6 +132,7 @@ fn change_of(
         },
         standing: summed.standing.within_capacity(definition),
         is_hidden: false,
+        is_beyond_capacity: false,
     });
     let previous = previous.filter(|(_, summed)| shown(summed)).map(|(before, summed)| Previous {
         score: definition.score_of(before.words.as_slice()),

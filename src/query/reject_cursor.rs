@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 
 use crate::job::RejectCode;
 use crate::storage::RejectsBefore;
-use crate::types::{Sequence, ShardId, fnv1a_32};
+use crate::types::{MemberId, Sequence, ShardId, fnv1a_32};
+use crate::wire::NamedMember;
 
 /// The first digits of every cursor: another form would have others.
 const FORM: &str = "1";
@@ -17,31 +18,40 @@ const DIGITS_MAX: usize = 26;
 const HEAD_MAX: usize = 16;
 
 /// Which rejects are asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RejectFilters {
     /// `None`: of every shard.
     pub shard: Option<ShardId>,
     /// `None`: for any reason.
     pub reason: Option<RejectCode>,
+    /// `None`: of every member.
+    pub member: Option<MemberId>,
+}
+
+/// Whether a rejected job is one of a member's, or may be: those that an erasure of the member reaches.
+#[must_use]
+pub fn is_reject_of(member: &str, job: &[u8]) -> bool {
+    NamedMember::of(job).may_be(member)
 }
 
 impl RejectFilters {
     /// The shards asked for, of so many.
-    pub fn shards(self, count: u16) -> impl Iterator<Item = ShardId> + use<> {
+    pub fn shards(&self, count: u16) -> impl Iterator<Item = ShardId> + use<> {
         let only = self.shard;
         (0..count).map(ShardId).filter(move |shard| only.is_none_or(|only| only == *shard))
     }
 
     /// A hash of the filters, by which a cursor of other filters is refused.
-    fn mark(self) -> u32 {
+    fn mark(&self) -> u32 {
         let shard = self.shard.map(|shard| shard.to_string()).unwrap_or_default();
         let reason = self.reason.map(RejectCode::name).unwrap_or_default();
-        fnv1a_32(format!("{shard}/{reason}").as_bytes())
+        let member = self.member.as_ref().map(MemberId::as_str).unwrap_or_default();
+        fnv1a_32(format!("{shard}/{reason}/{member}").as_bytes())
     }
 
     /// The text for the next page: letters, digits, dots and dashes, which need no escaping in a URL.
     #[must_use]
-    pub fn cursor(self, before: &RejectsBefore) -> String {
+    pub fn cursor(&self, before: &RejectsBefore) -> String {
         let mut text = format!("{FORM}-{:x}", self.mark());
         for (_, (sequence, index)) in &before.0 {
             // Writing to a string cannot fail.
@@ -55,7 +65,7 @@ impl RejectFilters {
     /// # Arguments
     /// `shards`: those that the page is of.
     #[must_use]
-    pub fn read_cursor(self, text: &str, shards: &[ShardId]) -> Option<RejectsBefore> {
+    pub fn read_cursor(&self, text: &str, shards: &[ShardId]) -> Option<RejectsBefore> {
         if text.len() > HEAD_MAX + shards.len() * DIGITS_MAX {
             return None;
         }
@@ -88,7 +98,7 @@ mod tests {
     }
 
     /// Reads a cursor where there are so many shards.
-    fn read(filters: RejectFilters, text: &str, count: u16) -> Option<RejectsBefore> {
+    fn read(filters: &RejectFilters, text: &str, count: u16) -> Option<RejectsBefore> {
         let shards: Vec<ShardId> = filters.shards(count).collect();
         filters.read_cursor(text, &shards)
     }
@@ -96,21 +106,22 @@ mod tests {
     #[test]
     fn a_cursor_reads_back_for_the_same_filters_only() {
         let all = RejectFilters::default();
-        let one = RejectFilters { shard: Some(ShardId(1)), ..all };
-        let reason = RejectFilters { reason: Some(RejectCode::BadScore), ..all };
-        let both = RejectFilters { reason: reason.reason, ..one };
+        let one = RejectFilters { shard: Some(ShardId(1)), ..all.clone() };
+        let reason = RejectFilters { reason: Some(RejectCode::BadScore), ..all.clone() };
+        let both = RejectFilters { reason: reason.reason, ..one.clone() };
+        let member = RejectFilters { member: MemberId::new("p42").ok(), ..all.clone() };
         let two = before(&[(0, 0, 0), (1, u64::MAX, u32::MAX)]);
         let second = before(&[(1, 7, 2)]);
-        let filters = [all, one, reason, both];
-        for (at, places) in [(0, &two), (1, &second), (2, &two), (3, &second)] {
+        let filters = [all, one, reason, both, member];
+        for (at, places) in [(0, &two), (1, &second), (2, &two), (3, &second), (4, &two)] {
             let text = filters[at].cursor(places);
             assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-.".contains(&byte)), "{text}");
             for (other, filters) in filters.iter().enumerate() {
                 let expected = (other == at).then(|| places.clone());
-                assert_eq!(read(*filters, &text, 2), expected, "{text} of {at} by {other}");
+                assert_eq!(read(filters, &text, 2), expected, "{text} of {at} by {other}");
             }
-            assert_eq!(read(filters[at], &text, 1), None, "another number of shards");
-            assert_eq!(read(filters[at], &text, 0), None);
+            assert_eq!(read(&filters[at], &text, 1), None, "another number of shards");
+            assert_eq!(read(&filters[at], &text, 0), None);
         }
     }
 
@@ -118,15 +129,15 @@ mod tests {
     fn anything_else_is_no_cursor() {
         let all = RejectFilters::default();
         let good = all.cursor(&before(&[(0, 5, 3)]));
-        assert!(read(all, &good, 1).is_some());
+        assert!(read(&all, &good, 1).is_some());
         let long = "0".repeat(1_000);
         for text in
             ["", "1", "-", "1-", "日本", &long, &format!("{good}-"), &format!("{good}-0.0"), &good[1..]]
         {
-            assert_eq!(read(all, text, 1), None, "{text}");
+            assert_eq!(read(&all, text, 1), None, "{text}");
         }
         for (from, to) in [(".", "+."), (".", ".+"), (".3", ".100000000"), ("-5", "-10000000000000000")] {
-            assert_eq!(read(all, &good.replace(from, to), 1), None, "{from} for {to}");
+            assert_eq!(read(&all, &good.replace(from, to), 1), None, "{from} for {to}");
         }
     }
 }

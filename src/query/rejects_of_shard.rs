@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::query::question::{RejectsQuestion, RejectsReply};
+use crate::query::reject_cursor::is_reject_of;
 use crate::storage::{RejectsBefore, RejectsLimits, StorageError, StoreSlot, page_of_rejects};
 use crate::types::ShardId;
 use crate::wire::names_only;
@@ -21,9 +22,10 @@ pub async fn read_rejects(
     store: Arc<StoreSlot>,
     wanted: &RejectsQuestion<'_>,
 ) -> Result<RejectsReply, String> {
-    let RejectsQuestion { before, reason, prefixes, rejects, read, bytes } = wanted;
+    let RejectsQuestion { before, reason, member, prefixes, rejects, read, bytes } = wanted;
     let prefixes: Option<Vec<String>> =
         prefixes.as_ref().map(|prefixes| prefixes.iter().map(ToString::to_string).collect());
+    let member = member.map(str::to_owned);
     let (before, reason) = (before.map(|place| RejectsBefore(vec![(id, place)])), *reason);
     let size = |number: u32| usize::try_from(number).unwrap_or(usize::MAX);
     let limits = RejectsLimits { rejects: size(*rejects), read: size(*read), bytes: size(*bytes) };
@@ -35,6 +37,7 @@ pub async fn read_rejects(
         };
         let next = page_of_rejects(&[store], before.as_ref(), limits, |_, reject| {
             let is_wanted = reason.is_none_or(|reason| reason == reject.code)
+                && member.as_ref().is_none_or(|member| is_reject_of(member, &reject.job))
                 && (prefixes.is_none() || names_only(&reject.job, may_see));
             is_wanted.then(|| {
                 reply.rejects.push(reject.clone());

@@ -13,7 +13,7 @@ use crate::query::reject_cursor::RejectFilters;
 use crate::query::remote_shards::{ReadError, RemoteShards, ShardUnavailable, unexpected};
 use crate::storage::codec::RejectRecord;
 use crate::storage::{RejectsBefore, RejectsLimits};
-use crate::types::{Sequence, ShardId, Timestamp};
+use crate::types::{MemberId, Sequence, ShardId, Timestamp};
 
 /// Before this place are all of a shard's rejects.
 const FIRST_PAGE: JobPlace = (Sequence(u64::MAX), u32::MAX);
@@ -34,7 +34,7 @@ const END: JobPlace = (Sequence(0), 0);
 /// When some shard does not reply that is not left out, or none of them does.
 pub async fn page_of_remote_rejects(
     remote: &RemoteShards<'_>,
-    filters: RejectFilters,
+    filters: &RejectFilters,
     prefixes: Option<&[String]>,
     before: Option<&RejectsBefore>,
     limits: RejectsLimits,
@@ -49,6 +49,7 @@ pub async fn page_of_remote_rejects(
         let question = RejectsQuestion {
             before: *before,
             reason: filters.reason,
+            member: filters.member.as_ref().map(MemberId::as_str),
             prefixes: prefixes.map(|prefixes| prefixes.iter().map(String::as_str).collect()),
             rejects: number(limits.rejects),
             read: number(limits.read),

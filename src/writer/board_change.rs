@@ -50,8 +50,9 @@ pub enum SeasonChange {
 pub enum DefineRefused {
     #[error(
         "the board exists already, with another definition: {0}. Only policy, keep, grace, entry_ttl, capacity, \
-         the every of season and the bounds of keys can change, and windows be added; for more, define another \
-         board, or export this one (--rows-only), drop it with all its scores, define it and import it again"
+         the every of season and the bounds of keys with below_min and above_max can change, and windows be \
+         added; for more, define another board, or export this one (--rows-only), drop it with all its \
+         scores, define it and import it again"
     )]
     Conflict(String),
     #[error("this node holds {MAX_BOARDS} boards, which is its limit; drop boards that are not needed")]
@@ -78,6 +79,11 @@ pub enum SeasonRefused {
     )]
     Planned { number: u32, begin: Timestamp },
     #[error(
+        "the running season is planned to end at {begin}, when s{number} begins. PUT or DELETE of /v1/boards/\
+         {{board}}/seasons/s{number} moves or cancels that; ?force=true without a name sets another end instead"
+    )]
+    EndPlanned { number: u32, begin: Timestamp },
+    #[error(
         "the season s{number} began at {begin}, less than a minute ago, so that this looks like the same \
          request once more; to end it and open the next one, send ?force=true, or the next one's name"
     )]
@@ -87,8 +93,8 @@ pub enum SeasonRefused {
     #[error("the next season of the board is s{next}, not s{number}")]
     NotNext { number: u32, next: u32 },
     #[error(
-        "at must be at least a second ahead, {earliest} or later; got {at}. Leave it out to have the season \
-         begin as soon as possible"
+        "at must be at least a second ahead, {earliest} or later; got {at}. A POST without it opens the next \
+         season as soon as possible; to move a planned one takes a time"
     )]
     TooSoon { at: Timestamp, earliest: Timestamp },
     #[error("the season must begin after s{number}, which begins at {begin}; send a later `at`")]
@@ -224,7 +230,10 @@ fn open(
 ) -> Result<Seasons, SeasonRefused> {
     let planned = seasons.planned(now);
     let running = seasons.number_at(now).and_then(|number| u32::try_from(number).ok()).unwrap_or(0);
-    let last = planned.last().map_or(running, |(last, _)| *last);
+    // A running regular season has one end: with consent another one takes the place of a planned one.
+    let is_regular = matches!(seasons, Seasons::Regular(_));
+    let replaces_planned = is_regular && force && number.is_none();
+    let last = planned.last().filter(|_| !replaces_planned).map_or(running, |(last, _)| *last);
     let next = last.saturating_add(1);
     if let Seasons::Regular(series) = seasons
         && let (0, Some(first)) = (running, series.first())
@@ -244,9 +253,13 @@ fn open(
             return Err(SeasonRefused::NotNext { number, next });
         }
     }
-    let can_plan_more = matches!(seasons, Seasons::Manual(_)) && (force || number.is_some());
-    if let Some((number, begin)) = planned.last().filter(|_| !can_plan_more) {
-        return Err(SeasonRefused::Planned { number: *number, begin: *begin });
+    let can_plan_more = if is_regular { replaces_planned } else { force || number.is_some() };
+    if let Some((number, begin)) = planned.last().copied().filter(|_| !can_plan_more) {
+        return Err(if is_regular {
+            SeasonRefused::EndPlanned { number, begin }
+        } else {
+            SeasonRefused::Planned { number, begin }
+        });
     }
     if let Some(span) = seasons.span(i64::from(running)).filter(|_| running > 0 && planned.is_empty())
         && !force
@@ -407,8 +420,14 @@ mod tests {
         assert_eq!(seasons(&early).number_at(at(begin - 1)), Some(1));
         assert_eq!(seasons(&early).number_at(at(begin)), Some(2));
         assert_eq!(change(&early, open(Some(2), None, now), now).as_ref(), Ok(&early));
-        let again = change(&early, forced(None, None, now), now);
-        assert_eq!(again, Err(SeasonRefused::Planned { number: 2, begin: at(begin) }));
+        let planned = Err(SeasonRefused::EndPlanned { number: 2, begin: at(begin) });
+        for again in [open(None, None, now), open(None, Some(6 * DAY), now), forced(Some(3), None, now)] {
+            assert_eq!(change(&early, again, now), planned);
+        }
+        // Whoever is certain has it end at another time.
+        let later = change(&early, forced(None, Some(6 * DAY), now), now).expect("it ends later");
+        assert_eq!((span(&later, 1), span(&later, 2).0), ((DAY, Some(6 * DAY)), 6 * DAY));
+        assert_eq!(change(&later, forced(None, None, now), now).as_ref(), Ok(&early));
         // A planned end is moved and cancelled, until it has come.
         let cancel = SeasonChange::Cancel { number: 2 };
         assert_eq!(change(&early, cancel, now).as_ref(), Ok(&known));

@@ -59,6 +59,11 @@ impl Doc {
         self
     }
 
+    /// Whether requests have a body.
+    pub fn takes_body(&self) -> bool {
+        self.body.is_some()
+    }
+
     /// A JSON answer of a schema among the components.
     pub fn answer(self, status: u16, schema: &str, description: &str) -> Self {
         self.answer_as(status, "application/json", &component(schema), description)

@@ -69,8 +69,10 @@ pub fn movement() -> Value {
 }
 
 pub fn hidden() -> Value {
-    let text = "Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have. Needs the \
-                scope `write`.";
+    let text = "Whether an entry is answered, too, that is kept and not listed: one that is hidden, with `hidden`, and \
+                one beyond the board's `capacity`, with `beyond_capacity`; each with the rank that it would have if it \
+                were listed. Such an entry has no `rank_error` and no `movement`, whatever was asked. Needs the scope \
+                `write`.";
     query("hidden", &json!({"type": "boolean", "default": false}), text)
 }
 

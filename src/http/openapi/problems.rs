@@ -102,8 +102,8 @@ pub const PROBLEMS: &[ProblemKind] = &[
     kind(
         "unsupported",
         &[422],
-        "over NATS: a request of the write service has the header `Nats-Msg-Id`, by which it does not \
-         recognise repetitions; give the jobs a `version`",
+        "a request that changes something has the header `Idempotency-Key`, or over NATS one of the write service \
+         has `Nats-Msg-Id`, by which repetitions are not recognised; give the jobs a `version`",
     ),
     kind("invalid_definition", &[422], "a board's definition is not valid; `detail` says why"),
     kind("unknown_shard", &[422], "the token names a shard that this service does not have"),
@@ -214,6 +214,7 @@ pub const READ: &[(u16, &str)] = &[
 pub const WRITE: &[(u16, &str)] = &[
     (422, "bad_parameter"),
     (422, "malformed"),
+    (422, "unsupported"),
     (503, "shard_unavailable"),
     (503, "queue_full"),
     (503, "commit_unknown"),

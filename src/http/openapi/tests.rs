@@ -127,8 +127,6 @@ fn the_table_of_problems_has_the_statuses_of_the_operations() {
         // Where there is no operation that could tell them.
         ("unknown_route".to_owned(), 404),
         ("method_not_allowed".to_owned(), 405),
-        // Of the write service over NATS alone.
-        ("unsupported".to_owned(), 422),
     ]);
     for (method, path, operation) in operations(&document) {
         for (status, response) in operation["responses"].as_object().expect("responses") {

@@ -99,18 +99,23 @@ export function board(main, { signal, name, query, go }) {
       const order = definition.keys
         .map((key) => `${key.name}, ${key.order === "asc" ? "least" : "greatest"} first`)
         .join("; ");
-      show(facts, h("bdi", {}, order), ` · ${definition.kind === "top_k" ? "top_k" : definition.policy}`);
+      const kind = definition.kind === "top_k" ? "top_k · " : "";
+      show(facts, h("bdi", {}, order), ` · ${kind}${definition.policy}`);
       if (instance.refused) end();
       else build(definition, movedSince(definition, instance).moved, instance);
     },
     draw({ definition, instance }) {
       const first = defaultWindow(definition);
       const tabs = windowTabs(definition, instance, first);
+      const planned = plannedLine(definition);
       if (instance.refused) {
-        const back = h("a", { href: link({ window: "", page: "" }) }, `Show ${first}`);
-        return [tabs, problem(instance.refused, " ", back)];
+        // Before its first season a board may have nothing else to show.
+        const [other] = [first, ...definition.windows].filter((window) => currentOf(definition, window));
+        const to = { window: other === first ? "" : other, page: "" };
+        const back = other === undefined ? null : h("a", { href: link(to) }, `Show ${other}`);
+        return [tabs, problem(instance.refused, " ", back), planned];
       }
-      return [tabs, instanceLine(instance), movedChoice(movedSince(definition, instance))];
+      return [tabs, instanceLine(instance), planned, movedChoice(movedSince(definition, instance))];
     },
     failed(error) {
       if (!(error.status >= 400 && error.status < 500)) return;
@@ -235,6 +240,13 @@ function isPlanned(definition, window, { name, open }) {
   const current = list.findIndex((one) => one.open);
   const place = list.findIndex((one) => one.name === name);
   return !open && place >= 0 && (current < 0 || place < current);
+}
+
+/// The seasons that an operator has planned, and when they begin.
+function plannedLine({ planned_seasons: planned }) {
+  if (!planned?.length) return null;
+  const each = planned.flatMap(({ name, begin }) => [", ", h("b", {}, name), " from ", time(begin)]).slice(1);
+  return h("p", { class: "soft small", id: "planned" }, "Planned: ", each, ".");
 }
 
 /// Which instance is shown, from when to when it is, and whether its standings are final.

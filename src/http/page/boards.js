@@ -103,7 +103,7 @@ export function boards(main, { signal }) {
       h("td", { class: "number" }, number(board.totals?.[first])),
       h("td", { class: "small" }, board.windows.join(", ")),
       h("td", { class: "later small keys" }, keys),
-      h("td", { class: "later small" }, board.kind === "top_k" ? "top_k" : board.policy),
+      h("td", { class: "later small" }, board.kind === "top_k" ? `${board.policy} (top_k)` : board.policy),
     );
   }
 

@@ -1,6 +1,6 @@
 // The top of a board as it changes, and pages further down.
 
-import { get, path } from "./api.js";
+import { get, path, post } from "./api.js";
 import { h, number, say, show, state } from "./dom.js";
 import { watch } from "./live.js";
 import { copyAsCurl, entriesTable, keeping, missing, panel, problem } from "./parts.js";
@@ -11,6 +11,11 @@ const MOVED_MS = 10000;
 const MOVED_SOON_MS = 1000;
 /// How often a screen reader is told that entries have changed, at most.
 const SAY_MS = 10000;
+
+/// Where an entry was when the instance began that its movement is of; `null` if it was not listed then.
+function positionThen({ movement, position }) {
+  return movement === null ? null : movement + position;
+}
 
 /// Where members were when the current instance of a window began. What they have moved since follows from
 /// their positions, which are told as they change.
@@ -25,8 +30,7 @@ function movements(view, changed) {
     try {
       if (!document.hidden) {
         const { entries } = await get(url(), view.signal);
-        const was = ({ movement, position }) => (movement === null ? null : movement + position);
-        then = new Map(entries.map((entry) => [entry.member, was(entry)]));
+        then = new Map(entries.map((entry) => [entry.member, positionThen(entry)]));
         changed();
       }
     } catch {
@@ -79,7 +83,11 @@ export function topPanel(view) {
       pages,
       step("First", 1, view.page > 1),
       step("Previous", Math.min(view.page - 1, last), view.page > 1),
-      h("span", { class: "soft small" }, `Page ${number(view.page)} of ${number(last)}`),
+      h(
+        "span",
+        { class: "soft small" },
+        view.page <= last ? `Page ${number(view.page)} of ${number(last)}` : `The last page is ${number(last)}`,
+      ),
       step("Next", view.page + 1, view.page < last),
       step("Last", last, view.page !== last),
     );
@@ -93,8 +101,7 @@ export function topPanel(view) {
       return h("p", { class: "empty" }, count === 0 ? yet : "The board ends before this page.");
     }
     const pick = (member) => view.go(view.link({ member }));
-    const [own, moved] = [view.chosen, isLive ? view.moved : undefined];
-    return entriesTable(entries, { keys: view.keys, own, fresh, pick, moved });
+    return entriesTable(entries, { keys: view.keys, own: view.chosen, fresh, pick, moved: view.moved });
   }
 
   const url = isLive
@@ -108,12 +115,34 @@ export function topPanel(view) {
   else {
     keeping(list, {
       signal: view.signal,
-      read: () => get(url, view.signal),
+      read: readPage,
       draw: (answer) => [missing(answer), table(answer.entries, answer.total)],
       failed: (error) => {
         if (error.status >= 400 && error.status < 500) clear();
       },
     });
+  }
+
+  /// A page further down. Movement is asked of its members: pages by position have none.
+  async function readPage() {
+    const answer = await get(url, view.signal);
+    const members = answer.entries.map((entry) => entry.member);
+    if (view.moved === undefined || members.length === 0) return answer;
+    const query = { window: view.window, movement: view.moved };
+    const lookup = path("/v1/boards/{board}/members:lookup", view.names, query);
+    try {
+      const { entries } = await post(lookup, { members }, view.signal);
+      const then = new Map(entries.map((entry) => [entry.member, positionThen(entry)]));
+      const since = ({ member, position }) => {
+        const was = then.get(member);
+        return was === undefined || was === null ? was : was - position;
+      };
+      return { ...answer, entries: answer.entries.map((entry) => ({ ...entry, movement: since(entry) })) };
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      // Without movement the page is still worth seeing.
+      return answer;
+    }
   }
 
   function clear() {

@@ -40,7 +40,7 @@ fn metadata(out: &mut Vec<u8>, metadata: &ListedMetadata) {
 }
 
 /// Only if it was asked for.
-fn profile(object: &mut Object<'_>, profile: &ListedProfile) {
+pub fn profile(object: &mut Object<'_>, profile: &ListedProfile) {
     match profile {
         ListedProfile::NotAsked => {}
         ListedProfile::Json(text) => object.name("profile").extend_from_slice(text.as_bytes()),
@@ -113,6 +113,9 @@ fn entry_among<'a>(
     movement(object, listed.movement);
     if entry.is_hidden {
         object.bool("hidden", true);
+    }
+    if entry.is_beyond_capacity {
+        object.bool("beyond_capacity", true);
     }
     repeated.as_of(object, as_of);
 }

@@ -124,6 +124,11 @@ impl Call {
         self.head.headers().get(name)?.to_str().ok()
     }
 
+    /// Whether the client asks for the request to be recognised if it comes again.
+    pub fn has_idempotency_key(&self) -> bool {
+        self.head.has_idempotency_key()
+    }
+
     pub fn client_address(&self) -> Option<IpAddr> {
         self.head.client().map(|ClientAddress(address)| address)
     }

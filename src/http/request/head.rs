@@ -13,7 +13,7 @@ use crate::http::api::Api;
 use crate::http::guard::authorize::{Needs, authorize, find_grant};
 use crate::http::guard::refusal_log::{ClientAddress, RefusedRequest};
 use crate::http::render::problem::Problem;
-use crate::http::request::plain::PlainHead;
+use crate::http::request::plain::{IDEMPOTENCY_KEY, PlainHead};
 
 /// The head of a request that was routed.
 pub struct Head {
@@ -85,6 +85,15 @@ impl Head {
         match &self.source {
             Source::Router(parts, _) => &parts.headers,
             Source::Connection(head) => head.headers.get_or_init(|| head.plain.headers()),
+        }
+    }
+
+    /// Whether the client asks for the request to be recognised if it comes again.
+    pub fn has_idempotency_key(&self) -> bool {
+        match &self.source {
+            Source::Router(parts, _) => parts.headers.contains_key(IDEMPOTENCY_KEY),
+            // Requests of the plain form do not have it.
+            Source::Connection(_) => false,
         }
     }
 

@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 
 use crate::http::render::problem::Problem;
 use crate::query::{EVERY, WindowChoice};
-use crate::types::{AsOf, BoardName, quoted};
+use crate::types::{AsOf, BoardName, MemberId, quoted};
 use crate::window::Window;
 use crate::wire::lenient::parse_integer;
 
@@ -206,6 +206,14 @@ pub fn list_of(query: Option<&str>, name: &str) -> Result<Vec<String>, Problem> 
 /// When it is none.
 pub fn board_name(text: &str) -> Result<BoardName, Problem> {
     BoardName::new(text).map_err(|why| Problem::malformed_text(&why, text))
+}
+
+/// A member's id in a parameter.
+///
+/// # Errors
+/// When it is none.
+pub fn member_id(text: &str) -> Result<MemberId, Problem> {
+    MemberId::new(text).map_err(|why| Problem::malformed_text(&why, text))
 }
 
 /// A parameter's value is not what it should be.

@@ -10,6 +10,8 @@ use std::ops::Range;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 
+/// By which other services recognise repeated requests.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 /// The most bytes of such a request: longer ones are rare, and may come in several reads.
 const PLAIN_BYTES_MAX: usize = 8 << 10;
 /// The most headers.
@@ -131,7 +133,8 @@ enum OfConnection {
     Authorization,
     /// Where the page is from that has sent it.
     Site,
-    /// How a body ends, or when it is sent, or what follows the request.
+    /// How a body ends, or when it is sent, or what follows the request; or by which a repeated one would be
+    /// recognised, which is refused without its headers being looked through again.
     Other,
 }
 
@@ -150,6 +153,7 @@ impl OfConnection {
             6 if is("expect") => Some(Self::Other),
             7 if is("upgrade") || is("trailer") => Some(Self::Other),
             17 if is("transfer-encoding") => Some(Self::Other),
+            15 if is(IDEMPOTENCY_KEY) => Some(Self::Other),
             _ => None,
         }
     }

@@ -6,13 +6,14 @@ use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
-use crate::http::request::params::{Params, board_name};
+use crate::http::request::params::{Params, board_name, member_id};
 use crate::http::resources::lists::{PAGE, PAGE_MAX};
 use crate::query::{HiddenCursor, HiddenMembers};
 
 pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
-    let params = call.read_params(&["board", "limit", "cursor"]).await?;
+    let params = call.read_params(&["board", "member", "limit", "cursor"]).await?;
     let board = params.given("board").map(board_name).transpose()?;
+    let member = params.given("member").map(member_id).transpose()?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let after = match params.given("cursor") {
         None => None,
@@ -31,7 +32,7 @@ pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
     }
     let prefixes = grant.and_then(|grant| grant.board_prefixes.clone());
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let page = call.ask_shards(&HiddenMembers { board, prefixes, after, limit }).await?;
+    let page = call.ask_shards(&HiddenMembers { board, prefixes, member, after, limit }).await?;
     Ok(Reply::sized(page.bans.len() * 96 + 200, |object| {
         object.array("hidden", &page.bans, |out, ban| {
             let mut object = Object::begin(out);

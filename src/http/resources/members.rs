@@ -16,6 +16,7 @@ use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::{Params, TIMEOUT_MS, board_name, invalid_value, number};
 use crate::http::resources::hidden::asks_for_hidden;
+use crate::http::writes::entered::{JobTimes, entered};
 use crate::http::writes::new_boards::create_for;
 use crate::http::writes::options::{Wait, WriteOptions};
 use crate::http::writes::results::JobResult;
@@ -27,7 +28,7 @@ use crate::query::{
     MemberOnBoards, UnknownWindow, WindowChoice,
 };
 use crate::state::TreeId;
-use crate::types::{AsOf, BoardName, Malformed, MemberId};
+use crate::types::{AsOf, BoardName, Malformed, MemberId, Timestamp};
 use crate::window::{Instance, Window};
 use crate::wire;
 use crate::wire::lenient::text_of;
@@ -149,7 +150,7 @@ async fn entry_by_window(
     Ok(EntryByWindow { as_of: answer.as_of, entries })
 }
 
-/// The entry of a member that is not listed, if it is hidden.
+/// The entry of a member that is not listed, if it is hidden or beyond the capacity.
 async fn hidden_entry(call: &Call, definition: &Definition, instance: Instance) -> Result<Reply, Problem> {
     let asked = InstanceAsked { choice: WindowChoice::Named(instance), ..call.instance_asked() };
     let (member, boards) = (call.member()?, BoardSelection::Named(vec![call.board_name()?]));
@@ -300,14 +301,20 @@ async fn write_one(
     windows: WindowsAsked,
 ) -> Result<Reply, Problem> {
     create_for(call, &jobs).await?;
+    let at = jobs.first().and_then(|job| job.at);
+    let asked = windows.map(|windows| (windows, call.api.now()));
     let written = write(call, jobs, options).await?;
     match written.results.into_iter().next() {
         Some(JobResult::Failed(why)) => Err(why.into()),
         Some(JobResult::Stored | JobResult::Parked) => Ok(accepted(&written.token)),
         Some(JobResult::Rejected(reject)) => Err(Problem::rejected_job(&reject)),
         Some(result) => {
-            let entries = match windows {
-                Some(windows) => Some(Box::pin(entries_after(call, &written.token, windows.to_vec())).await),
+            let entries = match asked {
+                Some((windows, began)) => {
+                    let message = message_time(&result, began, call.api.now());
+                    let times = JobTimes { job: at.unwrap_or(message), message };
+                    Some(Box::pin(entries_after(call, &written.token, &windows, times)).await)
+                }
                 None => None,
             };
             Ok(Reply::object(|object| {
@@ -325,23 +332,44 @@ async fn write_one(
     }
 }
 
-/// A member's entries right after a write of the path's board. `None`: they cannot be read.
+/// When the message of a job came that was sent after `began` and is applied `now`. An entry that it has
+/// changed says so.
+fn message_time(result: &JobResult, began: Timestamp, now: Timestamp) -> Timestamp {
+    let changed = match result {
+        JobResult::Applied { changes, .. } => changes.first().and_then(|change| change.entry.as_ref()),
+        _ => None,
+    };
+    let told = changed.map(|entry| entry.listed.updated_at);
+    told.filter(|time| (began..=now).contains(time)).unwrap_or(now)
+}
+
+/// A member's entries right after a write of the path's board, in the instances that the job has entered.
+/// `None`: they cannot be read.
 async fn entries_after(
     call: &Call,
     token: &AsOf,
-    windows: Vec<(String, WindowChoice)>,
+    windows: &[(String, WindowChoice)],
+    times: JobTimes,
 ) -> Option<EntryByWindow> {
     let until = Instant::now() + Duration::from_millis(TIMEOUT_MS);
     call.wait_for_after(token, until).await.ok()?;
     let (board, member) = (call.board_name().ok()?, call.member().ok()?);
-    let none = windows.iter().map(|(name, _)| (name.clone(), None)).collect();
-    match entry_by_window(call, board, member, windows, false).await {
-        Ok(entries) => Some(entries),
-        Err(problem) if problem.code() == "unknown_member" => {
-            Some(EntryByWindow { as_of: token.clone(), entries: none })
-        }
-        Err(_) => None,
-    }
+    let known = call.api.registry.get(board.as_str())?;
+    let entered = entered(&known.definition, windows, times);
+    let wanted: Vec<(String, WindowChoice)> =
+        entered.iter().filter_map(|(name, choice)| Some((name.clone(), (*choice)?))).collect();
+    let nothing = EntryByWindow { as_of: token.clone(), entries: Vec::new() };
+    let found = match entry_by_window(call, board, member, wanted, false).await {
+        Ok(entries) => entries,
+        Err(problem) if problem.code() == "unknown_member" => nothing,
+        Err(_) => return None,
+    };
+    let entry_of = |name: &str| found.entries.iter().find(|(known, _)| known == name)?.1.clone();
+    let entries = entered.into_iter().map(|(name, choice)| {
+        let entry = choice.and_then(|_| entry_of(&name));
+        (name, entry)
+    });
+    Some(EntryByWindow { entries: entries.collect(), as_of: found.as_of })
 }
 
 /// The member on several boards.
@@ -414,6 +442,10 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
             object.end();
         });
         object.array("not_found", &answer.not_found, |out, board| json::text(out, board.as_str()));
+        // It may have a profile and be on no board. Who may see some boards only is told of the members there.
+        if let (Some(itself), None) = (&answer.itself, call.confined_to()) {
+            fields::profile(object, &itself.profile);
+        }
         match answer.next {
             Some(TreeId(place)) => object.plain("next_cursor", &place.to_string()),
             None => object.null("next_cursor"),

@@ -9,10 +9,10 @@ use std::time::Instant;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
-use crate::http::request::params::Params;
+use crate::http::request::params::{Params, member_id};
 use crate::http::resources::lists::PAGE_MAX;
 use crate::job::RejectCode;
-use crate::query::{RejectFilters, RemoteShards, ShardClient, page_of_remote_rejects};
+use crate::query::{RejectFilters, RemoteShards, ShardClient, is_reject_of, page_of_remote_rejects};
 use crate::queue::reject_text;
 use crate::storage::codec::RejectRecord;
 use crate::storage::{RejectsBefore, RejectsLimits, StorageError, UnreadableRejects, page_of_rejects};
@@ -39,9 +39,10 @@ struct Page {
 }
 
 pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
-    let params = call.read_params(&["shard", "reason", "limit", "cursor"]).await?;
+    let params = call.read_params(&["shard", "reason", "member", "limit", "cursor"]).await?;
     let count = call.api.node.shard_count();
-    let filters = RejectFilters { shard: shard_of(&params, count)?, reason: reason_of(&params)? };
+    let member = params.given("member").map(member_id).transpose()?;
+    let filters = RejectFilters { shard: shard_of(&params, count)?, reason: reason_of(&params)?, member };
     let shards: Vec<ShardId> = filters.shards(count).collect();
     let limit = params.bounded("limit", REJECTS, 1, PAGE_MAX)?;
     let limit = usize::try_from(limit).unwrap_or(READ_BEYOND);
@@ -51,8 +52,8 @@ pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
     };
     let started = Instant::now();
     let page = match &call.api.node.remote {
-        None => read_own(&call, shards, filters, before, limit).await?,
-        Some(all) => ask_owners(&call, &**all, filters, before.as_ref(), limit).await?,
+        None => read_own(&call, shards, filters.clone(), before, limit).await?,
+        Some(all) => ask_owners(&call, &**all, &filters, before.as_ref(), limit).await?,
     };
     call.record_read(started);
     Ok(Reply::sized(page.rejects.len() + 2_000, |object| {
@@ -96,6 +97,7 @@ async fn read_own(
         let mut rejects = b"[".to_vec();
         let next = page_of_rejects(&stores, before.as_ref(), limits, |shard, reject| {
             let is_wanted = filters.reason.is_none_or(|reason| reason == reject.code)
+                && filters.member.as_ref().is_none_or(|member| is_reject_of(member.as_str(), &reject.job))
                 && grant
                     .as_ref()
                     .is_none_or(|grant| names_only(&reject.job, |board| grant.allows_board(board)));
@@ -112,7 +114,7 @@ async fn read_own(
 async fn ask_owners(
     call: &Call,
     all: &dyn ShardClient,
-    filters: RejectFilters,
+    filters: &RejectFilters,
     before: Option<&RejectsBefore>,
     limit: usize,
 ) -> Result<Page, Problem> {

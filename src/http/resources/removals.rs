@@ -50,10 +50,6 @@ fn reply(board: &BoardName, instance: Option<Instance>, removed: &Removed) -> Re
 pub async fn clear(call: Box<Call>) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let name = call.board_name()?;
-    if !matches!(call.body.trim_ascii(), b"" | b"{}") {
-        let detail = "clear removes every entry and takes no body; to remove only some entries, send the body to :trim";
-        return Err(Problem::bad_parameter(detail));
-    }
     // In a task of its own: a client that leaves must not leave the board cleared on some shards only.
     let (clear, change) = (clear_board(Arc::clone(&call.api), name.clone()), call.begin_change(REMOVED));
     let removed = tokio::spawn(async move {

@@ -23,6 +23,7 @@ use crate::http::request::call::Call;
 use crate::http::request::head::Head;
 use crate::http::request::metrics::{NO_ROUTE, Responses, RouteMetrics};
 use crate::http::routing::request_span::{self, TracedRoute};
+use crate::http::routing::taken::RouteTakes;
 use crate::http::turn;
 use crate::traces;
 
@@ -249,11 +250,12 @@ pub struct Measured<H> {
     place: Place,
     /// Its requests change nothing, so that a finished answer may still be refused.
     only_reads: bool,
+    takes: RouteTakes,
     metrics: Arc<RouteMetrics>,
 }
 
 impl<H: Handler> Measured<H> {
-    pub fn new(work: Work<H>, needs: Needs, name: &'static str) -> Self {
+    pub fn new(work: Work<H>, needs: Needs, takes: RouteTakes, name: &'static str) -> Self {
         let (handler, place, at_once) = match work {
             Work::Inline(handler) => (handler, Place::Inline, None),
             Work::AtOnce(at_once, handler) => (handler, Place::Inline, Some(at_once)),
@@ -261,7 +263,7 @@ impl<H: Handler> Measured<H> {
             Work::Offloaded(handler) => (handler, Place::Offloaded, None),
         };
         let (only_reads, metrics) = (needs.only_reads(), Arc::new(RouteMetrics::new(name)));
-        Self { handler, at_once, place, only_reads, metrics }
+        Self { handler, at_once, place, only_reads, takes, metrics }
     }
 
     fn is_offloaded(&self, call: &Call) -> bool {
@@ -291,6 +293,7 @@ impl<H: Handler> Measured<H> {
     ) -> Result<Reply, Problem> {
         let Authorized { api, head, grant, body } = request;
         let call = Call::read(api, head, grant, body, Arc::clone(&self.metrics)).await?;
+        self.takes.check(&call)?;
         turn::begin_request();
         // After its body is read: a slow body keeps no other request out.
         call.in_progress.admit()?;
@@ -332,12 +335,13 @@ impl<H: Handler> Endpoint for Measured<H> {
 /// A handler whose answers go on for long. Its requests are admitted and measured until an answer begins.
 pub struct Streamed<H> {
     handler: H,
+    takes: RouteTakes,
     metrics: Arc<RouteMetrics>,
 }
 
 impl<H> Streamed<H> {
-    pub fn new(handler: H, name: &'static str) -> Self {
-        Self { handler, metrics: Arc::new(RouteMetrics::new(name)) }
+    pub fn new(handler: H, takes: RouteTakes, name: &'static str) -> Self {
+        Self { handler, takes, metrics: Arc::new(RouteMetrics::new(name)) }
     }
 }
 
@@ -353,6 +357,7 @@ where
         let Authorized { api, head, grant, body } = request;
         let answer = async {
             let call = Call::read(api, head, grant, body, Arc::clone(&self.metrics)).await?;
+            self.takes.check(&call)?;
             call.in_progress.admit()?;
             (self.handler)(call).await
         };

@@ -20,6 +20,7 @@ use crate::http::routing::endpoint::{
     Endpoint, Guarded, Handler, Measured, Routed, Streamed, Unlimited, Work,
 };
 use crate::http::routing::request_span::TracedRoute;
+use crate::http::routing::taken::RouteTakes;
 use crate::http::routing::unrouted::Unrouted;
 use crate::http::routing::verb_dispatch::{VerbDispatch, VerbEndpoint};
 use crate::http::routing::verbs::{self, BOARD};
@@ -66,7 +67,8 @@ impl RouterBuilder {
     /// `work`: the handler, and where it works.
     pub fn add(&mut self, route: Route, needs: Needs, work: Work<impl Handler>, doc: Doc) -> &mut Self {
         let is_inline = !matches!(work, Work::Offloaded(_));
-        let guarded = self.put(route, needs, Measured::new(work, needs, route.name), doc);
+        let takes = RouteTakes::of(route.method, needs, &doc);
+        let guarded = self.put(route, needs, Measured::new(work, needs, takes, route.name), doc);
         if is_inline && verbs::verb_of(route.path).is_none() {
             self.direct.add(route.method, route.path, guarded);
         }
@@ -78,7 +80,8 @@ impl RouterBuilder {
     where
         Streamed<H>: Endpoint,
     {
-        self.put(route, needs, Streamed::new(handler, route.name), doc);
+        let takes = RouteTakes::of(route.method, needs, &doc);
+        self.put(route, needs, Streamed::new(handler, takes, route.name), doc);
         self
     }
 

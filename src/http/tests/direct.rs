@@ -293,6 +293,8 @@ fn direct_answers_are_those_of_hyper_byte_for_byte() {
         (BY_HYPER, with("content-length: 0\r\ncontent-length: 0\r\n")),
         (BY_HYPER, with("content-length: +0\r\n")),
         (BY_HYPER, with("te: trailers\r\n")),
+        (BY_HYPER, with("idempotency-key: a\r\n")),
+        (BY_HYPER, request("PUT", ENTRY, "Idempotency-Key: a\r\n", r#"{"score":5}"#)),
         (BY_HYPER, with("expect: 100-continue\r\n")),
         (BY_HYPER, with("connection: close\r\n")),
         (BY_HYPER, with("connection: keep-alive, x\r\n")),

@@ -1,8 +1,13 @@
 //! Refused requests and their problems, and what probes say about the shards.
 
+use axum::body::{Body, to_bytes};
+use axum::http::Request;
 use serde_json::{Value, json};
+use tower::ServiceExt as _;
 
 use crate::http::Limits;
+use crate::http::guard::authorize::Needs;
+use crate::http::routing::routes::operations;
 use crate::http::tests::{start, start_with};
 use crate::queue::MessageOrder;
 use crate::types::{MemberId, ShardId};
@@ -148,7 +153,7 @@ async fn a_problem_shows_the_refused_value_and_the_expected_form() {
             "PUT",
             "/v1/boards/race",
             r#"{"keys":[{"name":"points","min":0,"max":9000,"order":"asc"},{"name":"time_ms","order":"asc"}]}"#,
-            "definition: the order of key points is desc, not asc. Only policy, keep, grace, entry_ttl, capacity, the every of season and the bounds of keys can change".to_owned(),
+            "definition: the order of key points is desc, not asc. Only policy, keep, grace, entry_ttl, capacity, the every of season and the bounds of keys with below_min and above_max can change".to_owned(),
         ),
         ("PUT", "/v1/boards/a%20b", "{}", "got \"a b\"".to_owned()),
         ("GET", "/v1/boards/race/top?limit=ten", "", "limit must be a whole number; got \"ten\"".to_owned()),
@@ -397,4 +402,74 @@ async fn a_name_that_no_board_can_have_is_malformed_in_reads_too() {
             ("DELETE", "/v1/boards/a%20b", "", 422, "malformed"),
         ])
         .await;
+}
+
+/// A path of the API with something in its braces.
+fn filled(path: &str) -> String {
+    [("{board}", "a"), ("{member}", "m"), ("{position}", "1"), ("{season}", "s1"), ("{snapshot}", "6a-1")]
+        .into_iter()
+        .chain([("{shard}", "0"), ("{file}", "CURRENT")])
+        .fold(path.to_owned(), |path, (name, value)| path.replace(name, value))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_body_where_none_is_taken_is_refused_and_nothing_is_changed() {
+    let service = start(2);
+    service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
+    let mut refused = 0;
+    for operation in operations() {
+        // Probes are answered without a look at the request.
+        let is_probe = operation.needs == Needs::Nothing || operation.path == "/metrics";
+        if is_probe || operation.doc.takes_body() {
+            continue;
+        }
+        let (method, path) = (operation.method.name().to_uppercase(), filled(operation.path));
+        for body in [r#"{"version":9}"#, r#"{"windows":"*"}"#, "[]", "null", "version=9"] {
+            let (status, problem) = service.send(&method, &path, body).await;
+            let told = (status.as_u16(), problem["code"].as_str());
+            assert_eq!(told, (422, Some("bad_parameter")), "{method} {path} {body}: {problem}");
+            let detail = problem["detail"].as_str().unwrap_or_default();
+            assert!(detail.contains("takes no body") && detail.contains("?version="), "{detail}");
+            refused += 1;
+        }
+    }
+    assert!(refused > 100, "{refused}");
+    assert_eq!(service.get("/v1/boards/a/members/m").await["score"], 1);
+    // Nothing is said by these.
+    for body in ["", " ", "{}\n"] {
+        let (status, answer) = service.send("DELETE", "/v1/boards/a/members/m", body).await;
+        assert!(status.is_success(), "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_with_an_idempotency_key_is_refused_and_counts_nothing() {
+    let service = start(2);
+    service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
+    let (mut refused, mut answered) = (0, 0);
+    for operation in operations() {
+        let (method, path) = (operation.method.name().to_uppercase(), filled(operation.path));
+        let body = if operation.doc.takes_body() { r#"{"score":7}"# } else { "" };
+        let request = Request::builder().method(method.as_str()).uri(&path).header("Idempotency-Key", "a-1");
+        let request = request.body(Body::from(body)).expect("a good request");
+        let response = service.router.clone().oneshot(request).await.expect("the router never fails");
+        let status = response.status().as_u16();
+        if method == "GET" || operation.needs.only_reads() {
+            answered += 1;
+            if path.ends_with("/live") {
+                continue;
+            }
+        }
+        let bytes = to_bytes(response.into_body(), usize::MAX).await.expect("the body is in memory");
+        let text = String::from_utf8_lossy(&bytes);
+        if method == "GET" || operation.needs.only_reads() {
+            assert!(!text.contains("Idempotency-Key") || operation.needs == Needs::Nothing, "{path}: {text}");
+            continue;
+        }
+        assert_eq!(status, 422, "{method} {path}: {text}");
+        assert!(text.contains("\"unsupported\"") && text.contains("version"), "{method} {path}: {text}");
+        refused += 1;
+    }
+    assert!(refused > 10 && answered > 10, "{refused} and {answered}");
+    assert_eq!(service.get("/v1/boards/a/members/m").await["score"], 1);
 }

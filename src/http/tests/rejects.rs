@@ -194,3 +194,43 @@ async fn an_empty_filter_of_rejects_is_none() {
     stored.commit(1, vec![reject(1, 0, Some(1), RejectCode::Malformed)]);
     assert_eq!(stored.all("reason=&shard=").await.0, [(1, 1, 0)]);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rejects_of_a_member_are_those_that_its_erasure_reaches() {
+    let stored = stored();
+    let of = |sequence: u64, job: &str| RejectRecord {
+        job: job.as_bytes().to_vec(),
+        ..reject(sequence, 0, Some(1), RejectCode::BadScore)
+    };
+    stored.commit(
+        0,
+        vec![
+            of(1, r#"{"member":"p42","board":"b"}"#),
+            of(2, r#"{"member":"p4","board":"b"}"#),
+            of(3, r#"[{"member":"p42"},1"#),
+        ],
+    );
+    stored.commit(
+        1,
+        vec![
+            of(1, r#"{"member":"q","meta":{"friend":"p42"}}"#),
+            of(2, r#"{"board":"b","member":"p42"}"#),
+            of(3, r#"{"Member":"p42"}"#),
+        ],
+    );
+    for limit in 1..4 {
+        let all = stored.all(&format!("member=p42&limit={limit}")).await.0;
+        assert_eq!(all, [(0, 3, 0), (0, 1, 0), (1, 2, 0)], "{limit}");
+    }
+    assert_eq!(stored.all("member=p42&shard=1").await.0, [(1, 2, 0)]);
+    assert_eq!(stored.all("member=p42&reason=malformed").await.0, []);
+    assert_eq!(stored.all("member=nobody").await.0, []);
+    let (_, next) = stored.page("member=p42&limit=1").await;
+    let of_another = format!("/v1/rejects?member=p4&cursor={}", next.expect("there are more"));
+    let too_long = format!("/v1/rejects?member={}", "m".repeat(300));
+    let refusals = [
+        ("GET", of_another.as_str(), "", 422, "bad_cursor"),
+        ("GET", too_long.as_str(), "", 422, "bad_member"),
+    ];
+    stored.service.check_refusals(&refusals).await;
+}

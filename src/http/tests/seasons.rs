@@ -176,6 +176,16 @@ async fn planned_seasons_are_listed_moved_and_cancelled() {
         assert_eq!((status, micros(&moved["begin"])), (StatusCode::OK, micros(&json!(later))), "{moved}");
         assert_eq!(planned().await, json!([{"name": "s1", "begin": moved["begin"]}]));
         let unknown = format!("{path}/s2");
+        for body in [r#"{"season":null}"#, r#"{"season":null,"windows":["all","season"]}"#] {
+            let (status, differs) = service.send("PUT", board, body).await;
+            assert_eq!(status, StatusCode::CONFLICT, "{differs}");
+            let detail = differs["detail"].as_str().unwrap_or_default();
+            assert!(detail.contains("season is manual, not none"), "{detail}");
+        }
+        // The words fit what was asked: a move takes a time.
+        let (_, soon) = service.send("PUT", &season, &too_early).await;
+        let detail = soon["detail"].as_str().unwrap_or_default();
+        assert!(!detail.contains("Leave it out") && detail.contains("to move"), "{detail}");
         service
             .check_refusals(&[
                 ("PUT", &season, &too_early, 422, "bad_parameter"),
@@ -203,6 +213,12 @@ async fn a_running_regular_season_is_ended_early() {
         let definition =
             format!(r#"{{"windows":["season"],"season":{{"starts":"{starts}","every":"14d"}}}}"#);
         service.put(board, &definition).await;
+        // What is the default is none of a board that has seasons.
+        let no_seasons = [r#"{"season":null}"#, r#"{"season":null,"keep":3}"#];
+        for body in no_seasons {
+            service.check_refusals(&[("PUT", board, body, 409, "board_differs")]).await;
+        }
+        assert_eq!(service.get(board).await["keep"], 12);
         let end = ahead(3_600);
         let (status, second) = service.send("POST", path, &format!(r#"{{"at":"{end}"}}"#)).await;
         assert_eq!((status, &second["season"]), (StatusCode::CREATED, &json!("s2")), "{second}");
@@ -210,6 +226,15 @@ async fn a_running_regular_season_is_ended_early() {
         assert_eq!(shown["planned_seasons"], json!([{"name": "s2", "begin": second["begin"]}]));
         assert_eq!(micros(&shown["instances"]["season"][0]["end"]), micros(&json!(end)), "{shown}");
         service.check_refusals(&[("POST", path, "{}", 409, "season_conflict")]).await;
+        // The words of the refusal lead on: with consent, another end takes the place of the planned one.
+        let (_, refused) = service.send("POST", path, "{}").await;
+        assert!(refused["detail"].as_str().is_some_and(|detail| detail.contains("?force=true")), "{refused}");
+        let (other, forced) = (ahead(7_200), format!("{path}?force=true"));
+        let (status, moved) = service.send("POST", &forced, &format!(r#"{{"at":"{other}"}}"#)).await;
+        assert_eq!((status, &moved["season"]), (StatusCode::CREATED, &json!("s2")), "{moved}");
+        let shown = service.get(board).await;
+        assert_eq!(shown["planned_seasons"], json!([{"name": "s2", "begin": moved["begin"]}]));
+        assert_eq!(micros(&shown["instances"]["season"][0]["end"]), micros(&json!(other)), "{shown}");
         let (status, _) = service.send("DELETE", &format!("{path}/s2"), "").await;
         assert_eq!(status, StatusCode::OK);
         let shown = service.get(board).await;

@@ -6,10 +6,12 @@
 //! - `publish`: messages to shards; `settle`: waits for jobs that are parked
 //! - `remote`: jobs that an owner on another node applies
 //! - `results`: the result of each job; `results_json`: as JSON; `sent_metadata`: metadata in them
+//! - `entered`: which instances of its board a job has entered
 //! - `over_nats`: the same for requests that come over NATS
 //! - `boards`: definitions, clears and drops; `trim`: trims
 
 pub mod boards;
+pub mod entered;
 pub mod job_list;
 pub mod new_boards;
 pub mod options;

@@ -15,9 +15,9 @@ use crate::query::question::{
 use crate::query::shard_board::ShardBoard;
 use crate::query::shard_run::ShardRun;
 use crate::query::summary::{SummaryReply, SummarySizes, summarize};
-use crate::state::{BansAsked, EntryState, Shard, TreeId, WindowTree};
-use crate::tree::{Handle, Standing, Tree};
-use crate::types::{BoardName, Sequence};
+use crate::state::{Ban, BanScope, BansAsked, EntryState, Shard, TreeId, WindowTree, name_of};
+use crate::tree::{Handle, Standing, Tree, Words};
+use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 use crate::window::{Instance, MovementPart};
 
 /// Boards that are looked at for one reply: many of them may be dropped ones.
@@ -280,6 +280,9 @@ fn hidden_at(shard_board: &ShardBoard<'_>, handle: Handle) -> Option<FoundMember
 #[must_use]
 pub fn bans_of(shard: &Shard, asked: &HiddenQuestion<'_>) -> HiddenReply {
     let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
+    if let Some(member) = &asked.member {
+        return bans_of_member(shard, member, asked, limit);
+    }
     let wanted = match (&asked.board, &asked.prefixes) {
         (Some(board), None) => BansAsked::On(board),
         // Who may see some boards only is not told of all boards.
@@ -289,6 +292,29 @@ pub fn bans_of(shard: &Shard, asked: &HiddenQuestion<'_>) -> HiddenReply {
     };
     let after = asked.after.as_ref().map(|(name, member)| (*name, member));
     let (bans, more) = shard.bans().list(wanted, after, limit);
+    HiddenReply { bans, more }
+}
+
+/// The same of one member, who has few.
+fn bans_of_member(shard: &Shard, member: &MemberId, asked: &HiddenQuestion<'_>, limit: usize) -> HiddenReply {
+    let is_wanted = |scope: &BanScope| match (scope, &asked.board) {
+        // Who may see some boards only is not told of all boards.
+        (None, _) => asked.prefixes.is_none(),
+        (Some(scope), Some(board)) => scope == board,
+        (Some(scope), None) => {
+            let begins = |prefix: &&str| scope.as_str().starts_with(*prefix);
+            asked.prefixes.as_ref().is_none_or(|prefixes| prefixes.iter().any(begins))
+        }
+    };
+    let after = asked.after.as_ref().map(|(name, member)| (*name, member));
+    let of_member = shard.bans().of_member(member).into_iter().flatten();
+    let mut bans: Vec<Ban> = of_member
+        .filter(|&(scope, _)| is_wanted(scope) && Some((name_of(scope), member)) > after)
+        .map(|(scope, since)| Ban { scope: scope.clone(), member: member.clone(), since: *since })
+        .collect();
+    bans.sort_by(|a, b| name_of(&a.scope).cmp(name_of(&b.scope)));
+    let more = bans.len() > limit;
+    bans.truncate(limit);
     HiddenReply { bans, more }
 }
 
@@ -400,5 +426,13 @@ pub fn boards_of_member(
             boards.extend(found.map(|found| (life, found)));
         }
     }
-    BoardsOfMember { boards, next }
+    let itself = ShardEntry {
+        words: Words::from_slice(&[0]),
+        member: member.as_bytes().into(),
+        updated_at: Timestamp::default(),
+        version: None,
+        metadata: EntryMetadata::None,
+        profile: EntryProfile::NotAsked,
+    };
+    BoardsOfMember { boards, next, itself: Some(itself) }
 }

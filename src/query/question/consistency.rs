@@ -58,6 +58,7 @@ pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
         (Question::BoardsOfMember { member, limit, .. }, Reply::BoardsOfMember(found)) => {
             count(found.boards.len()) <= u64::from(*limit)
                 && found.boards.iter().all(|(_, found)| member_fits(member, found))
+                && found.itself.as_ref().is_none_or(|entry| *entry.member == *member.as_bytes())
         }
         (Question::Rejects(question), Reply::Rejects(reply)) => rejects_fit(question, reply),
         (Question::Movement { members, keys, .. }, Reply::Movement(reply)) => {
@@ -217,8 +218,8 @@ mod tests {
         };
         let place = |sequence: u64, index: u32| (Sequence(sequence), index);
         let question = |before, reason| {
-            let (prefixes, rejects, read, bytes) = (None, 2, 9, 1_000);
-            Question::Rejects(RejectsQuestion { before, reason, prefixes, rejects, read, bytes })
+            let (member, prefixes, rejects, read, bytes) = (None, None, 2, 9, 1_000);
+            Question::Rejects(RejectsQuestion { before, reason, member, prefixes, rejects, read, bytes })
         };
         let asked = question(Some(place(9, 1)), Some(RejectCode::BadScore));
         let fits = |question: &Question<'_>, rejects: Vec<RejectRecord>, next| {

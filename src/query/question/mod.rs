@@ -183,6 +183,8 @@ pub struct HiddenQuestion<'a> {
     pub board: Option<BoardName>,
     /// Only those of boards whose names begin with one of these, and none of all boards; `None`: all.
     pub prefixes: Option<Vec<&'a str>>,
+    /// Only those of this member; `None`: everybody's.
+    pub member: Option<MemberId>,
     /// Only those after this place: the name of a board, or nothing for all boards, and a member.
     pub after: Option<(&'a str, MemberId)>,
     pub limit: u32,
@@ -203,6 +205,8 @@ pub struct RejectsQuestion<'a> {
     pub before: Option<JobPlace>,
     /// `None`: for any reason.
     pub reason: Option<RejectCode>,
+    /// Only jobs that are this member's, or may be; `None`: everybody's.
+    pub member: Option<&'a str>,
     /// Only jobs that name no other boards than those whose names begin with one of these; `None`: all.
     pub prefixes: Option<Vec<&'a str>>,
     /// Rejects that are wanted, at most.
@@ -441,6 +445,8 @@ pub struct BoardsOfMember {
     pub boards: Vec<(BoardLife, FoundMember)>,
     /// Where the member's other boards begin, if these are not all.
     pub next: Option<u32>,
+    /// The member itself, as an entry of no board, for its profile: it may have one and be on no board.
+    pub itself: Option<ShardEntry>,
 }
 
 /// Entries of a shard in relation to an entry of another one.
@@ -529,7 +535,8 @@ impl Reply {
                 found.iter_mut().flatten().map(|found| &mut found.entry).for_each(visit);
             }
             Self::BoardsOfMember(found) => {
-                found.boards.iter_mut().map(|(_, found)| &mut found.entry).for_each(visit);
+                let entries = found.boards.iter_mut().map(|(_, found)| &mut found.entry);
+                entries.chain(&mut found.itself).for_each(visit);
             }
         }
     }

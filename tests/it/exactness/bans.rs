@@ -375,6 +375,16 @@ fn bans_are_listed_page_by_page(place: Place) {
         assert_eq!(listed(&client, "&board=a", limit), of("a"), "{limit}");
     }
     assert_eq!(listed(&client, "&board=none", 10), of("none"));
+    // One of them is asked for: of all boards, of one board, and of none.
+    hide(&client, Some("a"), "m03 \"日本\"");
+    let both = [None, Some("a".to_owned())].map(|board| ("m03 \"日本\"".to_owned(), board));
+    let member = "&member=m03%20%22%E6%97%A5%E6%9C%AC%22";
+    for limit in [1, 2, 30] {
+        assert_eq!(listed(&client, member, limit), both, "{limit}");
+        assert_eq!(listed(&client, &format!("{member}&board=a"), limit), both, "{limit}");
+        assert_eq!(listed(&client, &format!("{member}&board=b"), limit), both[..1], "{limit}");
+        assert_eq!(listed(&client, "&member=nobody", limit), []);
+    }
     let (status, problem) = client.get("/v1/hidden?cursor=zz");
     assert_eq!((status, &problem["code"]), (422, &json!("bad_parameter")));
     service.end();
@@ -490,6 +500,10 @@ fn bans_and_hidden_entries_are_for_who_may_write_and_for_its_boards() {
     assert_eq!(listed(&all, "", 10), of(&[("q", None), ("p", Some("eu-a")), ("p", Some("us-a"))]));
     assert_eq!(listed(&mine, "", 10), of(&[("p", Some("eu-a"))]));
     assert_eq!(listed(&mine, "&board=eu-a", 10), of(&[("p", Some("eu-a"))]));
+    for filter in ["&member=p", "&member=p&board=eu-a"] {
+        assert_eq!(listed(&mine, filter, 10), of(&[("p", Some("eu-a"))]));
+    }
+    assert_eq!(listed(&mine, "&member=q", 10), []);
     let forbidden = || (403, "forbidden_board".to_owned());
     assert_eq!(code(mine.get("/v1/hidden?board=us-a")), forbidden());
     let everywhere = json!({ "op": "hide", "member": "r" });

@@ -12,7 +12,11 @@ use crate::support::nats::wait_until;
 use crate::support::place::{Place, at_each_place};
 use crate::support::random::Random;
 
-at_each_place![every_answer_is_of_the_best_entries, what_is_beyond_the_capacity_is_kept,];
+at_each_place![
+    every_answer_is_of_the_best_entries,
+    what_is_beyond_the_capacity_is_kept,
+    who_asks_for_hidden_entries_gets_those_beyond_the_capacity_too,
+];
 
 const MEMBERS: u64 = 90;
 
@@ -292,5 +296,44 @@ fn what_is_beyond_the_capacity_is_kept(place: Place) {
     assert_eq!(totals, [1, 1]);
     let cleared = ok(client.post("/v1/boards/arena:clear", &json!({})));
     assert_eq!(count_of(&cleared["removed"]), 5, "those beyond the capacity included");
+    service.end();
+}
+
+/// All that is kept of a member is told to whoever may see what is hidden.
+fn who_asks_for_hidden_entries_gets_those_beyond_the_capacity_too(place: Place) {
+    let service = place.start(3);
+    let client = service.client();
+    let definition = json!({"ties": "member", "windows": ["all", "day"], "capacity": 2});
+    ok(client.put("/v1/boards/arena", &definition));
+    for (score, member) in (1..).zip(["e", "d", "c", "b", "a"]) {
+        ok(client.put(&entry_path("arena", member), &json!({"score": score, "meta": {"of": member}})));
+    }
+    ok(client.post("/v1/jobs", &json!([{"member": "e", "board": "arena", "op": "hide"}])));
+
+    // The rank among all that are kept, of which the hidden one is none but for itself.
+    for (member, rank, total, hidden) in [("c", 3, 4, false), ("d", 4, 4, false), ("e", 5, 5, true)] {
+        let all = ok(client.get(&format!("/v1/members/{member}?windows=*&hidden=true&profile=true")));
+        let entries = all["entries"].as_array().expect("a list");
+        assert_eq!(entries.len(), 2, "{all}");
+        let one = ok(client.get(&format!("{}?hidden=true", entry_path("arena", member))));
+        let by_window = ok(client.get(&format!("{}?hidden=true&windows=*", entry_path("arena", member))));
+        let windows = ["all", "day"].map(|window| &by_window["windows"][window]);
+        for entry in entries.iter().chain([&one]).chain(windows) {
+            assert_eq!(entry["beyond_capacity"], true, "{entry}");
+            assert_eq!(entry["hidden"], if hidden { json!(true) } else { Value::Null }, "{entry}");
+            assert_eq!(entry["meta"], json!({"of": member}), "{entry}");
+            let told = ["rank", "position", "total"].map(|name| count_of(&entry[name]));
+            assert_eq!(told, [rank, rank, total], "{entry}");
+            let sum: usize = ["better", "tied", "worse"].map(|name| count_of(&entry[name])).iter().sum();
+            assert_eq!(sum, total, "{entry}");
+        }
+        // Players are told nothing of it.
+        assert_eq!(client.get(&entry_path("arena", member)).0, 404);
+        let all = ok(client.get(&format!("/v1/members/{member}?windows=*")));
+        assert_eq!(all["entries"], json!([]), "{all}");
+    }
+    let shown = ok(client.get(&format!("{}?hidden=true", entry_path("arena", "b"))));
+    let told = (&shown["rank"], &shown["total"], shown.get("beyond_capacity"));
+    assert_eq!(told, (&json!(2), &json!(2), None), "{shown}");
     service.end();
 }

@@ -8,12 +8,14 @@ use ureq::http::Method;
 use crate::support::client::{Client, entry_path};
 use crate::support::node::Node;
 use crate::support::place::{Place, at_each_place};
+use crate::support::raw::ask;
 
 const SHARDS: u16 = 3;
 
 at_each_place![
     the_version_of_a_removal_holds_for_every_board_and_the_profile_whatever_was_there,
     rejected_jobs_of_an_erased_member_have_nothing_of_it,
+    a_removal_whose_version_is_in_a_body_removes_nothing,
 ];
 
 fn ok((status, answer): (u16, Value)) -> Value {
@@ -140,5 +142,25 @@ fn rejected_jobs_of_an_erased_member_have_nothing_of_it(place: Place) {
     let client = service.client();
     assert_eq!(post(&client, &job("erased", "later"))["rejected"], "out_of_range");
     assert!(text(&client).contains("later"));
+    service.end();
+}
+
+/// Its client believes that the version holds.
+fn a_removal_whose_version_is_in_a_body_removes_nothing(place: Place) {
+    let service = place.start(SHARDS);
+    let client = service.client();
+    post(&client, &json!({ "member": "p", "board": "arena", "score": 5, "version": 4 }));
+    let address = service.base().trim_start_matches("http://");
+    for path in ["/v1/members/p", "/v1/boards/arena/members/p", "/v1/boards/arena"] {
+        // As curl -X DELETE --json sends it.
+        let head = format!("DELETE {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n");
+        let said = ask(address, &format!("{head}content-length: 13\r\n\r\n{{\"version\":9}}"));
+        assert!(said.starts_with("HTTP/1.1 422") && said.contains("bad_parameter"), "{path}: {said}");
+        assert!(said.contains("?version="), "{path}: {said}");
+    }
+    assert_eq!(ok(client.get(&entry_path("arena", "p")))["score"], 5);
+    assert_eq!(erase(&client, "p", Some(9)).0, 200);
+    let late = json!({ "member": "p", "board": "arena", "score": 5, "version": 9 });
+    assert_eq!(post(&client, &late)["rejected"], "stale_version");
     service.end();
 }

@@ -21,6 +21,7 @@ at_each_place![
     every_read_that_lists_entries_has_profiles_if_it_asks_for_them,
     a_profile_follows_its_own_versions_and_leaves_with_its_member,
     an_answer_has_the_profiles_of_its_own_moment,
+    the_profile_of_a_member_without_an_entry_is_told_with_all_that_is_kept_of_it,
 ];
 
 fn profile(member: &str, profile: &Value) -> Value {
@@ -373,4 +374,31 @@ fn expected_of(client: &Client, applied: u64, member: &str, expected: &Value) {
     wait_state(client, 0, "live");
     wait_applied(client, &[applied]);
     assert_eq!(&profile_of(client, member), expected);
+}
+
+fn the_profile_of_a_member_without_an_entry_is_told_with_all_that_is_kept_of_it(place: Place) {
+    let service = place.start(SHARDS);
+    let client = service.client();
+    let told = json!({ "name": "Alice" });
+    let members: Vec<String> = (0..6).map(|number| format!("m{number}")).collect();
+    let jobs: Vec<Value> = members.iter().map(|member| profile(member, &told)).collect();
+    post(&client, &json!(jobs));
+    // One of them is on a board, too.
+    post(&client, &json!([{ "member": "m0", "board": "arena", "score": 1 }]));
+    let of = |member: &str, query: &str| {
+        let (status, answer) = client.get(&format!("/v1/members/{member}?{query}"));
+        assert_eq!(status, 200, "{answer}");
+        answer
+    };
+    for (nth, member) in members.iter().enumerate() {
+        let all = of(member, "windows=*&profile=true");
+        assert_eq!(all["profile"], told, "{all}");
+        assert_eq!(all["entries"].as_array().map(Vec::len), Some(usize::from(nth == 0)), "{all}");
+        assert_eq!(of(member, "windows=*").get("profile"), None);
+    }
+    assert_eq!(of("nobody", "profile=true").get("profile"), Some(&Value::Null));
+    let (status, _) = client.send(Method::DELETE, "/v1/members/m1", None).expect("an answer");
+    assert_eq!(status, 200);
+    assert_eq!(of("m1", "profile=true").get("profile"), Some(&Value::Null));
+    service.end();
 }

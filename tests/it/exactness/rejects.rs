@@ -85,9 +85,18 @@ fn check_lists(service: &mut Node, expected: usize) -> Vec<Value> {
     let (url, data) = (service.base().to_owned(), service.data_dir().to_owned());
     let whole = listed(&["--url", &url]);
     let data = data.to_str().expect("UTF-8");
-    let filters: [&[&str]; 4] =
-        [&[], &["--limit", "3"], &["--shard", "1", "--limit", "2"], &["--reason", "bad_score"]];
+    let member = member_of(1);
+    let filters: [&[&str]; 5] = [
+        &[],
+        &["--limit", "3"],
+        &["--shard", "1", "--limit", "2"],
+        &["--reason", "bad_score"],
+        &["--member", &member, "--reason", "out_of_range"],
+    ];
     let running = filters.map(|filters| listed(&[&["--url", &url], filters].concat()));
+    let is_its = |reject: &&Value| reject["job"]["member"] == json!(member);
+    let of_member = all.iter().filter(is_its).filter(|reject| reject["reason"] == "out_of_range");
+    assert!(running[4].lines().count() > 0 && running[4].lines().count() == of_member.count(), "{running:?}");
     assert_eq!(running[1], whole.split_inclusive('\n').take(3).collect::<String>());
     assert!(service.terminate().success());
     let stopped = filters.map(|filters| listed(&[&["--data-dir", data], filters].concat()));
@@ -245,4 +254,36 @@ fn a_token_confined_to_boards_lists_only_their_rejections() {
     for secret in &secrets {
         assert!(!service.log().contains(secret), "a token is not for the log");
     }
+}
+
+/// A list that ends at its limit is not taken for all that there is.
+#[test]
+fn a_list_of_rejects_is_whole_or_says_that_there_are_more() {
+    let mut service = Node::shards(2).start();
+    let client = service.client();
+    let bounded = json!({ "keys": [{ "name": "score", "max": 1 }] });
+    assert_eq!(client.put("/v1/boards/bounded", &bounded).0, 201);
+    let late = |number: usize| json!({ "board": "bounded", "member": format!("m{number}"), "score": 2 });
+    // More than a page.
+    for from in [0, 600] {
+        let jobs: Vec<Value> = (from..from + 600).map(late).collect();
+        assert_eq!(client.post("/v1/jobs", &json!(jobs)).0, 200);
+    }
+    let (url, data) = (service.base().to_owned(), service.data_dir().to_str().expect("UTF-8").to_owned());
+    let check = |place: [&str; 2]| {
+        for (limit, lines, says_more) in
+            [(None, 1_200, false), (Some("7"), 7, true), (Some("1200"), 1_200, false)]
+        {
+            let limit = limit.map(|limit| ["--limit", limit]);
+            let run = command().arg("rejects").args(place).args(limit.iter().flatten()).output();
+            let output = run.expect("the binary can be started");
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{said}");
+            assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), lines, "{limit:?}");
+            assert_eq!(said.contains("leave out --limit to list all"), says_more, "{limit:?}: {said}");
+        }
+    };
+    check(["--url", &url]);
+    assert!(service.terminate().success());
+    check(["--data-dir", &data]);
 }

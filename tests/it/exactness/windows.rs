@@ -318,6 +318,23 @@ fn an_entry_is_read_in_several_windows_at_once_and_a_write_says_which_it_entered
     let written = ok(client.put(&format!("{}?windows=all,day", entry_path("arena", "late")), &late));
     assert_eq!(written["windows"]["all"]["score"], 7, "{written}");
     assert_eq!(written["windows"]["day"], Value::Null, "{written}");
+    // Late, and in time for what was open at its time: that is told, also beside entries of today.
+    let late = json!({"windows": ["day", "hour"], "policy": "incr", "grace": "72h"});
+    ok(client.put("/v1/boards/late", &late));
+    let at = ago(jiff::SignedDuration::from_hours(30)).to_string();
+    let [of_day, of_hour] = [10, 13].map(|length| json!(at[..length]));
+    ok(client.put(&entry_path("late", "both"), &json!({"score": 1})));
+    for member in ["late", "both"] {
+        for query in ["windows=*", "windows=hour,day"] {
+            let path = format!("{}?{query}", entry_path("late", member));
+            let written = ok(client.put(&path, &json!({"score": 7, "at": at})));
+            let windows = written["windows"].as_object().expect("by name");
+            assert_eq!(windows.len(), 2, "{written}");
+            let told = (&windows["day"]["window"], &windows["hour"]["window"]);
+            assert_eq!(told, (&of_day, &of_hour), "{member} {query}: {written}");
+            assert_eq!(windows["day"]["score"], windows["hour"]["score"], "{written}");
+        }
+    }
     let read = |query: &str| client.get(&format!("{entry}?{query}"));
     for query in ["windows=*".to_owned(), "windows=all,day".to_owned(), format!("windows=all,day,{day}")] {
         let answer = ok(read(&query));

@@ -438,3 +438,47 @@ fn a_token_that_none_is_and_a_dialog_that_was_closed_are_minded() {
     enter(&mut browser, &reader);
     browser.wait_for("Ready");
 }
+
+/// Where there is nothing to show, the page says so and leads to what there is.
+#[test]
+fn what_is_not_there_yet_is_told_and_nothing_leads_back_to_it() {
+    let Some(mut browser) = Browser::start() else { return };
+    let node = Node::start();
+    let client = node.client();
+    define(&client, "league", &json!({"windows": ["season"], "season": "manual"}));
+    browser.open(&format!("{}/#/boards/league", node.base()));
+    browser.wait_for("the board's first season has not begun");
+    assert!(!text(&mut browser, "document.body.innerText").contains("Show season"));
+    // Once another window can be shown, that is where the link leads.
+    define(&client, "league", &json!({"windows": ["season", "day"]}));
+    browser.wait_for("Show day");
+    let begin = (Timestamp::now() + SignedDuration::from_hours(2)).to_string();
+    assert_eq!(client.post("/v1/boards/league/seasons", &json!({"name": "s1", "at": begin})).0, 201);
+    browser.wait("document.getElementById('planned')?.textContent.startsWith('Planned: s1 from ')");
+    browser.click("a", "Show day");
+    browser.wait_for("Nobody is on the board yet.");
+    browser.wait("document.getElementById('planned') !== null");
+    // A page behind the last one is not one of those that there are.
+    go(&mut browser, "#/boards/league?window=day&page=99");
+    browser.wait_for("The last page is 1");
+    assert!(!text(&mut browser, "document.body.innerText").contains("Page 99 of"));
+    // The kind is not the policy.
+    define(&client, "counted", &json!({"kind": "top_k", "capacity": 2}));
+    go(&mut browser, "#/");
+    browser.wait("[...document.querySelectorAll('td')].some((cell) => cell.textContent === 'incr (top_k)')");
+}
+
+#[test]
+fn pages_further_down_say_how_far_their_members_have_moved() {
+    let Some(mut browser) = Browser::start() else { return };
+    let node = Node::start();
+    let client = node.client();
+    define(&client, "climb", &json!({"windows": ["all", "day"], "movement": true}));
+    let jobs: Vec<Value> = (0..30)
+        .map(|number| json!({"board": "climb", "member": format!("m{number:02}"), "score": 100 - number}))
+        .collect();
+    assert_eq!(client.post("/v1/jobs", &json!(jobs)).0, 200);
+    browser.open(&format!("{}/#/boards/climb?page=2", node.base()));
+    browser.wait(&format!("{HEAD}.includes('|Moved, day|')"));
+    browser.wait(&format!("{FIRST_ROW}.startsWith('26|26|m25|75|new|')"));
+}

@@ -304,4 +304,9 @@ fn profiles_are_for_tokens_that_have_the_switch() {
     assert_eq!(confined.client(&confined.writes_profiles).post("/v1/jobs", &profile).0, 200);
     let (_, answer) = confined.client(&confined.all).get(&entry);
     assert_eq!(answer["profile"]["name"], json!("other"), "{answer}");
+    // Of a member that is on none of its boards, a confined token is told nothing.
+    let (status, answer) = confined.client(&confined.reads_profiles).get("/v1/members/only-us?profile=true");
+    assert_eq!((status, &answer["entries"], answer.get("profile")), (200, &json!([]), None), "{answer}");
+    let (_, answer) = confined.client(&confined.all).get("/v1/members/only-us?profile=true");
+    assert!(answer.get("profile").is_some(), "{answer}");
 }

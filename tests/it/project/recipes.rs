@@ -1,5 +1,5 @@
 //! The recipes work: every command of docs/recipes.md is run by a shell, and every answer on the page is part
-//! of the answer that came.
+//! of the answer that came. The commands of docs/boards.md work in their order, too.
 
 use std::fs;
 use std::process::Command;
@@ -113,6 +113,47 @@ fn the_recipes_do_what_their_page_says() {
         // Its days and weeks are those of the clock, and may end while it runs.
         assert!(this_hour() != before, "{}", wrong.join("\n\n"));
     }
+}
+
+/// The commands of a page that shows nothing else in blocks that begin with them.
+fn curl_lines(page: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut is_open = false;
+    for text in page.lines().filter_map(|line| line.strip_prefix("    ")) {
+        match lines.last_mut().filter(|_| is_open) {
+            Some(command) => {
+                command.push('\n');
+                command.push_str(text);
+            }
+            None if text.starts_with("curl ") || text.starts_with("URL=") => lines.push(text.to_owned()),
+            None => continue,
+        }
+        let command = lines.last().expect("there is one");
+        is_open = command.matches('\'').count() % 2 == 1 || command.ends_with('\\');
+    }
+    lines
+}
+
+#[test]
+fn the_commands_about_boards_work_in_the_order_of_their_page() {
+    let page = fs::read_to_string(root().join("docs/boards.md")).expect("the page is there");
+    let node = Node::shards(3).start();
+    let lines = curl_lines(&page.replace(ON_THE_PAGE, node.base()));
+    let (variables, commands) = lines.split_first().expect("there are some");
+    assert!(variables.starts_with("URL=") && commands.len() > 30, "{variables}: {} commands", commands.len());
+    let mut refused = Vec::new();
+    // What goes on until the client leaves is shown to a reader, and not to a test.
+    for command in commands.iter().filter(|command| !command.starts_with("curl -N ")) {
+        let said = shell(&format!("{variables}\n{command}"));
+        let found: Value =
+            serde_json::from_str(&said).unwrap_or_else(|why| panic!("{command}: {why}: {said}"));
+        if let Some(code) = found["code"].as_str() {
+            refused.push((code.to_owned(), command));
+        }
+    }
+    // The page says so of one.
+    let as_told = |(code, command): &(String, &String)| code == "out_of_range" && command.contains("5001");
+    assert!(refused.len() == 1 && refused.iter().all(as_told), "{refused:?}");
 }
 
 #[test]

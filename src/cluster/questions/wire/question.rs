@@ -107,6 +107,7 @@ enum QuestionWire<'a> {
     Hidden {
         board: Option<&'a str>,
         prefixes: Option<Vec<&'a str>>,
+        member: Option<&'a str>,
         after: Option<(&'a str, &'a str)>,
         limit: u32,
     },
@@ -135,6 +136,7 @@ enum StartWire<'a> {
 struct RejectsWire<'a> {
     before: Option<(u64, u32)>,
     reason: Option<&'a str>,
+    member: Option<&'a str>,
     prefixes: Option<Vec<&'a str>>,
     rejects: u32,
     read: u32,
@@ -198,9 +200,10 @@ impl<'a> QuestionWire<'a> {
                 Self::Summary { board: LifeWire::of(board), known }
             }
             Question::Changed(boards) => Self::Changed(boards.iter().map(LifeWire::of).collect()),
-            Question::Hidden(HiddenQuestion { board, prefixes, after, limit }) => Self::Hidden {
+            Question::Hidden(HiddenQuestion { board, prefixes, member, after, limit }) => Self::Hidden {
                 board: board.as_ref().map(BoardName::as_str),
                 prefixes: prefixes.clone(),
+                member: member.as_ref().map(MemberId::as_str),
                 after: after.as_ref().map(|(name, member)| (*name, member.as_str())),
                 limit: *limit,
             },
@@ -261,12 +264,13 @@ impl<'a> QuestionWire<'a> {
             Self::Changed(boards) => {
                 Question::Changed(boards.iter().map(LifeWire::read).collect::<Result<_, _>>()?)
             }
-            Self::Hidden { board, prefixes, after, limit } => {
+            Self::Hidden { board, prefixes, member, after, limit } => {
+                let member = member.map(MemberId::new).transpose().map_err(undecodable)?;
                 let board = board.map(BoardName::new).transpose().map_err(undecodable)?;
                 let after =
                     after.map(|(name, member)| Ok((name, MemberId::new(member).map_err(undecodable)?)));
                 let after = after.transpose()?;
-                Question::Hidden(HiddenQuestion { board, prefixes, after, limit })
+                Question::Hidden(HiddenQuestion { board, prefixes, member, after, limit })
             }
         })
     }
@@ -302,17 +306,18 @@ impl<'a> RunWire<'a> {
 
 impl<'a> RejectsWire<'a> {
     fn of(question: &RejectsQuestion<'a>) -> Self {
-        let RejectsQuestion { before, reason, prefixes, rejects, read, bytes } = question;
+        let RejectsQuestion { before, reason, member, prefixes, rejects, read, bytes } = question;
         let before = before.map(|(sequence, index)| (sequence.0, index));
         let (reason, prefixes) = (reason.map(RejectCode::name), prefixes.clone());
-        Self { before, reason, prefixes, rejects: *rejects, read: *read, bytes: *bytes }
+        let (member, rejects, read, bytes) = (*member, *rejects, *read, *bytes);
+        Self { before, reason, member, prefixes, rejects, read, bytes }
     }
 
     fn read(self) -> Result<RejectsQuestion<'a>, Undecodable> {
-        let Self { before, reason, prefixes, rejects, read, bytes } = self;
+        let Self { before, reason, member, prefixes, rejects, read, bytes } = self;
         let before = before.map(|(sequence, index)| -> JobPlace { (Sequence(sequence), index) });
         let reason = reason.map(read_code).transpose()?;
-        Ok(RejectsQuestion { before, reason, prefixes, rejects, read, bytes })
+        Ok(RejectsQuestion { before, reason, member, prefixes, rejects, read, bytes })
     }
 }
 

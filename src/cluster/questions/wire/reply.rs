@@ -50,7 +50,7 @@ enum ReplyWire<'a> {
     Splitters(Vec<SplittersReplyWire<'a>>),
     Lookup { life: LifeOnShardWire, total: u64, members: Vec<Option<EntryWire<'a>>>, keys: Vec<(u64, u64)> },
     MemberOnBoards(Vec<Option<FoundWire<'a>>>),
-    BoardsOfMember(Vec<(LifeWire<'a>, FoundWire<'a>)>, Option<u32>),
+    BoardsOfMember(Vec<(LifeWire<'a>, FoundWire<'a>)>, Option<u32>, Option<EntryWire<'a>>),
     Rejects(Vec<RejectWire<'a>>, Option<(u64, u32)>),
     Movement(MovementWire),
     Summary(SummaryWire<'a>),
@@ -164,7 +164,7 @@ impl<'a> ReplyWire<'a> {
             Reply::BoardsOfMember(found) => {
                 let boards = found.boards.iter();
                 let boards = boards.map(|(life, found)| (LifeWire::of(life), FoundWire::of(found)));
-                Self::BoardsOfMember(boards.collect(), found.next)
+                Self::BoardsOfMember(boards.collect(), found.next, found.itself.as_ref().map(EntryWire::of))
             }
             Reply::Summary(summary) => Self::Summary(SummaryWire::of(summary)),
             Reply::Rejects(RejectsReply { rejects, next }) => Self::Rejects(
@@ -204,10 +204,11 @@ impl<'a> ReplyWire<'a> {
                 let found_member = |found: Option<FoundWire<'_>>| found.map(FoundWire::read).transpose();
                 Reply::MemberOnBoards(found.into_iter().map(found_member).collect::<Result<_, _>>()?)
             }
-            Self::BoardsOfMember(boards, next) => {
+            Self::BoardsOfMember(boards, next, itself) => {
                 let board = |(life, found): (LifeWire<'_>, FoundWire<'_>)| Ok((life.read()?, found.read()?));
                 let boards = boards.into_iter().map(board).collect::<Result<_, _>>()?;
-                Reply::BoardsOfMember(BoardsOfMember { boards, next })
+                let itself = itself.map(EntryWire::read).transpose()?;
+                Reply::BoardsOfMember(BoardsOfMember { boards, next, itself })
             }
             Self::Summary(summary) => Reply::Summary(summary.read()?),
             Self::Rejects(rejects, next) => Reply::Rejects(RejectsReply {

@@ -93,6 +93,7 @@ fn questions() -> Vec<Question<'static>> {
         Question::Rejects(RejectsQuestion {
             before: Some((Sequence(300), 2)),
             reason: Some(RejectCode::BadScore),
+            member: Some("m7"),
             prefixes: Some(vec!["a"]),
             rejects: 100,
             read: 1_100,
@@ -109,6 +110,7 @@ fn questions() -> Vec<Question<'static>> {
         Question::Hidden(HiddenQuestion {
             board: None,
             prefixes: Some(vec!["a"]),
+            member: MemberId::new("m8").ok(),
             after: Some(("a", MemberId::new("m7").expect("a good id"))),
             limit: 10,
         }),
@@ -184,7 +186,11 @@ fn replies() -> Vec<Reply> {
             keys: vec![KeyCounts { better: 1, before: 2 }],
         },
         Reply::MemberOnBoards(vec![None, Some(found.clone())]),
-        Reply::BoardsOfMember(BoardsOfMember { boards: vec![(life("a", 7), found)], next: Some(3) }),
+        Reply::BoardsOfMember(BoardsOfMember {
+            boards: vec![(life("a", 7), found)],
+            next: Some(3),
+            itself: Some(entry(EntryMetadata::None)),
+        }),
         Reply::Rejects(RejectsReply {
             rejects: vec![RejectRecord {
                 sequence: Sequence(299),

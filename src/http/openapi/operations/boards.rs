@@ -52,7 +52,8 @@ pub fn put_board() -> Doc {
         .describe(
             "Creates the board, or changes what the body names. Idempotent. An absent field keeps its value, \
              or has its default on a new board; `null` is the default. `policy`, `keep`, `grace`, `entry_ttl`, \
-             `capacity`, the `every` of `season` and the bounds of keys may change, and `windows` be added, \
+             `capacity`, the `every` of `season`, and the bounds of keys with `below_min` and `above_max` may \
+             change, and `windows` be added, \
              which begin with the next job. Everything else is fixed when the board is created, and a \
              definition that differs in it is refused with `board_differs`. New bounds apply to the jobs that \
              follow; existing entries stay as they are. Another length of seasons holds from the next season \
@@ -89,7 +90,8 @@ pub fn open_season() -> Doc {
              season a board has none. With `name` the request can be repeated: it is answered with 200 if \
              that season is there, or planned for that time. Without it, while a season is planned or less \
              than a minute after one began, the request is refused with `season_conflict`, because it looks \
-             like the same request once more; `force=true` opens a further manual season all the same.",
+             like the same request once more; `force=true` opens a further manual season all the \
+             same, and has a regular one that is planned to end early end at the time that is sent instead.",
         )
         .query(query(
             "force",

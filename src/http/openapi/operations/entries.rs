@@ -81,7 +81,9 @@ pub fn member_boards() -> Doc {
              by that of its default window; `window` of the entry names it. Boards that do not exist, \
              that do not have the instance, or that the member is not on, are in `not_found`. If all boards are asked for and there are more, `next_cursor` is the \
              beginning of the next page: pages follow the order in which boards were created, and within \
-             a page boards are sorted by name. A page may have few entries and still not be the last one.",
+             a page boards are sorted by name. A page may have few entries and still not be the last one. With \
+             `profile=true` and without `boards` the answer has the member's `profile`, too, beside its entries: \
+             a member may have one and be on no board.",
         )
         .query(windows(
             "`*` asks for the current instance of each window of a board that `boards` names; without `boards`, \

@@ -33,10 +33,17 @@ pub fn rejects() -> Doc {
         )
         .query(query("shard", &shard, "Only rejects of this shard."))
         .query(query("reason", &json!({"enum": reject_codes()}), "Only rejects for this reason."))
+        .query(query(
+            "member",
+            &component("MemberId"),
+            "Only rejects of this member: those that the erasure of the member reaches. Of what is no readable \
+             job, those are listed in which the id stands as a JSON string.",
+        ))
         .query(query("limit", &limit, "How many rejects the page has at most."))
-        .query(query("cursor", &cursor, "The `next_cursor` of the page before; empty means the first page. Send it with the same `shard` and `reason`."))
+        .query(query("cursor", &cursor, "The `next_cursor` of the page before; empty means the first page. Send it with the same `shard`, `reason` and `member`."))
         .answer(200, "RejectList", "A page of rejects.")
         .problem(422, "bad_cursor")
+        .problem(422, "bad_member")
         .problem(503, "shard_damaged")
 }
 
@@ -55,9 +62,11 @@ pub fn hidden() -> Doc {
             &component("BoardName"),
             "Only bans that hold on this board: its own, and those of all boards.",
         ))
+        .query(query("member", &component("MemberId"), "Only bans of this member."))
         .query(query("limit", &limit, "How many bans the page has at most."))
         .query(query("cursor", &cursor, "The `next_cursor` of the page before; empty means the first page."))
         .answer(200, "HiddenList", "A page of bans.")
+        .problem(422, "bad_member")
 }
 
 pub fn status() -> Doc {

@@ -27,6 +27,7 @@ pub fn begin_snapshot() -> Doc {
         ))
         .answer(201, "Snapshot", "The files are copied.")
         .problem(409, "too_many_snapshots")
+        .problem(422, "unsupported")
 }
 
 pub fn snapshot_file() -> Doc {
@@ -52,4 +53,5 @@ pub fn delete_snapshot() -> Doc {
         .describe("Removes the node's copy. What was fetched of it stays as it is.")
         .answer(200, "DeletedSnapshot", "The copy is removed.")
         .problem(404, "unknown_snapshot")
+        .problem(422, "unsupported")
 }

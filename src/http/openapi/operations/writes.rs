@@ -19,7 +19,9 @@ pub fn put_member() -> Doc {
         .query(shared("results"))
         .query(windows(
             "The answer has the member's entries there as `windows`, read right after the job, so that it tells \
-             which instances the job has entered. With `wait=applied` only.",
+             which instances the job has entered: a window's name, and `*` for each, stands for the instance \
+             that the job's own time falls in, and is `null` if that was closed or had not begun. With \
+             `wait=applied` only.",
         ))
         .body("EntryInput", true, "The job.")
         .answer(200, "EntryWritten", "It is applied and on disk.")

@@ -174,7 +174,7 @@ pub fn seasons() -> Value {
 fn definition_input() -> Value {
     let mut input = json!({
         "type": "object",
-        "description": "What a board's definition is to have. On a new board absent fields have their default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys can change, and windows be added.",
+        "description": "What a board's definition is to have. On a new board absent fields have their default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change, and windows be added.",
         "additionalProperties": false,
         "properties": {
             "keys": {"type": ["array", "null"], "minItems": 1, "maxItems": MAX_KEYS, "items": component("KeyInput"),

@@ -64,11 +64,14 @@ fn rank_error() -> Value {
     )})
 }
 
-/// Present if the entry is hidden.
+/// Present if the entry is hidden, or beyond the capacity.
 fn hidden() -> Value {
     json!({"hidden": {
         "type": "boolean", "const": true,
         "description": "Present with `hidden=true`, of an entry that is hidden. `rank`, `position` and the counts are those that there would be if it were not: it counts itself."
+    }, "beyond_capacity": {
+        "type": "boolean", "const": true,
+        "description": "Present with `hidden=true`, of an entry that is kept and not listed, because it is beyond the board's `capacity`. `rank`, `position` and the counts are those among all entries that are kept."
     }})
 }
 
@@ -163,7 +166,7 @@ pub fn schemas() -> Value {
                 "not_found": array(component("MemberId"))
             })
         ),
-        "MemberBoards": read_answer(
+        "MemberBoards": with_optional(read_answer(
             "A member's entries, by board. `next_cursor` is the cursor for entries on further boards, and `null` at the end.",
             json!({
                 "member": component("MemberId"),
@@ -177,7 +180,10 @@ pub fn schemas() -> Value {
                 "not_found": array(component("BoardName")),
                 "next_cursor": {"type": ["string", "null"], "pattern": "^[0-9]+$"}
             })
-        )
+        ), json!({"profile": {
+            "anyOf": [component("Profile"), {"type": "null"}],
+            "description": "The member's profile, whether it has an entry or not; `null` if there is none, or if it could not be read. Present with `profile=true` and without `boards`, unless the token is confined to some boards."
+        }}))
     })
 }
 
