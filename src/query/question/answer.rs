@@ -310,7 +310,7 @@ fn bans_of_member(shard: &Shard, member: &MemberId, asked: &HiddenQuestion<'_>, 
     let of_member = shard.bans().of_member(member).into_iter().flatten();
     let mut bans: Vec<Ban> = of_member
         .filter(|&(scope, _)| is_wanted(scope) && Some((name_of(scope), member)) > after)
-        .map(|(scope, since)| Ban { scope: scope.clone(), member: member.clone(), since: *since })
+        .map(|(scope, record)| Ban { scope: scope.clone(), member: member.clone(), since: record.since })
         .collect();
     bans.sort_by(|a, b| name_of(&a.scope).cmp(name_of(&b.scope)));
     let more = bans.len() > limit;

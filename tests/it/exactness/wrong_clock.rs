@@ -28,7 +28,15 @@ fn from_now(micros: i64) -> Timestamp {
 /// What a node whose clock says this would have written before it stopped.
 fn write_at(data_dir: &Path, timestamp: Timestamp, payload: impl FnOnce(&Registry) -> Payload) {
     let path = shard_directory(data_dir, ShardId(0));
-    let store = Store::open(&path, ShardId(0), 1, &StorageResources::new(8 << 20, 1)).expect("it opens");
+    let resources = StorageResources::new(8 << 20, 1);
+    let mut store = None;
+    // A process that another test is starting holds the lock for as long as it is still this one.
+    wait_until("it opens", || match Store::open(&path, ShardId(0), 1, &resources) {
+        Ok(opened) => store.insert(opened).shard() == ShardId(0),
+        Err(StorageError::InUse(_)) => false,
+        Err(error) => panic!("it opens: {error}"),
+    });
+    let store = store.expect("it is open");
     let shard = recover(&store, TreesFrom::Pages, &|_, _, _| {}).expect("it is whole").shard;
     let registry = Registry::new(true);
     registry.register_boards_of(&shard);
