@@ -4,12 +4,13 @@
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use crate::cli::Failure;
-use crate::cli::as_owner::refuse_links_of_others;
+use crate::cli::as_owner::{FilePlace, as_owner_of_folder_of};
 use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::export::Format;
 use crate::cli::export::row::{Hidden, Row};
@@ -24,14 +25,21 @@ pub struct Output {
     sink: Sink,
     /// The row that is being written.
     line: String,
-    /// The finished file, and the one that is written until then.
-    place: Option<(PathBuf, PathBuf)>,
+    unfinished: Option<Unfinished>,
     /// Members whose profiles are written already.
     written: HashSet<Box<str>>,
     /// Members who are hidden everywhere, and written already.
     hidden_everywhere: HashSet<Box<str>>,
     /// Whether cells have an apostrophe where a spreadsheet would compute them.
     is_spreadsheet_safe: bool,
+}
+
+/// A file that gets its name when it is complete.
+struct Unfinished {
+    file: File,
+    /// What it is called until then.
+    partial: PathBuf,
+    path: PathBuf,
 }
 
 enum Sink {
@@ -46,9 +54,9 @@ impl Output {
         Self::of(Sink::Nothing, None)
     }
 
-    fn of(sink: Sink, place: Option<(PathBuf, PathBuf)>) -> Self {
+    fn of(sink: Sink, unfinished: Option<Unfinished>) -> Self {
         let (line, written, hidden_everywhere) = (String::new(), HashSet::new(), HashSet::new());
-        Self { sink, line, place, written, hidden_everywhere, is_spreadsheet_safe: false }
+        Self { sink, line, unfinished, written, hidden_everywhere, is_spreadsheet_safe: false }
     }
 
     /// # Arguments
@@ -61,26 +69,11 @@ impl Output {
     /// # Errors
     /// When the file cannot be created.
     pub fn create(path: Option<&Path>, format: Format) -> Result<Self, Failure> {
-        if let Some(path) = path {
-            refuse_links_of_others(path)?;
-        }
-        let (writer, place): (Box<dyn Write>, _) = match path {
+        let (writer, unfinished): (Box<dyn Write>, _) = match path {
             None => (Box::new(io::stdout()), None),
-            Some(path) if is_no_file(path) => {
-                let opened = File::options().append(true).open(path);
-                let opened =
-                    opened.map_err(|error| format!("cannot write to {}: {error}", path.display()))?;
-                (Box::new(opened), None)
-            }
             Some(path) => {
-                // The target of a link is replaced, and not the link.
-                let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-                let mut partial = path.as_os_str().to_owned();
-                partial.push(".partial");
-                let partial = PathBuf::from(partial);
-                let file = create_anew(&partial)
-                    .map_err(|error| format!("cannot create {}: {error}", partial.display()))?;
-                (Box::new(file), Some((path, partial)))
+                let (file, unfinished) = as_owner_of_folder_of(path, |place| open(path, place))?;
+                (Box::new(file), unfinished)
             }
         };
         let writer: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, writer));
@@ -88,7 +81,7 @@ impl Output {
             Format::Ndjson => Sink::Lines(writer),
             Format::Csv => Sink::Cells(writer),
         };
-        Ok(Self::of(sink, place))
+        Ok(Self::of(sink, unfinished))
     }
 
     /// Begins a board, with what it is if that is given. A CSV has one.
@@ -179,15 +172,37 @@ impl Output {
             Sink::Nothing => {}
             Sink::Lines(writer) | Sink::Cells(writer) => writer.flush()?,
         }
-        if let Some((path, partial)) = self.place.take() {
+        if let Some(Unfinished { file, partial, path }) = &self.unfinished {
             // Synced before it is renamed: after a crash the name must not belong to half of the bytes.
-            File::open(&partial)?.sync_all()?;
-            std::fs::rename(&partial, &path).map_err(|error| {
+            file.sync_all()?;
+            // Both are in one folder. If that is somebody else's, it is held open, and nothing but names in it
+            // changes.
+            std::fs::rename(partial, path).map_err(|error| {
                 format!("cannot rename {} to {}: {error}", partial.display(), path.display())
             })?;
+            self.unfinished = None;
         }
         Ok(())
     }
+}
+
+/// Opens what `path` names, by the rights of this thread.
+fn open(path: &Path, place: &FilePlace) -> Result<(File, Option<Unfinished>), Failure> {
+    if is_no_file(path, &place.path) {
+        let opened = File::options().append(true).custom_flags(place.flags).open(&place.path);
+        let opened = opened.map_err(|error| format!("cannot write to {}: {error}", path.display()))?;
+        return Ok((opened, None));
+    }
+    // The target of a link is replaced, and not the link. What may not be a link has none to resolve.
+    let is_resolved = place.flags != 0;
+    let real = if is_resolved { None } else { place.path.canonicalize().ok() };
+    let path = real.unwrap_or_else(|| place.path.clone());
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let file =
+        create_anew(&partial).map_err(|error| format!("cannot create {}: {error}", partial.display()))?;
+    Ok((file.try_clone()?, Some(Unfinished { file, partial, path })))
 }
 
 /// Creates a file in the place of one that an interrupted export left. A link is removed, and not followed.
@@ -324,16 +339,19 @@ fn push_cell(line: &mut String, text: &str) {
 }
 
 /// Whether a file must not replace what has this name: a device, a pipe, a directory.
-fn is_no_file(path: &Path) -> bool {
+///
+/// # Arguments
+/// `reached`: the path by which it is reached.
+fn is_no_file(path: &Path, reached: &Path) -> bool {
     // A descriptor that is open already may be a file with more in it than this export.
     ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder))
-        || std::fs::metadata(path).is_ok_and(|found| !found.is_file())
+        || std::fs::metadata(reached).is_ok_and(|found| !found.is_file())
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let Some((_, partial)) = self.place.take() {
-            let _ = std::fs::remove_file(partial);
+        if let Some(unfinished) = self.unfinished.take() {
+            let _ = std::fs::remove_file(unfinished.partial);
         }
     }
 }
@@ -442,6 +460,7 @@ mod tests {
     /// Standard output may be a file, with more in it.
     #[test]
     fn what_is_open_already_is_no_file_to_replace() {
+        let is_no_file = |path: &Path| is_no_file(path, path);
         assert!(is_no_file(Path::new("/dev/stdout")) && is_no_file(Path::new("/proc/self/fd/1")));
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("file");

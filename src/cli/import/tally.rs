@@ -12,7 +12,7 @@ use std::time::Duration;
 use indicatif::HumanCount;
 use parking_lot::Mutex;
 
-use crate::cli::as_owner::refuse_links_of_others;
+use crate::cli::as_owner::create_file;
 use crate::cli::import::ImportError;
 use crate::cli::import::progress::Progress;
 use crate::cli::import::read::{RejectedLine, Row};
@@ -57,8 +57,7 @@ impl Tally {
         let mut counts = Counts::default();
         if let Some(path) = rejects {
             let create = || {
-                refuse_links_of_others(path).map_err(io::Error::other)?;
-                let mut file = csv::Writer::from_writer(File::create(path)?);
+                let mut file = csv::Writer::from_writer(create_file(path).map_err(io::Error::other)?);
                 file.write_record(["line", "code", "detail"])?;
                 Ok(file)
             };
