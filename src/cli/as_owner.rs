@@ -21,6 +21,8 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use crate::cli::Failure;
 use crate::storage::OPEN_FILES;
 
+/// The marker of a data directory.
+const MARKER: &str = "RANKTREE";
 /// As many as the system follows.
 const LINKS_MAX: u32 = 40;
 
@@ -39,7 +41,7 @@ pub fn become_owner_of(directory: &Path) -> Result<PathBuf, Failure> {
     if !geteuid().is_root() {
         return Ok(directory.to_owned());
     }
-    let way = Way::to(directory, Last::Folder)?;
+    let way = Way::to(directory, Last::Folder)?.with_content()?;
     if way.owner.is_none() { Ok(directory.to_owned()) } else { way.enter() }
 }
 
@@ -122,7 +124,9 @@ pub fn refuse_data_of_others(data_dir: &Path) -> Result<(), Failure> {
     if !geteuid().is_root() {
         return Ok(());
     }
-    let Some(Owner { user, folder, .. }) = Way::to(data_dir, Last::Folder)?.owner else { return Ok(()) };
+    let Some(Owner { user, folder, .. }) = Way::to(data_dir, Last::Folder)?.with_content()?.owner else {
+        return Ok(());
+    };
     let (folder, data_dir) = (folder.display(), data_dir.display());
     Err(format!(
         "{folder} belongs to the user {user}, and this process runs as root. The service would leave files in \
@@ -188,7 +192,7 @@ impl Way {
         let (real, rest) = (PathBuf::from("/"), PathBuf::new());
         let mut way = Self { folder, real, rest, owner: None, is_open: false };
         let facts = way.folder.metadata()?;
-        way.count(&facts)?;
+        way.count(&facts, Path::new("/"))?;
         let (mut ahead, mut links) = (Vec::new(), 0);
         push_names(&mut ahead, &absolute);
         while let Some(name) = ahead.pop() {
@@ -221,7 +225,8 @@ impl Way {
                 } else {
                     way.real.push(&name);
                 }
-                way.count(&facts)?;
+                let real = way.real.clone();
+                way.count(&facts, &real)?;
                 way.folder = found;
             } else {
                 ahead.push(name);
@@ -232,14 +237,38 @@ impl Way {
         Ok(way)
     }
 
-    /// Counts the owner of the folder that `real` leads to.
-    fn count(&mut self, facts: &Metadata) -> Result<(), Failure> {
+    /// Counts who owns the shards in a folder of root's, too: a volume may be the group's whose members run
+    /// the service.
+    fn with_content(mut self) -> Result<Self, Failure> {
+        if self.owner.is_some() || !self.rest.as_os_str().is_empty() {
+            return Ok(self);
+        }
+        // What is no folder, or cannot be read, is refused by whoever uses it.
+        let Ok(entries) = std::fs::read_dir(&self.real) else { return Ok(self) };
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            let is_of_data = name == MARKER || name.as_bytes().starts_with(b"shard-");
+            let facts = if is_of_data { entry.metadata().ok() } else { None };
+            match facts {
+                Some(facts) if facts.is_symlink() && facts.uid() != 0 => {
+                    return Err(link_of_another(&entry.path(), facts.uid()));
+                }
+                Some(facts) => self.count(&facts, &entry.path())?,
+                None => {}
+            }
+        }
+        Ok(self)
+    }
+
+    /// Counts the owner of a folder.
+    fn count(&mut self, facts: &Metadata, folder: &Path) -> Result<(), Failure> {
         let user = facts.uid();
         if user == 0 {
             return Ok(());
         }
         if let Some(before) = self.owner.as_ref().filter(|before| before.user != user) {
-            let (above, other, here) = (before.folder.display(), before.user, self.real.display());
+            let (above, other, here) = (before.folder.display(), before.user, folder.display());
             return Err(format!(
                 "{above} belongs to the user {other}, and {here} to the user {user}, so root works there by the rights \
                  of neither; run this as the one who may do it, such as by sudo -u '#{user}', or give a path whose \
@@ -249,7 +278,7 @@ impl Way {
         }
         // Somebody else may have put a directory of root's group there.
         let group = if facts.gid() == 0 { user } else { facts.gid() };
-        self.owner = Some(Owner { user, group, folder: self.real.clone() });
+        self.owner = Some(Owner { user, group, folder: folder.to_owned() });
         Ok(())
     }
 
