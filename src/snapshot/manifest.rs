@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::regular_file::{open_in, read_no_link};
 use crate::storage::{DataLayout, ServiceId, replace_file, shard_directory};
-use crate::types::{MAX_SHARDS, ShardId, quoted, shown};
+use crate::types::{MAX_SHARDS, ShardId, quoted};
 
 /// The manifest's name in the directory of a snapshot.
 pub const MANIFEST: &str = "SNAPSHOT.json";
@@ -169,7 +169,7 @@ impl Manifest {
             Ok(manifest) => manifest,
             // Names of fields that are none of ours come with the error.
             Err(error) => {
-                return damaged(format!("its {MANIFEST} cannot be read: {}", shown(&error.to_string())));
+                return damaged(format!("its {MANIFEST} cannot be read: {}", quoted(&error.to_string())));
             }
         };
         if manifest.checksum != manifest.own_checksum() {
@@ -185,10 +185,8 @@ impl Manifest {
     fn contradiction(&self) -> Option<String> {
         let of_shards = self.shards.iter().map(|shard| &shard.stream);
         let texts = [&self.snapshot, &self.taken_at, &self.version].into_iter().chain(&self.service);
-        // They are shown to an operator, whose terminal would obey what they say.
-        if let Some(text) =
-            texts.chain(of_shards).find(|text| !text.bytes().all(|byte| matches!(byte, b' '..=b'~')))
-        {
+        // They are shown to an operator, whose terminal would obey what is not printable.
+        if let Some(text) = texts.chain(of_shards).find(|text| !text.escape_debug().eq(text.chars())) {
             return Some(format!("its {MANIFEST} has {}, and ranktree writes no such text", quoted(text)));
         }
         let numbers: Vec<u16> = self.shards.iter().map(|shard| shard.shard).collect();

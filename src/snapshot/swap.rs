@@ -28,7 +28,7 @@ use crate::storage::{
     DataLayout, RESTORING, StorageError, make_private_directory, mark_layout, replace_file, shard_directory,
     shards_in,
 };
-use crate::types::{MAX_SHARDS, ShardId, ShardSet, shown};
+use crate::types::{MAX_SHARDS, ShardId, ShardSet, quoted};
 
 /// The folder of the data directory that shards are staged in.
 pub(super) const STAGED: &str = "restore.staged";
@@ -111,7 +111,7 @@ impl Plan {
         let plan: Self = match serde_json::from_slice(&bytes) {
             Ok(plan) => plan,
             // Names of fields that are none of ours come with the error.
-            Err(error) => return Err(SwapError::UnknownPlan { path, what: shown(&error.to_string()) }),
+            Err(error) => return Err(SwapError::UnknownPlan { path, what: quoted(&error.to_string()) }),
         };
         if plan.format != FORMAT || plan.shards == 0 || plan.shards > MAX_SHARDS {
             return Err(SwapError::UnknownPlan { path, what: format!("it has format {}", plan.format) });
