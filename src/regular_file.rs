@@ -22,20 +22,12 @@ pub fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
     read_all(open_at(CWD, path, OFlags::empty())?)
 }
 
-/// The content of a file of at most so many bytes.
+/// The content of a file that is no link.
 ///
 /// # Errors
-/// As [`read_regular`], and when there are more.
-pub fn read_bounded(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
-    read_at_most(open_at(CWD, path, OFlags::empty())?, most)
-}
-
-/// The same of a file that is no link.
-///
-/// # Errors
-/// As [`read_bounded`], and when it is a link.
-pub fn read_no_link(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
-    read_at_most(open_at(CWD, path, OFlags::NOFOLLOW)?, most)
+/// As [`read_regular`], and when it is a link.
+pub fn read_no_link(path: &Path) -> std::io::Result<Vec<u8>> {
+    read_all(open_at(CWD, path, OFlags::NOFOLLOW)?)
 }
 
 /// Opens a file of a directory. Neither may be a link, also not by the time that it is opened.
@@ -75,18 +67,6 @@ fn read_all(mut file: File) -> std::io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// Whoever may write to the file can make it as large as a number, and it takes no room on the disk.
-fn read_at_most(file: File, most: u64) -> std::io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    if file.metadata()?.len() <= most {
-        file.take(most.saturating_add(1)).read_to_end(&mut content)?;
-        if u64::try_from(content.len()).is_ok_and(|length| length <= most) {
-            return Ok(content);
-        }
-    }
-    Err(Error::other(format!("it has more than {most} bytes, which no such file of ranktree has")))
-}
-
 #[cfg(test)]
 mod tests {
     use rustix::fs::{CWD, FileType, mknodat};
@@ -118,20 +98,11 @@ mod tests {
         let mut read = String::new();
         open_in(&path("real"), "file").and_then(|mut file| file.read_to_string(&mut read)).expect("a file");
         assert_eq!(
-            (read.as_str(), read_no_link(&path("real/file"), 7).expect("a file")),
+            (read.as_str(), read_no_link(&path("real/file")).expect("a file")),
             ("content", b"content".to_vec())
         );
         assert!(open_in(&path("linked"), "file").is_err(), "the directory is a link");
-        let large = File::create(path("real/large")).expect("it can be made");
-        large.set_len(1 << 40).expect("it takes no room");
-        for (name, most) in [("real/large", 1 << 20), ("real/file", 6)] {
-            for refused in [read_bounded(&path(name), most), read_no_link(&path(name), most)] {
-                let said = refused.expect_err("it is larger").to_string();
-                assert!(said.contains(&format!("more than {most} bytes")), "{said}");
-            }
-        }
-        for refused in
-            [open_in(&path("real"), "link").map(drop), read_no_link(&path("real/link"), 7).map(drop)]
+        for refused in [open_in(&path("real"), "link").map(drop), read_no_link(&path("real/link")).map(drop)]
         {
             let said = refused.expect_err("it is a link").to_string();
             assert!(said.contains("it is a link"), "{said}");

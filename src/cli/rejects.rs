@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::cli::Failure;
 use crate::cli::client::Reader;
+use crate::cli::escaped::escaped_json;
 use crate::cli::offline::Offline;
 use crate::config::ClientArgs;
 use crate::job::RejectCode;
@@ -81,7 +82,7 @@ fn of_service(args: &Args, url: &str, out: &mut impl Write) -> Result<(), Failur
             format!("{url}: the answer is not that of a ranktree service: {error}; check the address")
         })?;
         for reject in &page.rejects {
-            writeln!(out, "{}", reject.get())?;
+            writeln!(out, "{}", escaped_json(reject.get()))?;
         }
         left = left.saturating_sub(page.rejects.len());
         let Some(next) = page.next_cursor else { break };
@@ -110,7 +111,7 @@ fn of_directory(args: &Args, out: &mut impl Write) -> Result<(), Failure> {
             return None;
         }
         let text = reject_text(shard, reject);
-        written = writeln!(out, "{text}");
+        written = writeln!(out, "{}", escaped_json(&text));
         Some(text.len())
     })?;
     Ok(written?)

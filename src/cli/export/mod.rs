@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use crate::cli::Failure;
 use crate::cli::board_line::BoardLine;
+use crate::cli::escaped::escaped_text;
 use crate::cli::progress::Progress;
 use crate::cli::window_argument::window_argument;
 use crate::config::{ClientArgs, FileArgs};
@@ -173,6 +174,8 @@ struct Summary {
 impl Summary {
     /// Notes what a page was exact at.
     fn note_as_of(&mut self, as_of: &str, is_last: bool) {
+        let escaped = escaped_text(as_of);
+        let as_of: &str = &escaped;
         match &mut self.as_of {
             None => self.as_of = Some((as_of.to_owned(), as_of.to_owned())),
             Some((_, to)) if is_last => as_of.clone_into(to),
@@ -183,7 +186,7 @@ impl Summary {
     fn leave_out(&mut self, board: &BoardName, why: &str) {
         self.left_out += 1;
         match self.left_out {
-            ..=LEFT_OUT_NAMED => eprintln!("board {board} is left out: {why}"),
+            ..=LEFT_OUT_NAMED => eprintln!("board {board} is left out: {}", escaped_text(why)),
             _ if self.left_out == LEFT_OUT_NAMED + 1 => eprintln!("more boards are left out"),
             _ => {}
         }
@@ -358,7 +361,7 @@ fn print_summary(args: &Args, summary: &Summary, elapsed: Duration) {
         eprintln!("hidden      {:>12}", HumanCount(summary.hidden).to_string());
     }
     if let Some(why) = &summary.hidden_unknown {
-        eprintln!("who is hidden is not in this export, nor are hidden entries: {why}");
+        eprintln!("who is hidden is not in this export, nor are hidden entries: {}", escaped_text(why));
     }
     eprintln!("seconds     {:>12.2}", elapsed.as_secs_f64());
     eprintln!("rows/s      {:>12}", HumanCount(u64::try_from(rate).unwrap_or(u64::MAX)).to_string());

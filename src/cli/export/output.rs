@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::cli::Failure;
 use crate::cli::as_owner::{FilePlace, as_owner_of_folder_of};
 use crate::cli::board_line::{BoardLine, IN_CSV};
+use crate::cli::escaped::escaped_json;
 use crate::cli::export::Format;
 use crate::cli::export::row::{Hidden, Row};
 use crate::cli::spreadsheet::guarded;
@@ -92,12 +93,12 @@ impl Output {
         match &mut self.sink {
             Sink::Nothing => Ok(()),
             Sink::Lines(writer) => match board {
-                Some(board) => writeln!(writer, "{}", board.json()),
+                Some(board) => writeln!(writer, "{}", escaped_json(&board.json())),
                 None => Ok(()),
             },
             Sink::Cells(writer) => {
                 if let Some(board) = board {
-                    writeln!(writer, "{IN_CSV}{}", board.json())?;
+                    writeln!(writer, "{IN_CSV}{}", escaped_json(&board.json()))?;
                 }
                 writeln!(writer, "{}", COLUMNS.join(","))
             }
@@ -118,7 +119,7 @@ impl Output {
                     push_profile(&mut self.line, row, profile);
                 }
                 push_object(&mut self.line, board, row, Place::Listed);
-                writer.write_all(self.line.as_bytes())
+                writer.write_all(escaped_json(&self.line).as_bytes())
             }
             Sink::Cells(writer) => {
                 push_cells(&mut self.line, board, row, self.is_spreadsheet_safe);
@@ -154,7 +155,7 @@ impl Output {
                 if !is_everywhere || self.hidden_everywhere.insert(hidden.member.as_str().into()) {
                     push_hide(&mut self.line, (!is_everywhere).then_some(board), &hidden.member);
                 }
-                writer.write_all(self.line.as_bytes())
+                writer.write_all(escaped_json(&self.line).as_bytes())
             }
             Sink::Cells(writer) => {
                 push_hidden_cells(&mut self.line, board, hidden, self.is_spreadsheet_safe);

@@ -8,9 +8,9 @@ use std::fs::{File, OpenOptions};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use crate::regular_file::read_bounded;
 use crate::storage::error::StorageError;
 use crate::storage::files::batch;
+use crate::storage::files::bounded::read_path;
 use crate::storage::files::frames::{Break, read_records};
 
 /// Many times what RocksDB lets a log grow to.
@@ -146,5 +146,5 @@ fn logs_in(directory: &Path) -> Result<Vec<PathBuf>, StorageError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StorageError> {
-    read_bounded(path, LOG_MAX_BYTES).map_err(|error| StorageError::Io { path: path.to_owned(), error })
+    read_path(path, LOG_MAX_BYTES).map_err(|error| StorageError::Io { path: path.to_owned(), error })
 }
