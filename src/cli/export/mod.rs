@@ -73,9 +73,12 @@ no board has it, the export fails.
 
 Cells of a CSV are written unchanged, so that other programs can read them. A spreadsheet takes a cell that begins with =, +, - \
 or @ for a formula, and players choose the names of members. --spreadsheet-safe writes an apostrophe before such names, and \
-before those that begin with one, so that the file can be opened. Its first line says so, and an import takes the apostrophes away \
-again; of a file without that line it does with its own --spreadsheet-safe. Scores are numbers, and metadata begin with {, so that \
-they are no formulas.
+before those that begin with one, also behind blanks and what is not seen, and puts names and metadata in quotation marks, so \
+that the file can be opened, with the comma as the separator. Its first line says so, and an import takes the apostrophes away \
+again; of a file without that line it does with its own --spreadsheet-safe. Scores are numbers, and metadata begin with {; \
+what would be computed in them behind another separator is written as an escape of JSON.
+
+Control characters and those that turn text around are written as escapes wherever JSON is, so that no terminal obeys them.
 
 Boards of a running service may change during the export. Each page begins after the last entry of the page before, so an \
 entry whose score does not change is neither skipped nor repeated. The summary has the as_of of the first and of the last page; \

@@ -1,6 +1,7 @@
 //! The output of an export: a file, which appears when it is complete; or standard output, a pipe or a
 //! device.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,7 +16,7 @@ use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::escaped::escaped_json;
 use crate::cli::export::Format;
 use crate::cli::export::row::{Hidden, Row};
-use crate::cli::spreadsheet::guarded;
+use crate::cli::spreadsheet::{guarded, guarded_json};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 /// An export's columns. An import reads all but rank; position says that it is an export.
@@ -286,9 +287,9 @@ fn check_whole(row: &Row<'_>) -> io::Result<()> {
 
 fn push_cells(line: &mut String, board: &str, row: &Row<'_>, is_safe: bool) {
     push_names(line, board, &row.member, is_safe);
-    push_cell(line, &row.score_keys());
+    push_text_cell(line, &row.score_keys(), false);
     push_all(line, &[",", &row.rank, ",", &row.position, ","]);
-    push_rest(line, row);
+    push_rest(line, row, is_safe);
     line.push_str(",\n");
 }
 
@@ -296,9 +297,9 @@ fn push_hidden_cells(line: &mut String, board: &str, hidden: &Hidden, is_safe: b
     push_names(line, board, &hidden.member, is_safe);
     match &hidden.entry {
         Some(row) => {
-            push_cell(line, &row.score_keys());
+            push_text_cell(line, &row.score_keys(), false);
             line.push_str(",,,");
-            push_rest(line, row);
+            push_rest(line, row, is_safe);
         }
         None => line.push_str(",,,,,,"),
     }
@@ -307,25 +308,26 @@ fn push_hidden_cells(line: &mut String, board: &str, hidden: &Hidden, is_safe: b
 
 fn push_names(line: &mut String, board: &str, member: &str, is_safe: bool) {
     // The names of boards begin with a letter or a digit.
-    push_all(line, &[board, ","]);
-    if is_safe {
-        push_cell(line, &guarded(member));
-    } else {
-        push_cell(line, member);
-    }
+    push_text_cell(line, board, is_safe);
+    line.push(',');
+    let member = if is_safe { guarded(member) } else { Cow::Borrowed(member) };
+    push_text_cell(line, &member, is_safe);
     line.push(',');
 }
 
 /// From at to version.
-fn push_rest(line: &mut String, row: &Row<'_>) {
+fn push_rest(line: &mut String, row: &Row<'_>, is_safe: bool) {
     push_all(line, &[row.at(), ",", &row.updated_at, ","]);
-    push_cell(line, if row.has_meta() { &row.meta } else { "" });
+    let meta = escaped_json(if row.has_meta() { &row.meta } else { "" });
+    let safe = if is_safe { guarded_json(&meta) } else { Cow::Borrowed(&*meta) };
+    push_text_cell(line, &safe, is_safe);
     push_all(line, &[",", row.version.as_deref().unwrap_or_default()]);
 }
 
-/// A cell, in quotation marks if it needs them.
-fn push_cell(line: &mut String, text: &str) {
-    if !text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+/// A cell, in quotation marks if it needs them, or if it must hold for a spreadsheet, whose separator may be
+/// another one.
+fn push_text_cell(line: &mut String, text: &str, is_quoted: bool) {
+    if !is_quoted && !text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
         line.push_str(text);
         return;
     }
@@ -393,6 +395,26 @@ mod tests {
             let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
             let record = reader.records().next().expect("a row").expect("a row");
             assert!(record.iter().eq(cells), "{line}");
+        }
+    }
+
+    /// A spreadsheet may be told of another separator.
+    #[test]
+    fn cells_for_a_spreadsheet_are_quoted_and_read_back() {
+        for member in MEMBERS.iter().chain(&["a;=1+1;b", " =1", "\u{200b}=1"]) {
+            let meta = r#"{"a":"x;=1+1;\u200b"}"#;
+            let mut line = String::new();
+            push_cells(&mut line, "b", &row(member, meta), true);
+            assert!(
+                line.starts_with(&format!("\"b\",\"{}\",\"-1", guarded(member).replace('"', "\"\""))),
+                "{line}"
+            );
+            assert!(line.contains(r";\u003d1+1;"), "{line}");
+            let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
+            let record = reader.records().next().expect("a row").expect("a row");
+            assert_eq!(crate::cli::spreadsheet::unguarded(&record[1]), *member, "{line}");
+            let read: serde_json::Value = serde_json::from_str(&record[7]).expect("JSON");
+            assert_eq!(read, json!({"a": "x;=1+1;\u{200b}"}), "{line}");
         }
     }
 
