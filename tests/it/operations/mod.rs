@@ -21,6 +21,7 @@ mod deployment;
 mod metrics;
 mod open_files;
 mod restored_by_root;
+mod root_below_others;
 mod secrets;
 mod shutdown;
 mod snapshots;
