@@ -1,67 +1,48 @@
-//! What root does with a data directory is done by the rights of the directory's owner.
+//! What root does below a path is done by the rights of the user whose folders it leads through.
 //!
-//! The owner runs the service, which somebody may have taken over. Whoever writes to the directory decides
-//! what its files say and where its links lead, so with root's rights a command would change, or give away,
-//! whatever they point at.
+//! Whoever owns a folder on the way to a file decides what lies there, and where it leads, also between a
+//! look at it and its use. So with root's rights a command would change, or give away, whatever that user
+//! points at. Folders of root's that everybody may write to, such as /tmp, are root's: nobody else can move
+//! what is in them.
 //!
 //! Knows: whose a path is, and how a thread becomes its owner. Must not know: what is done there.
 
-use std::fs::OpenOptions;
-use std::os::fd::{AsRawFd as _, IntoRawFd as _};
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata};
+use std::os::fd::{AsFd, IntoRawFd as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{Gid, Uid};
+use rustix::fs::{CWD, Gid, Mode, OFlags, Uid, openat, readlinkat};
 use rustix::process::geteuid;
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use crate::cli::Failure;
 use crate::storage::OPEN_FILES;
 
-/// If this thread is root's, and a directory is somebody else's, the thread becomes that user for good, and
-/// so do the threads that it starts. Those that it has started stay what they are.
+/// The marker of a data directory.
+const MARKER: &str = "RANKTREE";
+/// As many as the system follows.
+const LINKS_MAX: u32 = 40;
+
+/// If this thread is root's, and a folder on the way to a directory, or itself, is somebody else's, the
+/// thread becomes that user for good, and so do the threads that it starts. Those that it has started stay
+/// what they are.
 ///
-/// Returns the path by which the thread reaches the directory from then on: an open file, because the user
-/// may not be allowed to pass the directories above, as with systemd's `DynamicUser`. Otherwise it is the
-/// path that was given. `with_real_paths` makes messages readable again.
+/// Returns the path by which the thread reaches the directory from then on: an open folder, which stays the
+/// same one wherever it is moved, and because the user may not be allowed to pass the directories above, as
+/// with systemd's `DynamicUser`. Otherwise it is the path that was given. `with_real_paths` makes messages
+/// readable again.
 ///
 /// # Errors
-/// When the path leads through a link of somebody else's, or the system refuses.
+/// When the path leads through folders of two other users, or a link of one; or the system refuses.
 pub fn become_owner_of(directory: &Path) -> Result<PathBuf, Failure> {
     if !geteuid().is_root() {
         return Ok(directory.to_owned());
     }
-    refuse_links_of_others(directory)?;
-    // What is not there, and what is no directory, is refused by whoever uses it.
-    let opened = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(directory);
-    let Ok(opened) = opened else { return Ok(directory.to_owned()) };
-    let facts = opened.metadata()?;
-    if facts.uid() == 0 {
-        return Ok(directory.to_owned());
-    }
-    // Somebody else may have put a directory of root's group there.
-    let group = if facts.gid() == 0 { facts.uid() } else { facts.gid() };
-    let (user, group) = (Uid::from_raw(facts.uid()), Gid::from_raw(group));
-    let became = set_thread_groups(&[])
-        .and_then(|()| set_thread_res_gid(group, group, group))
-        .and_then(|()| set_thread_res_uid(user, user, user));
-    if let Err(error) = became {
-        let (folder, user) = (directory.display(), user.as_raw());
-        return Err(format!(
-            "{folder} belongs to the user {user}, and root works there by that user's rights only, but cannot take \
-             them on: {error}; run this as that user, such as by sudo -u '#{user}'"
-        )
-        .into());
-    }
-    tracing::info!(
-        user = user.as_raw(),
-        "{} belongs to another user than root, and is used by that user's rights",
-        directory.display()
-    );
-    let reached = PathBuf::from(format!("{OPEN_FILES}{}", opened.as_raw_fd()));
-    // It stays open as long as the process runs.
-    let _ = opened.into_raw_fd();
-    Ok(if reached.is_dir() { reached } else { directory.to_owned() })
+    let way = Way::to(directory, Last::Folder)?.with_content()?;
+    if way.owner.is_none() { Ok(directory.to_owned()) } else { way.enter() }
 }
 
 /// As [`become_owner_of`], for one piece of work: the caller stays root.
@@ -75,14 +56,67 @@ pub fn as_owner_of<T: Send>(
     if !geteuid().is_root() {
         return work(directory);
     }
-    std::thread::scope(|scope| {
-        let working = scope.spawn(|| work(&become_owner_of(directory)?));
-        working.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    in_a_thread(|| work(&become_owner_of(directory)?))
+}
+
+/// Where a file is to be.
+pub struct FilePlace {
+    pub path: PathBuf,
+    /// Flags to open it with: if this is root's, all links are resolved, and what is one by now is not
+    /// followed.
+    pub flags: i32,
+}
+
+/// As [`become_owner_of`], for a file: whose itself is does not count, only the folders that it is in.
+///
+/// # Errors
+/// As [`become_owner_of`].
+pub fn become_owner_of_folder_of(file: &Path) -> Result<FilePlace, Failure> {
+    let as_given = FilePlace { path: file.to_owned(), flags: 0 };
+    if !geteuid().is_root() {
+        return Ok(as_given);
+    }
+    let way = Way::to(file, Last::Name)?;
+    if way.is_open && way.owner.is_none() {
+        return Ok(as_given);
+    }
+    Ok(FilePlace { path: way.enter()?, flags: libc::O_NOFOLLOW })
+}
+
+/// As [`become_owner_of_folder_of`], for one piece of work: the caller stays root.
+///
+/// # Errors
+/// As [`become_owner_of_folder_of`], and those of the work.
+pub fn as_owner_of_folder_of<T: Send>(
+    file: &Path,
+    work: impl FnOnce(&FilePlace) -> Result<T, Failure> + Send,
+) -> Result<T, Failure> {
+    if !geteuid().is_root() {
+        return work(&become_owner_of_folder_of(file)?);
+    }
+    in_a_thread(|| work(&become_owner_of_folder_of(file)?))
+}
+
+/// Creates a file, or empties it, by the rights of the user whose folder it is in.
+///
+/// # Errors
+/// As [`become_owner_of_folder_of`], and when it cannot be made.
+pub fn create_file(path: &Path) -> Result<File, Failure> {
+    as_owner_of_folder_of(path, |place| {
+        let mut options = File::options();
+        options.write(true).create(true).truncate(true).custom_flags(place.flags);
+        Ok(options.open(&place.path)?)
     })
 }
 
-/// Refuses to start a service as root on somebody else's data: the service writes files there whose names its
-/// owner knows.
+fn in_a_thread<T: Send>(work: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
+    std::thread::scope(|scope| {
+        scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Refuses to start a service as root on data that somebody else can move: the service writes files there
+/// whose names that user knows.
 ///
 /// # Errors
 /// When that is so.
@@ -90,24 +124,21 @@ pub fn refuse_data_of_others(data_dir: &Path) -> Result<(), Failure> {
     if !geteuid().is_root() {
         return Ok(());
     }
-    refuse_links_of_others(data_dir)?;
-    match std::fs::metadata(data_dir) {
-        Ok(found) if found.uid() != 0 => {
-            let (folder, user) = (data_dir.display(), found.uid());
-            Err(format!(
-                "{folder} belongs to the user {user}, and this process runs as root. The service would leave files \
-                 there that {user} cannot read, and write wherever that user's links lead; run it as that user, such \
-                 as by User= in its unit, docker run --user, or sudo -u '#{user}'. Or give the directory and \
-                 everything in it to root (chown -R)"
-            )
-            .into())
-        }
-        _ => Ok(()),
-    }
+    let Some(Owner { user, folder, .. }) = Way::to(data_dir, Last::Folder)?.with_content()?.owner else {
+        return Ok(());
+    };
+    let (folder, data_dir) = (folder.display(), data_dir.display());
+    Err(format!(
+        "{folder} belongs to the user {user}, and this process runs as root. The service would leave files in \
+         {data_dir} that {user} cannot read, and write wherever that user's links lead; run it as that user, such as \
+         by User= in its unit, docker run --user, or sudo -u '#{user}'. Or give it a data directory that belongs to \
+         root, as do all folders above it"
+    )
+    .into())
 }
 
-/// Refuses a path that leads through a link of somebody else's, if this process is root's. It could lead
-/// anywhere, by the time that it is used.
+/// Refuses a path that leads through a link of somebody else's, or through folders of two others, if this
+/// process is root's. It could lead anywhere, by the time that it is used.
 ///
 /// # Errors
 /// When that is so.
@@ -115,46 +146,195 @@ pub fn refuse_links_of_others(path: &Path) -> Result<(), Failure> {
     if !geteuid().is_root() {
         return Ok(());
     }
-    match link_of_others(path) {
-        None => Ok(()),
-        Some((link, user)) => {
-            let link = link.display();
-            Err(format!(
-                "{link} is a link that the user {user} has made, and root does not follow it: it could lead anywhere \
-                 by the time that it is used. Give the path that it leads to"
-            )
-            .into())
+    Way::to(path, Last::Name).map(drop)
+}
+
+/// What the last name of a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Last {
+    /// A folder, whose owner counts as those of the folders above it.
+    Folder,
+    /// Whatever it is, it is looked at only to see whether it is a link.
+    Name,
+}
+
+/// The way to a path, without links, as far as it is there.
+struct Way {
+    /// The last folder of it, held open.
+    folder: File,
+    /// Where that is.
+    real: PathBuf,
+    /// What is below it: the last name, or what is not there.
+    rest: PathBuf,
+    /// The only one but root who owns folders of it.
+    owner: Option<Owner>,
+    /// Whether it leads to what a process has open, such as /dev/stdout.
+    is_open: bool,
+}
+
+struct Owner {
+    user: u32,
+    group: u32,
+    /// The last of the folders that are this user's.
+    folder: PathBuf,
+}
+
+impl Way {
+    /// Goes from / downwards, each step from the open folder before it, so that nothing that is moved
+    /// meanwhile is passed unseen.
+    ///
+    /// # Errors
+    /// When it leads through folders of two users who are not root, or a link of one; or the system refuses.
+    fn to(path: &Path, last: Last) -> Result<Self, Failure> {
+        let start = std::path::absolute(path).and_then(|absolute| Ok((absolute, root()?)));
+        let (absolute, folder) =
+            start.map_err(|error| format!("{} cannot be looked up: {error}", path.display()))?;
+        let (real, rest) = (PathBuf::from("/"), PathBuf::new());
+        let mut way = Self { folder, real, rest, owner: None, is_open: false };
+        let facts = way.folder.metadata()?;
+        way.count(&facts, Path::new("/"))?;
+        let (mut ahead, mut links) = (Vec::new(), 0);
+        push_names(&mut ahead, &absolute);
+        while let Some(name) = ahead.pop() {
+            // Whatever is not there, or cannot be passed, is told by whoever uses the path.
+            let Ok(found) = open_way(&way.folder, &name) else {
+                ahead.push(name);
+                break;
+            };
+            let facts = found.metadata()?;
+            if facts.is_symlink() {
+                let link = way.real.join(&name);
+                if facts.uid() != 0 {
+                    return Err(link_of_another(&link, facts.uid()));
+                }
+                links += 1;
+                way.is_open = link.starts_with("/proc");
+                if way.is_open || links > LINKS_MAX {
+                    ahead.push(name);
+                    break;
+                }
+                let target = readlinkat(&found, "", Vec::<u8>::new())?;
+                let target = Path::new(OsStr::from_bytes(target.as_bytes()));
+                if target.is_absolute() {
+                    (way.folder, way.real) = (root()?, PathBuf::from("/"));
+                }
+                push_names(&mut ahead, target);
+            } else if facts.is_dir() && (last == Last::Folder || !ahead.is_empty() || name == "..") {
+                if name == ".." {
+                    way.real.pop();
+                } else {
+                    way.real.push(&name);
+                }
+                let real = way.real.clone();
+                way.count(&facts, &real)?;
+                way.folder = found;
+            } else {
+                ahead.push(name);
+                break;
+            }
         }
+        way.rest = ahead.into_iter().rev().collect();
+        Ok(way)
+    }
+
+    /// Counts who owns the shards in a folder of root's, too: a volume may be the group's whose members run
+    /// the service.
+    fn with_content(mut self) -> Result<Self, Failure> {
+        if self.owner.is_some() || !self.rest.as_os_str().is_empty() {
+            return Ok(self);
+        }
+        // What is no folder, or cannot be read, is refused by whoever uses it.
+        let Ok(entries) = std::fs::read_dir(&self.real) else { return Ok(self) };
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name();
+            let is_of_data = name == MARKER || name.as_bytes().starts_with(b"shard-");
+            let facts = if is_of_data { entry.metadata().ok() } else { None };
+            match facts {
+                Some(facts) if facts.is_symlink() && facts.uid() != 0 => {
+                    return Err(link_of_another(&entry.path(), facts.uid()));
+                }
+                Some(facts) => self.count(&facts, &entry.path())?,
+                None => {}
+            }
+        }
+        Ok(self)
+    }
+
+    /// Counts the owner of a folder.
+    fn count(&mut self, facts: &Metadata, folder: &Path) -> Result<(), Failure> {
+        let user = facts.uid();
+        if user == 0 {
+            return Ok(());
+        }
+        if let Some(before) = self.owner.as_ref().filter(|before| before.user != user) {
+            let (above, other, here) = (before.folder.display(), before.user, folder.display());
+            return Err(format!(
+                "{above} belongs to the user {other}, and {here} to the user {user}, so root works there by the rights \
+                 of neither; run this as the one who may do it, such as by sudo -u '#{user}', or give a path whose \
+                 folders all belong to root"
+            )
+            .into());
+        }
+        // Somebody else may have put a directory of root's group there.
+        let group = if facts.gid() == 0 { user } else { facts.gid() };
+        self.owner = Some(Owner { user, group, folder: folder.to_owned() });
+        Ok(())
+    }
+
+    /// Becomes the owner, if there is one, and returns the path by which all of this is reached.
+    fn enter(self) -> Result<PathBuf, Failure> {
+        let Self { folder, real, rest, owner, .. } = self;
+        let below = |folder: PathBuf| {
+            if rest.as_os_str().is_empty() { folder } else { folder.join(&rest) }
+        };
+        let Some(owner) = owner else { return Ok(below(real)) };
+        let (user, group) = (Uid::from_raw(owner.user), Gid::from_raw(owner.group));
+        let became = set_thread_groups(&[])
+            .and_then(|()| set_thread_res_gid(group, group, group))
+            .and_then(|()| set_thread_res_uid(user, user, user));
+        let (theirs, user) = (owner.folder.display(), owner.user);
+        if let Err(error) = became {
+            return Err(format!(
+                "{theirs} belongs to the user {user}, and root works there by that user's rights only, but cannot \
+                 take them on: {error}; run this as that user, such as by sudo -u '#{user}'"
+            )
+            .into());
+        }
+        tracing::info!(user, "{theirs} belongs to another user than root, and is used by that user's rights");
+        // It stays open as long as the process runs.
+        let reached = PathBuf::from(format!("{OPEN_FILES}{}", folder.into_raw_fd()));
+        Ok(below(if reached.is_dir() { reached } else { real }))
     }
 }
 
-/// The first link on the way to a path that is not root's, and whose it is.
-fn link_of_others(path: &Path) -> Option<(PathBuf, u32)> {
-    let path = std::path::absolute(path).ok()?;
-    let mut way = PathBuf::new();
-    for component in path.components() {
-        way.push(component);
-        let Component::Normal(_) = component else { continue };
-        // Below what is not there, there are no links.
-        let found = std::fs::symlink_metadata(&way).ok()?;
-        if !found.is_symlink() {
-            continue;
-        }
-        if found.uid() != 0 {
-            return Some((way, found.uid()));
-        }
-        // Of a link of root's, the way that it leads.
-        let target = std::fs::read_link(&way).ok()?;
-        way.pop();
-        let target = way.join(target);
-        // Links in a circle lead nowhere.
-        let real = target.canonicalize().ok()?;
-        if let Some(found) = link_of_others(&target) {
-            return Some(found);
-        }
-        way = real;
-    }
-    None
+fn link_of_another(link: &Path, user: u32) -> Failure {
+    let link = link.display();
+    format!(
+        "{link} is a link that the user {user} has made, and root does not follow it: it could lead anywhere by the \
+         time that it is used. Give the path that it leads to"
+    )
+    .into()
+}
+
+fn root() -> std::io::Result<File> {
+    open_way(CWD, OsStr::new("/"))
+}
+
+/// Opens whatever has a name, only to look at it and to go on from it. A link is not followed.
+fn open_way(folder: impl AsFd, name: &OsStr) -> std::io::Result<File> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(File::from(openat(folder, name, flags, Mode::empty())?))
+}
+
+/// Puts the names of a path before those that are ahead, the next one last.
+fn push_names(ahead: &mut Vec<OsString>, path: &Path) {
+    let names = path.components().rev().filter_map(|component| match component {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some(OsString::from("..")),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    });
+    ahead.extend(names);
 }
 
 #[cfg(test)]

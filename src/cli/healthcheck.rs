@@ -13,6 +13,7 @@ use ureq::tls::TlsConfig;
 
 use crate::cli::Failure;
 use crate::cli::client::{BaseUrl, agent, describe_refusal, load_tls_roots, wrong_scheme};
+use crate::cli::escaped::escaped_text;
 use crate::config::{FileArgs, HttpArgs};
 
 const EXIT_STATUS: &str =
@@ -87,10 +88,10 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     Ok(match asked {
         Ok((status, body)) => {
             if status.is_success() {
-                println!("{url}: {status} {}", body.trim());
+                println!("{url}: {status} {}", escaped_text(body.trim()));
                 ExitCode::SUCCESS
             } else {
-                println!("{url}: {}", not_ready(status, &body));
+                println!("{url}: {}", escaped_text(&not_ready(status, &body)));
                 ExitCode::from(1)
             }
         }

@@ -5,6 +5,7 @@ mod board_line;
 mod client;
 mod completions;
 mod config;
+mod escaped;
 mod export;
 mod healthcheck;
 mod import;

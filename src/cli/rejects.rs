@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::cli::Failure;
 use crate::cli::client::Reader;
+use crate::cli::escaped::escaped_json;
 use crate::cli::offline::Offline;
 use crate::config::ClientArgs;
 use crate::job::RejectCode;
@@ -102,7 +103,7 @@ fn of_service(args: &Args, url: &str, out: &mut impl Write) -> Result<bool, Fail
             format!("{url}: the answer is not that of a ranktree service: {error}; check the address")
         })?;
         for reject in &page.rejects {
-            writeln!(out, "{}", reject.get())?;
+            writeln!(out, "{}", escaped_json(reject.get()))?;
         }
         left = left.saturating_sub(page.rejects.len());
         let Some(next) = page.next_cursor else { return Ok(false) };
@@ -137,7 +138,7 @@ fn of_directory(args: &Args, out: &mut impl Write) -> Result<bool, Failure> {
             return None;
         }
         let text = reject_text(shard, reject);
-        written = writeln!(out, "{text}");
+        written = writeln!(out, "{}", escaped_json(&text));
         Some(text.len())
     })?;
     written?;

@@ -8,11 +8,11 @@ use indicatif::{HumanBytes, HumanCount};
 use parking_lot::Mutex;
 
 use crate::cli::Failure;
-use crate::cli::as_owner::become_owner_of;
+use crate::cli::as_owner::{as_owner_of, become_owner_of};
 use crate::cli::offline::exit_on_signal;
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
-use crate::snapshot::{Restored, SnapshotSource, restore};
+use crate::snapshot::{Restored, SnapshotSource, refuse_overlap, restore};
 use crate::storage::{DataLayout, with_real_paths};
 
 const EXAMPLES: &str = "\
@@ -28,8 +28,9 @@ only afterwards. They are moved into a folder of the data directory, named befor
 Remove that folder once the service runs well. To go back, stop the service, move the new shards and the file RANKTREE away, \
 and move the content of that folder back.
 
-The data directory needs room for the snapshot beside what is there. The snapshot itself is only read, and stays as it is. Run by root, restore reads the snapshot as root, \
-and works in the data directory by the rights of its owner only, to whom all that it makes belongs.
+The data directory needs room for the snapshot beside what is there. The snapshot itself is only read, and stays as it is. Run by root, restore \
+reads the snapshot, and works in the data directory, by the rights of the user whose folders each of them is in, and all that \
+it makes belongs to that user.
 
 If restore is interrupted while it puts the shards in place, the service refuses to start, and says so; the same command again \
 completes it. If it is interrupted before that, the data directory is as it was.
@@ -58,9 +59,10 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
-    // A thread of root's reads the snapshot. All others are started after this one became the directory's
-    // owner.
-    let from = SnapshotSource::open(&args.from, &args.data.data_dir)?;
+    // The thread that reads the snapshot has the rights of the snapshot's owner. All others are started after
+    // this one became the directory's owner.
+    let from = as_owner_of(&args.from, |from| Ok(SnapshotSource::open(from)?))?;
+    refuse_overlap(&args.from, &args.data.data_dir)?;
     let data_dir = become_owner_of(&args.data.data_dir)?;
     let progress = Arc::new(Progress::new("restore".to_owned()));
     exit_on_signal(Arc::new(Mutex::new(Arc::clone(&progress))))?;

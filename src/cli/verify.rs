@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use crate::cli::Failure;
+use crate::cli::escaped::escaped_text;
 use crate::cli::offline::{Offline, OpenMode};
 use crate::storage::{verify, verify_parked, with_real_paths};
 use crate::writer::lines_of;
@@ -38,7 +39,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
         let ((verified, findings), (parked, of_parked), has_damaged_marker, torn_end) = match looked_at {
             Ok(looked_at) => looked_at,
             Err(error) => {
-                println!("shard {id}: {}", with_real_paths(&error));
+                println!("shard {id}: {}", escaped_text(&with_real_paths(&error)));
                 refused += 1;
                 return Ok(());
             }
@@ -70,7 +71,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
             println!("  {torn_end}. A power failure does that; nothing that was synced is missing");
         }
         for finding in findings.iter().chain(&of_parked) {
-            println!("  {finding}");
+            println!("  {}", escaped_text(finding));
         }
         wrong += findings.len();
         wrong_parked += of_parked.len();

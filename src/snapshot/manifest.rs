@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::regular_file::{open_in, read_no_link};
+use crate::regular_file::open_in;
 use crate::storage::{DataLayout, ServiceId, replace_file, shard_directory};
-use crate::types::{MAX_SHARDS, ShardId};
+use crate::types::{MAX_SHARDS, ShardId, quoted};
 
 /// The manifest's name in the directory of a snapshot.
 pub use crate::storage::SNAPSHOT as MANIFEST;
@@ -22,6 +22,8 @@ const NEW: &str = "SNAPSHOT.json.new";
 const FORMAT: u32 = 1;
 /// How much of a file is read at a time.
 const BUFFER_BYTES: usize = 1 << 20;
+/// More than the manifest of any snapshot has: about a hundred bytes for each file.
+const MANIFEST_MAX_BYTES: u64 = 256 << 20;
 
 /// What a snapshot consists of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,7 +148,7 @@ impl Manifest {
     /// When there is none, it is of another format, or it is damaged.
     pub fn read(directory: &Path) -> Result<Self, ManifestError> {
         let path = directory.join(MANIFEST);
-        let bytes = match read_no_link(&path) {
+        let bytes = match read_in(directory, MANIFEST, MANIFEST_MAX_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(ManifestError::Missing(directory.to_owned()));
@@ -165,7 +167,10 @@ impl Manifest {
         }
         let manifest: Self = match serde_json::from_value(json) {
             Ok(manifest) => manifest,
-            Err(error) => return damaged(format!("its {MANIFEST} cannot be read: {error}")),
+            // Names of fields that are none of ours come with the error.
+            Err(error) => {
+                return damaged(format!("its {MANIFEST} cannot be read: {}", quoted(&error.to_string())));
+            }
         };
         if manifest.checksum != manifest.own_checksum() {
             return damaged(format!("its {MANIFEST} does not have the checksum that it states"));
@@ -178,6 +183,12 @@ impl Manifest {
 
     /// What cannot be in the manifest of a whole snapshot.
     fn contradiction(&self) -> Option<String> {
+        let of_shards = self.shards.iter().map(|shard| &shard.stream);
+        let texts = [&self.snapshot, &self.taken_at, &self.version].into_iter().chain(&self.service);
+        // They are shown to an operator, whose terminal would obey what is not printable.
+        if let Some(text) = texts.chain(of_shards).find(|text| !text.escape_debug().eq(text.chars())) {
+            return Some(format!("its {MANIFEST} has {}, and ranktree writes no such text", quoted(text)));
+        }
         let numbers: Vec<u16> = self.shards.iter().map(|shard| shard.shard).collect();
         let are_some = numbers.is_sorted_by(|one, next| one < next)
             && numbers.last().is_some_and(|last| *last < self.shard_count);
@@ -269,9 +280,22 @@ pub fn append_checksum(checksum: u32, piece: &[u8]) -> u32 {
     crc32c::crc32c_append(checksum, piece)
 }
 
-/// Whether a name stays within its directory.
+/// The content of a regular file of at most so many bytes, which is no link; the directory may be one.
+pub(super) fn read_in(directory: &Path, name: &str, most: u64) -> std::io::Result<Vec<u8>> {
+    // Behind a link's name and `.` is the directory itself.
+    let file = open_in(&directory.join("."), name)?;
+    let mut content = Vec::new();
+    // A file of any length takes no room on the disk if nothing is in it.
+    let is_small = file.metadata()?.len() <= most;
+    file.take(if is_small { most } else { 0 }).read_to_end(&mut content)?;
+    if is_small { Ok(content) } else { Err(std::io::Error::other(format!("it has more than {most} bytes"))) }
+}
+
+/// Whether a name stays within its directory, and does nothing to the terminal that it is shown on.
 fn is_plain(name: &&str) -> bool {
-    !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\0'])
+    !name.is_empty()
+        && !name.starts_with('.')
+        && name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'/')
 }
 
 #[cfg(test)]
@@ -412,6 +436,32 @@ mod tests {
             manifest(shards).write(folder.path()).expect("the disk takes it");
             let refused = Manifest::read(folder.path()).expect_err("it is not whole").to_string();
             assert!(refused.contains("is damaged: "), "{refused}");
+        }
+    }
+
+    /// Whoever has made a snapshot can give it any text, and the checksum that belongs to it.
+    #[test]
+    fn text_that_a_terminal_would_obey_is_refused_and_not_shown() {
+        let changed = |change: &dyn Fn(&mut Manifest)| {
+            let mut manifest = manifest(vec![shard(0)]);
+            change(&mut manifest);
+            Manifest { checksum: manifest.own_checksum(), ..manifest }
+        };
+        for bad in ["\u{1b}]0;x\u{7}", "a\rb", "\u{7f}", "\u{9b}2J", "\u{202e}x", "a\nb"] {
+            let named = |manifest: &mut Manifest| bad.clone_into(&mut manifest.shards[0].files[0].name);
+            let changes: [&dyn Fn(&mut Manifest); 5] = [
+                &named,
+                &|manifest| bad.clone_into(&mut manifest.snapshot),
+                &|manifest| bad.clone_into(&mut manifest.taken_at),
+                &|manifest| bad.clone_into(&mut manifest.version),
+                &|manifest| bad.clone_into(&mut manifest.shards[0].stream),
+            ];
+            for change in changes {
+                let folder = put(&manifest(vec![shard(0)]));
+                changed(change).write(folder.path()).expect("the disk takes it");
+                let said = Manifest::read(folder.path()).expect_err(bad).to_string();
+                assert!(said.contains("is damaged: ") && !said.contains(bad), "{said:?}");
+            }
         }
     }
 

@@ -1,5 +1,5 @@
-//! Reads a snapshot, by the rights of the thread that opened it: a restore that root runs reads with root's
-//! rights what other users may not read, and writes with those of the data directory's owner only.
+//! Reads a snapshot, by the rights of the thread that opened it: a restore that root runs reads with the
+//! rights of the snapshot's owner what others may not read, and writes with those of the data directory's.
 //!
 //! Knows: one thread that reads, and what it sends. Must not know: what is done with the pieces (`restore`).
 
@@ -48,15 +48,9 @@ pub enum SourceError {
 impl SnapshotSource {
     /// Reads the manifest, and starts the thread that will read the files.
     ///
-    /// # Arguments
-    /// `data_dir`: where the snapshot is to be put.
-    ///
     /// # Errors
-    /// When one of the directories is inside the other.
-    pub fn open(from: &Path, data_dir: &Path) -> Result<Self, SourceError> {
-        if let Some((outer, inner)) = overlap(from, data_dir) {
-            return Err(SourceError::Overlap { outer, inner });
-        }
+    /// When there can be no such thread.
+    pub fn open(from: &Path) -> Result<Self, SourceError> {
         let manifest = Manifest::read(from);
         let sizes = manifest.as_ref().map_or(Ok(()), |manifest| manifest.check_sizes(from));
         let (begin, begun) = sync_channel(1);
@@ -105,6 +99,15 @@ impl From<ManifestError> for Ended {
     fn from(error: ManifestError) -> Self {
         Self::Failed(error)
     }
+}
+
+/// Refuses to put a snapshot where it is itself.
+///
+/// # Errors
+/// When one of the directories is inside the other.
+pub fn refuse_overlap(from: &Path, data_dir: &Path) -> Result<(), SourceError> {
+    let Some((outer, inner)) = overlap(from, data_dir) else { return Ok(()) };
+    Err(SourceError::Overlap { outer, inner })
 }
 
 /// The outer and the inner directory, if one of them is the other, or is inside it.

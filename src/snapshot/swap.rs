@@ -23,12 +23,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::regular_file::read_no_link;
+use crate::snapshot::manifest::read_in;
 use crate::storage::{
     DataLayout, RESTORING, StorageError, make_private_directory, mark_layout, replace_file, shard_directory,
     shards_in,
 };
-use crate::types::{MAX_SHARDS, ShardId, ShardSet};
+use crate::types::{MAX_SHARDS, ShardId, ShardSet, quoted};
 
 /// The folder of the data directory that shards are staged in.
 pub(super) const STAGED: &str = "restore.staged";
@@ -36,6 +36,8 @@ pub(super) const STAGED: &str = "restore.staged";
 pub(super) const BEFORE: &str = "before-restore-";
 /// Longer than any that is made.
 const NAME_BYTES_MAX: usize = 100;
+/// Longer than any plan that is made.
+const PLAN_MAX_BYTES: u64 = 64 << 10;
 /// The plan while it is written.
 pub(super) const NEW: &str = "RESTORING.new";
 /// The data marker.
@@ -101,14 +103,15 @@ impl Plan {
     /// When it cannot be read.
     pub(super) fn read(data_dir: &Path) -> Result<Option<Self>, SwapError> {
         let path = data_dir.join(RESTORING);
-        let bytes = match read_no_link(&path) {
+        let bytes = match read_in(data_dir, RESTORING, PLAN_MAX_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(SwapError::Io { path, error }),
         };
         let plan: Self = match serde_json::from_slice(&bytes) {
             Ok(plan) => plan,
-            Err(error) => return Err(SwapError::UnknownPlan { path, what: error.to_string() }),
+            // Names of fields that are none of ours come with the error.
+            Err(error) => return Err(SwapError::UnknownPlan { path, what: quoted(&error.to_string()) }),
         };
         if plan.format != FORMAT || plan.shards == 0 || plan.shards > MAX_SHARDS {
             return Err(SwapError::UnknownPlan { path, what: format!("it has format {}", plan.format) });

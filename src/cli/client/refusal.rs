@@ -5,6 +5,8 @@ use serde::Deserialize;
 use thiserror::Error;
 use ureq::http::StatusCode;
 
+use crate::cli::escaped::escaped_text;
+
 /// The most characters that are shown of an answer that is no problem of ranktree's.
 const SHOWN_CHARACTERS: usize = 200;
 
@@ -34,9 +36,10 @@ pub fn describe_refusal(status: StatusCode, body: &[u8]) -> String {
     let Ok(Problem { code, detail }) = serde_json::from_slice(body) else {
         let text = String::from_utf8_lossy(body);
         let shown: String = text.trim().chars().take(SHOWN_CHARACTERS).collect();
-        return format!("{status} {shown}").trim_end().to_owned();
+        return format!("{status} {}", escaped_text(&shown)).trim_end().to_owned();
     };
-    with_advice(&format!("{} {code}: {detail}", status.as_str()), &code)
+    let words = format!("{} {code}: {detail}", status.as_str());
+    with_advice(&escaped_text(&words), &code)
 }
 
 /// Adds what to do about a refused token. A service can only speak of headers.

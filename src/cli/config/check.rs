@@ -5,6 +5,8 @@ use std::path::Path;
 
 use rustix::fs::{Access, access};
 
+use crate::cli::Failure;
+use crate::cli::as_owner::as_owner_of;
 use crate::config::{NamedPath, ServeConfig, Settings};
 use crate::credential_files::{CredentialFiles, CredentialFilesError};
 use crate::service::ServiceError;
@@ -149,8 +151,8 @@ fn directory(path: &Path) -> Option<String> {
     match std::fs::metadata(path) {
         Ok(found) if !found.is_dir() => Some("it is a file; a directory is expected".to_owned()),
         Ok(_) => access(path, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)
-            .map_err(std::io::Error::from)
-            .and_then(|()| create_nothing(path))
+            .map_err(|error| Failure::from(std::io::Error::from(error)))
+            .and_then(|()| as_owner_of(path, create_nothing))
             .err()
             .map(|error| format!("it cannot be written to: {error}")),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -163,10 +165,10 @@ fn directory(path: &Path) -> Option<String> {
 
 /// Whether files can be made in a directory, of which permissions say only half: for root, and on file
 /// systems that are none of a disk. An empty file is made, and removed at once.
-fn create_nothing(directory: &Path) -> std::io::Result<()> {
+fn create_nothing(directory: &Path) -> Result<(), Failure> {
     let name = directory.join(format!(".ranktree-check-{}", std::process::id()));
     std::fs::File::create_new(&name)?;
-    std::fs::remove_file(&name)
+    Ok(std::fs::remove_file(&name)?)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use serde_json::Value;
 
 use crate::cli::Failure;
 use crate::cli::board_line::BoardLine;
+use crate::cli::escaped::escaped_text;
 use crate::cli::progress::Progress;
 use crate::cli::window_argument::window_argument;
 use crate::config::{ClientArgs, FileArgs};
@@ -72,9 +73,12 @@ no board has it, the export fails.
 
 Cells of a CSV are written unchanged, so that other programs can read them. A spreadsheet takes a cell that begins with =, +, - \
 or @ for a formula, and players choose the names of members. --spreadsheet-safe writes an apostrophe before such names, and \
-before those that begin with one, so that the file can be opened. Its first line says so, and an import takes the apostrophes away \
-again; of a file without that line it does with its own --spreadsheet-safe. Scores are numbers, and metadata begin with {, so that \
-they are no formulas.
+before those that begin with one, also behind blanks and what is not seen, and puts names and metadata in quotation marks, so \
+that the file can be opened, with the comma as the separator. Its first line says so, and an import takes the apostrophes away \
+again; of a file without that line it does with its own --spreadsheet-safe. Scores are numbers, and metadata begin with {; \
+what would be computed in them behind another separator is written as an escape of JSON.
+
+Control characters and those that turn text around are written as escapes wherever JSON is, so that no terminal obeys them.
 
 Boards of a running service may change during the export. Each page begins after the last entry of the page before, so an \
 entry whose score does not change is neither skipped nor repeated. The summary has the as_of of the first and of the last page; \
@@ -173,6 +177,8 @@ struct Summary {
 impl Summary {
     /// Notes what a page was exact at.
     fn note_as_of(&mut self, as_of: &str, is_last: bool) {
+        let escaped = escaped_text(as_of);
+        let as_of: &str = &escaped;
         match &mut self.as_of {
             None => self.as_of = Some((as_of.to_owned(), as_of.to_owned())),
             Some((_, to)) if is_last => as_of.clone_into(to),
@@ -183,7 +189,7 @@ impl Summary {
     fn leave_out(&mut self, board: &BoardName, why: &str) {
         self.left_out += 1;
         match self.left_out {
-            ..=LEFT_OUT_NAMED => eprintln!("board {board} is left out: {why}"),
+            ..=LEFT_OUT_NAMED => eprintln!("board {board} is left out: {}", escaped_text(why)),
             _ if self.left_out == LEFT_OUT_NAMED + 1 => eprintln!("more boards are left out"),
             _ => {}
         }
@@ -358,7 +364,7 @@ fn print_summary(args: &Args, summary: &Summary, elapsed: Duration) {
         eprintln!("hidden      {:>12}", HumanCount(summary.hidden).to_string());
     }
     if let Some(why) = &summary.hidden_unknown {
-        eprintln!("who is hidden is not in this export, nor are hidden entries: {why}");
+        eprintln!("who is hidden is not in this export, nor are hidden entries: {}", escaped_text(why));
     }
     eprintln!("seconds     {:>12.2}", elapsed.as_secs_f64());
     eprintln!("rows/s      {:>12}", HumanCount(u64::try_from(rate).unwrap_or(u64::MAX)).to_string());

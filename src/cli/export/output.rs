@@ -1,19 +1,22 @@
 //! The output of an export: a file, which appears when it is complete; or standard output, a pipe or a
 //! device.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
 use crate::cli::Failure;
-use crate::cli::as_owner::refuse_links_of_others;
+use crate::cli::as_owner::{FilePlace, as_owner_of_folder_of};
 use crate::cli::board_line::{BoardLine, IN_CSV};
+use crate::cli::escaped::escaped_json;
 use crate::cli::export::Format;
 use crate::cli::export::row::{Hidden, Row};
-use crate::cli::spreadsheet::guarded;
+use crate::cli::spreadsheet::{guarded, guarded_json};
 
 const BUFFER_BYTES: usize = 256 * 1024;
 /// An export's columns. An import reads all but rank; position says that it is an export.
@@ -24,14 +27,21 @@ pub struct Output {
     sink: Sink,
     /// The row that is being written.
     line: String,
-    /// The finished file, and the one that is written until then.
-    place: Option<(PathBuf, PathBuf)>,
+    unfinished: Option<Unfinished>,
     /// Members whose profiles are written already.
     written: HashSet<Box<str>>,
     /// Members who are hidden everywhere, and written already.
     hidden_everywhere: HashSet<Box<str>>,
     /// Whether cells have an apostrophe where a spreadsheet would compute them.
     is_spreadsheet_safe: bool,
+}
+
+/// A file that gets its name when it is complete.
+struct Unfinished {
+    file: File,
+    /// What it is called until then.
+    partial: PathBuf,
+    path: PathBuf,
 }
 
 enum Sink {
@@ -46,9 +56,9 @@ impl Output {
         Self::of(Sink::Nothing, None)
     }
 
-    fn of(sink: Sink, place: Option<(PathBuf, PathBuf)>) -> Self {
+    fn of(sink: Sink, unfinished: Option<Unfinished>) -> Self {
         let (line, written, hidden_everywhere) = (String::new(), HashSet::new(), HashSet::new());
-        Self { sink, line, place, written, hidden_everywhere, is_spreadsheet_safe: false }
+        Self { sink, line, unfinished, written, hidden_everywhere, is_spreadsheet_safe: false }
     }
 
     /// # Arguments
@@ -61,26 +71,11 @@ impl Output {
     /// # Errors
     /// When the file cannot be created.
     pub fn create(path: Option<&Path>, format: Format) -> Result<Self, Failure> {
-        if let Some(path) = path {
-            refuse_links_of_others(path)?;
-        }
-        let (writer, place): (Box<dyn Write>, _) = match path {
+        let (writer, unfinished): (Box<dyn Write>, _) = match path {
             None => (Box::new(io::stdout()), None),
-            Some(path) if is_no_file(path) => {
-                let opened = File::options().append(true).open(path);
-                let opened =
-                    opened.map_err(|error| format!("cannot write to {}: {error}", path.display()))?;
-                (Box::new(opened), None)
-            }
             Some(path) => {
-                // The target of a link is replaced, and not the link.
-                let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-                let mut partial = path.as_os_str().to_owned();
-                partial.push(".partial");
-                let partial = PathBuf::from(partial);
-                let file = create_anew(&partial)
-                    .map_err(|error| format!("cannot create {}: {error}", partial.display()))?;
-                (Box::new(file), Some((path, partial)))
+                let (file, unfinished) = as_owner_of_folder_of(path, |place| open(path, place))?;
+                (Box::new(file), unfinished)
             }
         };
         let writer: Box<dyn Write> = Box::new(BufWriter::with_capacity(BUFFER_BYTES, writer));
@@ -88,7 +83,7 @@ impl Output {
             Format::Ndjson => Sink::Lines(writer),
             Format::Csv => Sink::Cells(writer),
         };
-        Ok(Self::of(sink, place))
+        Ok(Self::of(sink, unfinished))
     }
 
     /// Begins a board, with what it is if that is given. A CSV has one.
@@ -99,12 +94,12 @@ impl Output {
         match &mut self.sink {
             Sink::Nothing => Ok(()),
             Sink::Lines(writer) => match board {
-                Some(board) => writeln!(writer, "{}", board.json()),
+                Some(board) => writeln!(writer, "{}", escaped_json(&board.json())),
                 None => Ok(()),
             },
             Sink::Cells(writer) => {
                 if let Some(board) = board {
-                    writeln!(writer, "{IN_CSV}{}", board.json())?;
+                    writeln!(writer, "{IN_CSV}{}", escaped_json(&board.json()))?;
                 }
                 writeln!(writer, "{}", COLUMNS.join(","))
             }
@@ -125,7 +120,7 @@ impl Output {
                     push_profile(&mut self.line, row, profile);
                 }
                 push_object(&mut self.line, board, row, Place::Listed);
-                writer.write_all(self.line.as_bytes())
+                writer.write_all(escaped_json(&self.line).as_bytes())
             }
             Sink::Cells(writer) => {
                 push_cells(&mut self.line, board, row, self.is_spreadsheet_safe);
@@ -161,7 +156,7 @@ impl Output {
                 if !is_everywhere || self.hidden_everywhere.insert(hidden.member.as_str().into()) {
                     push_hide(&mut self.line, (!is_everywhere).then_some(board), &hidden.member);
                 }
-                writer.write_all(self.line.as_bytes())
+                writer.write_all(escaped_json(&self.line).as_bytes())
             }
             Sink::Cells(writer) => {
                 push_hidden_cells(&mut self.line, board, hidden, self.is_spreadsheet_safe);
@@ -179,15 +174,37 @@ impl Output {
             Sink::Nothing => {}
             Sink::Lines(writer) | Sink::Cells(writer) => writer.flush()?,
         }
-        if let Some((path, partial)) = self.place.take() {
+        if let Some(Unfinished { file, partial, path }) = &self.unfinished {
             // Synced before it is renamed: after a crash the name must not belong to half of the bytes.
-            File::open(&partial)?.sync_all()?;
-            std::fs::rename(&partial, &path).map_err(|error| {
+            file.sync_all()?;
+            // Both are in one folder. If that is somebody else's, it is held open, and nothing but names in it
+            // changes.
+            std::fs::rename(partial, path).map_err(|error| {
                 format!("cannot rename {} to {}: {error}", partial.display(), path.display())
             })?;
+            self.unfinished = None;
         }
         Ok(())
     }
+}
+
+/// Opens what `path` names, by the rights of this thread.
+fn open(path: &Path, place: &FilePlace) -> Result<(File, Option<Unfinished>), Failure> {
+    if is_no_file(path, &place.path) {
+        let opened = File::options().append(true).custom_flags(place.flags).open(&place.path);
+        let opened = opened.map_err(|error| format!("cannot write to {}: {error}", path.display()))?;
+        return Ok((opened, None));
+    }
+    // The target of a link is replaced, and not the link. What may not be a link has none to resolve.
+    let is_resolved = place.flags != 0;
+    let real = if is_resolved { None } else { place.path.canonicalize().ok() };
+    let path = real.unwrap_or_else(|| place.path.clone());
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let file =
+        create_anew(&partial).map_err(|error| format!("cannot create {}: {error}", partial.display()))?;
+    Ok((file.try_clone()?, Some(Unfinished { file, partial, path })))
 }
 
 /// Creates a file in the place of one that an interrupted export left. A link is removed, and not followed.
@@ -270,9 +287,9 @@ fn check_whole(row: &Row<'_>) -> io::Result<()> {
 
 fn push_cells(line: &mut String, board: &str, row: &Row<'_>, is_safe: bool) {
     push_names(line, board, &row.member, is_safe);
-    push_cell(line, &row.score_keys());
+    push_text_cell(line, &row.score_keys(), false);
     push_all(line, &[",", &row.rank, ",", &row.position, ","]);
-    push_rest(line, row);
+    push_rest(line, row, is_safe);
     line.push_str(",\n");
 }
 
@@ -280,9 +297,9 @@ fn push_hidden_cells(line: &mut String, board: &str, hidden: &Hidden, is_safe: b
     push_names(line, board, &hidden.member, is_safe);
     match &hidden.entry {
         Some(row) => {
-            push_cell(line, &row.score_keys());
+            push_text_cell(line, &row.score_keys(), false);
             line.push_str(",,,");
-            push_rest(line, row);
+            push_rest(line, row, is_safe);
         }
         None => line.push_str(",,,,,,"),
     }
@@ -291,25 +308,26 @@ fn push_hidden_cells(line: &mut String, board: &str, hidden: &Hidden, is_safe: b
 
 fn push_names(line: &mut String, board: &str, member: &str, is_safe: bool) {
     // The names of boards begin with a letter or a digit.
-    push_all(line, &[board, ","]);
-    if is_safe {
-        push_cell(line, &guarded(member));
-    } else {
-        push_cell(line, member);
-    }
+    push_text_cell(line, board, is_safe);
+    line.push(',');
+    let member = if is_safe { guarded(member) } else { Cow::Borrowed(member) };
+    push_text_cell(line, &member, is_safe);
     line.push(',');
 }
 
 /// From at to version.
-fn push_rest(line: &mut String, row: &Row<'_>) {
+fn push_rest(line: &mut String, row: &Row<'_>, is_safe: bool) {
     push_all(line, &[row.at(), ",", &row.updated_at, ","]);
-    push_cell(line, if row.has_meta() { &row.meta } else { "" });
+    let meta = escaped_json(if row.has_meta() { &row.meta } else { "" });
+    let safe = if is_safe { guarded_json(&meta) } else { Cow::Borrowed(&*meta) };
+    push_text_cell(line, &safe, is_safe);
     push_all(line, &[",", row.version.as_deref().unwrap_or_default()]);
 }
 
-/// A cell, in quotation marks if it needs them.
-fn push_cell(line: &mut String, text: &str) {
-    if !text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+/// A cell, in quotation marks if it needs them, or if it must hold for a spreadsheet, whose separator may be
+/// another one.
+fn push_text_cell(line: &mut String, text: &str, is_quoted: bool) {
+    if !is_quoted && !text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
         line.push_str(text);
         return;
     }
@@ -324,16 +342,19 @@ fn push_cell(line: &mut String, text: &str) {
 }
 
 /// Whether a file must not replace what has this name: a device, a pipe, a directory.
-fn is_no_file(path: &Path) -> bool {
+///
+/// # Arguments
+/// `reached`: the path by which it is reached.
+fn is_no_file(path: &Path, reached: &Path) -> bool {
     // A descriptor that is open already may be a file with more in it than this export.
     ["/dev", "/proc"].iter().any(|folder| path.starts_with(folder))
-        || std::fs::metadata(path).is_ok_and(|found| !found.is_file())
+        || std::fs::metadata(reached).is_ok_and(|found| !found.is_file())
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        if let Some((_, partial)) = self.place.take() {
-            let _ = std::fs::remove_file(partial);
+        if let Some(unfinished) = self.unfinished.take() {
+            let _ = std::fs::remove_file(unfinished.partial);
         }
     }
 }
@@ -374,6 +395,26 @@ mod tests {
             let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
             let record = reader.records().next().expect("a row").expect("a row");
             assert!(record.iter().eq(cells), "{line}");
+        }
+    }
+
+    /// A spreadsheet may be told of another separator.
+    #[test]
+    fn cells_for_a_spreadsheet_are_quoted_and_read_back() {
+        for member in MEMBERS.iter().chain(&["a;=1+1;b", " =1", "\u{200b}=1"]) {
+            let meta = r#"{"a":"x;=1+1;\u200b"}"#;
+            let mut line = String::new();
+            push_cells(&mut line, "b", &row(member, meta), true);
+            assert!(
+                line.starts_with(&format!("\"b\",\"{}\",\"-1", guarded(member).replace('"', "\"\""))),
+                "{line}"
+            );
+            assert!(line.contains(r";\u003d1+1;"), "{line}");
+            let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line.as_bytes());
+            let record = reader.records().next().expect("a row").expect("a row");
+            assert_eq!(crate::cli::spreadsheet::unguarded(&record[1]), *member, "{line}");
+            let read: serde_json::Value = serde_json::from_str(&record[7]).expect("JSON");
+            assert_eq!(read, json!({"a": "x;=1+1;\u{200b}"}), "{line}");
         }
     }
 
@@ -442,6 +483,7 @@ mod tests {
     /// Standard output may be a file, with more in it.
     #[test]
     fn what_is_open_already_is_no_file_to_replace() {
+        let is_no_file = |path: &Path| is_no_file(path, path);
         assert!(is_no_file(Path::new("/dev/stdout")) && is_no_file(Path::new("/proc/self/fd/1")));
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = folder.path().join("file");

@@ -12,7 +12,8 @@ use std::time::Duration;
 use indicatif::HumanCount;
 use parking_lot::Mutex;
 
-use crate::cli::as_owner::refuse_links_of_others;
+use crate::cli::as_owner::create_file;
+use crate::cli::escaped::escaped_text;
 use crate::cli::import::ImportError;
 use crate::cli::import::progress::Progress;
 use crate::cli::import::read::{RejectedLine, Row};
@@ -57,8 +58,7 @@ impl Tally {
         let mut counts = Counts::default();
         if let Some(path) = rejects {
             let create = || {
-                refuse_links_of_others(path).map_err(io::Error::other)?;
-                let mut file = csv::Writer::from_writer(File::create(path)?);
+                let mut file = csv::Writer::from_writer(create_file(path).map_err(io::Error::other)?);
                 file.write_record(["line", "code", "detail"])?;
                 Ok(file)
             };
@@ -178,13 +178,17 @@ impl Counts {
             ));
         }
         lines.push(count("rejected", self.rejected));
-        lines.extend(self.rejected_by_code.iter().map(|(code, number)| count(&format!("  {code}"), *number)));
+        lines.extend(
+            self.rejected_by_code
+                .iter()
+                .map(|(code, number)| count(&format!("  {}", escaped_text(code)), *number)),
+        );
         lines.push(line("seconds", &format!("{:.2}", elapsed.as_secs_f64())));
         lines.push(count("rows/s", per_second(self.applied + self.repeated + self.rejected, elapsed)));
         let listed = self.listed.values();
-        lines.extend(
-            listed.map(|RejectedLine { line, code, detail }| format!("line {line}: {code}: {detail}")),
-        );
+        lines.extend(listed.map(|RejectedLine { line, code, detail }| {
+            escaped_text(&format!("line {line}: {code}: {detail}")).into_owned()
+        }));
         let unlisted = self.rejected - u64::try_from(self.listed.len()).unwrap_or(0);
         if unlisted > 0 {
             lines.push(format!(

@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::cli::Failure;
-use crate::cli::as_owner::refuse_links_of_others;
+use crate::cli::as_owner::{FilePlace, become_owner_of_folder_of, refuse_links_of_others};
 use crate::cli::progress::Progress;
 use crate::snapshot::{Manifest, ManifestError};
 use crate::storage::{
@@ -38,12 +38,12 @@ impl PartialDirectory {
         Ok(service_in(&shard_directory(&self.path, ShardId(shard)))?)
     }
 
+    /// Run by root below somebody else's folder, this thread becomes that user, and all of it is done by that
+    /// user's rights.
+    ///
     /// # Errors
     /// When there is something in the place, or the disk refuses.
     pub fn create(place: &Path) -> Result<Self, Failure> {
-        refuse_links_of_others(place)?;
-        check_free(place)?;
-        check_outside_data(place)?;
         let Some(name) = place.file_name() else {
             return Err(format!(
                 "{} has no name of its own; give a new directory with --to",
@@ -53,6 +53,10 @@ impl PartialDirectory {
         };
         let mut partial = name.to_owned();
         partial.push(".partial");
+        refuse_links_of_others(&place.with_file_name(&partial))?;
+        check_outside_data(place)?;
+        let FilePlace { path: place, .. } = become_owner_of_folder_of(place)?;
+        check_free(&place)?;
         let path = place.with_file_name(partial);
         if let Some(parent) =
             path.parent().filter(|parent| !parent.as_os_str().is_empty() && !parent.is_dir())
@@ -63,7 +67,6 @@ impl PartialDirectory {
             )
             .into());
         }
-        refuse_links_of_others(&path)?;
         if path.try_exists()? {
             let is_ours = path.join(UNFINISHED).try_exists()? || std::fs::read_dir(&path)?.next().is_none();
             if !is_ours {
@@ -82,7 +85,7 @@ impl PartialDirectory {
             .create(&path)
             .map_err(|error| format!("{} cannot be made: {error}", path.display()))?;
         let lock = lock(&path)?;
-        let directory = Self { place: place.to_owned(), path, _lock: lock };
+        let directory = Self { place, path, _lock: lock };
         std::fs::write(directory.path.join(UNFINISHED), TEXT)?;
         Ok(directory)
     }

@@ -26,6 +26,7 @@ use std::path::Path;
 use parking_lot::Mutex;
 
 use crate::storage::error::StorageError;
+use crate::storage::files::bounded::read_in;
 use crate::storage::files::marker::{MARKER, Marker, Stage};
 use crate::storage::files::replaced::replace_file;
 use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
@@ -37,6 +38,8 @@ const NEW: &str = "RANKTREE.new";
 const TITLE: &str = "ranktree data directory";
 /// The format of this file. Raised with every change that an older ranktree could not read.
 const FORMAT: u32 = 2;
+/// More than the file has with the most shards that there can be.
+const MAX_BYTES: u64 = 64 << 10;
 /// Several threads change the file: each reads it, and writes it again.
 static CHANGING: Mutex<()> = Mutex::new(());
 
@@ -84,9 +87,11 @@ pub struct DataMarker {
 /// When the file cannot be read, or is from a newer ranktree.
 pub fn read_data_marker(data_dir: &Path) -> Result<Option<DataMarker>, StorageError> {
     let path = data_dir.join(MARKER);
-    let text = match std::fs::read(&path) {
+    let text = match read_in(data_dir, MARKER, MAX_BYTES) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        // No start leaves a link there, so it counts as damaged, whatever it leads to.
+        Err(_) if path.is_symlink() => String::new(),
         Err(error) => return Err(StorageError::Io { path, error }),
     };
     let Some((format, marker)) = read(&text) else {

@@ -3,10 +3,10 @@
 //! RocksDB has a lock of its own, but takes it only to write. This lock is taken before any file is read. It
 //! needs no file of its own, so it works on file systems that are read-only.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -71,7 +71,9 @@ pub struct HeldDirectory {
 impl HeldDirectory {
     fn open(by: &Path, path: &Path) -> Result<Self, StorageError> {
         let failed = |error| StorageError::Io { path: path.to_owned(), error };
-        let directory = File::open(by).map_err(failed)?;
+        // Opening a pipe would wait.
+        let directory = OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(by);
+        let directory = directory.map_err(failed)?;
         let facts = directory.metadata().map_err(failed)?;
         Ok(Self { path: path.to_owned(), directory, identity: (facts.dev(), facts.ino()) })
     }

@@ -10,7 +10,11 @@ use std::path::{Path, PathBuf};
 
 use crate::storage::error::StorageError;
 use crate::storage::files::batch;
+use crate::storage::files::bounded::read_path;
 use crate::storage::files::frames::{Break, read_records};
+
+/// Many times what RocksDB lets a log grow to.
+const LOG_MAX_BYTES: u64 = 4 << 30;
 
 /// The result of checking a directory's logs.
 #[derive(Debug, Default)]
@@ -142,5 +146,5 @@ fn logs_in(directory: &Path) -> Result<Vec<PathBuf>, StorageError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StorageError> {
-    std::fs::read(path).map_err(|error| StorageError::Io { path: path.to_owned(), error })
+    read_path(path, LOG_MAX_BYTES).map_err(|error| StorageError::Io { path: path.to_owned(), error })
 }

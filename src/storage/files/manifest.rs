@@ -1,13 +1,20 @@
-//! Checks `CURRENT` and the manifest that it names, before RocksDB reads them.
+//! Checks `CURRENT` and the manifest that it names, before RocksDB reads them; and that no file of the
+//! directory would let RocksDB wait.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::storage::error::StorageError;
 use crate::storage::files::batch::{slice, varint};
+use crate::storage::files::bounded::read_path;
 use crate::storage::files::frames::read_records;
+use crate::types::quoted;
 
 const CURRENT: &str = "CURRENT";
+/// More than the name of a manifest has.
+const CURRENT_MAX_BYTES: u64 = 4 << 10;
+/// RocksDB begins another manifest at a gigabyte.
+const MANIFEST_MAX_BYTES: u64 = 2 << 30;
 
 // RocksDB's tags of the fields of a manifest's edit (`db/version_edit.h`): those that come before its files.
 const COMPARATOR: u64 = 1;
@@ -27,16 +34,17 @@ pub struct FlushedSequence {
 /// Checks that RocksDB can read its manifest to the end without looping forever.
 ///
 /// # Errors
-/// When a file is missing or incomplete.
+/// When a file is missing or incomplete, or one of the directory is none that can be read to its end.
 pub fn check_manifest(directory: &Path) -> Result<FlushedSequence, StorageError> {
+    check_regular(directory)?;
     let damaged = |what: String| Err(StorageError::damaged(directory, what));
-    let Some(current) = read(&directory.join(CURRENT))? else {
+    let Some(current) = read(&directory.join(CURRENT), CURRENT_MAX_BYTES)? else {
         return damaged(format!("the file {CURRENT} is missing"));
     };
     let Some(name) = manifest_named_by(&current) else {
         return damaged(format!("the file {CURRENT} does not name a manifest"));
     };
-    let Some(manifest) = read(&directory.join(name))? else {
+    let Some(manifest) = read(&directory.join(name), MANIFEST_MAX_BYTES)? else {
         return damaged(format!("the file {name}, which {CURRENT} names, is missing"));
     };
     let (mut records, mut in_files) = (0_u64, FlushedSequence::default());
@@ -74,8 +82,31 @@ fn manifest_named_by(current: &[u8]) -> Option<&str> {
     (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())).then_some(name)
 }
 
-fn read(path: &Path) -> Result<Option<Vec<u8>>, StorageError> {
-    match std::fs::read(path) {
+/// Refuses pipes, devices and the like, whatever their names: RocksDB would open them, and wait.
+fn check_regular(directory: &Path) -> Result<(), StorageError> {
+    let failed = |error| StorageError::Io { path: directory.to_owned(), error };
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let found = entry.file_type().map_err(failed)?;
+        if found.is_file() || found.is_dir() {
+            continue;
+        }
+        // A link counts as what it leads to, as it does for RocksDB. One that leads nowhere is missing.
+        let leads_to_none = || std::fs::metadata(entry.path()).is_ok_and(|to| !to.is_file() && !to.is_dir());
+        if !found.is_symlink() || leads_to_none() {
+            let name = entry.file_name();
+            let name = quoted(&name.to_string_lossy());
+            return Err(StorageError::damaged(
+                directory,
+                format!("{name} is not a regular file; ranktree makes no others, so remove it"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, StorageError> {
+    match read_path(path, most) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(StorageError::Io { path: path.to_owned(), error }),

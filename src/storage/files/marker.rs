@@ -26,6 +26,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 
 use crate::storage::error::StorageError;
+use crate::storage::files::bounded::read_in;
 use crate::storage::files::replaced::replace_file;
 use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
 
@@ -43,6 +44,8 @@ const SOURCE_AT: usize = 256;
 const FLOOR_BYTES: usize = 16;
 const FLOORS_AT: [usize; 2] = [512, 1024];
 const FILE_BYTES: usize = 1536;
+/// More than a file of any format has.
+const MAX_BYTES: u64 = 64 << 10;
 
 /// The stage of a shard's creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -110,7 +113,7 @@ impl Marker {
     /// When it cannot be read, or is from a newer ranktree.
     pub fn read(directory: &Path) -> Result<Option<Self>, StorageError> {
         let path = directory.join(MARKER);
-        let bytes = match std::fs::read(&path) {
+        let bytes = match read_in(directory, MARKER, MAX_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StorageError::Io { path, error }),
@@ -261,7 +264,10 @@ impl Marker {
 
     fn write_at(&self, written: &mut Written, bytes: &[u8], at: usize) -> std::io::Result<()> {
         if written.file.is_none() {
-            let no_link = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(&self.path)?;
+            let no_link = OpenOptions::new()
+                .write(true)
+                .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+                .open(&self.path)?;
             written.file = Some(no_link);
         }
         let at = u64::try_from(at).map_err(std::io::Error::other)?;

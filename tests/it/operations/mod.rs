@@ -11,6 +11,8 @@
 //! - [`snapshots_killed`]: kill -9 of the client, of the service and of restore leaves nothing half
 //! - [`restored_by_root`]: root works in a data directory by its owner's rights, whatever the owner has put
 //!   there
+//! - [`root_below_others`]: the same for every path below a folder of somebody else's; and special files in
+//!   the data
 //! - [`open_files`]: a start raises the limit of open files
 //! - [`touched_memory`]: memory that is taken at the start stays
 //! - [`traces`]: a request or a job is one trace through nodes, and nothing waits for a collector
@@ -21,6 +23,7 @@ mod deployment;
 mod metrics;
 mod open_files;
 mod restored_by_root;
+mod root_below_others;
 mod secrets;
 mod shutdown;
 mod snapshots;

@@ -15,17 +15,17 @@ use crate::support::files::copy_folder;
 use crate::support::node::Node;
 use crate::support::snapshots::{content, restore, run, snapshot, text, verify};
 
-const BOARD: &str = "arena";
+pub const BOARD: &str = "arena";
 /// Nobody's number.
-const USER: u32 = 12_345;
+pub const USER: u32 = 12_345;
 
 /// A snapshot of a node, and the directory of the node, which is stopped; and what is neither's.
-struct Place {
+pub struct Place {
     folder: tempfile::TempDir,
 }
 
 impl Place {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let place = Self { folder };
         let mut node = Node::at(place.path("original")).shards(2).start();
@@ -39,12 +39,12 @@ impl Place {
         place
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// The node's directory once more, where there was none.
-    fn data(&self) -> PathBuf {
+    pub fn data(&self) -> PathBuf {
         let data = self.path("data");
         let _ = fs::remove_dir_all(&data);
         copy_folder(&self.path("original"), &data);
@@ -53,7 +53,7 @@ impl Place {
 }
 
 /// Everything below a folder: whose it is, its mode, and its content.
-fn facts(folder: &Path) -> BTreeMap<PathBuf, (u32, u32, Vec<u8>)> {
+pub fn facts(folder: &Path) -> BTreeMap<PathBuf, (u32, u32, Vec<u8>)> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(path) = folders.pop() {
         let facts = fs::symlink_metadata(&path).expect("it is there");
@@ -71,7 +71,7 @@ fn facts(folder: &Path) -> BTreeMap<PathBuf, (u32, u32, Vec<u8>)> {
     found
 }
 
-fn is_root() -> bool {
+pub fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
         println!("not root: that nothing is done by root's rights is not tried");
