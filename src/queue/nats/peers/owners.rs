@@ -71,8 +71,8 @@ impl Peers {
         }
     }
 
-    /// Of the shard's other owners that are alive: the one that has applied most, and how much. One whose data
-    /// are of another stream than that from which the shard is live has applied other messages.
+    /// Of the shard's other owners that are alive: the one that has applied most, and how much. One whose
+    /// data are of another stream than that from which the shard is live has applied other messages.
     fn applied_by_another(&self, shard: ShardId) -> Option<(NodeName, u64)> {
         let live = self.live_streams_of(shard);
         let applied = self.of_alive_owners(shard, |name, owned| {

@@ -144,9 +144,9 @@ impl Fetcher {
             "the data of this shard, up to message {applied}, are of the stream {}, and the stream {name} is \
              {found}, of which the node {node} has the data: the stream was made again and {node} has taken \
              it up, or this node was at another server for a while (--nats, --prefix), or its directory is a \
-             wrong one; what it has applied is no part of this stream; stop this node, move its directory of the shard, shard-{:03}, out of --data-dir, \
-             and start it without --accept-gap, which is refused here: it then gets a copy of {node}'s \
-             data{also}",
+             wrong one; what it has applied is no part of this stream; stop this node, move its directory of \
+             the shard, shard-{:03}, out of --data-dir, and start it without --accept-gap, which is refused \
+             here: it then gets a copy of {node}'s data{also}",
             self.origin.stream, shard.0
         )))
     }
