@@ -44,8 +44,11 @@ impl Peers {
         let (now, forget_after) = (Instant::now(), self.forget_after);
         let (superseded, unsaid) = (known.superseded(now), known.unsaid_floors(shard, stream, now));
         let directories = known.directories(now);
+        let others = known.with_other_data(shard, stream.identity, now);
         let Known { nodes, floors, .. } = &mut *known;
         let of_shard = floors.iter_mut().filter(|(key, _)| key.0 == shard && !superseded.contains(*key));
+        let of_shard = of_shard
+            .filter(|(_, floor)| !floor.said.as_ref().is_ok_and(|said| others.contains(&said.directory)));
         let counting = of_shard.filter_map(|((_, name), floor)| {
             let node = nodes.get_mut(name)?;
             // Whatever the node is called now.

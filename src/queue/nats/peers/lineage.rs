@@ -106,6 +106,21 @@ impl Known {
         live
     }
 
+    /// The directories of nodes that are alive and halted with data of another stream than this one. Floors
+    /// that they have stored before are not of what they hold now: they need a copy.
+    pub(super) fn with_other_data(&self, shard: ShardId, stream: &str, now: Instant) -> BTreeSet<String> {
+        let alive = self.nodes.values().filter(|node| node.heard.silent(now) < ALIVE_WITHIN);
+        let entries = alive.filter_map(|node| node.entry.as_ref()?.as_ref().ok());
+        let has_other = |owned: &ShardEntry| {
+            owned.shard == shard.0
+                && owned.state == ShardEntry::HALTED
+                && !owned.stream.is_empty()
+                && owned.stream != stream
+        };
+        let with_other = entries.filter(|entry| entry.shards.iter().any(has_other));
+        with_other.map(|entry| entry.directory.clone()).collect()
+    }
+
     /// What the node with this data directory says of a shard, if it is alive.
     fn owned_by(&self, directory: &str, shard: ShardId, now: Instant) -> Option<&ShardEntry> {
         let alive = self.nodes.values().filter(|node| node.heard.silent(now) < ALIVE_WITHIN);
@@ -169,6 +184,17 @@ mod tests {
         assert_eq!(owner(&peers, "S@1").as_deref(), Some("running"));
         assert_eq!(owner(&peers, "S@2").as_deref(), Some("other"));
         assert_eq!(peers.owner_of_stream(ShardId(1), "S@1"), Ok(None));
+    }
+
+    #[test]
+    fn the_floor_of_a_node_that_is_halted_with_other_data_holds_no_stream_back() {
+        let peers = listening();
+        peers.note_floor(SHARD, floor("other", "d-other", 70, 1, Duration::ZERO));
+        peers.note_floor(SHARD, floor("same", "d-same", 80, 2, Duration::ZERO));
+        say(&peers, "same", ("halted", "S@1", 85), Duration::ZERO);
+        assert_eq!(peers.floors(SHARD, STREAM).all, 70, "it has not said yet what it has");
+        say(&peers, "other", ("halted", "S@2", 95), Duration::ZERO);
+        assert_eq!(peers.floors(SHARD, STREAM).all, 80);
     }
 
     #[test]
