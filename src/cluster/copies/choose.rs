@@ -92,7 +92,9 @@ fn is_in(owned: &OwnedShard, state: &str) -> bool {
 fn can_give(node: &KnownNode, owned: &OwnedShard, first: u64) -> bool {
     let applied = owned.applied.unwrap_or(0);
     let has_enough = applied > 0 && applied.saturating_add(1) >= first;
-    node.is_alive && (is_in(owned, "live") || is_in(owned, "catching_up") && has_enough)
+    node.is_alive
+        && (is_in(owned, "live") || is_in(owned, "catching_up") && has_enough)
+        && !owned.is_of_another_stream
 }
 
 #[cfg(test)]
@@ -116,6 +118,7 @@ mod tests {
                 applied: Some(applied),
                 lag: None,
                 checkpoint: Some(checkpoint),
+                is_of_another_stream: false,
             }],
         }
     }

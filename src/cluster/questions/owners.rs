@@ -53,10 +53,12 @@ impl OwnerSource for Peers {
         let alive = self.all().into_iter().filter(|node| node.is_alive);
         let owner = |node: crate::queue::nats::KnownNode| KnownOwner {
             heard_at: now.checked_sub(node.silent).unwrap_or(now),
-            // A shard whose state was not said is one of which only a floor is known.
+            // A shard whose state was not said is one of which only a floor is known. Data of another stream
+            // are not this shard's, and tokens mean nothing to them.
             shards: node
                 .shards
                 .iter()
+                .filter(|shard| !shard.is_of_another_stream)
                 .filter_map(|shard| {
                     let is_live = shard.state.as_deref()? == "live";
                     Some(KnownShard { id: shard.shard, is_live, applied: shard.applied.unwrap_or_default() })

@@ -10,6 +10,7 @@
 //! - [`peers`]: nodes on the same streams know of each other, and purge nothing that another one needs
 //! - [`copies`]: a node that its stream cannot fill gets copies of its shards from another one
 //! - [`lost_streams`]: a node without data does not take up a stream that another owner's data contradicts
+//! - [`led_astray`]: a node that was at another server for a while harms nobody when it is back
 //! - [`own`]: nodes that own some of the shards write to all, and decide boards for all
 //! - [`diverged`]: replicas of a shard that differ halt, until one is given a copy of the other
 //! - [`reject_lease`]: one owner of a shard publishes its rejects, and another one goes on when it is gone
@@ -19,6 +20,7 @@
 //! - [`boards`]: one definition per board, the first one
 //! - [`boards_lost`]: the shards' boards and entries survive the loss of the boards' stream
 //! - [`foreign`]: a node with the wrong data changes nothing about boards, and other nodes go on
+//! - [`refilled`]: nodes that are filled from the streams have the boards that there were
 //! - [`boards_many`]: thousands of boards need no round trip each, and late definitions do not create dropped
 //!   boards again
 //! - [`seasons`]: one request opens a season, and lengths change, through any node
@@ -52,6 +54,7 @@ mod full;
 mod gaps;
 mod http;
 mod inboxes;
+mod led_astray;
 mod lost_streams;
 mod no_jetstream;
 mod outage;
@@ -59,6 +62,7 @@ mod own;
 mod peers;
 mod permissions;
 mod protocol;
+mod refilled;
 mod reject_lease;
 mod retention;
 mod seasons;

@@ -149,7 +149,7 @@ impl BoardsStream {
     }
 
     async fn create_wanted(&self) {
-        let mut wanted = self.wanted.take().into_iter().peekable();
+        let mut wanted = self.still_wanted(self.wanted.take()).await.into_iter().peekable();
         while wanted.peek().is_some() {
             let names = wanted.by_ref().take(WANTED_AT_ONCE).collect();
             let mut decided = Vec::new();

@@ -31,6 +31,7 @@
 //! - `confirm`: what is in force on shards of other nodes; `limit`: boards that are one too many
 //! - `deliver`: from decisions to shards, and boards that jobs wait for; `pending`: decisions that have not
 //!   reached all shards yet; `before_jobs`: decisions that jobs must not overtake
+//! - `wanted`: which boards jobs wait for that no command ahead of the shard is about
 //! - `tombstones`, `delete_tombstones`: records of dropped boards, of which the stream keeps a limited number
 
 mod boards_stream;
@@ -57,6 +58,7 @@ mod reconcile;
 mod before_jobs;
 mod deliver;
 mod pending;
+mod wanted;
 
 mod delete_tombstones;
 mod tombstones;

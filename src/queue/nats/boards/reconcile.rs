@@ -117,21 +117,8 @@ impl BoardsStream {
         shard: &NatsShard,
         is_said: impl Fn(&BoardName, Incarnation) -> bool,
     ) -> Result<bool, String> {
-        let (stream, subject) = (self.names.jobs_stream(shard.id), self.names.control_subject(shard.id));
-        let stream = self.managing.context.get_stream_no_info(stream).await;
-        let stream = stream.map_err(|error| error.to_string())?;
-        let last = match stream.get_last_raw_message_by_subject(&subject).await {
-            Ok(message) => message,
-            Err(error) => {
-                return match error.kind() {
-                    LastRawMessageErrorKind::NoMessageFound => Ok(true),
-                    // A shard without its stream halts, and learns nothing more.
-                    LastRawMessageErrorKind::JetStream(error) if error.code() == 404 => Ok(true),
-                    _ => Err(error.to_string()),
-                };
-            }
-        };
-        let said = match message::decode_control(Some(&last.headers), &last.payload) {
+        let Some((sequence, command)) = self.last_command(shard).await? else { return Ok(true) };
+        let said = match command {
             Control::Command(
                 Payload::Define { board, incarnation, .. } | Payload::Drop { board, incarnation, .. },
             ) => is_said(&board, incarnation),
@@ -145,18 +132,43 @@ impl BoardsStream {
             )
             | Control::Unknown(_) => false,
         };
-        let is_applied = |applied: Sequence| {
-            // Unknown until a session has read the stream's state.
-            let offset = shard.stream.sequence_offset();
-            offset.is_some_and(|offset| applied.0 >= last.sequence.saturating_add(offset))
-        };
         if said {
             return Ok(false);
         }
+        self.wait_until_applied(shard, sequence).await?;
+        Ok(true)
+    }
+
+    /// The last command in a shard's stream, with its sequence there; `None` if there is none.
+    pub(super) async fn last_command(&self, shard: &NatsShard) -> Result<Option<(u64, Control)>, String> {
+        let (stream, subject) = (self.names.jobs_stream(shard.id), self.names.control_subject(shard.id));
+        let stream = self.managing.context.get_stream_no_info(stream).await;
+        let stream = stream.map_err(|error| error.to_string())?;
+        match stream.get_last_raw_message_by_subject(&subject).await {
+            Ok(last) => {
+                let command = message::decode_control(Some(&last.headers), &last.payload);
+                Ok(Some((last.sequence, command)))
+            }
+            Err(error) => match error.kind() {
+                LastRawMessageErrorKind::NoMessageFound => Ok(None),
+                // A shard without its stream halts, and learns nothing more.
+                LastRawMessageErrorKind::JetStream(error) if error.code() == 404 => Ok(None),
+                _ => Err(error.to_string()),
+            },
+        }
+    }
+
+    /// Waits until a shard has applied its stream up to a sequence, or is halted.
+    pub(super) async fn wait_until_applied(&self, shard: &NatsShard, sequence: u64) -> Result<(), String> {
+        let is_applied = |applied: Sequence| {
+            // Unknown until a session has read the stream's state.
+            let offset = shard.stream.sequence_offset();
+            offset.is_some_and(|offset| applied.0 >= sequence.saturating_add(offset))
+        };
         loop {
             let seen = shard.applied.get();
             if is_applied(seen) || shard.is_halted() {
-                return Ok(true);
+                return Ok(());
             }
             // After a change, or after a while, the loop checks again.
             if let Ok(Err(Ending)) = tokio::time::timeout(RECHECK_INTERVAL, shard.applied.pass(seen)).await {

@@ -45,6 +45,12 @@ impl GapPermission {
         is_open
     }
 
+    /// Takes the permission back for good, whether it was used or not. Returns whether it was there.
+    pub fn revoke(&self) -> bool {
+        let before = std::mem::replace(&mut *self.0.lock(), State::Spent);
+        before != State::Spent
+    }
+
     /// Called when the queue is resumed after the applied sequence. If the permission was used for messages
     /// that are not applied, they come again, and it must be usable again.
     pub fn resume(&self, applied: Sequence) {
@@ -80,5 +86,12 @@ mod tests {
         assert!(permission.withdraw());
         permission.resume(Sequence(0));
         assert!(!permission.take(Sequence(0)) && !permission.withdraw());
+        for is_used in [false, true] {
+            let permission = GapPermission::new(true);
+            assert_eq!(is_used && permission.take(Sequence(7)), is_used);
+            assert!(permission.revoke() && !permission.revoke());
+            permission.resume(Sequence(7));
+            assert!(!permission.take(Sequence(7)));
+        }
     }
 }

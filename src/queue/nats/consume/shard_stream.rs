@@ -48,6 +48,8 @@ pub struct ShardStream {
     pub accept_gap: GapPermission,
     state: Mutex<ShardState>,
     stream: Mutex<String>,
+    /// The identity of the stream that the shard's data are of, whether it is the one that there is or not.
+    filled_from: Mutex<String>,
     connection: OnceCell<Connection>,
     /// Tells retention how much the stream has grown.
     pub growth: Growth,
@@ -74,7 +76,7 @@ impl ShardStream {
         gap_policy: GapPolicy,
     ) -> Self {
         let state = Mutex::new(ShardState::CatchingUp("connecting to NATS".to_owned()));
-        let (stream, connection) = (Mutex::default(), OnceCell::new());
+        let (stream, filled_from, connection) = (Mutex::default(), Mutex::default(), OnceCell::new());
         let accept_gap = GapPermission::new(gap_policy.accept);
         Self {
             shard,
@@ -89,6 +91,7 @@ impl ShardStream {
             accept_gap,
             state,
             stream,
+            filled_from,
             connection,
             growth: Growth::default(),
             sessions: Sessions::default(),
@@ -119,11 +122,27 @@ impl ShardStream {
     }
 
     pub fn set_state(&self, state: ShardState) {
-        *self.state.lock() = state;
+        let is_live = state == ShardState::Live;
+        let was_live = std::mem::replace(&mut *self.state.lock(), state) == ShardState::Live;
+        if is_live != was_live {
+            self.peers.note_live(self.shard, is_live.then(|| self.stream()));
+        }
     }
 
+    /// Notes which stream a session has found to continue what was applied.
     pub fn set_stream(&self, identity: &str) {
         identity.clone_into(&mut self.stream.lock());
+        if self.state() == ShardState::Live {
+            self.peers.note_live(self.shard, Some(identity.to_owned()));
+        }
+    }
+
+    pub fn set_filled_from(&self, identity: &str) {
+        identity.clone_into(&mut self.filled_from.lock());
+    }
+
+    pub fn filled_from(&self) -> String {
+        self.filled_from.lock().clone()
     }
 
     pub fn stream(&self) -> String {

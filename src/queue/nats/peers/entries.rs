@@ -68,6 +68,10 @@ pub struct ShardEntry {
     pub shard: u16,
     #[serde(default)]
     pub state: String,
+    /// The identity of the stream that its data are of; empty if they are of none, or if that was not read
+    /// yet. Its sequences mean nothing to the owners whose data are of another one.
+    #[serde(default)]
+    pub stream: String,
     #[serde(default)]
     pub applied: u64,
     #[serde(default)]
@@ -141,6 +145,7 @@ mod tests {
         let shard = ShardEntry {
             shard: 3,
             state: "live".to_owned(),
+            stream: "S@1".to_owned(),
             applied: 9,
             checkpoint: 7,
             safe: 8,

@@ -44,8 +44,11 @@ impl Peers {
         let (now, forget_after) = (Instant::now(), self.forget_after);
         let (superseded, unsaid) = (known.superseded(now), known.unsaid_floors(shard, stream, now));
         let directories = known.directories(now);
+        let others = known.with_other_data(shard, stream.identity, now);
         let Known { nodes, floors, .. } = &mut *known;
         let of_shard = floors.iter_mut().filter(|(key, _)| key.0 == shard && !superseded.contains(*key));
+        let of_shard = of_shard
+            .filter(|(_, floor)| !floor.said.as_ref().is_ok_and(|said| others.contains(&said.directory)));
         let counting = of_shard.filter_map(|((_, name), floor)| {
             let node = nodes.get_mut(name)?;
             // Whatever the node is called now.
@@ -189,7 +192,7 @@ impl Known {
             let silent = node.heard.silent(now);
             let entry = node.entry.as_ref()?.as_ref().ok()?;
             let owned = entry.shards.iter().find(|owned| owned.shard == shard.0)?;
-            let is_of_other = owned.hashes.as_ref().is_some_and(|hashes| hashes.stream != stream.identity);
+            let is_of_other = !owned.stream.is_empty() && owned.stream != stream.identity;
             if silent >= ALIVE_WITHIN || is_of_other || has_floor(name, &entry.directory) {
                 return None;
             }
@@ -403,9 +406,9 @@ mod tests {
             let mut received = node(of, &format!("d-{of}"), 1, age);
             if let Some(Ok(entry)) = &mut received.entry {
                 let (state, applied) = ("live".to_owned(), 90);
-                let hashes = None;
+                let (hashes, stream) = (None, String::new());
                 entry.shards =
-                    vec![ShardEntry { shard: 0, state, applied, checkpoint, safe, lag: 0, hashes }];
+                    vec![ShardEntry { shard: 0, state, stream, applied, checkpoint, safe, lag: 0, hashes }];
             }
             received
         };

@@ -43,6 +43,8 @@ pub(super) struct Known {
     other_runs: BTreeMap<NodeName, (String, u64)>,
     /// Whether this process has stored an entry.
     has_claimed: bool,
+    /// The streams from which shards are live on this node.
+    pub(super) own_live: BTreeMap<ShardId, String>,
     /// Why this node has no entries of its own, if it cannot have any.
     own_problem: Option<String>,
 }

@@ -12,6 +12,7 @@
 //! - `claim`, `renew`: this node's own entries, under a name that no other node has
 //! - `hashes`, `owners`: what other owners of a shard say of their hashes; `judge`: what follows from that;
 //!   `decide`: when; `compare`: halts a shard whose replicas differ
+//! - `lineage`: of which stream other owners' data are
 //! - `gauges`: metrics
 
 pub mod claim;
@@ -25,6 +26,7 @@ pub mod hashes;
 pub mod holding;
 pub mod judge;
 pub mod known;
+pub mod lineage;
 pub mod owners;
 pub mod renew;
 pub mod roster;

@@ -12,7 +12,7 @@ use crate::queue::nats::peers::known::Peers;
 use crate::types::{NodeName, Sequence, ShardId};
 
 /// The state of a shard that applies what arrives, as entries name it.
-const LIVE: &str = "live";
+pub(super) const LIVE: &str = "live";
 /// How old what is known of other owners' progress may be. They tell it every two seconds.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -32,10 +32,15 @@ impl Peers {
         let mut found = HashesOfOthers::default();
         self.each_alive(|name, entry| {
             let owned = entry.shards.iter().find(|owned| owned.shard == shard.0);
-            match owned.map(|owned| owned.hashes.as_ref()) {
-                Some(Some(hashes)) => found.said.extend(hashes.of(name, stream)),
-                Some(None) => found.unheard += 1,
-                None => found.unheard += usize::from(entry.shards.is_empty()),
+            let Some(owned) = owned else {
+                found.unheard += usize::from(entry.shards.is_empty());
+                return;
+            };
+            match &owned.hashes {
+                Some(hashes) => found.said.extend(hashes.of(name, stream)),
+                // It has none of this stream's log, and will not have any until an operator acts.
+                None if !owned.stream.is_empty() && owned.stream != stream => {}
+                None => found.unheard += 1,
             }
         });
         found
@@ -66,9 +71,14 @@ impl Peers {
         }
     }
 
-    /// Of the shard's other owners that are alive: the one that has applied most, and how much.
+    /// Of the shard's other owners that are alive: the one that has applied most, and how much. One whose
+    /// data are of another stream than that from which the shard is live has applied other messages.
     fn applied_by_another(&self, shard: ShardId) -> Option<(NodeName, u64)> {
-        let applied = self.of_alive_owners(shard, |name, owned| Some((name.clone(), owned.applied)));
+        let live = self.live_streams_of(shard);
+        let applied = self.of_alive_owners(shard, |name, owned| {
+            let counts = live.is_empty() || live.contains(&owned.stream);
+            counts.then(|| (name.clone(), owned.applied))
+        });
         applied.into_iter().max_by_key(|(_, applied)| *applied)
     }
 
@@ -134,10 +144,21 @@ mod tests {
     }
 
     fn note(peers: &Peers, node: &str, state: &str, silent: Duration, hashes: Option<HashesEntry>) {
+        note_of(peers, node, (state, "S@1", 9), silent, hashes);
+    }
+
+    fn note_of(
+        peers: &Peers,
+        node: &str,
+        (state, stream, applied): (&str, &str, u64),
+        silent: Duration,
+        hashes: Option<HashesEntry>,
+    ) {
         let shard = ShardEntry {
             shard: 3,
             state: state.to_owned(),
-            applied: 9,
+            stream: stream.to_owned(),
+            applied,
             checkpoint: 0,
             safe: 0,
             lag: 0,
@@ -194,6 +215,23 @@ mod tests {
         assert_eq!(known(&[]).more_than(0), None);
     }
 
+    /// It was started at another server for a while, and has applied more there.
+    #[test]
+    fn what_was_applied_of_another_stream_does_not_count_where_the_shard_is_live() {
+        let peers = Arc::new(peers());
+        let most = || AppliedByOthers::new(Arc::clone(&peers), ShardId(3)).more_than(0);
+        note_of(&peers, "a", ("halted", "S@2", 90), Duration::ZERO, None);
+        assert_eq!(most(), Some((name("a"), 90)), "the stream may have been made again just now");
+        peers.note_live(ShardId(3), Some("S@1".to_owned()));
+        assert_eq!(most(), None);
+        // It has started, and not said yet which stream its data are of.
+        note_of(&peers, "z", ("catching_up", "", 50), Duration::ZERO, None);
+        assert_eq!(most(), None);
+        note(&peers, "b", LIVE, Duration::ZERO, None);
+        peers.note_live(ShardId(3), None);
+        assert_eq!(most(), Some((name("b"), 9)));
+    }
+
     #[test]
     fn hashes_of_others_are_those_of_owners_that_are_alive() {
         let peers = peers();
@@ -208,8 +246,9 @@ mod tests {
         };
         note(&peers, "a", "live", Duration::from_secs(11), Some(hashes(diverged("m"))));
         note(&peers, "b", "live", Duration::ZERO, Some(hashes(diverged("z"))));
-        note(&peers, "c", "live", Duration::ZERO, None);
+        note_of(&peers, "c", ("catching_up", "", 9), Duration::ZERO, None);
         note(&peers, "d", "halted", Duration::ZERO, Some(hashes(diverged("m"))));
+        note_of(&peers, "g", ("halted", "S@9", 9), Duration::ZERO, None);
         let names = |stream| -> Vec<String> {
             let others = peers.hashes_of_others(ShardId(3), stream);
             assert_eq!(others.unheard, 1, "c has not said anything yet");

@@ -100,6 +100,7 @@ impl JetStream {
             ShardEntry {
                 shard: shard.id.0,
                 state: shard.health.state().name().to_owned(),
+                stream: shard.stream.filled_from(),
                 applied,
                 checkpoint: shard.health.checkpoint_sequence(),
                 safe: shard.health.safe_sequence(),

@@ -3,7 +3,7 @@
 //! Knows: one data directory may be heard of under several names, as its node may be started again under
 //! another one. Must not know: how long a silent node holds a stream back (`holding`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use crate::queue::nats::peers::entries::{NodeEntry, ShardEntry};
@@ -37,6 +37,8 @@ pub struct OwnedShard {
     pub checkpoint: Option<u64>,
     /// The hash of its log at the last sequence that it has said, `sequence:hash`.
     pub hash: Option<String>,
+    /// Its data are of another stream than that from which the shard is live, on this node or on others.
+    pub is_of_another_stream: bool,
 }
 
 impl Peers {
@@ -60,7 +62,8 @@ impl Peers {
                 || (node.entry.is_some() && silent < GONE_AFTER)
                 || (silent <= self.forget_after && owns())
         });
-        nodes.map(|(name, node)| known.describe(name, node, now)).collect()
+        let live = known.live_streams(None, now);
+        nodes.map(|(name, node)| known.describe(name, node, &live, now)).collect()
     }
 
     /// Whether another node that is alive owns a shard and applies it, or will once it has caught up.
@@ -124,17 +127,28 @@ impl Known {
         latest
     }
 
-    fn describe(&self, name: &NodeName, node: &Node, now: Instant) -> KnownNode {
+    /// # Arguments
+    /// `live`: the streams from which shards are live.
+    fn describe(
+        &self,
+        name: &NodeName,
+        node: &Node,
+        live: &BTreeMap<ShardId, BTreeSet<&str>>,
+        now: Instant,
+    ) -> KnownNode {
         let silent = node.heard.silent(now);
         let entry = node.entry.as_ref().and_then(|entry| entry.as_ref().ok());
         let mut shards: BTreeMap<ShardId, OwnedShard> = BTreeMap::new();
         for ((shard, _), floor) in self.floors.iter().filter(|((_, of), _)| of == name) {
             let checkpoint = floor.said.as_ref().ok().map(|floor| floor.sequence);
             let (state, hash) = (None, None);
-            let owned = OwnedShard { shard: *shard, state, applied: None, lag: None, checkpoint, hash };
+            let (applied, lag, is_of_another_stream) = (None, None, false);
+            let owned =
+                OwnedShard { shard: *shard, state, applied, lag, checkpoint, hash, is_of_another_stream };
             shards.insert(*shard, owned);
         }
         for shard in entry.into_iter().flat_map(|entry| &entry.shards) {
+            let streams = live.get(&ShardId(shard.shard));
             let owned = OwnedShard {
                 shard: ShardId(shard.shard),
                 state: Some(shard.state.clone()),
@@ -142,6 +156,7 @@ impl Known {
                 lag: Some(shard.lag),
                 checkpoint: Some(shard.checkpoint),
                 hash: shard.hashes.as_ref().and_then(|hashes| hashes.last()).cloned(),
+                is_of_another_stream: streams.is_some_and(|streams| !streams.contains(shard.stream.as_str())),
             };
             shards.insert(ShardId(shard.shard), owned);
         }

@@ -11,6 +11,8 @@ use crate::queue::nats::consume::copy_need::NeededCopy;
 use crate::queue::nats::consume::fetcher::run::Fetcher;
 use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
 use crate::queue::nats::consume::origin::identity;
+use crate::queue::nats::peers::known::Hearing;
+use crate::queue::nats::peers::lineage::StreamOwner;
 use crate::queue::nats::streams::jobs_config::service_of;
 
 /// After a start, the floors of other owners are mostly read within milliseconds.
@@ -61,6 +63,7 @@ impl Fetcher {
                  directory of this service, or copy the boards with ranktree export and ranktree import"
             )));
         }
+        self.check_no_owner_has_it(info)?;
         if applied > 0 && self.origin.stream != found {
             let gone = match first {
                 0 | 1 => String::new(),
@@ -72,9 +75,9 @@ impl Fetcher {
             };
             return Err(SessionEnd::Halt(format!(
                 "the stream {name} is not the one that this shard was filled from up to {applied} (it is \
-                 {found}, not {}): it was deleted and created again, or belongs to another system; \
-                 restore the stream, or start with --accept-gap {shard} to continue with this one, whose \
-                 {stored} messages are then all applied as new jobs{gone}",
+                 {found}, not {}): it was deleted and created again, or belongs to another system, to which \
+                 --nats or --prefix leads; restore the stream, or start with --accept-gap {shard} to \
+                 continue with this one, whose {stored} messages are then all applied as new jobs{gone}",
                 self.origin.stream
             )));
         }
@@ -120,13 +123,43 @@ impl Fetcher {
         )))
     }
 
-    /// Waits a moment until it is known what other owners were filled from.
-    pub(super) async fn wait_for_owners(&self) {
-        if self.tip.sequence.0 > 0 {
-            return;
+    /// Checks, for a shard whose data are of another stream, that no other owner's data are of this one: to
+    /// renumber it would have that owner apply all of it once more, and this shard is no replica of it.
+    pub(super) fn check_no_owner_has_it(&self, info: &stream::Info) -> Result<(), SessionEnd> {
+        let (applied, shard, name) = (self.tip.sequence.0, self.shared.shard, &info.config.name);
+        let found = identity(info);
+        if applied == 0 || self.origin.stream == found {
+            return Ok(());
         }
+        let owner = self.shared.peers.owner_of_stream(shard, &found).map_err(|why| {
+            SessionEnd::Retry(format!("whether another node has applied the stream {name} is unknown: {why}"))
+        })?;
+        let Some(StreamOwner { node, silent, is_alive }) = owner else { return Ok(()) };
+        let also = if is_alive {
+            String::new()
+        } else {
+            format!(", once {node} runs, which has been silent for {} s", silent.as_secs())
+        };
+        Err(SessionEnd::Refused(format!(
+            "the data of this shard, up to message {applied}, are of the stream {}, and the stream {name} is \
+             {found}, of which the node {node} has the data: the stream was made again and {node} has taken \
+             it up, or this node was at another server for a while (--nats, --prefix), or its directory is a \
+             wrong one; what it has applied is no part of this stream; stop this node, move its directory of \
+             the shard, shard-{:03}, out of --data-dir, and start it without --accept-gap, which is refused \
+             here: it then gets a copy of {node}'s data{also}",
+            self.origin.stream, shard.0
+        )))
+    }
+
+    /// Waits a moment until it is known what other owners were filled from, if that counts.
+    pub(super) async fn wait_for_owners(&self, info: &stream::Info) {
+        let peers = &self.shared.peers;
+        let is_known = || match self.tip.sequence.0 {
+            0 => peers.knows_owners(),
+            _ => self.origin.stream == identity(info) || peers.hearing() != Hearing::Unread,
+        };
         let began = Instant::now();
-        while !self.shared.peers.knows_owners() && began.elapsed() < OWNERS_KNOWN_WITHIN {
+        while !is_known() && began.elapsed() < OWNERS_KNOWN_WITHIN {
             tokio::time::sleep(OWNERS_LOOK_INTERVAL).await;
         }
     }

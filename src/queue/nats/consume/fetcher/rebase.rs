@@ -84,6 +84,7 @@ impl Fetcher {
         let changed = OriginChanged { stream: origin.to_string(), done };
         self.chunks.send(Chunk::OriginChanged(changed)).await.map_err(|_| SessionEnd::Closed)?;
         is_done.await.map_err(|_| SessionEnd::Closed)?;
+        self.shared.set_filled_from(&origin.stream);
         self.origin = origin;
         Ok(())
     }

@@ -53,6 +53,20 @@ impl Fetcher {
             (self.rebase_accepted, self.mismatch) = (true, MismatchState::default());
             return;
         }
+        self.stay_halted(reason).await;
+    }
+
+    /// After a mismatch that no operator may accept here, because another owner's data are of the stream. A
+    /// permission that was given ends: that owner may be gone later, and nobody was asked about that.
+    pub(super) async fn refuse(&mut self, reason: String) {
+        self.rebase_accepted = false;
+        if self.shared.accept_gap.revoke() {
+            tracing::error!(shard = %self.shared.shard, reason, "--accept-gap is refused");
+        }
+        self.stay_halted(reason).await;
+    }
+
+    async fn stay_halted(&mut self, reason: String) {
         (self.mismatch.ask_leader_first, self.mismatch.halted) = (true, true);
         self.shared.set_state(ShardState::Halted(reason));
         self.rest(RECHECK_INTERVAL).await;

@@ -66,10 +66,12 @@ impl Fetcher {
     pub fn new(shared: Arc<ShardStream>, tip: Applied, origin: &str, chunks: mpsc::Sender<Chunk>) -> Self {
         let control_subject = shared.names.control_subject(shared.shard);
         let decode = metrics::histogram!(DECODE_SECONDS, "shard" => shared.shard.to_string());
+        let origin = Origin::read(origin);
+        shared.set_filled_from(&origin.stream);
         Self {
             shared,
             tip,
-            origin: Origin::read(origin),
+            origin,
             stream_end: 0,
             chunks,
             control_subject,
@@ -102,6 +104,7 @@ impl Fetcher {
                     return;
                 }
                 SessionEnd::Halt(reason) => self.halt(reason).await,
+                SessionEnd::Refused(reason) => self.refuse(reason).await,
                 SessionEnd::CopyNeeded(need) => self.on_copy_needed(need).await,
                 SessionEnd::LeaderMismatch(reason) => self.on_leader_mismatch(reason).await,
                 SessionEnd::ConsumerMismatch(reason) => self.on_consumer_mismatch(reason).await,
@@ -247,11 +250,13 @@ impl Fetcher {
     /// Reads the stream's state, and makes sure that the stream continues the tip.
     async fn check_stream(&mut self, connection: &Connection) -> Result<stream::Info, SessionEnd> {
         let mut info = self.stream_info(connection).await?;
+        self.wait_for_owners(&info).await;
         if self.rebase_accepted {
+            // The stream may be another one than that whose state was accepted.
+            self.check_no_owner_has_it(&info)?;
             self.begin_rebase(connection, &info).await?;
             self.rebase_accepted = false;
         }
-        self.wait_for_owners().await;
         self.check(&info)?;
         self.shared.copies.clear_need();
         self.ask_leader(connection, &info).await?;
@@ -279,8 +284,9 @@ impl Fetcher {
                 Err(SessionEnd::Unrecoverable(self.why_filled_without_nats()))
             }
             Err(error) if error.is_no_stream() => Err(SessionEnd::LeaderMismatch(format!(
-                "the stream {name} does not exist any more; restore it from a backup, or start with \
-                 --accept-gap {} to continue with an empty one",
+                "the stream {name} does not exist any more, or --nats or --prefix leads to another server, \
+                 which never had it: compare them with those of the other nodes first; then restore it from \
+                 a backup, or start with --accept-gap {} to continue with an empty one",
                 self.shared.shard
             ))),
             Err(error) => Err(SessionEnd::Retry(

@@ -17,6 +17,9 @@ pub enum SessionEnd {
     /// The stream does not continue what was applied, and an operator may accept that. The text says what to
     /// do.
     Halt(String),
+    /// The stream does not continue what was applied, and another owner's data are of it: no operator may
+    /// accept that here. The text says what to do.
+    Refused(String),
     /// The stream no longer has what comes next, and another owner's copy may.
     CopyNeeded(NeededCopy),
     /// The shard cannot continue, and `--accept-gap` does not help.
