@@ -56,7 +56,7 @@ fn make(client: &Client, board: &str, settings: &Value) {
     };
     let jobs: Vec<Value> = (0..4 * DAYS).map(job).collect();
     ok(client.post("/v1/jobs", &jobs.into()));
-    let (status, answer) = client.put(&path, settings);
+    let (status, answer) = client.put(&format!("{path}?force=true"), settings);
     assert_eq!(status, 200, "{settings}: {answer}");
 }
 
