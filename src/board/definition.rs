@@ -173,6 +173,9 @@ pub struct Definition {
     pub grace_micros: i64,
     /// How long an entry stays that is not updated, in microseconds. `None`: forever.
     pub entry_ttl_micros: Option<i64>,
+    /// Instances that had ended by then were closed when `entry_ttl` or `grace` last changed, or closed by
+    /// that change: none of their entries expires. No client sends or sees it. `None`: neither has changed.
+    pub final_until: Option<Timestamp>,
     /// Each instance shows this many of its entries, the best ones. `None`: all. Shards keep the others, and
     /// reads leave them out: which they are, no shard knows by itself.
     pub capacity: Option<u64>,
@@ -193,6 +196,7 @@ impl Default for Definition {
             keep: 12,
             grace_micros: DEFAULT_GRACE_MICROS,
             entry_ttl_micros: None,
+            final_until: None,
             capacity: None,
             movement: false,
         }
@@ -406,7 +410,8 @@ impl Definition {
     }
 
     /// The definition that this one becomes if a client asks for another, which agrees with it: seasons
-    /// become longer or shorter from the next one on, and manual ones stay as they were opened.
+    /// become longer or shorter from the next one on, manual ones stay as they were opened, and what has
+    /// closed keeps its entries.
     ///
     /// # Errors
     /// When it is none: when seasons would be too short, or have changed too often, or the grace is too long
@@ -421,7 +426,7 @@ impl Definition {
             // The window is a new one.
             (None, asked) => asked.clone(),
         };
-        let changed = Self { seasons, ..asked.clone() };
+        let changed = Self { seasons, final_until: self.final_until_after(asked, now), ..asked.clone() };
         changed.validate()?;
         Ok(changed)
     }
@@ -461,6 +466,7 @@ impl Definition {
             keep: 0,
             grace_micros: 0,
             entry_ttl_micros: None,
+            final_until: None,
             // It decides which members of a stream are kept.
             capacity: self.capacity.filter(|_| self.is_top_k()),
             ..self.clone()

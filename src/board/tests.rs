@@ -195,6 +195,59 @@ fn an_instance_is_open_through_its_grace_and_kept_until_enough_newer_ones_have_c
     assert_eq!(manual.drops_at(season(1)), Some(at(25)));
 }
 
+/// A day closed, or one would be closed by the change: its entries stay, whatever changes.
+#[test]
+fn no_change_makes_entries_of_a_closed_instance_expire() {
+    const HOUR: i64 = DAY / 24;
+    let daily = |grace_micros, entry_ttl_micros| Definition {
+        windows: vec![Window::All, Window::Day],
+        grace_micros,
+        entry_ttl_micros,
+        ..Definition::default()
+    };
+    let day = |number| Instance { window: Window::Day, number };
+    let now = at(10 * DAY + 12 * HOUR);
+    for (known, asked, last) in [
+        (daily(0, None), daily(0, Some(HOUR)), 9),
+        (daily(0, Some(30 * DAY)), daily(0, Some(HOUR)), 9),
+        (daily(0, Some(HOUR)), daily(20 * DAY, Some(HOUR)), 9),
+        (daily(0, Some(HOUR)), daily(HOUR, Some(HOUR)), 9),
+        (daily(0, None), daily(20 * DAY, Some(HOUR)), 9),
+        (daily(3 * DAY, None), daily(3 * DAY, Some(HOUR)), 6),
+        // Those that the change closes are final with what they have.
+        (daily(3 * DAY, None), daily(0, Some(HOUR)), 9),
+    ] {
+        let changed = known.changed_to(&asked, now).expect("a good definition");
+        for number in 0..=last {
+            for updated_at in [0, number * DAY, (number + 1) * DAY - 1] {
+                let expires = changed.expires_at(day(number), at(updated_at));
+                assert_eq!(expires, None, "{number}, {updated_at}: {known:?} {asked:?}");
+            }
+        }
+        // What is open goes by the new rule.
+        for number in last + 1..=10 {
+            let expires = changed.expires_at(day(number), at(number * DAY));
+            assert_eq!(expires, Some(at(number * DAY + HOUR)), "{number}: {known:?} {asked:?}");
+        }
+        assert_eq!(changed.expires_at(Instance::ALL, at(0)), Some(at(HOUR)));
+        assert!(!changed.expires_like(&Definition { final_until: None, ..changed.clone() }));
+        // What was final stays so, and the same request again changes nothing.
+        let patched = DefinitionPatch::from(asked).onto(Some(&changed)).expect("a good request");
+        assert_eq!(changed.changed_to(&patched, at(now.as_micros() + DAY)).as_ref(), Ok(&changed));
+        let later = Definition { entry_ttl_micros: Some(DAY), grace_micros: 400 * DAY, ..changed.clone() };
+        let later = changed.changed_to(&later, now).expect("a good definition");
+        assert!(later.keeps_entries(day(last)) && !later.keeps_entries(Instance::ALL));
+        assert!(known.agrees_with(&changed) && changed.agrees_with(&later));
+    }
+    // Where nothing closes, or nothing that expiry follows from changes, there is nothing to remember.
+    let known = daily(0, Some(HOUR));
+    let same = known.changed_to(&Definition { keep: 3, ..known.clone() }, now);
+    assert_eq!(same.expect("a good definition").final_until, None);
+    let all = Definition::default();
+    let changed = all.changed_to(&Definition { entry_ttl_micros: Some(DAY), ..all.clone() }, now);
+    assert_eq!(changed.expect("a good definition").final_until, None);
+}
+
 #[test]
 fn a_definition_tells_in_what_another_differs_and_what_its_scores_are() {
     let points = Key { name: "points".to_owned(), min: 0, max: 1_000, ..Key::score() };

@@ -38,10 +38,15 @@ impl Definition {
         }
     }
 
-    /// When an instance begins that shards keep under a name. `None`: it is not one of an instance.
+    /// When the instance begins of which shards keep something under a name: its entries, or what movement
+    /// needs since then. Never, if it is a season that was cancelled. `None`: it is not one of an instance.
     #[must_use]
     pub fn begins_name_at(&self, name: &BoardName) -> Option<Timestamp> {
-        Some(self.calendar().span(Instance::of_name_on_shards(name)?)?.begin)
+        let instance = match MovementPart::of_name_on_shards(name) {
+            Some((_, instance)) => instance,
+            None => Instance::of_name_on_shards(name)?,
+        };
+        Some(self.calendar().span(instance).map_or(Timestamp::MAX, |span| span.begin))
     }
 
     /// When an entry that is not updated again leaves. `None`: not while its instance is open.
@@ -49,17 +54,42 @@ impl Definition {
     pub fn expires_at(&self, instance: Instance, updated_at: Timestamp) -> Option<Timestamp> {
         let micros = updated_at.as_micros().checked_add(self.entry_ttl_micros?)?;
         let at = Timestamp::from_micros(micros).ok()?;
-        // A closed instance is final.
-        let closes_at = if instance == Instance::ALL { None } else { self.closes_at(instance) };
-        closes_at.is_none_or(|closes_at| at < closes_at).then_some(at)
+        // A closed instance is final, also if it closed by another definition.
+        let is_final = self.keeps_entries(instance)
+            || (instance != Instance::ALL && self.closes_at(instance).is_some_and(|closes| closes <= at));
+        (!is_final).then_some(at)
+    }
+
+    /// Whether no entry of an instance expires, however old it is: the instance had closed when the rule by
+    /// which entries expire last changed.
+    #[must_use]
+    pub fn keeps_entries(&self, instance: Instance) -> bool {
+        // Boards of which it has not changed need not look at the calendar.
+        let Some(until) = self.final_until.filter(|_| instance != Instance::ALL) else { return false };
+        let end = self.calendar().span(instance).and_then(|span| span.end);
+        end.is_some_and(|end| end <= until)
+    }
+
+    /// [`Definition::final_until`] after a change to `asked`, so that the change makes no entry of a closed
+    /// instance expire: neither of one that is closed now, though a longer `grace` opens it again, nor of one
+    /// that a shorter `grace` closes.
+    #[must_use]
+    pub(super) fn final_until_after(&self, asked: &Self, now: Timestamp) -> Option<Timestamp> {
+        let rule = |definition: &Self| (definition.entry_ttl_micros, definition.grace_micros);
+        if self.has_only_all() || asked.entry_ttl_micros.is_none() || rule(self) == rule(asked) {
+            return self.final_until;
+        }
+        let grace = self.grace_micros.min(asked.grace_micros);
+        let ended = now.as_micros().checked_sub(grace).and_then(|micros| Timestamp::from_micros(micros).ok());
+        self.final_until.max(ended)
     }
 
     /// Whether entries may expire at other times than by the other definition.
     #[must_use]
     pub fn expires_like(&self, other: &Self) -> bool {
         let rule = |definition: &Self| {
-            let Self { entry_ttl_micros, grace_micros, seasons, .. } = definition;
-            entry_ttl_micros.map(|ttl| (ttl, *grace_micros, seasons.clone()))
+            let Self { entry_ttl_micros, final_until, grace_micros, seasons, .. } = definition;
+            entry_ttl_micros.map(|ttl| (ttl, *final_until, *grace_micros, seasons.clone()))
         };
         rule(self) == rule(other)
     }

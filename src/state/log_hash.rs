@@ -50,6 +50,7 @@ const ENTRY_TTL: u64 = u64::from_be_bytes(*b"entryttl");
 const CAPACITY: u64 = u64::from_be_bytes(*b"capacity");
 const MOVEMENT: u64 = u64::from_be_bytes(*b"movement");
 const TOP_K: u64 = u64::from_be_bytes(*b"top_k   ");
+const FINAL_UNTIL: u64 = u64::from_be_bytes(*b"final\0\0\0");
 
 /// The hash of the current segment at one sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -222,6 +223,9 @@ impl LogHash {
         }
         if let Some(ttl) = entry_ttl_micros {
             self.words(ENTRY_TTL, ttl.cast_unsigned());
+        }
+        if let Some(until) = definition.final_until {
+            self.words(FINAL_UNTIL, until.as_micros().cast_unsigned());
         }
         if let Some(capacity) = capacity {
             self.words(CAPACITY, *capacity);
@@ -430,6 +434,10 @@ mod tests {
             hash_of(|hash| hash.definition(&Definition { grace_micros: 1, ..Definition::default() })),
             hash_of(|hash| {
                 hash.definition(&Definition { entry_ttl_micros: Some(1), ..Definition::default() });
+            }),
+            hash_of(|hash| {
+                let final_until = Timestamp::from_micros(1).ok();
+                hash.definition(&Definition { final_until, ..Definition::default() });
             }),
             hash_of(|hash| hash.definition(&Definition { capacity: Some(1), ..Definition::default() })),
             hash_of(|hash| hash.definition(&Definition { capacity: Some(2), ..Definition::default() })),

@@ -7,10 +7,10 @@
 //!   goes on from a copy of another node's data
 //! - `one_batch`: where a batch ends
 //! - `apply`: steps of a plan, put into the state in memory
-//! - `time_log`: what is logged of leaps of time
+//! - `time_log`: what is logged of leaps of time, and of seasons that come to begin later
 //! - `traced`: the spans of messages that are sampled
 //! - `outcome`: what came of a job, for the client that waits
-//! - `registry`: which boards there are; `board_change`: what a definition may become
+//! - `registry`: which boards there are; `board_change`, `season_change`: what a definition may become
 //! - `parking`, `order`, `wanted`, `long_wait`: jobs whose board is unknown yet; `parked_places`,
 //!   `parked_names`: where they are, for readers; `stored_parked`: on disk
 
@@ -40,6 +40,7 @@ mod registry;
 mod reject_erasure;
 mod reject_log;
 mod reject_retention;
+mod season_change;
 
 mod install;
 mod reopen;
@@ -48,7 +49,7 @@ mod traced;
 mod writer_loop;
 
 pub use apply::apply;
-pub use board_change::{BoardChange, DefineRefused, MAX_BOARDS, SeasonChange, SeasonRefused};
+pub use board_change::{BoardChange, DefineRefused, MAX_BOARDS};
 pub use checkpoint_gate::CheckpointGate;
 pub use checkpointer::{CheckpointPolicy, Checkpointer};
 pub use gauges::Gauges;
@@ -65,6 +66,7 @@ pub use registry::{BoardLookup, Defined, RegisteredBoard, Registry};
 pub use reject_erasure::RejectErasure;
 pub use reject_log::RejectLog;
 pub use reject_retention::RejectRetention;
+pub use season_change::{SeasonChange, SeasonRefused};
 pub use source::{
     BadJob, BatchLimits, CopyToInstall, Fetched, JobSource, Jobs, Message, OriginChanged, Outcome,
     OutcomeSender, Payload,

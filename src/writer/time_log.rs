@@ -1,7 +1,8 @@
-//! Tells an operator of leaps of time: what a shard believes, and what follows from it.
+//! Tells an operator what a shard believes of the time, and what follows from it: leaps, and seasons that had
+//! begun and come to begin later.
 
 use crate::state::ShardTime;
-use crate::types::ShardId;
+use crate::types::{BoardName, ShardId};
 
 /// Logs what became of a leap with a batch.
 pub fn log_leap(shard: ShardId, before: ShardTime, after: ShardTime) {
@@ -21,5 +22,16 @@ pub fn log_leap(shard: ShardId, before: ShardTime, after: ShardTime) {
              that have not begun is dropped"
         ),
         (None, None) | (Some(_), Some(_)) => {}
+    }
+}
+
+/// Logs which instances a definition has taken back that came after they had begun.
+pub fn log_taken_back(shard: ShardId, instances: &[BoardName]) {
+    for (board, season) in instances.iter().map(BoardName::split) {
+        tracing::warn!(
+            %shard, board, season,
+            "the season was moved or cancelled before it began, and this came to the shard after jobs had entered it: \
+             it begins anew, and what they did in it is dropped. They stay in the board's other windows"
+        );
     }
 }

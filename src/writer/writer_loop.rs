@@ -32,7 +32,7 @@ use crate::writer::reject_retention::RejectRetention;
 use crate::writer::reopen::{BatchFailed, BatchWaiters};
 use crate::writer::source::{Fetched, JobSource, Message, OriginChanged};
 use crate::writer::stored_parked;
-use crate::writer::time_log::log_leap;
+use crate::writer::time_log::{log_leap, log_taken_back};
 use crate::writer::traced::{TracedBatch, VerbTimes};
 
 /// How long a fetch waits for the first message. It bounds only how late idle work, such as a due checkpoint,
@@ -422,6 +422,7 @@ impl<S: JobSource> Writer<S> {
                 if self.health.is_live() {
                     log_leap(self.id, self.time, plan.time);
                 }
+                log_taken_back(self.id, &plan.taken_back);
                 self.time = plan.time;
                 self.health.set_jobs_rejected(jobs_rejected);
                 self.reject_log.note(self.id, &commit.rejects);

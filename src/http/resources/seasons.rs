@@ -89,7 +89,7 @@ pub async fn open(call: Box<Call>) -> Result<Reply, Problem> {
         })
     });
     let number = number.transpose()?;
-    let change = move |earliest| SeasonChange::Open { number, at, earliest, force };
+    let change = SeasonChange::Open { number, at, force };
     let ChangedSeasons { definition, token, changed } = change_of(&call, OPENED, &name, change).await?;
     // The one that was opened is the last that is planned.
     let seasons = definition.seasons.as_ref();
@@ -107,7 +107,7 @@ pub async fn move_planned(call: Box<Call>) -> Result<Reply, Problem> {
     let at = body.begin()?.filter(|_| body.name.is_none()).ok_or_else(|| {
         Problem::bad_parameter(r#"the body must be an object such as {"at":"2026-12-01T00:00:00Z"}"#)
     })?;
-    let change = move |_| SeasonChange::Move { number, at };
+    let change = SeasonChange::Move { number, at };
     let ChangedSeasons { token, .. } = change_of(&call, MOVED, &name, change).await?;
     Ok(reply(&name, number, Some(at), &token))
 }
@@ -115,7 +115,7 @@ pub async fn move_planned(call: Box<Call>) -> Result<Reply, Problem> {
 pub async fn cancel(call: Box<Call>) -> Result<Reply, Problem> {
     read_wait(&call.api, &Params::parse(call.query(), &["wait"])?)?;
     let (name, number) = (call.board_name()?, number_in_path(&call)?);
-    let change = move |_| SeasonChange::Cancel { number };
+    let change = SeasonChange::Cancel { number };
     let ChangedSeasons { token, .. } = change_of(&call, CANCELLED, &name, change).await?;
     Ok(reply(&name, number, None, &token))
 }
@@ -128,7 +128,7 @@ async fn change_of(
     call: &Call,
     what: &'static str,
     name: &BoardName,
-    change: impl FnOnce(Timestamp) -> SeasonChange + Send + 'static,
+    change: SeasonChange,
 ) -> Result<ChangedSeasons, Problem> {
     let changing = change_seasons(Arc::clone(&call.api), name.clone(), change);
     let noted = call.begin_change(what);

@@ -204,6 +204,38 @@ async fn planned_seasons_are_listed_moved_and_cancelled() {
     }
 }
 
+/// By the time that every shard knew, jobs would be in it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_season_that_begins_in_a_moment_is_neither_moved_nor_cancelled() {
+    for shards in SHARDS {
+        let service = start(shards);
+        let (board, path) = ("/v1/boards/league", "/v1/boards/league/seasons");
+        service.put(board, r#"{"windows":["all","season"],"season":"manual"}"#).await;
+        let (status, first) = service.send("POST", path, "").await;
+        assert_eq!(status, StatusCode::CREATED, "{first}");
+        let (season, moving) = (format!("{path}/s1"), format!(r#"{{"at":"{}"}}"#, ahead(3_600)));
+        // Now, and when it has begun.
+        service
+            .check_refusals(&[
+                ("PUT", &season, &moving, 409, "season_conflict"),
+                ("DELETE", &season, "", 409, "season_conflict"),
+            ])
+            .await;
+        let shown = service.get(board).await;
+        let planned = json!([{"name": "s1", "begin": first["begin"]}]);
+        assert!(shown["planned_seasons"] == planned || shown["planned_seasons"] == json!([]), "{shown}");
+        for shard in &service.api.node.shards {
+            let state = shard.state.read(Purpose::Read);
+            let definition = &state.board("league").expect("it is there").definition;
+            let Some(Seasons::Manual(begins)) = &definition.seasons else { panic!("{definition:?}") };
+            assert_eq!(
+                begins.iter().map(|begin| begin.as_micros()).collect::<Vec<_>>(),
+                [micros(&first["begin"])]
+            );
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_regular_season_is_ended_early() {
     for shards in SHARDS {

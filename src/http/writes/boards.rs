@@ -1,7 +1,6 @@
 //! Definitions, clears and drops of boards: decided once, and brought to every shard.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::access::Grant;
 use crate::board::Definition;
@@ -13,12 +12,7 @@ use crate::queue::nats::{BoardLimit, Decided};
 use crate::state::Incarnation;
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, ShardId, Timestamp};
-use crate::writer::{
-    BoardChange, DefineRefused, Defined, Payload, RegisteredBoard, SeasonChange, SeasonRefused,
-};
-
-/// How far ahead a season begins at least: it has reached every shard by then.
-const SEASON_AHEAD: Duration = Duration::from_secs(1);
+use crate::writer::{BoardChange, Defined, Payload, RegisteredBoard, SeasonChange};
 
 /// Entries that a clear or a trim removed, and the token of the last removal.
 pub struct Removed {
@@ -35,12 +29,11 @@ pub struct ChangedBoard {
     pub token: AsOf,
 }
 
-/// The time by which windows are judged: this node's, or that of its shards' messages if that is ahead.
+/// The time by which windows are judged: this node's, or that of its shards if that is ahead. A message whose
+/// time no shard believes yet does not count: what follows from it would stay.
 pub fn now(api: &Api) -> Timestamp {
     let clock = Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default();
-    let messages =
-        api.node.shards.iter().map(|shard| shard.state.read(Purpose::Boards).applied.timestamp).max();
-    clock.max(messages.unwrap_or_default())
+    clock.max(api.node.time())
 }
 
 /// Decides what a board is, and brings that to every shard that lacks it. The caller holds the lock on
@@ -105,26 +98,15 @@ pub struct ChangedSeasons {
 
 /// Opens a season of a board, or moves or cancels a planned one.
 ///
-/// # Arguments
-/// `change`: made from the earliest time at which a season can begin.
-///
 /// # Errors
 /// When there is no such board, or it has no seasons; when they cannot change so; when a shard does not take
 /// the change.
 pub async fn change_seasons(
     api: Arc<Api>,
     name: BoardName,
-    change: impl FnOnce(Timestamp) -> SeasonChange,
+    change: SeasonChange,
 ) -> Result<ChangedSeasons, Problem> {
     let _in_order = api.board_changes.lock().await;
-    // Jobs that come before every shard knows of the season must not be of it.
-    let earliest = now(&api).plus(SEASON_AHEAD);
-    let change = change(earliest);
-    if let SeasonChange::Move { at, .. } = change
-        && at < earliest
-    {
-        return Err(DefineRefused::from(SeasonRefused::TooSoon { at, earliest }).into());
-    }
     let before = definition_of(&api, &name).await?;
     let season = BoardChange::Season(change);
     let ChangedBoard { definition, token, .. } = change_board(&api, &name, &season, None).await?;

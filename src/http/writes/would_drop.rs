@@ -59,14 +59,17 @@ pub async fn check_keeps_all(
             dropped.instances += 1;
             continue;
         }
-        let shown = changed.within_capacity(listed.total);
-        dropped.entries += listed.total - shown;
-        if expires_entries && (listed.instance == Instance::ALL || changed.is_open(listed.instance, now)) {
-            let (expired, is_all) =
-                expired_in(api, board, changed, (listed.instance, now), shown, &mut looked_at).await?;
-            dropped.entries += expired;
+        let mut expired = 0;
+        // What has closed is final.
+        if expires_entries && !changed.keeps_entries(listed.instance) {
+            let is_all;
+            (expired, is_all) =
+                expired_in(api, board, changed, (listed.instance, now), listed.total, &mut looked_at).await?;
             dropped.is_at_least |= !is_all;
         }
+        // The next ones take the places of those that expire.
+        let stay = changed.within_capacity(listed.total - expired);
+        dropped.entries += listed.total - stay;
     }
     if dropped == Dropped::default() { Ok(()) } else { Err(dropped.into()) }
 }
@@ -126,18 +129,18 @@ async fn instances_of(
     Ok(found)
 }
 
-/// How many of the entries that an instance shows are so old that they would expire, and whether all were
+/// How many of so many entries that an instance shows are so old that they would expire, and whether all were
 /// looked at.
 async fn expired_in(
     api: &Api,
     board: &BoardName,
     changed: &Definition,
     (instance, now): (Instance, Timestamp),
-    shown: u64,
+    total: u64,
     looked_at: &mut u64,
 ) -> Result<(u64, bool), Problem> {
     let (mut expired, mut seen, mut start) = (0, 0, Start::End(End::Top));
-    while seen < shown {
+    while seen < total {
         if *looked_at >= LOOKED_AT_MAX {
             return Ok((expired, false));
         }
@@ -148,9 +151,10 @@ async fn expired_in(
             Err(_) => break,
         };
         for entry in &page.entries {
-            let is_shown = seen < shown;
+            // Another one may have come since they were counted.
+            let is_counted = seen < total;
             let expires = changed.expires_at(instance, entry.updated_at).is_some_and(|at| at <= now);
-            expired += u64::from(is_shown && expires);
+            expired += u64::from(is_counted && expires);
             seen += 1;
             *looked_at += 1;
         }

@@ -29,6 +29,9 @@ pub struct DefinitionJson {
     grace_micros: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     entry_ttl_micros: Option<i64>,
+    /// Microseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    final_until: Option<i64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     capacity: Option<u64>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -63,11 +66,12 @@ pub const DEFINITION_FORMAT_MAX: u32 = 2;
 /// The format of a definition: the first version of the format that has all of it.
 #[must_use]
 pub fn format_of(definition: &Definition) -> u32 {
-    let Definition { seasons, grace_micros, entry_ttl_micros, capacity, .. } = definition;
+    let Definition { seasons, grace_micros, entry_ttl_micros, final_until, capacity, .. } = definition;
     let is_plain = definition.has_only_all()
         && seasons.is_none()
         && *grace_micros == DEFAULT_GRACE_MICROS
         && entry_ttl_micros.is_none()
+        && final_until.is_none()
         && capacity.is_none();
     if is_plain { 1 } else { DEFINITION_FORMAT_MAX }
 }
@@ -120,6 +124,7 @@ impl From<&Definition> for DefinitionJson {
             season: definition.seasons.as_ref().map(SeasonsJson::from),
             grace_micros: Some(definition.grace_micros).filter(|grace| *grace != DEFAULT_GRACE_MICROS),
             entry_ttl_micros: definition.entry_ttl_micros,
+            final_until: definition.final_until.map(Timestamp::as_micros),
             capacity: definition.capacity,
             movement: definition.movement,
             kind: definition.is_top_k().then(|| definition.kind.name().to_owned()),
@@ -176,6 +181,10 @@ impl DefinitionJson {
             Some(seasons) => Some(seasons.read()?),
             None => None,
         };
+        let final_until = match self.final_until {
+            Some(micros) => Some(Timestamp::from_micros(micros).ok()?),
+            None => None,
+        };
         let kind = match self.kind {
             Some(name) => [Kind::TopK].into_iter().find(|kind| kind.name() == name)?,
             None => Kind::Ranking,
@@ -191,6 +200,7 @@ impl DefinitionJson {
             seasons,
             grace_micros: self.grace_micros.unwrap_or(DEFAULT_GRACE_MICROS),
             entry_ttl_micros: self.entry_ttl_micros,
+            final_until,
             capacity: self.capacity,
             movement: self.movement,
         };
@@ -230,6 +240,11 @@ mod tests {
         );
         check(&Definition { capacity: Some(100), ..plain.clone() }, 2, r#","capacity":100"#);
         let windows = vec![Window::Day, Window::All];
+        check(
+            &Definition { windows: windows.clone(), final_until: Some(at(7)), ..plain.clone() },
+            2,
+            r#","windows":["day","all"],"final_until":7"#,
+        );
         check(&Definition { windows: windows.clone(), ..plain.clone() }, 2, r#","windows":["day","all"]"#);
         check(
             &Definition { windows, movement: true, ..plain.clone() },
@@ -276,6 +291,7 @@ mod tests {
             r#","windows":["season"],"season":{"manual":[],"regular":[]}"#,
             r#","grace_micros":-1"#,
             r#","capacity":0"#,
+            r#","final_until":-1"#,
             r#","movement":true"#,
             r#","windows":["all","day"],"movement":1"#,
             r#","later":1"#,

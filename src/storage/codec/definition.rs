@@ -44,6 +44,8 @@ enum SettingWire {
     Capacity(u64),
     Movement,
     TopK,
+    /// Microseconds since 1970.
+    FinalUntil(i64),
 }
 
 impl Encode for DefinitionWire {
@@ -128,6 +130,7 @@ fn settings_of(definition: &Definition) -> Vec<SettingWire> {
     settings.extend(definition.capacity.map(SettingWire::Capacity));
     settings.extend(definition.movement.then_some(SettingWire::Movement));
     settings.extend(definition.is_top_k().then_some(SettingWire::TopK));
+    settings.extend(definition.final_until.map(|until| SettingWire::FinalUntil(until.as_micros())));
     settings
 }
 
@@ -192,6 +195,7 @@ fn set(definition: &mut Definition, setting: &SettingWire) -> Result<(), Undecod
         SettingWire::Capacity(entries) => definition.capacity = Some(*entries),
         SettingWire::Movement => definition.movement = true,
         SettingWire::TopK => definition.kind = Kind::TopK,
+        SettingWire::FinalUntil(micros) => definition.final_until = Some(time(*micros)?),
     }
     Ok(())
 }
@@ -223,6 +227,8 @@ mod tests {
         assert_eq!(manual.grace_micros, 0);
         assert_eq!(with("80", "01 0507").expect("a board with a capacity").capacity, Some(7));
         assert!(with("80", "02 00020002 06").expect("a board with movement").movement && !daily.movement);
+        let until = with("80", "02 00020002 080e").expect("a board whose rule of expiry changed").final_until;
+        assert_eq!(until.map(Timestamp::as_micros), Some(7));
         let counting = read("01 0161 01 00 14 02 80 00 0c 02 0507 07").expect("a board of the kind top_k");
         assert_eq!((counting.kind, counting.capacity), (Kind::TopK, Some(7)));
         for (ties, settings, what) in [
@@ -235,7 +241,8 @@ mod tests {
             ("80", "01 00020202", "a window twice"),
             ("80", "01 0000", "no window"),
             ("80", "01 000100", "the default windows"),
-            ("80", "01 0800", "a setting of a later version"),
+            ("80", "01 0900", "a setting of a later version"),
+            ("80", "01 0801", "a time before 1970"),
             ("80", "02 0507 07", "a top_k whose policy is set"),
             ("80", "01 0500", "a capacity of nothing"),
             ("80", "02 0507 0302", "a setting before one with a smaller number"),

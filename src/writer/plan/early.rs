@@ -1,12 +1,16 @@
-//! Instances that have not begun by the shard's time: jobs of a leap have entered them, and it is not known
-//! yet whether that is true; see [`ShardTime`](crate::state::ShardTime).
+//! Instances that have not begun by the shard's time. Jobs of a leap have entered them, and it is not known
+//! yet whether that is true; see [`ShardTime`](crate::state::ShardTime). Or their season had begun, and a
+//! definition that came late says that it begins later, or never.
 //!
-//! Knows: that they stay once the leap is believed, and are dropped once it is not. Must not know: which
-//! messages are a leap.
+//! Knows: that those of a leap stay once it is believed, and are dropped once it is not; that the others are
+//! dropped at once. Must not know: which messages are a leap.
 //!
 //! The set follows from the shard, so it is not stored: it is what has not begun there.
 
+use std::collections::BTreeSet;
+
 use crate::types::{BoardName, Timestamp};
+use crate::window::MovementPart;
 use crate::writer::plan::Batch;
 use crate::writer::plan::windows::DROPS_PER_MESSAGE;
 
@@ -20,13 +24,30 @@ impl Batch<'_> {
             if self.leap.is_some() {
                 self.early.extend(self.begin_if_early(name));
             }
-        } else if !self.early.is_empty() {
-            // The board may have seasons that begin at other times now.
-            self.early.retain(|(_, instance)| instance.split().0 != name.as_str());
-            for instance in self.instances_of(name) {
-                self.early.extend(self.begin_if_early(&instance));
-            }
+            return;
         }
+        // The board may have seasons that begin at other times now, or that were cancelled. That is decided a
+        // second before one begins, and may come later than that to a shard: jobs are in the season then.
+        let has_seasons = self.board(name).is_some_and(|board| board.definition.seasons.is_some());
+        if !has_seasons && self.early.is_empty() {
+            return;
+        }
+        let of_board = |(_, instance): &(Timestamp, BoardName)| instance.split().0 == name.as_str();
+        let was_early: BTreeSet<BoardName> =
+            self.early.extract_if(.., of_board).map(|(_, instance)| instance).collect();
+        for (index, instance) in self.instances_of(name).into_iter().enumerate() {
+            if index.is_multiple_of(LOOKED_AT_PER_YIELD) {
+                self.shard.yield_if_due();
+            }
+            let Some(early) = self.begin_if_early(&instance) else { continue };
+            let is_season = MovementPart::of_name_on_shards(&instance).is_none();
+            if is_season && early.0 > self.known_time().latest_begin() && !was_early.contains(&instance) {
+                self.taken_back.push(instance);
+            }
+            self.early.insert(early);
+        }
+        // At this message: at the next one the season may have begun once more.
+        self.drop_early_instances();
     }
 
     fn begin_if_early(&self, name: &BoardName) -> Option<(Timestamp, BoardName)> {
@@ -35,8 +56,8 @@ impl Batch<'_> {
         (begin > self.time).then(|| (begin, name.clone()))
     }
 
-    /// Drops instances that only a leap has brought which is not believed, a bounded number per message: the
-    /// latest first, on every replica the same, however it cuts the log into batches.
+    /// Drops instances that only a leap has brought which is not believed, or that begin later than they did,
+    /// a bounded number at a time: the latest first, on every replica the same, however it cuts the log.
     pub(super) fn drop_early_instances(&mut self) {
         let mut looked_at = 0_usize;
         // What has begun is as any other from now on.

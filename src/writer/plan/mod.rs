@@ -31,7 +31,7 @@
 //! - [`trim`]: which entries a trim removes
 //! - [`expiry`]: the entries that expire
 //! - [`windows`]: the instances that a job changes, and those whose time is over
-//! - [`early`]: the instances that jobs of a leap have entered, until it is known whether that is true
+//! - [`early`]: the instances that jobs have entered and that have not begun
 //! - [`movement`]: what is kept of entries that change for the first time since an instance began
 //! - [`top_k`]: which member a new one replaces where memory is fixed
 //! - [`profiles`]: what becomes of a member's profile
@@ -232,6 +232,8 @@ struct Batch<'a> {
     jobs: usize,
     expired: usize,
     instances_dropped: usize,
+    /// Instances that had begun, and begin later or never by a definition that the batch brought.
+    taken_back: Vec<BoardName>,
 }
 
 impl Planner<'_> {
@@ -309,6 +311,7 @@ impl Planner<'_> {
             jobs: 0,
             expired: 0,
             instances_dropped: 0,
+            taken_back: Vec::new(),
         };
         let mut messages = messages;
         for group in messages.chunks_mut(LOOK_AHEAD) {
@@ -379,6 +382,7 @@ impl Batch<'_> {
             changes: net_changes.len(),
             expired: self.expired,
             instances_dropped: self.instances_dropped,
+            taken_back: self.taken_back,
             delta: encoder.finish(),
             steps: self.steps,
             rejects: self.rejects,

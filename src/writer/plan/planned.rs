@@ -169,6 +169,8 @@ pub struct Plan {
     pub expired: usize,
     /// Instances that were dropped because their time was over.
     pub instances_dropped: usize,
+    /// Instances that had begun, and begin later or never by a definition that the batch brought.
+    pub taken_back: Vec<BoardName>,
     pub steps: Vec<PlannedStep>,
     pub rejects: Vec<RejectRecord>,
     /// The hash of the log after the batch, and those within the batch that are kept.

@@ -27,6 +27,7 @@ mod parked;
 mod profiles;
 mod races;
 mod random;
+mod redefined;
 mod rejects;
 mod reopened;
 mod replayed;

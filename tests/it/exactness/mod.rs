@@ -14,6 +14,7 @@
 //! - [`windows`]: each instance of a window has the ranks of its own jobs, from its first instant on
 //! - [`real_windows`]: thirty days of real jobs through every window, as sorted by hand, over crashes
 //! - [`definitions`]: a changed definition changes what it names, and drops nothing without consent
+//! - [`definition_changes`]: what a change would drop is said beforehand, and is what it drops
 //! - [`capacity`]: a board with a capacity shows its best entries only, however many there are
 //! - [`top_k`]: boards that count in fixed memory hold what `SpaceSaving` gives, on every replica
 //! - [`movement`]: how far entries have moved since a season began is what two lists say
@@ -29,6 +30,7 @@ mod bans;
 mod board_tokens;
 mod capacity;
 mod contract;
+mod definition_changes;
 mod definitions;
 mod erasure;
 mod future_time;

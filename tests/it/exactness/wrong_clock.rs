@@ -8,7 +8,7 @@ use std::path::Path;
 use ranktree::board::Definition;
 use ranktree::job::{Job, Op, Targets};
 use ranktree::state_lock::StateLock;
-use ranktree::storage::{Commit, StorageResources, Store, TreesFrom, recover, shard_directory};
+use ranktree::storage::{Commit, StorageError, StorageResources, Store, TreesFrom, recover, shard_directory};
 use ranktree::types::{BoardName, MemberId, Score, ShardId, Timestamp};
 use ranktree::window::{Seasons, Window};
 use ranktree::writer::{BoardChange, Defined, Message, Payload, Planner, Registry};

@@ -80,6 +80,50 @@ fn a_season_is_opened_by_one_of_two_requests_on_two_nodes() {
     }
 }
 
+/// Requests on another node than the one that planned the season, at the moment at which it begins: jobs that
+/// came meanwhile stay where they are, and nodes agree after one of them was killed.
+#[test]
+fn a_season_that_begins_in_a_moment_is_not_taken_back_through_any_node() {
+    let nats = Nats::start();
+    let mut nodes = [(); 2].map(|()| Node::with_nats(&nats).shards(SHARDS).stream_mib(16).start());
+    let clients: [Client; 2] = nodes.each_ref().map(Node::client);
+    assert_eq!(clients[0].put(BOARD, &manual()).0, 201);
+    wait_until("the other node knows the board", || clients[1].get(BOARD).0 == 200);
+    let (status, opened) = clients[0].post(SEASONS, &json!({}));
+    assert_eq!(status, 201, "{opened}");
+    let begin: jiff::Timestamp = opened["begin"].as_str().expect("a time").parse().expect("a time");
+    let season = "/v1/boards/league/seasons/s1";
+    let mut tried = 0;
+    // Until a moment after it has begun.
+    while jiff::Timestamp::now() < begin + jiff::SignedDuration::from_millis(300) {
+        let client = &clients[tried % 2];
+        let job = json!([{ "board": "league", "member": format!("m{tried}"), "score": 1 }]);
+        assert!(client.post("/v1/jobs?wait=applied", &job).0 < 300);
+        for (status, answer) in [
+            clients[1].put(season, &json!({ "at": at(86_400) })),
+            clients[1].send(ureq::http::Method::DELETE, season, None).expect("an answer"),
+        ] {
+            assert_eq!((status, &answer["code"]), (409, &json!("season_conflict")), "{answer}");
+        }
+        tried += 1;
+    }
+    let job = json!([{ "board": "league", "member": "last", "score": 1 }]);
+    assert!(clients[0].post("/v1/jobs?wait=applied", &job).0 < 300);
+    let totals = |client: &Client| {
+        ["all", "s1"].map(|window| client.get(&format!("{BOARD}/top?window={window}")).1["total"].clone())
+    };
+    let [all, of_season] = totals(&clients[0]);
+    assert_eq!(all, json!(tried + 1));
+    assert!(of_season.as_u64().is_some_and(|total| total > 0), "{of_season}");
+    nodes[1].kill9();
+    nodes[1].restart();
+    wait_until("it has all of it", || totals(&nodes[1].client()) == [all.clone(), of_season.clone()]);
+    for node in &mut nodes {
+        assert!(node.terminate().success());
+        node.verify();
+    }
+}
+
 /// Every node decides the change from what was decided last, and the same request again changes nothing.
 #[test]
 fn lengths_change_through_any_node_and_plain_boards_stay_as_older_nodes_read_them() {

@@ -112,7 +112,8 @@ pub fn move_season() -> Doc {
     write(TAG, "Move a planned season")
         .describe(
             "Has a season that was planned by `POST` and has not begun begin at another time, at least a \
-             second ahead, and between those beside it. `planned_seasons` of the board lists them.",
+             second ahead, and between those beside it. `planned_seasons` of the board lists them. In the last \
+             second before it begins it is refused with `season_conflict`.",
         )
         .body("MovedSeasonInput", true, "When it begins.")
         .answer(200, "OpenedSeason", "The season is planned for that time.")
@@ -127,7 +128,8 @@ pub fn cancel_season() -> Doc {
     write(TAG, "Cancel a planned season")
         .describe(
             "Cancels a season that was planned by `POST` and has not begun; of several, the last one. The \
-             running season goes on; a regular one ends when it would have.",
+             running season goes on; a regular one ends when it would have. In the last second before it begins \
+             it is refused with `season_conflict`.",
         )
         .answer(200, "CancelledSeason", "The season is not planned any more.")
         .problem(404, "unknown_board")

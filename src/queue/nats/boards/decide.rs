@@ -4,7 +4,7 @@
 //! lost. A board that a shard holds gets a new incarnation only by a clear.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt as _;
 
@@ -39,7 +39,7 @@ impl BoardsStream {
     ///
     /// # Arguments
     /// - `limit`: of the client's token, if it has one.
-    /// - `now`: regular seasons that have begun by then stay as they are.
+    /// - `now`: seasons that have begun by then stay as they are.
     ///
     /// # Errors
     /// When the board cannot become what is asked, or the decision could not be made or has not arrived.
@@ -50,8 +50,9 @@ impl BoardsStream {
         now: Timestamp,
         limit: Option<&BoardLimit>,
     ) -> Result<Decided, BoardRefused> {
+        let asked = Instant::now();
         self.wait_until_reconciled().await?;
-        let (created, recorded) = self.decide(name, change, now, limit).await?;
+        let (created, recorded) = self.decide(name, change, (now, asked), limit).await?;
         let delivered = self.deliver_one(name, &recorded).await?;
         let in_force = self.wait_until_in_force(name, &recorded, &delivered).await?;
         let definition = recorded.decision.definition.ok_or(BoardRefused::Unknown)?;
@@ -166,7 +167,7 @@ impl BoardsStream {
         &self,
         name: &BoardName,
         change: &BoardChange,
-        now: Timestamp,
+        (now, since): (Timestamp, Instant),
         limit: Option<&BoardLimit>,
     ) -> Result<(bool, Record), BoardRefused> {
         // A board that this node does not know mostly has no record. If it has one, the server refuses
@@ -177,6 +178,8 @@ impl BoardsStream {
             let after = last.as_ref().map_or(0, |last| last.sequence);
             let said = last.as_ref().map(|last| last.decision.clone());
             let begun = Decision::later(said, self.held(name)).and_then(|held| held.known());
+            // To wait, and to read and write the stream, takes time, in which a season may begin.
+            let now = now.plus(since.elapsed());
             let definition = change.applied_to(begun.as_ref().map(|known| &*known.definition), now)?;
             let record = match &begun {
                 Some(known) => {
@@ -257,7 +260,7 @@ impl BoardsStream {
             }
         }
         // A board that there is meanwhile stays as it is. No season of it changes, whatever the time is.
-        let now = Timestamp::default();
+        let now = (Timestamp::default(), Instant::now());
         let others = others.into_iter().map(|name| async move {
             let outcome = self.decide(&name, &BoardChange::Create, now, None).await;
             (name, outcome.map(|(_, recorded)| recorded))

@@ -387,7 +387,7 @@ impl Drop for SendLease {
             // The sending task was cancelled. Dropping the requests answers their clients.
             let mut queue = self.batcher.queue.lock();
             queue.is_leased = false;
-            (queue.jobs, queue.bytes) = (0, 0);
+            (queue.jobs, queue.boards, queue.bytes) = (0, 0, 0);
             queue.requests.clear();
         }
     }
@@ -738,6 +738,24 @@ mod tests {
         };
         assert_eq!(two_is.try_recv(), Ok(Ok(own(2..3))));
         assert_eq!(three_is.try_recv(), Ok(Ok(own(3..5))));
+    }
+
+    /// What a lease that was cancelled had counted would make every later message a full one.
+    #[test]
+    fn nothing_is_counted_any_more_of_requests_whose_lease_was_cancelled() {
+        let mut queue = Clients::of(1);
+        let boards = (0..64).map(|board| (format!("board-{board}"), json!(1)));
+        let job = json!({ "member": "a", "scores": boards.collect::<serde_json::Map<_, _>>() });
+        let job = decode_one(job.to_string().as_bytes()).expect("a job");
+        let (many, mut is_answered) = stored(&vec![job; BOARDS_PER_MESSAGE.div_ceil(64)]);
+        queue.batcher.push(many);
+        drop(queue.batcher.lease(PAYLOAD_MAX).expect("there is something to send"));
+        assert!(is_answered.try_recv().is_err(), "its client is told that it was not stored");
+        queue.push("b", 1);
+        let in_flight = queue.send(PAYLOAD_MAX);
+        assert_eq!(sent(&in_flight), ["b"]);
+        queue.push("c", 1);
+        assert!(queue.send(PAYLOAD_MAX).is_empty(), "it is no full message, so that others may join it");
     }
 
     #[test]

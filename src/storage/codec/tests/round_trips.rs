@@ -203,6 +203,7 @@ proptest! {
         manual in prop::option::of(prop::collection::btree_set(0_i64..=1 << 52, 0..9)),
         (grace, ttl, movement) in
             (0_i64..=600_000_000_000, prop::option::of(1_000_000_i64..=1 << 50), any::<bool>()),
+        final_until in prop::option::of(0_i64..=1 << 52),
         capacity in prop::option::of(1_u64..=1 << 39),
     ) {
         let seasons = windows.contains(&Window::Season).then(|| match manual {
@@ -229,6 +230,7 @@ proptest! {
             seasons,
             grace_micros: grace,
             entry_ttl_micros: ttl,
+            final_until: final_until.map(time),
             capacity,
             movement,
         };
