@@ -151,15 +151,18 @@ fn fractional_scores_are_refused_with_an_explanation_or_scaled() {
     let score = |member: &str| service.client().get(&entry_path("arena", member)).1["score"].clone();
 
     let (code, said) = import(&redis, &to, &["--key", "laps"]);
-    assert_eq!(code, Some(1), "{said}");
     assert!(
-        said.contains("bad_score: member \"a\": 12.34 times 1 is not a whole number; a larger --scale"),
+        code == Some(2) && said.contains("4 of the rows would be rejected, so nothing was sent"),
         "{said}"
     );
+    assert_eq!(service.client().get("/v1/boards/arena").0, 404);
+    let (code, said) = import(&redis, &to, &["--key", "laps", "--limit-errors", "4"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("bad_score: member \"a\": \"12.34\" is not a whole number: --scale 100"), "{said}");
     assert!(said.contains("member \"d\": inf is not a score"), "{said}");
     assert_eq!((score("c"), score("a")), (5.into(), Value::Null));
 
-    let (code, said) = import(&redis, &to, &["--key", "laps", "--scale", "100"]);
+    let (code, said) = import(&redis, &to, &["--key", "laps", "--scale", "100", "--limit-errors", "2"]);
     assert_eq!(code, Some(1), "infinity and four places remain: {said}");
     assert_eq!((score("a"), score("b"), score("c")), (1_234.into(), (-7).into(), 500.into()));
 

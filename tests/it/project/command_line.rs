@@ -15,6 +15,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/benchmarks.md",
     "docs/boards.md",
     "docs/contributing.md",
+    "docs/import.md",
     "docs/install.md",
     "docs/nats.md",
     "docs/operations.md",
