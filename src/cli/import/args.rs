@@ -246,8 +246,8 @@ pub struct Args {
     #[arg(long, value_parser = BoardName::new, env = "RANKTREE_BOARD")]
     pub board: Option<BoardName>,
 
-    /// The operation of every row, also of those that name another. By default it is what the row says, or the
-    /// board's policy
+    /// The operation of every row, also of those that name another. By default it is what the row says, or
+    /// the board's policy
     #[arg(long, value_parser = op_parser(), env = "RANKTREE_OP")]
     pub op: Option<Op>,
 

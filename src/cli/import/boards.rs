@@ -182,7 +182,8 @@ impl<'a> Boards<'a> {
         Ok(())
     }
 
-    /// Makes the board if the first job would not make the right one, or compares it with what `--order` says.
+    /// Makes the board if the first job would not make the right one, or compares it with what `--order`
+    /// says.
     fn make(&mut self, board: &str, known: &Board, is_told: bool) -> Result<(), ImportError> {
         let Board { facts, keys, .. } = known;
         let making = self.making;

@@ -48,6 +48,7 @@ const OF_OTHERS: &[(&str, &str)] = &[
     ("bench", "cargo"),
     ("check", "sha256sum"),
     ("config", "prometheus"),
+    ("csv", "redis-cli"),
     ("dupe-window", "nats"),
     ("early", "benches/engine_reads"),
     ("ignore-missing", "sha256sum"),

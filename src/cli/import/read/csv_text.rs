@@ -61,7 +61,8 @@ pub struct CheckedText<R> {
     /// The line of the last cell's quotation mark, and its bytes so far.
     opened: u64,
     cell_bytes: usize,
-    /// The line that the row of the next byte begins on, its bytes so far, and the delimiters between its cells.
+    /// The line that the row of the next byte begins on, its bytes so far, and the delimiters between its
+    /// cells.
     /// Of rows that are passed at once, only the last one is counted: what is before it is a buffer at most.
     row: u64,
     row_bytes: usize,

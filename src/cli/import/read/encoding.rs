@@ -1,7 +1,7 @@
 //! A file's bytes as UTF-8: what `--encoding` says that they are in, or what their byte order mark says.
 //!
-//! Text that cannot be of that encoding is an error with its line. So is a file of UTF-8 that another encoding
-//! would garble without a word.
+//! Text that cannot be of that encoding is an error with its line. So is a file of UTF-8 that another
+//! encoding would garble without a word.
 
 use std::io::{self, Read};
 
@@ -12,7 +12,7 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// The most bytes that a decoder writes for the last of its input.
 const LAST_BYTES: usize = 64;
 
-/// Reads `--encoding`: a label of the WHATWG's list, such as `windows-1252`, `latin1`, `utf-16le`, `shift_jis`.
+/// Reads `--encoding`: a label of the WHATWG's list, such as `windows-1252`, `latin1`, `utf-16le`.
 ///
 /// # Errors
 /// When there is no such encoding.

@@ -174,9 +174,10 @@ impl JobLine<'_> {
         match own {
             None => Ok(Some(given.name())),
             Some(own) if own == given.name() => Ok(Some(given.name())),
-            Some(own) if is_scored(own) && peek.scores.is_some() && !given.takes_score() => Err(self.malformed(
-                &format!("it has scores of several boards, and --op {} is about one board", given.name()),
-            )),
+            Some(own) if is_scored(own) && peek.scores.is_some() && !given.takes_score() => {
+                let given = given.name();
+                Err(self.malformed(&format!("it has scores of several boards, and --op {given} is about one")))
+            }
             Some(own) if is_scored(own) => Ok(Some(given.name())),
             // Who is hidden, and profiles, are part of an export beside its scores.
             Some(_) if self.is_described => Ok(own),

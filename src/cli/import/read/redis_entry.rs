@@ -53,7 +53,7 @@ impl RedisEntries {
     }
 }
 
-/// A score of Redis, which is a double, as `numbers` says. The result must be exactly a signed 64-bit integer.
+/// A score of Redis, which is a double, as `numbers` says. The result must be a signed 64-bit integer.
 ///
 /// A fraction is read as the shortest decimal of the double. That is what the writer gave to Redis, unless it
 /// had more than fifteen digits.

@@ -1,6 +1,5 @@
 //! One row on its way to becoming a job, whatever file it came from.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -25,8 +24,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// From where to go on once the row here is settled. Of a line with several rows, that is the line itself:
-    /// none of them may be passed over.
+    /// From where to go on once the row here is settled. Of a line with several rows, that is the line
+    /// itself: none of them may be passed over.
     #[must_use]
     pub fn behind(self) -> Self {
         Self { line: self.line + u64::from(!self.is_shared), ..self }
@@ -114,10 +113,14 @@ impl Row {
 
     /// Gives a row without a time its own.
     pub fn set_time(&mut self, at: Timestamp) {
-        if self.job.pop() == Some('}') {
-            write!(self.job, ",\"at\":\"{at}\"}}").expect("writing to memory does not fail");
-        }
         self.takes_time = false;
+        let mut job = std::mem::take(&mut self.job).into_bytes();
+        if job.pop() == Some(b'}') {
+            job.extend_from_slice(b",\"at\":\"");
+            at.append_to(&mut job);
+            job.extend_from_slice(b"\"}");
+        }
+        self.job = String::from_utf8(job).expect("a text and a time are one");
     }
 
     /// The same, in want of a time.
