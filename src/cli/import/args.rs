@@ -138,9 +138,9 @@ pub struct Args {
     #[arg(long, env = "RANKTREE_ROUND", action = ArgAction::SetTrue)]
     pub round: bool,
 
-    /// The decimal point of scores
-    #[arg(long, value_name = "C", env = "RANKTREE_DECIMAL", default_value = ".")]
-    pub decimal: char,
+    /// The decimal point of scores [default: a point, or a comma where --thousands is a point]
+    #[arg(long, value_name = "C", env = "RANKTREE_DECIMAL")]
+    pub decimal: Option<char>,
 
     /// What separates thousands in scores, such as , or a space. By default nothing may
     #[arg(long, value_name = "C", env = "RANKTREE_THOUSANDS")]
@@ -320,15 +320,16 @@ impl Args {
     /// # Errors
     /// When --column is not as it must be.
     pub fn rules(&self) -> Result<Rules, ImportError> {
+        let decimal = self.decimal.unwrap_or(if self.thousands == Some('.') { ',' } else { '.' });
         let numbers = Numbers {
-            decimal: self.decimal,
+            decimal,
             thousands: self.thousands,
             scale: self.scale,
             is_rounded: self.round,
             duration: self.duration,
         };
-        if self.thousands == Some(self.decimal) {
-            return Err(ImportError::SameSeparators(self.decimal));
+        if self.thousands == Some(decimal) {
+            return Err(ImportError::SameSeparators(decimal));
         }
         if self.duration.is_some() && (self.scale != 1 || self.thousands.is_some()) {
             return Err(ImportError::ScaledDuration);
