@@ -13,6 +13,9 @@ use serde_json::value::RawValue;
 use crate::job::MAX_BOARDS_PER_JOB;
 use crate::types::{MAX_KEYS, Score, quoted, shown};
 
+/// More digits than a 64-bit integer has.
+const INTEGER_DIGITS: i64 = 20;
+
 /// The text of a field that is present and not null.
 #[must_use]
 pub fn given(field: Option<&RawValue>) -> Option<&str> {
@@ -66,12 +69,34 @@ pub fn integer_of(json: &str) -> Result<i64, String> {
         return Err(format!("{} is neither an integer nor a decimal string", shown(json)));
     }
     if json.contains(['.', 'e', 'E']) {
-        return Err(format!(
-            "{} has a fraction or an exponent; only exact integers are accepted",
-            shown(json)
-        ));
+        return match whole_of(json) {
+            Some(digits) => parse_integer(&digits).map_err(|_| outside(json)),
+            None => Err(format!("{} has a fraction; only exact integers are accepted", shown(json))),
+        };
     }
     parse_integer(json)
+}
+
+/// The digits of a number with a fraction or an exponent that is whole all the same: `42.0`, `1e3`, `1.5e1`.
+/// `None`: it is not whole. Of what is far too large, more digits than fit.
+fn whole_of(json: &str) -> Option<String> {
+    let (sign, unsigned) = json.strip_prefix('-').map_or(("", json), |unsigned| ("-", unsigned));
+    let (mantissa, exponent) = unsigned.split_once(['e', 'E']).unwrap_or((unsigned, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    let digits = digits.trim_start_matches('0');
+    if digits.is_empty() {
+        return Some("0".to_owned());
+    }
+    let significant = digits.trim_end_matches('0');
+    // Exponents of more digits than i64 has are of numbers that are far too large, or far too small.
+    let far = if exponent.starts_with('-') { i64::MIN / 2 } else { i64::MAX / 2 };
+    let exponent = exponent.strip_prefix('+').unwrap_or(exponent).parse::<i64>().unwrap_or(far);
+    let zeros = i64::try_from(digits.len() - significant.len()).ok()?;
+    let places = i64::try_from(fraction.len()).ok()?;
+    let shift = exponent.checked_add(zeros)?.checked_sub(places)?;
+    let zeros = usize::try_from(shift.min(INTEGER_DIGITS)).ok()?;
+    Some(format!("{sign}{significant}{}", "0".repeat(zeros)))
 }
 
 /// An unsigned 64-bit integer, or its decimal string; `None` for anything else.
@@ -89,9 +114,11 @@ pub fn parse_integer(text: &str) -> Result<i64, String> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(format!("{} is not a decimal integer such as 1200", quoted(text)));
     }
-    text.parse().map_err(|_| {
-        format!("{} is outside the signed 64-bit range, {} to {}", shown(text), i64::MIN, i64::MAX)
-    })
+    text.parse().map_err(|_| outside(text))
+}
+
+fn outside(text: &str) -> String {
+    format!("{} is outside the signed 64-bit range, {} to {}", shown(text), i64::MIN, i64::MAX)
 }
 
 /// A score as text, keys separated by commas, as queries have it: `1200,90000`.
@@ -176,11 +203,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn numbers_of_json_that_are_whole_are_whole_however_they_are_written() {
+        for (json, expect) in [
+            ("42", 42),
+            ("42.0", 42),
+            ("-42.000", -42),
+            ("1e3", 1_000),
+            ("1E+3", 1_000),
+            ("1.5e1", 15),
+            ("1200e-2", 12),
+            ("-0.0", 0),
+            ("0e99999999999999999999", 0),
+            ("9223372036854775807.0", i64::MAX),
+            ("-9.223372036854775808e18", i64::MIN),
+            ("90071992547409930e-1", 9_007_199_254_740_993),
+        ] {
+            assert_eq!(integer_of(json), Ok(expect), "{json}");
+        }
+        // A decimal string has digits alone.
+        assert!(integer_of("\"42.0\"").is_err());
+        assert_eq!(score_of("[42.0,1e3]").map(|score| score.keys().to_vec()), Ok(vec![42, 1_000]));
+    }
+
+    #[test]
     fn a_refused_score_is_shown_as_it_was_sent() {
         for (json, expect) in [
-            ("1.5", "1.5 has a fraction or an exponent"),
-            ("-0.0", "-0.0 has a fraction"),
-            ("1e400", "1e400 has a fraction or an exponent"),
+            ("1.5", "1.5 has a fraction; only exact integers"),
+            ("42.01", "42.01 has a fraction"),
+            ("1e-1", "1e-1 has a fraction"),
+            ("12e-99999999999999999999", "12e-99999999999999999999 has a fraction"),
+            ("1.25e1", "1.25e1 has a fraction"),
+            ("1e400", "1e400 is outside the signed 64-bit range"),
+            ("9223372036854775808.0", "9223372036854775808.0 is outside the signed 64-bit range"),
             ("-9223372036854775809", "-9223372036854775809 is outside the signed 64-bit range"),
             ("9223372036854775808", "9223372036854775808 is outside the signed 64-bit range"),
             ("\"-9223372036854775809\"", "-9223372036854775809 is outside the signed 64-bit range"),

@@ -205,11 +205,8 @@ fn open(
             return Err(SeasonRefused::NotNext { number, next });
         }
     }
-    if let Some((number, begin)) = planned.last().copied()
-        && replaces_planned
-        && begin < earliest
-    {
-        return Err(SeasonRefused::Beginning { number, begin });
+    if let Some((number, _)) = planned.last().filter(|_| replaces_planned) {
+        check_ahead(&planned, *number, earliest)?;
     }
     let can_plan_more = if is_regular { replaces_planned } else { force || number.is_some() };
     if let Some((number, begin)) = planned.last().copied().filter(|_| !can_plan_more) {

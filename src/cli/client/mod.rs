@@ -79,6 +79,8 @@ pub struct Reply {
     pub retry_after: Option<Duration>,
     /// The CRC-32C of the body, where the service states it.
     pub crc32c: Option<String>,
+    /// What the service's clock says, to the second.
+    pub date: Option<String>,
     pub body: Vec<u8>,
 }
 
@@ -221,9 +223,11 @@ impl Reply {
             retry_after.and_then(|value| decimal(value.to_str().ok()?)).map(Duration::from_secs);
         let crc32c = response.headers().get(CRC32C);
         let crc32c = crc32c.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let date = response.headers().get(header::DATE);
+        let date = date.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         let body = body.map_err(Failed::of_body)?;
-        Ok(Self { status: response.status(), retry_after, crc32c, body })
+        Ok(Self { status: response.status(), retry_after, crc32c, date, body })
     }
 }
 

@@ -6,6 +6,12 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, ValueEnum};
+use encoding_rs::Encoding;
+use jiff::tz::TimeZone;
+
+use crate::cli::import::ImportError;
+use crate::cli::import::boards::BestEnd;
+use crate::cli::import::read::{AtFormat, ColumnNames, DurationUnit, Numbers, Rules, Times, encoding, zone};
 
 use crate::config::duration;
 use crate::config::{ClientArgs, FileArgs, RedisArgs};
@@ -17,30 +23,63 @@ Examples:
   A sample that comes with ranktree:
     ranktree import examples/github-stars-sample.csv
   Columns with other names, and one board for every row:
-    ranktree import scores.csv.gz --board arena --column at=played_on --column score=points
+    ranktree import scores.csv.gz --board arena --column member=Player --column score=Points --column at=played_on
+  What a file would become, and whether all of it can be sent:
+    ranktree import scores.csv --board arena --dry-run
+  Lap times such as 1:23.456, of which the lowest is best, in milliseconds:
+    ranktree import laps.csv --board laps --order asc --duration ms
+  Lap times in seconds with two decimal places, such as 83.45, of which the lowest is best:
+    ranktree import laps.csv --board laps --order asc --scale 100
+  Two keys, the most points and then the least time, in columns of their own:
+    ranktree import results.csv --board cup --column score=Points --column score=Seconds --order desc,asc
+  A table of a European spreadsheet: semicolons, decimal commas, points between thousands, Windows' own letters:
+    ranktree import tabelle.csv --board liga --delimiter \";\" --decimal , --thousands . --encoding windows-1252
+  No header, tabs, and three lines of something else at the top:
+    ranktree import xp.tsv --board xp --delimiter tab --skip-lines 3 --no-header --column member=2 --column score=5
+  Results with people who did not finish, and dates as people write them:
+    ranktree import race.csv --board race --order asc --duration s --blank DNF --blank \"\" --at-format %d.%m.%Y
+  A JSON document with its rows within, and fields within those:
+    ranktree import cup.json --board cup --rows-at data.standings --column member=player.name --column score=points
+  A JSON object with a name for each score, such as {\"ann\":5,\"bob\":7}:
+    ranktree import scores.json --board arena --member-from-key
   Job objects, one per line, from a pipe:
     zcat jobs.ndjson.gz | ranktree import - --url http://10.0.0.5:8080
-  Scores with two decimal places, such as 12.34:
-    ranktree import laps.csv --board laps --scale 100
-  Only check whether a file is well-formed:
-    ranktree import scores.csv --dry-run
   A season that was exported, into a board of its own:
     ranktree import arena-s7.ndjson --board arena-s7
   A sorted set of a running Redis, whose password is in RANKTREE_REDIS_PASSWORD:
     ranktree import --redis redis://10.0.0.7:6379/0 --key leaderboard --board arena
+  The same from an append-only file, or from redis-cli --csv ZRANGE leaderboard 0 -1 WITHSCORES:
+    ranktree import appendonly.aof --key leaderboard --board arena
 
-CSV needs a header with the columns member, score and, without --board, board. The columns at, version and meta (a JSON \
-object) are optional, and other columns are ignored. --board sends every row to that board, even if the row names another one. \
-A score with several keys is one quoted cell: \"1200,90000\". at is RFC 3339, or a date such as 2026-07-24, which means midnight \
-UTC. With --scale 100 a score may have two decimal places: each of its keys is multiplied by 100, and must then be a whole \
-number. NDJSON is one job object per line, as in POST /v1/jobs.
+docs/import.md lists the forms that files have, with the options for each.
+
+All files are read once before anything is sent. If a row would be refused, nothing is sent, and the rows are listed: with \
+file, line, column, value and the option that helps. --limit-errors N sends the others if there are no more than N of them. What \
+only the service knows, such as a version that is stored, it can still refuse. A pipe is copied to a temporary file for that; \
+--unchecked leaves the first reading out.
+
+CSV needs a header with the columns member, score and, without --board, board; --column names others. The columns at, version \
+and meta (a JSON object) are read where they fit, and others are not. What is read is printed at the start. Cells are trimmed, \
+names of members too. --board sends every row to that board, even if the row names another one. at is RFC 3339, or a date such as \
+2026-07-24, which means midnight UTC or of --at-zone.
+
+A score is a whole number: 1200, 42.0 and 1e3 are, and 12.5 is with --scale 10. Nothing is guessed: \"1,234\" is refused until \
+--thousands or --decimal says what the comma is. Several keys are a column each.
+
+NDJSON is one job object per line, as in POST /v1/jobs. With --column, or another option about fields, rows of JSON are read \
+field by field, and may be of any form.
+
+A flag holds for every row, or the row is refused: --op, --board and --version take the place of what rows say.
+
+A board that is not there is made by its first row: the highest score leads, unless --order asc says that the lowest does. \
+The import says which. With --order, or with several keys, a token needs the scope admin for it.
 
 The output of `ranktree export` can be imported in either format. Its first line is the definition of the board. A board \
 that does not exist is defined by it, for which a token needs the scope admin. A board that exists with another definition \
 is left unchanged, and the import fails. Its entry_ttl a board gets after all rows; one that has an entry_ttl is without it \
 until then, for which a token needs the scope admin, too. Ranks, the order of ties and times come out as they were. --rows-only ignores the \
 definition: the rows go into the board as it is, or as its first job creates it, with the defaults. The apostrophes of an export \
-with --spreadsheet-safe are taken away again.
+with --spreadsheet-safe are taken away again. --scale and its like are refused: the scores are what they are on the board.
 
 An export of one instance, such as the season s7, comes back as that instance. Where the board does not exist, the import \
 defines one that has the window of the instance alone, with a long grace, so that the instance is open, the greatest keep, and \
@@ -61,38 +100,124 @@ default) or `member`. Members that are added or removed while Redis is read may 
 If the service asks for tokens, pass one in --token-file, or in the environment variable RANKTREE_TOKEN; it needs the \
 scope write.
 
-Equal scores are ordered by at, the time at which each was reached, or by the board's rule. Without at, it is the moment at \
-which a row is applied: rows of different members come in the order of the file only with --connections 1.
+Equal scores are ordered by at, the time at which each was reached, or by the board's rule. Rows without at get times in the \
+order of the file, a microsecond apart, so that the first of equal rows leads, however many connections there are.
 
-An interrupted import can be run again from the beginning. best has the same result then, and so has set as long as \
-nobody else writes to the board; the order among ties is the same if rows have at. incr counts a row twice, unless the \
-row has a version; rows with versions that were applied before are rejected as stale_version, and so is a row that \
-comes after one of its member with a greater version.
+Ctrl-C ends an import in order: what was read is settled, and the line to go on from is printed, for --from-line. It is \
+printed after a failure, too. An interrupted import can also be run again from the beginning. best has the same result then, and \
+so has set as long as nobody else writes to the board. incr counts a row twice, unless the row has a version; rows with versions that \
+were applied before are rejected as stale_version, and so is a row that comes after one of its member with a greater version.
 
-Exit status: 0 all rows applied, 1 some rejected, 2 failure.";
+Exit status: 0 all rows applied, 1 some rejected, 2 failure, or nothing was sent.";
 
-/// Sends the rows of a CSV or NDJSON file, or of a Redis, to a running service.
+/// Sends the rows of CSV or JSON files, or of a Redis, to a running service.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = EXAMPLES)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Args {
-    /// The file to read; - is standard input. Files that are compressed with gzip are recognised
-    #[arg(value_name = "FILE", default_value = "-", conflicts_with = "redis")]
-    pub file: PathBuf,
+    /// The files to read, one after the other; - is standard input. Files that are compressed with gzip are
+    /// recognised
+    #[arg(value_name = "FILE", default_value = "-", num_args = 1.., conflicts_with = "redis")]
+    pub files: Vec<PathBuf>,
 
     /// Reads a sorted set of the Redis at redis://[user@]host:port/db instead of a file
     #[arg(long, value_name = "URL", env = "RANKTREE_REDIS", hide_env_values = true,
           requires_all = ["key", "board"])]
     pub redis: Option<String>,
 
-    /// The sorted set's key
-    #[arg(long, env = "RANKTREE_KEY", requires = "redis")]
+    /// The sorted set's key, in a running Redis or in its append-only file
+    #[arg(long, env = "RANKTREE_KEY")]
     pub key: Option<String>,
 
-    /// Multiplies scores of Redis and of CSV by this: 100 keeps two decimal places
+    /// Multiplies scores by this: 100 keeps two decimal places
     #[arg(long, value_name = "FACTOR", env = "RANKTREE_SCALE", default_value_t = 1,
           value_parser = clap::value_parser!(u32).range(1..))]
     pub scale: u32,
+
+    /// Rounds scores that are not whole, halves away from zero. By default they are refused
+    #[arg(long, env = "RANKTREE_ROUND", action = ArgAction::SetTrue)]
+    pub round: bool,
+
+    /// The decimal point of scores [default: a point, or a comma where --thousands is a point]
+    #[arg(long, value_name = "C", env = "RANKTREE_DECIMAL")]
+    pub decimal: Option<char>,
+
+    /// What separates thousands in scores, such as , or a space. By default nothing may
+    #[arg(long, value_name = "C", env = "RANKTREE_THOUSANDS")]
+    pub thousands: Option<char>,
+
+    // Without a variable: a file of settings has a duration of `load`.
+    /// Scores are durations, such as 1:23.456, 26:50:29, PT1M or 83.456 seconds, to be counted in this unit
+    #[arg(long, value_name = "UNIT", value_enum, conflicts_with_all = ["scale", "thousands"])]
+    pub duration: Option<DurationUnit>,
+
+    /// Leaves out rows that have this in place of a score, such as DNF, and counts them; may be repeated
+    #[arg(
+        long = "blank",
+        value_name = "TEXT",
+        env = "RANKTREE_BLANK",
+        value_delimiter = '\n',
+        allow_hyphen_values = true
+    )]
+    pub blanks: Vec<String>,
+
+    /// How times are written: unix (seconds), unix-ms, or a pattern such as %d.%m.%Y %H:%M. By default
+    /// RFC 3339 or a date
+    #[arg(long, value_name = "FORMAT", env = "RANKTREE_AT_FORMAT", value_parser = AtFormat::parse)]
+    pub at_format: Option<AtFormat>,
+
+    /// The zone of times that name none, such as Europe/Berlin or +05:30. Dates alone are of UTC by default
+    #[arg(long, value_name = "ZONE", env = "RANKTREE_AT_ZONE", value_parser = zone, allow_hyphen_values = true)]
+    pub at_zone: Option<TimeZone>,
+
+    /// What the files are in, such as windows-1252, iso-8859-2 or shift_jis. By default UTF-8, or what a byte
+    /// order mark says
+    #[arg(long, value_name = "NAME", env = "RANKTREE_ENCODING", value_parser = encoding)]
+    pub encoding: Option<&'static Encoding>,
+
+    /// What separates the cells of a CSV: a character, or tab. By default a comma, or what a first line sep=;
+    /// says
+    #[arg(long, value_name = "C", env = "RANKTREE_DELIMITER", value_parser = delimiter)]
+    pub delimiter: Option<u8>,
+
+    /// The first line of a CSV is a row, and --column names columns by their numbers, from 1
+    #[arg(long, env = "RANKTREE_NO_HEADER", action = ArgAction::SetTrue)]
+    pub no_header: bool,
+
+    /// Passes over lines at the top of a CSV, before its header
+    #[arg(long, value_name = "LINES", default_value_t = 0, hide_default_value = true)]
+    pub skip_lines: u64,
+
+    /// Where the rows of a JSON document are: names of fields with dots between them
+    #[arg(long, value_name = "PATH", env = "RANKTREE_ROWS_AT")]
+    pub rows_at: Option<String>,
+
+    /// The rows of a JSON document are an object, whose names are the members. A value that is a number is
+    /// the score
+    #[arg(long, env = "RANKTREE_MEMBER_FROM_KEY", action = ArgAction::SetTrue)]
+    pub member_from_key: bool,
+
+    /// Makes names of boards of what rows name: Summer Cup becomes summer-cup
+    #[arg(long, env = "RANKTREE_SLUG", action = ArgAction::SetTrue)]
+    pub slug: bool,
+
+    /// Which end is best of a board that the import makes; one for all keys, or one for each with commas
+    /// between them. By default the highest
+    #[arg(long, value_name = "ORDER", value_enum, env = "RANKTREE_ORDER", value_delimiter = ',')]
+    pub order: Vec<BestEnd>,
+
+    /// The version of every row: what has a greater one already is left as it is
+    #[arg(long = "version", value_name = "N")]
+    pub row_version: Option<u64>,
+
+    /// Goes on from this line of the first file, as a stopped import has told
+    #[arg(long, value_name = "LINE", default_value_t = 0, hide_default_value = true)]
+    pub from_line: u64,
+
+    /// Sends rows as they are read, without reading everything once before. Rows that are refused are left
+    /// out
+    #[arg(long, action = ArgAction::SetTrue, conflicts_with = "dry_run")]
+    pub unchecked: bool,
 
     /// Takes away the apostrophes that an export with --spreadsheet-safe has put before names. A file with
     /// the first line of an export says by itself whether it has them
@@ -121,13 +246,15 @@ pub struct Args {
     #[arg(long, value_parser = BoardName::new, env = "RANKTREE_BOARD")]
     pub board: Option<BoardName>,
 
-    /// The operation of rows that name none. By default it is the board's policy
+    /// The operation of every row, also of those that name another. By default it is what the row says, or
+    /// the board's policy
     #[arg(long, value_parser = op_parser(), env = "RANKTREE_OP")]
     pub op: Option<Op>,
 
-    /// Reads a CSV field (board, member, score, at, version, meta) from a column of another name; may be
-    /// repeated
-    #[arg(long = "column", value_name = "FIELD=NAME", env = "RANKTREE_COLUMN", value_delimiter = ',')]
+    /// Reads a field (board, member, score, at, version, meta, meta.x, profile.x) from a column of another
+    /// name; may be repeated. score twice: two keys. NAME is a path with dots in JSON, a number with
+    /// --no-header, and empty for a field that is not to be read
+    #[arg(long = "column", value_name = "FIELD=NAME", env = "RANKTREE_COLUMN", value_delimiter = '\n')]
     pub columns: Vec<String>,
 
     /// Rows per request
@@ -139,7 +266,8 @@ pub struct Args {
     #[arg(long, value_name = "COUNT", env = "RANKTREE_CONNECTIONS", default_value = "4")]
     pub connections: NonZeroUsize,
 
-    /// Gives up once more rows than this are rejected
+    /// Leaves rows out that cannot be sent, up to so many; with more nothing is sent, or no more. By default
+    /// none before rows are sent, and any number afterwards
     #[arg(long, value_name = "ROWS", env = "RANKTREE_LIMIT_ERRORS")]
     pub limit_errors: Option<u64>,
 
@@ -161,7 +289,7 @@ pub struct Args {
     #[arg(long, env = "RANKTREE_INTO_ALL_WINDOWS", action = ArgAction::SetTrue, conflicts_with = "rows_only")]
     pub into_all_windows: bool,
 
-    /// Reads and checks everything, and sends nothing
+    /// Reads and checks everything, also against boards that are there, and sends nothing
     #[arg(long, env = "RANKTREE_DRY_RUN", action = ArgAction::SetTrue)]
     pub dry_run: bool,
 
@@ -177,8 +305,61 @@ pub struct Args {
 pub enum Format {
     /// A header, then a row per line
     Csv,
-    /// A job object per line
+    /// JSON: a job object per line, or a document
+    #[value(alias = "json")]
     Ndjson,
+    /// An append-only file of Redis
+    Aof,
+    /// What redis-cli --csv writes of a sorted set with its scores
+    RedisCsv,
+}
+
+impl Args {
+    /// How rows are read.
+    ///
+    /// # Errors
+    /// When --column is not as it must be.
+    pub fn rules(&self) -> Result<Rules, ImportError> {
+        let decimal = self.decimal.unwrap_or(if self.thousands == Some('.') { ',' } else { '.' });
+        let numbers = Numbers {
+            decimal,
+            thousands: self.thousands,
+            scale: self.scale,
+            is_rounded: self.round,
+            duration: self.duration,
+        };
+        if self.thousands == Some(decimal) {
+            return Err(ImportError::SameSeparators(decimal));
+        }
+        if self.duration.is_some() && (self.scale != 1 || self.thousands.is_some()) {
+            return Err(ImportError::ScaledDuration);
+        }
+        let rows_at = self.rows_at.as_deref().filter(|path| !path.is_empty());
+        Ok(Rules {
+            board: self.board.clone(),
+            op: self.op,
+            version: self.row_version,
+            columns: ColumnNames::from_arguments(&self.columns)?,
+            numbers,
+            times: Times { format: self.at_format.clone(), zone: self.at_zone.clone() },
+            blanks: self.blanks.clone(),
+            slug: self.slug,
+            spreadsheet_safe: self.spreadsheet_safe,
+            delimiter: self.delimiter,
+            no_header: self.no_header,
+            skip_lines: self.skip_lines,
+            rows_at: rows_at.map(|path| path.split('.').map(str::to_owned).collect()).unwrap_or_default(),
+            member_from_key: self.member_from_key,
+        })
+    }
+}
+
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"tab" | b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
+        _ => Err("it must be one character, such as ; or |, or tab".to_owned()),
+    }
 }
 
 fn op_parser() -> impl TypedValueParser<Value = Op> {
@@ -223,6 +404,13 @@ mod tests {
             ["--board", "no spaces"],
             ["--retry-for", "soon"],
             ["--format", "xml"],
+            ["--delimiter", ";;"],
+            ["--decimal", "ab"],
+            ["--duration", "h"],
+            ["--encoding", "latin-99"],
+            ["--at-format", "%K"],
+            ["--at-zone", "Europe/Atlantis"],
+            ["--order", "best"],
         ] {
             assert!(parse(&bad).is_err(), "{bad:?}");
         }

@@ -36,38 +36,112 @@ pub enum ImportError {
     )]
     ManyCells(u64),
     #[error(
-        "the file's header has {0} columns, and an import reads {MAX_COLUMNS} at most, of which it uses board, member, \
-         score, at, version and meta; leave others away"
+        "the file's header has {0} columns, and an import reads {MAX_COLUMNS} at most; leave others away"
     )]
     ManyColumns(usize),
-    #[error("the file is not text; it must be CSV or NDJSON in UTF-8, and may be compressed with gzip")]
+    #[error(
+        "the file is not text; it must be CSV or JSON, and may be compressed with gzip; text in UTF-16 without a byte order mark needs --encoding utf-16le"
+    )]
     Binary,
     #[error("the file is empty")]
     Empty,
     #[error("standard input is empty: what is before the pipe has written nothing")]
     EmptyInput,
+    #[error("the file is {what}, which an import does not unpack: {how}")]
+    Packed { what: &'static str, how: String },
     #[error(
-        "the file is a JSON array; send one object per line, without the brackets and the commas between \
-         them (jq -c '.[]' makes that of it)"
+        "the file is an append-only file of Redis that begins with a dump; write one without (CONFIG SET \
+         aof-use-rdb-preamble no, then BGREWRITEAOF), or import from the running Redis with --redis"
     )]
-    JsonArray,
+    RedisDump,
     #[error(
-        "the file's header has no column {name:?}; it has: {found}. Name the column with --column {field}=NAME{}",
+        "its byte order mark says that the file is in {marked}, and --encoding says {given}; leave --encoding away"
+    )]
+    OtherMark { marked: &'static str, given: &'static str },
+    #[error(
+        "a pipe is copied to a temporary file, so that it can be checked before anything is sent, and that failed; TMPDIR names another folder, and --unchecked leaves the check out"
+    )]
+    Copy(#[source] io::Error),
+    #[error("{file}: {error}")]
+    InFile {
+        file: String,
+        #[source]
+        error: Box<ImportError>,
+    },
+    #[error("line {line}: the JSON is not well-formed: {why}")]
+    Json { line: u64, why: String },
+    #[error(
+        "--rows-at {path}: the object that is to have it has no field {name:?} with rows in it; it ends at line {line}"
+    )]
+    NoRowsAt { path: String, name: String, line: u64 },
+    #[error("what is at {} is an object and no array; where its names are the members, --member-from-key reads it", at(.0))]
+    RowsAreObject(String),
+    #[error("what is at {} is an array, whose rows have no names; leave --member-from-key away", at(.0))]
+    RowsAreArray(String),
+    #[error("--rows-at and --member-from-key are about JSON, and the file is CSV; leave them away")]
+    JsonOptions,
+    #[error("--delimiter, --no-header and --skip-lines are about CSV, and the file is JSON; leave them away")]
+    CsvOptions,
+    #[error(
+        "the file is an export of ranktree, whose scores are what they are on the board: with --scale, --duration, \
+         --decimal, --thousands or --round they would become others; leave these away"
+    )]
+    ScaledExport,
+    #[error(
+        "its first line says that {0:?} is between its cells, and --delimiter says otherwise; leave --delimiter away"
+    )]
+    SeparatorLine(String),
+    #[error(
+        "the header has {0}, which is not UTF-8; --encoding says what the file is in, often windows-1252"
+    )]
+    HeaderEncoding(String),
+    #[error("--skip-lines {lines} leaves nothing: the file has {found} lines")]
+    SkippedAll { lines: u64, found: u64 },
+    #[error("member {0} has no score behind it; redis-cli --csv ZRANGE KEY 0 -1 WITHSCORES writes both")]
+    OddCells(u64),
+    #[error("command {number} of the log: {why}")]
+    RedisLog { number: u64, why: String },
+    #[error(
+        "the log has the key in the databases {0} and {1}; import from the running Redis with --redis, whose URL names one"
+    )]
+    RedisTwice(String, String),
+    #[error("the file is an append-only file of Redis; --key names the sorted set to import")]
+    RedisKey,
+    #[error(
+        "the file's header has no column {name:?}; it has: {found}. Name the column with --column {field}=NAME{}{perhaps}",
         if *field == "board" { ", or send every row to one board with --board NAME" } else { "" }
     )]
-    MissingColumn { field: &'static str, name: String, found: String },
+    MissingColumn { field: String, name: String, found: String, perhaps: String },
+    #[error(
+        "with --no-header, columns have numbers, and {field} is not from a column {name:?}; of the first row, {found}. \
+         Name the column with --column {field}=NUMBER{}",
+        if *field == "board" { ", or send every row to one board with --board NAME" } else { "" }
+    )]
+    MissingNumber { field: String, name: String, found: String },
     #[error(
         "the file's header has one column, {found}: columns must be separated by commas, and these seem to \
-         be separated by {separator}"
+         be separated by {separator}; --delimiter {option} reads them"
     )]
-    Separator { found: String, separator: &'static str },
-    #[error("the file's header names the column {0:?} twice")]
+    Separator { found: String, separator: &'static str, option: &'static str },
+    #[error(
+        "the file's header names the column {0:?} twice; --no-header --skip-lines 1 reads columns by their numbers"
+    )]
     RepeatedColumn(String),
     #[error(
-        "--column must be FIELD=NAME, where FIELD is board, member, score, at, version or meta; got {0:?}"
+        "--column must be FIELD=NAME, where FIELD is board, member, score, at, version, meta, meta.x or profile.x; got {0:?}"
     )]
     ColumnArgument(String),
-    #[error("--redis is set without --key or --board; set all three, or none")]
+    #[error(
+        "--column names {0} twice, and it is one; only score may have several columns, which are its keys"
+    )]
+    ColumnTwice(String),
+    #[error("--decimal and --thousands are both {0:?}; a number cannot have one for the other")]
+    SameSeparators(char),
+    #[error("--duration counts in its own unit, and takes no --scale and no --thousands; leave these away")]
+    ScaledDuration,
+    #[error("signals cannot be listened to")]
+    Signals(#[source] io::Error),
+    #[error("rows of Redis name no board; set --board, and --key with --redis")]
     RedisNeeds,
     #[error("Redis cannot be read")]
     Redis(#[source] redis::RedisError),
@@ -79,11 +153,6 @@ pub enum ImportError {
         "--op must be set or best with --redis, not {0}: a member may be read twice, and {0} would count it twice"
     )]
     RedisOp(&'static str),
-    #[error(
-        "--scale {0} does not apply to NDJSON, whose lines are jobs that are sent as they are, with whole \
-         numbers as scores; multiply the scores in the file, or import it as CSV"
-    )]
-    ScaledNdjson(u32),
     #[error("--spreadsheet-safe does not apply to NDJSON, which has no cells; leave it away")]
     SafeNdjson,
     #[error("{0}")]
@@ -94,6 +163,32 @@ pub enum ImportError {
     Trust(String),
     #[error("cannot write rejected lines to {}", .path.display())]
     Rejects { path: PathBuf, source: io::Error },
+    #[error(
+        "{0} of the rows would be rejected, so nothing was sent. Mend them, or send the others with --limit-errors {0}"
+    )]
+    NotSent(u64),
+    #[error("{0}. Nothing was sent")]
+    CheckFailed(#[source] Box<ImportError>),
+    #[error("stopped by a signal")]
+    Interrupted,
+    #[error(
+        "--order is of a board that the import makes, and the file itself says what its board is; leave it away"
+    )]
+    OrderOfExport,
+    #[error(
+        "board {board} is there, and its keys are {found}, where --order says {given}; leave --order away, or name another board"
+    )]
+    OtherOrder { board: String, found: String, given: String },
+    #[error(
+        "--order names {given} ends, and scores of board {board} have {keys} keys; name one for all, or one for each"
+    )]
+    OrderCount { board: String, given: usize, keys: usize },
+    #[error("{to} does not tell whether there is a board {board}, which --order needs to know: {reason}")]
+    OrderUnknown { to: String, board: String, reason: String },
+    #[error(
+        "{to} did not make the board {board}: {reason}. Defining a board takes a token with the scope admin"
+    )]
+    NotMade { to: String, board: String, reason: String },
     #[error("stopped because more than {0} rows were rejected (--limit-errors)")]
     TooManyRejected(u64),
     #[error(
@@ -106,14 +201,14 @@ pub enum ImportError {
     )]
     Unreachable { to: String, seconds: u64, reason: String },
     #[error(
-        "{to} may or may not have applied lines {first} to {last}, whose rows add to scores and carry no \
+        "{to} may or may not have applied {first} to {last}, whose rows add to scores and carry no \
          version: {reason}. Sending them again could count them twice; check their members' scores first"
     )]
-    InDoubt { to: String, first: u64, last: u64, reason: String },
+    InDoubt { to: String, first: String, last: String, reason: String },
     #[error("{to} cannot be used: {reason}")]
     Unusable { to: String, reason: String },
-    #[error("{to} refused a request, whose rows are among lines {first} to {last}: {reason}")]
-    Refused { to: String, first: u64, last: u64, reason: String },
+    #[error("{to} refused a request, whose rows are among {first} to {last}: {reason}")]
+    Refused { to: String, first: String, last: String, reason: String },
     #[error("the first line does not describe a board: {0}")]
     BoardLine(String),
     #[error(
@@ -126,6 +221,11 @@ pub enum ImportError {
     Instance { to: String, board: String, instance: String, reason: String },
     #[error("the answer of {to} is not that of a ranktree service: {reason}")]
     Answer { to: String, reason: String },
+}
+
+/// Where rows were looked for.
+fn at(path: &str) -> String {
+    if path.is_empty() { "the top of the file".to_owned() } else { format!("--rows-at {path}") }
 }
 
 impl From<ClientError> for ImportError {

@@ -1,18 +1,22 @@
-//! `ranktree import`: rows from a file, a pipe or a Redis become jobs of a running service.
+//! `ranktree import`: rows from files, a pipe or a Redis become jobs of a running service.
 //!
-//! Knows: the order of things, rows → lanes by member → batches → one connection each. Must not know:
-//! storage. An import is a client of `POST /v1/jobs`, and can do no more than any other client.
+//! Knows: the order of things. All rows are read once to be checked, and then once more to be sent: rows →
+//! lanes by member → batches → one connection each. Must not know: storage. An import is a client of
+//! `POST /v1/jobs`, and can do no more than any other client.
 //!
 //! A member's rows stay in order because a member has one lane, and a lane's connection waits for each answer
-//! before it sends the next batch.
+//! before it sends the next batch. Equal scores stay in order because rows without a time get one (`clock`).
 
 mod archive;
 mod args;
+mod boards;
+mod clock;
 mod error;
-mod named_boards;
 mod progress;
 mod read;
 mod send;
+mod source;
+mod stop;
 mod tally;
 
 use std::io::{self, Write};
@@ -24,20 +28,19 @@ pub use args::Args;
 pub use error::ImportError;
 
 use crate::cli::client::Client;
-use crate::job::Op;
-use crate::types::{BoardName, Timestamp};
 use args::Format;
-use named_boards::NamedBoards;
-use progress::Progress;
-use read::{
-    ColumnNames, CsvRows, Defaults, Input, NdjsonRows, Parsed, RedisRows, RedisSource, Rows, is_stdin,
-};
+use boards::{Boards, Known, Making};
+use clock::Clock;
+use read::{Parsed, Place, Rows};
 use send::{Connection, Lane, Service, ToFinish};
+use source::Source;
 use tally::Tally;
 
 /// Batches that wait for a connection while it sends one: enough that a connection never waits for the
 /// reader.
 const BATCHES_QUEUED: usize = 2;
+/// Room that the time of a row takes in its job.
+const TIME_BYTES: usize = 48;
 
 /// Imports, and prints the summary to standard output; progress and notes go to standard error.
 ///
@@ -45,118 +48,198 @@ const BATCHES_QUEUED: usize = 2;
 /// When the import could not be completed; the exit status is to be 2. What was done until then is printed
 /// first.
 pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
-    let (rows, tally) = match (&args.redis, &args.key, &args.board) {
-        (Some(url), Some(key), Some(board)) => open_redis(args, url, key, board)?,
-        // The command line is checked for this, and a file of settings is not.
-        (Some(_), _, _) => return Err(ImportError::RedisNeeds),
-        _ => open_file(args)?,
-    };
-    let outcome = if args.dry_run { check(rows, &tally) } else { send(rows, args, &tally) };
-    let (summary, all_applied) = tally.finish(args.dry_run)?;
-    // A summary of nothing would only stand before the error.
-    if outcome.is_ok() || tally.has_outcomes() {
-        // The reader may have closed the pipe; the exit status still tells.
-        let _ = io::stdout().lock().write_all(summary.as_bytes());
+    let rules = args.rules()?;
+    stop::listen().map_err(ImportError::Signals)?;
+    let key_names = rules.columns.scores().into_iter().map(str::to_owned).collect();
+    let making = Making { order: args.order.clone(), key_names };
+    let mut source = Source::find(args, rules)?;
+    if args.dry_run || !args.unchecked {
+        let (checked, known) = check(&mut source, args, &making)?;
+        return if args.dry_run { Ok(checked) } else { send(&mut source, args, &making, Some(known)) };
     }
-    outcome?;
-    Ok(if all_applied { ExitCode::SUCCESS } else { ExitCode::from(1) })
+    send(&mut source, args, &making, None)
 }
 
-fn open_redis(
-    args: &Args,
-    url: &str,
-    key: &str,
-    board: &BoardName,
-) -> Result<(Box<dyn Rows>, Tally), ImportError> {
-    let op = args.op.unwrap_or(Op::Set);
-    if !matches!(op, Op::Set | Op::Best) {
-        return Err(ImportError::RedisOp(op.name()));
-    }
-    let password = args.redis_password.password()?;
-    let source = RedisSource { url, password: password.as_deref(), key, board, op, scale: args.scale };
-    let now = jiff::Timestamp::now().to_string();
-    let at = Timestamp::parse(&now).expect("a clock's time is one");
-    let rows = RedisRows::open(&source, at)?;
-    let progress = Progress::of_rows(rows.total);
-    let tally = Tally::new(progress, args.limit_errors, args.rejects.as_deref())?;
-    Ok((Box::new(rows), tally))
-}
-
-fn open_file(args: &Args) -> Result<(Box<dyn Rows>, Tally), ImportError> {
-    let columns = ColumnNames::from_arguments(&args.columns)?;
-    let input = Input::open(&args.file, args.format)?;
-    if input.is_empty {
-        return Err(if is_stdin(&args.file) { ImportError::EmptyInput } else { ImportError::Empty });
-    }
-    if input.is_binary {
-        return Err(ImportError::Binary);
-    }
-    if input.is_array {
-        return Err(ImportError::JsonArray);
-    }
-    let tally = Tally::new(input.progress(), args.limit_errors, args.rejects.as_deref())?;
-    let defaults = Defaults { board: args.board.clone(), op: args.op };
-    let rows: Box<dyn Rows> = match input.format {
-        Format::Csv => {
-            let rows = CsvRows::open(input.reader, &columns, defaults)?;
-            let rows = rows.scaled_by(args.scale).spreadsheet_safe(args.spreadsheet_safe);
-            if let Some(note) = rows.ignored_note() {
-                tally.note(&note);
-            }
-            Box::new(rows)
-        }
-        Format::Ndjson if args.spreadsheet_safe => return Err(ImportError::SafeNdjson),
-        Format::Ndjson if args.scale != 1 => return Err(ImportError::ScaledNdjson(args.scale)),
-        Format::Ndjson => Box::new(NdjsonRows::new(input.reader, defaults)),
-    };
-    Ok((rows, tally))
+fn print(summary: &str) {
+    // The reader may have closed the pipe; the exit status still tells.
+    let _ = io::stdout().lock().write_all(summary.as_bytes());
 }
 
 /// Reads everything and sends nothing.
-fn check(rows: Box<dyn Rows>, tally: &Tally) -> Result<(), ImportError> {
+fn check(source: &mut Source, args: &Args, making: &Making) -> Result<(ExitCode, Known), ImportError> {
+    let tally = Tally::new(
+        source.progress()?.of_check(),
+        args.limit_errors,
+        args.rejects.as_deref(),
+        source.names(),
+    )?;
+    let service = service(args, &tally)?;
+    let tell = |note: &str| tally.note(note);
+    let checked = source.rows(&tell).and_then(|rows| {
+        let connection = service.as_ref().map(Connection::new);
+        let boards = Boards::new(connection, &tally, making, false, Known::default());
+        check_rows(rows, args, &tally, boards)
+    });
+    let (summary, all_good) = tally.finish(true)?;
+    if args.dry_run {
+        // A summary of nothing would only stand before the error.
+        if checked.is_ok() || tally.has_outcomes() {
+            print(&summary);
+        }
+        let known = checked?;
+        return Ok((if all_good { ExitCode::SUCCESS } else { ExitCode::from(1) }, known));
+    }
+    let rejected = tally.rejected_rows();
+    let is_refused = rejected > args.limit_errors.unwrap_or(0);
+    if rejected > 0 && (is_refused || checked.is_err()) {
+        print(&summary);
+    }
+    match checked {
+        Err(error @ (ImportError::NotThere { .. } | ImportError::Unusable { .. })) => Err(error),
+        Err(error) => Err(ImportError::CheckFailed(Box::new(error))),
+        Ok(_) if is_refused => Err(ImportError::NotSent(rejected)),
+        Ok(known) => Ok((ExitCode::SUCCESS, known)),
+    }
+}
+
+/// The service that is asked what its boards are. `None`: there is none, and nothing will be sent either.
+fn service<'a>(args: &Args, tally: &'a Tally) -> Result<Option<Service<'a>>, ImportError> {
+    let client = Client::new(&args.url, &args.client, "import");
+    if !args.dry_run {
+        let service = Service::new(client?, args.retry_for, tally);
+        service.greet()?;
+        return Ok(Some(service));
+    }
+    // A dry run needs no service.
+    let there = client.ok().filter(|client| client.greet().is_ok());
+    if there.is_none() {
+        tally.note(&format!(
+            "{} does not answer as a service does, so what its boards would refuse is not looked at",
+            args.url
+        ));
+    }
+    Ok(there.map(|client| Service::new(client, args.retry_for, tally)))
+}
+
+fn check_rows(
+    rows: Box<dyn Rows + '_>,
+    args: &Args,
+    tally: &Tally,
+    mut boards: Boards<'_>,
+) -> Result<Known, ImportError> {
     for parsed in rows {
-        let parsed = parsed?;
-        match parsed {
-            Parsed::Row(row) if row.is_repeat => {}
-            Parsed::Row(row) => {
+        if stop::is_stopped() {
+            return Err(ImportError::Interrupted);
+        }
+        match parsed? {
+            Parsed::Row(mut row) => {
+                boards.note(&mut row)?;
+                let refusal = boards.refusal(&row);
+                if row.is_repeat {
+                    // The row itself is counted; what belongs to it may be refused, too.
+                    refusal.map_or(Ok(()), |line| tally.rejected(line))?;
+                    continue;
+                }
                 tally.read();
-                tally.checked(&row);
+                match refusal {
+                    Some(line) => tally.rejected(line)?,
+                    None => tally.checked(&row),
+                }
             }
             Parsed::Rejected(line) => {
                 tally.read();
                 tally.rejected(line)?;
             }
+            Parsed::Blank(text) => tally.blank(text),
             Parsed::Board(line) => {
+                boards.describe(&line, !args.rows_only)?;
                 let instance = line.instance.map(|rows_of| format!(", and rows of its {}", rows_of.instance));
                 let instance = instance.unwrap_or_default();
                 tally.note(&format!("the file has the definition of the board {}{instance}", line.board));
             }
         }
     }
-    Ok(())
+    Ok(boards.into_known())
 }
 
-fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportError> {
-    let service = Service::new(Client::new(&args.url, &args.client, "import")?, args.retry_for, tally);
+/// # Arguments
+/// `known`: what the check has found of boards, if there was one.
+fn send(
+    source: &mut Source,
+    args: &Args,
+    making: &Making,
+    known: Option<Known>,
+) -> Result<ExitCode, ImportError> {
+    let is_quiet = known.is_some();
+    let tally = Tally::new(source.progress()?, args.limit_errors, args.rejects.as_deref(), source.names())?;
+    let client = Client::new(&args.url, &args.client, "import")?;
+    let service = Service::new(client, args.retry_for, &tally);
     service.greet()?;
+    let tell = |note: &str| {
+        if !is_quiet {
+            tally.note(note);
+        }
+    };
+    let mut next = Place::default();
+    let outcome = source.rows(&tell).and_then(|rows| {
+        let boards =
+            Boards::new(Some(Connection::new(&service)), &tally, making, true, known.unwrap_or_default());
+        send_rows(rows, args, &service, boards, &mut next)
+    });
+    let (summary, all_applied) = tally.finish(false)?;
+    if outcome.is_ok() || tally.has_outcomes() {
+        print(&summary);
+        print(&format!("{:<14}{}\n", "service", service.client.base()));
+    }
+    if outcome.is_err() && tally.has_outcomes() {
+        let place = service.pending.first().unwrap_or(next);
+        print(&source.go_on(place, service.client.base(), tally.adds_twice()));
+    }
+    outcome?;
+    Ok(if all_applied { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// # Arguments
+/// `next`: becomes the place behind the last row that was read.
+fn send_rows(
+    rows: Box<dyn Rows + '_>,
+    args: &Args,
+    service: &Service<'_>,
+    boards: Boards<'_>,
+    next: &mut Place,
+) -> Result<(), ImportError> {
     let mut to_finish = Vec::new();
     let sent = thread::scope(|scope| {
         let mut lanes = Vec::new();
         let mut connections = Vec::new();
         for _ in 0..args.connections.get() {
             let (queue, batches) = sync_channel(BATCHES_QUEUED);
-            let connection = Connection::new(&service);
-            connections.push(scope.spawn(move || batches.into_iter().try_for_each(|b| connection.send(b))));
-            lanes.push(Lane::new(queue, args.batch));
+            let connection = Connection::new(service);
+            connections.push(scope.spawn(move || {
+                batches.into_iter().try_for_each(|batch: send::Batch| {
+                    let ticket = batch.ticket;
+                    connection.send(batch)?;
+                    ticket.into_iter().for_each(|ticket| connection.settled(ticket));
+                    Ok::<(), ImportError>(())
+                })
+            }));
+            lanes.push(Lane::new(queue, args.batch, &service.pending));
         }
-        let read = distribute(rows, lanes, &service, args, &mut to_finish);
+        let mut sending = Sending { service, args, boards, to_finish: &mut to_finish, next };
+        let read = sending.distribute(rows, &mut lanes);
+        if read.is_err() {
+            // What was read is sent, so that there is one line to go on from.
+            let _ = lanes.iter_mut().try_for_each(Lane::finish);
+        }
+        drop(lanes);
         // A connection's failure comes first: it is what stopped the reading.
         for connection in connections {
-            connection.join().expect("a connection does not panic")?;
+            let sent: Result<(), ImportError> = connection.join().expect("a connection does not panic");
+            sent?;
         }
         read
     });
-    let connection = Connection::new(&service);
+    let connection = Connection::new(service);
     let finished = sent.and_then(|()| {
         while let Some(board) = to_finish.last() {
             connection.finish(board)?;
@@ -165,70 +248,81 @@ fn send(rows: Box<dyn Rows>, args: &Args, tally: &Tally) -> Result<(), ImportErr
         Ok(())
     });
     for board in &to_finish {
-        tally.note(&board.told());
+        service.tally.note(&board.told());
     }
     finished
 }
 
-/// Reads to the end, or until a lane's connection has failed.
-///
-/// # Arguments
-/// `to_finish`: gets the boards that are to get their `entry_ttl` when all rows are applied.
-fn distribute(
-    rows: Box<dyn Rows>,
-    mut lanes: Vec<Lane>,
-    service: &Service<'_>,
-    args: &Args,
-    to_finish: &mut Vec<ToFinish>,
-) -> Result<(), ImportError> {
-    let tally = service.tally;
-    let mut boards = NamedBoards::new(Connection::new(service), tally);
-    let connection = Connection::new(service);
-    let mut warned = false;
-    for parsed in rows {
-        let parsed = match parsed {
-            Ok(parsed) => parsed,
-            Err(error) => {
-                // What was read is sent, so that the error says where to go on.
-                let _ = lanes.into_iter().try_for_each(Lane::finish);
-                return Err(error);
+/// What rows need on their way to their lanes.
+struct Sending<'a, 'b> {
+    service: &'a Service<'a>,
+    args: &'a Args,
+    boards: Boards<'b>,
+    /// The boards that are to get their `entry_ttl` when all rows are applied.
+    to_finish: &'a mut Vec<ToFinish>,
+    next: &'a mut Place,
+}
+
+impl Sending<'_, '_> {
+    /// Reads to the end, or until a lane's connection has failed.
+    fn distribute(&mut self, rows: Box<dyn Rows + '_>, lanes: &mut [Lane<'_>]) -> Result<(), ImportError> {
+        let Self { service, args, boards, to_finish, next } = self;
+        let tally = service.tally;
+        let connection = Connection::new(service);
+        let mut clock = Clock::of_service(&service.client);
+        let mut warned = false;
+        for parsed in rows {
+            if stop::is_stopped() {
+                return Err(ImportError::Interrupted);
             }
-        };
-        let mut row = match parsed {
-            Parsed::Row(row) => row,
-            Parsed::Rejected(line) => {
-                tally.read();
-                tally.rejected(line)?;
-                continue;
-            }
-            // A board is defined before any of its rows is sent: on another board they would rank otherwise.
-            Parsed::Board(line) => {
-                if !args.rows_only {
-                    connection.prepare(&line, args.into_all_windows, to_finish)?;
+            let mut row = match parsed? {
+                Parsed::Row(row) => row,
+                Parsed::Rejected(line) => {
+                    tally.read();
+                    **next = line.place.behind();
+                    tally.rejected(line)?;
+                    continue;
                 }
-                continue;
+                Parsed::Blank(text) => {
+                    tally.blank(text);
+                    continue;
+                }
+                // A board is defined before any of its rows is sent: on another board they would rank
+                // otherwise.
+                Parsed::Board(line) => {
+                    boards.describe(&line, !args.rows_only)?;
+                    if !args.rows_only {
+                        connection.prepare(&line, args.into_all_windows, to_finish)?;
+                    }
+                    continue;
+                }
+            };
+            if !row.is_repeat {
+                tally.read();
             }
-        };
-        if !row.is_repeat {
-            tally.read();
+            let adds_for_sure = boards.note(&mut row)?;
+            if adds_for_sure && !warned {
+                warned = true;
+                tally.note(
+                    "rows add to scores (incr) and carry no version: running this import again would count them twice",
+                );
+                tally.add_twice();
+            }
+            if row.takes_time && row.job.len() + TIME_BYTES < read::limits::MAX_JOB_BYTES {
+                row.set_time(clock.tick());
+            }
+            **next = row.place.behind();
+            let lane = row.lane(lanes.len());
+            let lane = lanes.get_mut(lane).expect("a lane's number is below their count");
+            if lane.push(&row).is_err() {
+                return Ok(());
+            }
         }
-        let adds_for_sure = boards.note(&mut row)?;
-        if adds_for_sure && !warned {
-            warned = true;
-            tally.note(
-                "rows add to scores (incr) and carry no version: running this import again would count them twice",
-            );
+        for lane in lanes {
+            if lane.finish().is_err() {
+                return Ok(());
+            }
         }
-        let lane = row.lane(lanes.len());
-        let lane = lanes.get_mut(lane).expect("a lane's number is below their count");
-        if lane.push(&row).is_err() {
-            return Ok(());
-        }
+        Ok(())
     }
-    for lane in lanes {
-        if lane.finish().is_err() {
-            return Ok(());
-        }
-    }
-    Ok(())
 }

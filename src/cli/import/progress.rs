@@ -23,6 +23,8 @@ pub struct Progress {
     /// What the bar's position is; `None` for rows.
     bytes_read: Option<Arc<AtomicU64>>,
     started: Instant,
+    /// What is done with rows, in one word.
+    verb: &'static str,
     lines: Mutex<Lines>,
 }
 
@@ -53,8 +55,15 @@ impl Progress {
             bar,
             bytes_read,
             started,
+            verb: "read",
             lines: Mutex::new(Lines { next: started + LINE_INTERVAL, last: None }),
         }
+    }
+
+    /// Of the pass before anything is sent.
+    #[must_use]
+    pub fn of_check(self) -> Self {
+        Self { verb: "checked", ..self }
     }
 
     pub fn elapsed(&self) -> Duration {
@@ -68,7 +77,7 @@ impl Progress {
         }
         self.set_position(rows);
         if !self.bar.is_hidden() {
-            self.bar.set_message(format!("{} rows", HumanCount(rows)));
+            self.bar.set_message(format!("{} rows {}", HumanCount(rows), self.verb));
             return;
         }
         let now = Instant::now();
@@ -102,14 +111,14 @@ impl Progress {
     fn line(&self, rows: u64) -> String {
         let seconds = self.elapsed().as_secs().max(1);
         let rate = HumanCount(rows / seconds);
-        let rows = HumanCount(rows);
+        let (rows, verb) = (HumanCount(rows), self.verb);
         match self.bar.length() {
             Some(total) => {
                 let percent = self.bar.position() * 100 / total.max(1);
                 let left = HumanDuration(self.bar.eta());
-                format!("{rows} rows read, {percent} % of the file, {rate} rows/s, {left} left")
+                format!("{rows} rows {verb}, {percent} % of the file, {rate} rows/s, {left} left")
             }
-            None => format!("{rows} rows read, {rate} rows/s"),
+            None => format!("{rows} rows {verb}, {rate} rows/s"),
         }
     }
 }

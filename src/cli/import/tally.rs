@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use indicatif::HumanCount;
@@ -16,7 +16,7 @@ use crate::cli::as_owner::create_file;
 use crate::cli::escaped::escaped_text;
 use crate::cli::import::ImportError;
 use crate::cli::import::progress::Progress;
-use crate::cli::import::read::{RejectedLine, Row};
+use crate::cli::import::read::{Place, RejectedLine, Row};
 
 /// Rejected lines in the summary; `--rejects` has them all.
 const LISTED_MAX: usize = 20;
@@ -28,6 +28,10 @@ pub struct Tally {
     rejected_max: Option<u64>,
     rejects_path: Option<PathBuf>,
     read: AtomicU64,
+    /// Rows add to scores, and have no versions.
+    adds_twice: AtomicBool,
+    /// The names of the files, where rows are of files.
+    files: Vec<String>,
     // Held for a few additions and, where lines are rejected, a buffered write.
     counts: Mutex<Counts>,
 }
@@ -39,11 +43,13 @@ struct Counts {
     /// Sent again after an answer was lost, and applied by the first try.
     repeated: u64,
     rejected: u64,
+    /// Left out, as `--blank` says: how many of each text.
+    blanks: BTreeMap<String, u64>,
     /// Where rows were sent to.
     boards: BTreeSet<Arc<str>>,
     rejected_by_code: BTreeMap<String, u64>,
     /// The first ones by line, whichever connection reported them first.
-    listed: BTreeMap<u64, RejectedLine>,
+    listed: BTreeMap<Place, RejectedLine>,
     rejects: Option<csv::Writer<File>>,
 }
 
@@ -54,19 +60,30 @@ impl Tally {
         progress: Progress,
         rejected_max: Option<u64>,
         rejects: Option<&Path>,
+        files: Vec<String>,
     ) -> Result<Self, ImportError> {
         let mut counts = Counts::default();
         if let Some(path) = rejects {
             let create = || {
                 let mut file = csv::Writer::from_writer(create_file(path).map_err(io::Error::other)?);
-                file.write_record(["line", "code", "detail"])?;
+                file.write_record(
+                    ["file", "line", "code", "detail"].iter().skip(usize::from(files.len() < 2)),
+                )?;
                 Ok(file)
             };
             counts.rejects = Some(create().map_err(|source| rejects_error(path, source))?);
         }
         let rejects_path = rejects.map(Path::to_owned);
         let read = AtomicU64::new(0);
-        Ok(Self { progress, rejected_max, rejects_path, read, counts: Mutex::new(counts) })
+        Ok(Self {
+            progress,
+            rejected_max,
+            rejects_path,
+            read,
+            adds_twice: AtomicBool::new(false),
+            files,
+            counts: Mutex::new(counts),
+        })
     }
 
     /// Says something that is not part of the summary.
@@ -77,6 +94,33 @@ impl Tally {
     /// A line was read that is not blank.
     pub fn read(&self) {
         self.progress.show(self.read.fetch_add(1, Ordering::Relaxed) + 1);
+    }
+
+    /// A row is left out, as `--blank` says.
+    pub fn blank(&self, text: String) {
+        *self.counts.lock().blanks.entry(text).or_default() += 1;
+    }
+
+    /// Rows add to scores, so that sending them twice counts them twice.
+    pub fn add_twice(&self) {
+        self.adds_twice.store(true, Ordering::Relaxed);
+    }
+
+    pub fn adds_twice(&self) -> bool {
+        self.adds_twice.load(Ordering::Relaxed)
+    }
+
+    /// Where a row is, in words.
+    pub fn place(&self, place: Place) -> String {
+        match self.files.get(place.file) {
+            Some(file) => format!("{file} line {}", place.line),
+            None => format!("line {}", place.line),
+        }
+    }
+
+    /// How many rows are rejected so far.
+    pub fn rejected_rows(&self) -> u64 {
+        self.counts.lock().rejected
     }
 
     /// A row would have been sent.
@@ -109,10 +153,12 @@ impl Tally {
         counts.rejected += 1;
         *counts.rejected_by_code.entry(line.code.clone()).or_default() += 1;
         if let (Some(file), Some(path)) = (&mut counts.rejects, &self.rejects_path) {
-            let record = [&line.line.to_string(), &line.code, &line.detail];
+            let name = self.files.get(line.place.file).filter(|_| self.files.len() > 1);
+            let number = line.place.line.to_string();
+            let record = name.into_iter().chain([&number, &line.code, &line.detail]);
             file.write_record(record).map_err(|error| rejects_error(path, error.into()))?;
         }
-        counts.listed.insert(line.line, line);
+        counts.listed.insert(line.place, line);
         if counts.listed.len() > LISTED_MAX {
             counts.listed.pop_last();
         }
@@ -139,7 +185,8 @@ impl Tally {
         if let (Some(file), Some(path)) = (&mut counts.rejects, &self.rejects_path) {
             file.flush().map_err(|error| rejects_error(path, error))?;
         }
-        Ok((counts.summary(read, self.progress.elapsed(), dry_run), counts.rejected == 0))
+        let place = |place| self.place(place);
+        Ok((counts.summary(read, self.progress.elapsed(), dry_run, &place), counts.rejected == 0))
     }
 }
 
@@ -158,7 +205,13 @@ impl Counts {
         }
     }
 
-    fn summary(&self, read: u64, elapsed: Duration, dry_run: bool) -> String {
+    fn summary(
+        &self,
+        read: u64,
+        elapsed: Duration,
+        dry_run: bool,
+        place: &dyn Fn(Place) -> String,
+    ) -> String {
         let line = |name: &str, value: &dyn Display| format!("{name:<14}{:>12}", value.to_string());
         let count = |name: &str, count: u64| line(name, &HumanCount(count));
         let mut lines = vec![count("rows read", read)];
@@ -177,6 +230,12 @@ impl Counts {
                 count("sent twice", self.repeated)
             ));
         }
+        if !self.blanks.is_empty() {
+            let each: Vec<String> =
+                self.blanks.iter().map(|(text, rows)| format!("{rows} with {text:?}")).collect();
+            let left_out = count("left out", self.blanks.values().sum());
+            lines.push(format!("{left_out}  blank: {}", each.join(", ")));
+        }
         lines.push(count("rejected", self.rejected));
         lines.extend(
             self.rejected_by_code
@@ -186,8 +245,8 @@ impl Counts {
         lines.push(line("seconds", &format!("{:.2}", elapsed.as_secs_f64())));
         lines.push(count("rows/s", per_second(self.applied + self.repeated + self.rejected, elapsed)));
         let listed = self.listed.values();
-        lines.extend(listed.map(|RejectedLine { line, code, detail }| {
-            escaped_text(&format!("line {line}: {code}: {detail}")).into_owned()
+        lines.extend(listed.map(|line| {
+            escaped_text(&format!("{}: {}: {}", place(line.place), line.code, line.detail)).into_owned()
         }));
         let unlisted = self.rejected - u64::try_from(self.listed.len()).unwrap_or(0);
         if unlisted > 0 {
@@ -216,7 +275,8 @@ mod tests {
     use crate::job::RejectCode;
 
     fn tally(rejected_max: Option<u64>, rejects: Option<&Path>) -> Tally {
-        Tally::new(Progress::new(Arc::default(), None), rejected_max, rejects).expect("the folder is there")
+        Tally::new(Progress::new(Arc::default(), None), rejected_max, rejects, Vec::new())
+            .expect("the folder is there")
     }
 
     fn reject(line: u64) -> RejectedLine {

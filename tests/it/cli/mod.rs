@@ -6,6 +6,8 @@
 //! - [`export_boards`]: an export defines its boards when it is imported
 //! - [`export_instances`]: an export of a season or a day comes back as the same one
 //! - [`import`]: files that are not what they should be, and services that refuse
+//! - [`import_forms`]: every form of a file on the page of imports becomes the board that it says
+//! - [`import_property`]: of any file, all rows are loaded as another reader has them, or nothing is
 //! - [`redis`]: a sorted set of a real Redis ranks the same
 //! - [`load`]: the load generator's figures are what the service applied, and its errors say what to do
 //! - [`man`]: pages for man(1)
@@ -18,6 +20,8 @@ mod export_boards;
 mod export_instances;
 mod healthcheck;
 mod import;
+mod import_forms;
+mod import_property;
 mod load;
 mod man;
 mod redis;

@@ -24,11 +24,16 @@ struct Redis {
 
 impl Redis {
     fn start(folder: &Path) -> Self {
+        Self::start_with(folder, &[])
+    }
+
+    fn start_with(folder: &Path, arguments: &[&str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("it is bound").port();
         drop(listener);
         let mut command = Command::new(server());
         command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--dir"]).arg(folder);
+        command.args(arguments);
         command.args(["--requirepass", PASSWORD]).stdin(Stdio::null()).stdout(Stdio::null());
         let child = command.spawn().expect("redis-server is here; `make redis` installs it");
         let mut stream = None;
@@ -151,15 +156,18 @@ fn fractional_scores_are_refused_with_an_explanation_or_scaled() {
     let score = |member: &str| service.client().get(&entry_path("arena", member)).1["score"].clone();
 
     let (code, said) = import(&redis, &to, &["--key", "laps"]);
-    assert_eq!(code, Some(1), "{said}");
     assert!(
-        said.contains("bad_score: member \"a\": 12.34 times 1 is not a whole number; a larger --scale"),
+        code == Some(2) && said.contains("4 of the rows would be rejected, so nothing was sent"),
         "{said}"
     );
+    assert_eq!(service.client().get("/v1/boards/arena").0, 404);
+    let (code, said) = import(&redis, &to, &["--key", "laps", "--limit-errors", "4"]);
+    assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("bad_score: member \"a\": \"12.34\" is not a whole number: --scale 100"), "{said}");
     assert!(said.contains("member \"d\": inf is not a score"), "{said}");
     assert_eq!((score("c"), score("a")), (5.into(), Value::Null));
 
-    let (code, said) = import(&redis, &to, &["--key", "laps", "--scale", "100"]);
+    let (code, said) = import(&redis, &to, &["--key", "laps", "--scale", "100", "--limit-errors", "2"]);
     assert_eq!(code, Some(1), "infinity and four places remain: {said}");
     assert_eq!((score("a"), score("b"), score("c")), (1_234.into(), (-7).into(), 500.into()));
 
@@ -181,4 +189,55 @@ fn fractional_scores_are_refused_with_an_explanation_or_scaled() {
     child.stderr.take().expect("it is piped").read_to_string(&mut said).expect("it writes UTF-8");
     assert_eq!(child.wait().expect("it ends").code(), Some(2), "{said}");
     assert!(said.contains("Redis") && !said.contains("wrong@"), "{said}");
+}
+
+/// What Redis itself writes: its append-only file, and what its command line prints.
+#[test]
+fn files_that_redis_writes_are_imported_as_the_set_is() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let mut redis =
+        Redis::start_with(folder.path(), &["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]);
+    for (score, member) in [("5", "ann"), ("1", "gone"), ("7.5", "bob, \"b\""), ("2", "日本")] {
+        redis.add("laps", score, member);
+    }
+    redis.add("other", "9", "ann");
+    assert_eq!(redis.ask(&["ZINCRBY", "laps", "1.5", "ann"]), "6.5");
+    assert_eq!(redis.ask(&["ZREM", "laps", "gone"]), ":1");
+    let service = Node::start();
+    let to = format!("http://{}", service.address());
+    let run = |file: &Path, board: &str, arguments: &[&str]| {
+        let mut command = command();
+        command
+            .arg("import")
+            .arg(file)
+            .args(["--url", &to, "--board", board, "--scale", "10"])
+            .args(arguments);
+        let output = command.output().expect("the binary can be started");
+        (output.status.code(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
+    };
+    // Where Redis 7 has it, and those before.
+    let places =
+        ["appendonlydir/appendonly.aof.1.incr.aof", "appendonly.aof"].map(|name| folder.path().join(name));
+    let log = places.iter().find(|path| path.exists()).expect("Redis writes one");
+    let printed = folder.path().join("laps.csv");
+    let mut cli = Command::new(server().with_file_name("redis-cli"));
+    cli.args(["-p", &redis.port.to_string(), "--csv", "ZRANGE", "laps", "0", "-1", "WITHSCORES"]);
+    let output = cli.env("REDISCLI_AUTH", PASSWORD).output().expect("redis-cli is beside redis-server");
+    std::fs::write(&printed, output.stdout).expect("it can be written");
+    for (file, board, arguments) in [(log, "log", &["--key", "laps"][..]), (&printed, "cli", &[])] {
+        let (code, said) = run(file, board, arguments);
+        assert_eq!(code, Some(0), "{board}: {said}");
+        let page = service.client().get(&format!("/v1/boards/{board}/top")).1;
+        let entries = page["entries"].as_array().expect("a page").iter();
+        let found: Vec<_> = entries.map(|entry| (entry["member"].clone(), entry["score"].clone())).collect();
+        let expect = [("bob, \"b\"", 75), ("ann", 65), ("日本", 20)];
+        assert_eq!(found, expect.map(|(member, score)| (member.into(), score.into())), "{board}");
+    }
+    let (code, said) = run(log, "none", &[]);
+    assert!(code == Some(2) && said.contains("--key names the sorted set"), "{said}");
+    let (code, said) = run(log, "none", &["--key", "no such set"]);
+    assert!(code == Some(2) && said.contains("no sorted set"), "{said}");
+    assert_eq!(redis.ask(&["ZUNIONSTORE", "laps", "1", "other"]), ":1");
+    let (code, said) = run(log, "none", &["--key", "laps"]);
+    assert!(code == Some(2) && said.contains("ZUNIONSTORE changes"), "{said}");
 }

@@ -15,6 +15,7 @@ const DOCUMENTS: &[&str] = &[
     "docs/benchmarks.md",
     "docs/boards.md",
     "docs/contributing.md",
+    "docs/import.md",
     "docs/install.md",
     "docs/nats.md",
     "docs/operations.md",
@@ -47,6 +48,7 @@ const OF_OTHERS: &[(&str, &str)] = &[
     ("bench", "cargo"),
     ("check", "sha256sum"),
     ("config", "prometheus"),
+    ("csv", "redis-cli"),
     ("dupe-window", "nats"),
     ("early", "benches/engine_reads"),
     ("ignore-missing", "sha256sum"),
@@ -337,9 +339,10 @@ fn flags_and_variables_that_the_source_names_exist() {
                 let text = text.split("\n#[cfg(test)]\nmod ").next().expect("a part");
                 for flag in flags_in(text) {
                     // Messages about streams name commands of NATS's own tool. Another one shows what to
-                    // send by curl, one names a flag that other services have, and one names docker's.
-                    let is_of_others =
-                        OF_OTHERS.contains(&(flag, "nats")) || ["cacert", "port", "user"].contains(&flag);
+                    // send by curl, one names a flag that other services have, and one names docker's. The
+                    // help of imports names the one of redis-cli whose output it reads.
+                    let is_of_others = OF_OTHERS.contains(&(flag, "nats"))
+                        || ["cacert", "csv", "port", "user"].contains(&flag);
                     assert!(
                         is_of_others || known.has_flag(flag),
                         "{}: no command has --{flag}",

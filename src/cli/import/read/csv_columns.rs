@@ -1,112 +1,319 @@
-//! Which column of a CSV file is what: its header, and `--column FIELD=NAME`.
+//! Which column of a CSV file is what: its header, a first look at its rows, and `--column FIELD=NAME`.
+//!
+//! A column that nobody asked for is read only if it fits: other programs have a version, a position or a
+//! meta of their own.
+
+use csv::ByteRecord;
 
 use crate::cli::import::ImportError;
-use crate::cli::import::read::row::Defaults;
+use crate::cli::import::read::column_names::{Asked, Field};
+use crate::cli::import::read::entry::{CellNames, fits_meta, fits_version};
+use crate::cli::import::read::rules::Rules;
 use crate::job::Op;
-use crate::types::shown;
+use crate::types::{quoted, shown};
 
 /// Columns that a message names.
 const COLUMNS_NAMED: usize = 20;
 
 /// What other programs put between columns.
-const SEPARATORS: [(char, &str); 3] = [('\t', "tabs"), (';', "semicolons"), ('|', "vertical bars")];
+const SEPARATORS: [(char, &str, &str); 3] =
+    [('\t', "tabs", "tab"), (';', "semicolons", "\";\""), ('|', "vertical bars", "\"|\"")];
 
-const FIELDS: [&str; 6] = ["board", "member", "score", "at", "version", "meta"];
+/// The columns of an export that no other file has together.
+const EXPORTED: [&str; 7] = ["board", "member", "score", "rank", "position", "at", "updated_at"];
 
-/// Under which name each field is looked for in the header.
-#[derive(Debug, Clone, Default)]
-pub struct ColumnNames(Vec<(&'static str, String)>);
-
-impl ColumnNames {
-    /// Reads `--column FIELD=NAME`; fields that are not mentioned have their own name.
-    ///
-    /// # Errors
-    /// When an argument is not of that form.
-    pub fn from_arguments(arguments: &[String]) -> Result<Self, ImportError> {
-        let parse = |argument: &String| {
-            let (field, name) = argument.split_once('=')?;
-            let field = FIELDS.into_iter().find(|known| *known == field.trim())?;
-            Some((field, name.trim().to_owned())).filter(|(_, name)| !name.is_empty())
-        };
-        let named = |argument| parse(argument).ok_or_else(|| ImportError::ColumnArgument(argument.clone()));
-        arguments.iter().map(named).collect::<Result<_, _>>().map(Self)
-    }
-
-    fn given(&self, field: &'static str) -> Option<&str> {
-        self.0.iter().rev().find(|(known, _)| *known == field).map(|(_, name)| name.as_str())
-    }
-}
+/// What columns of other files are often called.
+const MEMBER_NAMES: [&str; 19] = [
+    "player",
+    "name",
+    "user",
+    "username",
+    "user_name",
+    "handle",
+    "login",
+    "nick",
+    "nickname",
+    "player_name",
+    "athlete",
+    "driver",
+    "runner",
+    "participant",
+    "contestant",
+    "team",
+    "id",
+    "user_id",
+    "player_id",
+];
+const SCORE_NAMES: [&str; 14] = [
+    "points",
+    "rating",
+    "total",
+    "xp",
+    "result",
+    "elo",
+    "value",
+    "time",
+    "total_points",
+    "scores",
+    "pts",
+    "count",
+    "wins",
+    "level",
+];
+const BOARD_NAMES: [&str; 6] = ["game", "contest", "event", "league", "leaderboard", "category"];
 
 /// Where each field is in a record.
+#[derive(Debug, Default)]
 pub struct Columns {
     pub board: Option<usize>,
     pub member: usize,
-    pub score: Option<usize>,
+    pub scores: Vec<usize>,
     pub at: Option<usize>,
     pub version: Option<usize>,
     pub meta: Option<usize>,
+    pub meta_parts: Vec<(String, usize)>,
+    pub profile_parts: Vec<(String, usize)>,
     /// Of an export only.
     pub updated_at: Option<usize>,
     /// Of an export only.
     pub hidden: Option<usize>,
+    /// The file is an export of ranktree.
+    pub is_exported: bool,
 }
 
-impl Columns {
+/// Columns, and what is told of them.
+#[derive(Debug)]
+pub struct Found {
+    pub columns: Columns,
+    pub names: CellNames,
+    pub note: String,
+}
+
+/// What decides about columns.
+pub struct Header<'a> {
+    pub names: &'a [String],
+    /// The first rows.
+    pub sample: &'a [(u64, u64, ByteRecord)],
+    pub rules: &'a Rules,
+    /// A first line says that the file is an export.
+    pub is_exported: bool,
+}
+
+impl Header<'_> {
     /// # Errors
     /// When the header lacks a column that is needed, or names one twice.
-    pub fn find(header: &[String], names: &ColumnNames, defaults: &Defaults) -> Result<Self, ImportError> {
-        let missing = |field, name: &str| {
-            if let [only] = header
-                && let Some((_, separator)) = SEPARATORS.iter().find(|(mark, _)| only.contains(*mark))
-            {
-                return ImportError::Separator { found: shown(only), separator };
+    pub fn find(&self) -> Result<Found, ImportError> {
+        let rules = self.rules;
+        let has_all = EXPORTED.iter().all(|name| self.names.iter().any(|found| found == name));
+        let is_exported = self.is_exported || (has_all && !rules.no_header);
+        let (mut told, mut left) = (Vec::new(), Vec::new());
+        let mut tell = |field: &str, column: Option<usize>, why: &str| {
+            if let Some(name) = column.and_then(|column| self.names.get(column)) {
+                told.push(format!("{field} from {} ({why})", quoted(name)));
             }
-            let named: Vec<String> = header.iter().take(COLUMNS_NAMED).map(|name| shown(name)).collect();
-            let more = header.len().saturating_sub(named.len());
-            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-            ImportError::MissingColumn { field, name: name.to_owned(), found: named.join(", ") + &more }
         };
-        let find = |field| match names.given(field) {
-            Some(name) => find_column(header, name)?.ok_or_else(|| missing(field, name)).map(Some),
-            None => find_column(header, field),
-        };
-        let is_exported = find_column(header, "position")?.is_some();
-        let columns = Self {
-            // With --board, the column decides nothing and need not be there.
-            board: if defaults.board.is_some() { None } else { find("board")? },
-            member: find("member")?.ok_or_else(|| missing("member", "member"))?,
-            score: find("score")?,
-            at: find("at")?,
-            version: find("version")?,
-            meta: find("meta")?,
-            updated_at: if is_exported { find_column(header, "updated_at")? } else { None },
-            hidden: if is_exported { find_column(header, "hidden")? } else { None },
-        };
-        if columns.board.is_none() && defaults.board.is_none() {
-            return Err(missing("board", "board"));
+        let member = self.needed(&Field::Member)?;
+        tell("member", Some(member), self.why(&Field::Member));
+        // With --board, the column decides nothing and need not be there.
+        let board = if rules.board.is_some() { None } else { Some(self.needed(&Field::Board)?) };
+        tell("board", board, self.why(&Field::Board));
+        let scores = self.scores()?;
+        for (key, column) in scores.iter().enumerate() {
+            let field =
+                if scores.len() > 1 { format!("key {} of the score", key + 1) } else { "score".to_owned() };
+            tell(&field, Some(*column), self.why(&Field::Score));
         }
-        if columns.score.is_none() && defaults.op.is_none_or(Op::takes_score) {
-            return Err(missing("score", "score"));
+        let at = self.fitting(&Field::At, &mut left, |text| rules.times.parse(text).is_ok())?;
+        tell("at", at, self.why(&Field::At));
+        let version = if rules.version.is_some() {
+            None
+        } else {
+            self.fitting(&Field::Version, &mut left, fits_version)?
+        };
+        tell("version", version, self.why(&Field::Version));
+        let has_parts = rules.columns.parts().any(|(field, _)| matches!(field, Field::MetaField(_)));
+        let meta = if has_parts { None } else { self.fitting(&Field::Meta, &mut left, fits_meta)? };
+        tell("meta", meta, self.why(&Field::Meta));
+        let mut columns =
+            Columns { board, member, scores, at, version, meta, is_exported, ..Columns::default() };
+        for (field, name) in rules.columns.parts() {
+            let column = self.column(name)?.ok_or_else(|| self.missing(field, name))?;
+            tell(&field.name(), Some(column), "--column");
+            match field {
+                Field::MetaField(part) => columns.meta_parts.push((part.clone(), column)),
+                Field::ProfileField(part) => columns.profile_parts.push((part.clone(), column)),
+                _ => {}
+            }
         }
-        Ok(columns)
+        if is_exported {
+            columns.updated_at = self.column("updated_at")?;
+            columns.hidden = self.column("hidden")?;
+        }
+        let note = self.note(&columns, &told, &left);
+        let names = self.cell_names(&columns);
+        Ok(Found { columns, names, note })
     }
 
-    /// Says which columns are not used, if any.
-    pub fn ignored_note(&self, header: &[String]) -> Option<String> {
-        let Self { board, member, score, at, version, meta, updated_at, hidden } = *self;
-        let used = [board, Some(member), score, at, version, meta, updated_at, hidden];
-        let ignored = header.iter().enumerate().filter(|(index, _)| !used.contains(&Some(*index)));
-        let ignored: Vec<_> = ignored.map(|(_, name)| name).collect();
-        let named: Vec<_> = ignored.iter().take(COLUMNS_NAMED).map(|name| shown(name)).collect();
-        let more = ignored.len().saturating_sub(named.len());
-        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        (!ignored.is_empty()).then(|| format!("columns that are not used: {}{more}", named.join(", ")))
+    fn why(&self, field: &Field) -> &'static str {
+        match (self.rules.columns.of(field), self.is_exported) {
+            (Asked::From(_), _) => "--column",
+            (_, true) => "an export has it",
+            (_, false) => "its name",
+        }
+    }
+
+    fn needed(&self, field: &Field) -> Result<usize, ImportError> {
+        let name = field.name();
+        match self.rules.columns.of(field) {
+            Asked::From(name) => self.column(name)?.ok_or_else(|| self.missing(field, name)),
+            _ if self.rules.no_header => Err(self.missing(field, &name)),
+            _ => self.column(&name)?.ok_or_else(|| self.missing(field, &name)),
+        }
+    }
+
+    fn scores(&self) -> Result<Vec<usize>, ImportError> {
+        let asked = self.rules.columns.scores();
+        let of_name = |name: &&str| self.column(name)?.ok_or_else(|| self.missing(&Field::Score, name));
+        if !asked.is_empty() {
+            return asked.iter().map(of_name).collect();
+        }
+        let is_needed = self.rules.op.is_none_or(Op::takes_score);
+        let is_off = self.rules.columns.of(&Field::Score) == Asked::Off || self.rules.no_header;
+        let found = if is_off { None } else { self.column("score")? };
+        match found {
+            Some(column) => Ok(vec![column]),
+            None if is_needed => Err(self.missing(&Field::Score, "score")),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// A column that may be there: as asked for, or of the field's name if its first rows fit.
+    fn fitting(
+        &self,
+        field: &Field,
+        left: &mut Vec<String>,
+        fits: impl Fn(&str) -> bool,
+    ) -> Result<Option<usize>, ImportError> {
+        let name = match self.rules.columns.of(field) {
+            Asked::From(name) => {
+                return self.column(name)?.map(Some).ok_or_else(|| self.missing(field, name));
+            }
+            Asked::Off => return Ok(None),
+            Asked::No if self.rules.no_header => return Ok(None),
+            Asked::No => field.name(),
+        };
+        let Some(column) = self.column(&name)? else { return Ok(None) };
+        let unfit = self.sample.iter().find_map(|(line, _, record)| {
+            let text = String::from_utf8_lossy(record.get(column).unwrap_or_default());
+            let text = text.trim();
+            let is_blank = text.is_empty() || self.rules.blanks.iter().any(|blank| blank.trim() == text);
+            (!is_blank && !fits(text)).then(|| (*line, quoted(text)))
+        });
+        let Some((line, text)) = unfit.filter(|_| !self.is_exported) else { return Ok(Some(column)) };
+        let found = self.names.get(column).map_or("", String::as_str);
+        left.push(format!(
+            "{} is not read as {name}, because line {line} has {text}; --column {name}={found} reads it all the same",
+            quoted(found)
+        ));
+        Ok(None)
+    }
+
+    /// A column by its name, as it is written, or else whatever its case; or by its number.
+    fn column(&self, name: &str) -> Result<Option<usize>, ImportError> {
+        if self.rules.no_header {
+            let number = name.parse::<usize>().ok().filter(|number| (1..=self.names.len()).contains(number));
+            return Ok(number.map(|number| number - 1));
+        }
+        let place_of = |is_it: &dyn Fn(&String) -> bool| {
+            let mut places = (0..).zip(self.names).filter(|(_, found)| is_it(found)).map(|(place, _)| place);
+            (places.next(), places.next().is_some())
+        };
+        let (exact, is_twice) = place_of(&|found| found == name);
+        if is_twice {
+            return Err(ImportError::RepeatedColumn(name.to_owned()));
+        }
+        if exact.is_some() {
+            return Ok(exact);
+        }
+        match place_of(&|found| found.eq_ignore_ascii_case(name)) {
+            (_, true) => Err(ImportError::RepeatedColumn(name.to_owned())),
+            (place, false) => Ok(place),
+        }
+    }
+
+    fn missing(&self, field: &Field, name: &str) -> ImportError {
+        if let [only] = self.names
+            && let Some((_, separator, option)) = SEPARATORS.iter().find(|(mark, _, _)| only.contains(*mark))
+        {
+            return ImportError::Separator { found: shown(only), separator, option };
+        }
+        let found = self.sample.first().filter(|_| self.rules.no_header).map(|(_, _, first)| {
+            let cell = |(number, cell): (usize, &[u8])| {
+                format!("{} is {}", number, quoted(&String::from_utf8_lossy(cell)))
+            };
+            (1..).zip(first.iter()).take(COLUMNS_NAMED).map(cell).collect::<Vec<_>>().join(", ")
+        });
+        if let Some(found) = found {
+            return ImportError::MissingNumber { field: field.name(), name: name.to_owned(), found };
+        }
+        let others: &[&str] = match field {
+            Field::Member => &MEMBER_NAMES,
+            Field::Score => &SCORE_NAMES,
+            Field::Board => &BOARD_NAMES,
+            _ => &[],
+        };
+        let alike = |other: &&str| {
+            self.names.iter().find(|found| found.replace([' ', '-'], "_").eq_ignore_ascii_case(other))
+        };
+        let perhaps = others.iter().find_map(alike).map(|found| {
+            let argument = format!("{}={found}", field.name());
+            let needs_quotes = argument
+                .contains(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '=' | '_' | '.' | '-'));
+            let argument = if needs_quotes { format!("{argument:?}") } else { argument };
+            format!("; perhaps --column {argument}")
+        });
+        ImportError::MissingColumn {
+            field: field.name(),
+            name: name.to_owned(),
+            found: named(self.names.iter().map(String::as_str)),
+            perhaps: perhaps.unwrap_or_default(),
+        }
+    }
+
+    fn note(&self, columns: &Columns, told: &[String], left: &[String]) -> String {
+        let Columns { board, member, scores, at, version, meta, updated_at, hidden, .. } = columns;
+        let singles = [*board, Some(*member), *at, *version, *meta, *updated_at, *hidden];
+        let parts = columns.meta_parts.iter().chain(&columns.profile_parts).map(|(_, column)| *column);
+        let used: Vec<usize> =
+            singles.into_iter().flatten().chain(scores.iter().copied()).chain(parts).collect();
+        let ignored = (0..).zip(self.names).filter(|(column, _)| !used.contains(column));
+        let ignored: Vec<&str> = ignored.map(|(_, name)| name.as_str()).collect();
+        let ignored = match ignored.len() {
+            0 => String::new(),
+            _ => format!("; columns that are not read: {}", named(ignored.into_iter())),
+        };
+        let left: Vec<String> = left.iter().map(|why| format!(". The column {why}")).collect();
+        format!("reads {}{ignored}{}", told.join(", "), left.concat())
+    }
+
+    fn cell_names(&self, columns: &Columns) -> CellNames {
+        let name = |column: Option<usize>| {
+            column.and_then(|column| self.names.get(column)).cloned().unwrap_or_default()
+        };
+        CellNames {
+            board: name(columns.board),
+            member: name(Some(columns.member)),
+            scores: columns.scores.iter().map(|column| name(Some(*column))).collect(),
+            at: name(columns.at),
+            version: name(columns.version),
+            meta: name(columns.meta),
+        }
     }
 }
 
-/// Case does not matter in column names.
-fn find_column(header: &[String], name: &str) -> Result<Option<usize>, ImportError> {
-    let mut places = (0..).zip(header).filter(|(_, found)| found.eq_ignore_ascii_case(name));
-    let place = places.next().map(|(index, _)| index);
-    if places.next().is_some() { Err(ImportError::RepeatedColumn(name.to_owned())) } else { Ok(place) }
+/// Names for a message, which are not all of them if there are many.
+fn named<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let more = names.len().saturating_sub(COLUMNS_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    names.take(COLUMNS_NAMED).map(shown).collect::<Vec<_>>().join(", ") + &more
 }

@@ -24,16 +24,18 @@ pub struct Records<R> {
     pub last_line: u64,
     /// Lines that were read before the reader's first.
     lines_before: u64,
+    /// Why the next record cannot be read, if that is known already.
+    pub failure: Option<ImportError>,
 }
 
 impl<R: Read> Records<R> {
-    pub fn new(reader: R, lines_before: u64) -> Self {
+    pub fn new(reader: R, delimiter: u8, lines_before: u64) -> Self {
         let mut builder = ReaderBuilder::new();
         builder.has_headers(false).flexible(true).terminator(Terminator::Any(b'\n'));
-        builder.buffer_capacity(BUFFER_BYTES);
-        let checked = CheckedText::new(reader, lines_before);
+        builder.buffer_capacity(BUFFER_BYTES).delimiter(delimiter);
+        let checked = CheckedText::new(reader, delimiter, lines_before);
         let reader = builder.from_reader(checked.chain(b"\n".as_slice()));
-        Self { reader, record: ByteRecord::new(), last_line: lines_before, lines_before }
+        Self { reader, record: ByteRecord::new(), last_line: lines_before, lines_before, failure: None }
     }
 
     /// Reads the next record; its first line, counted from 1, or `None` at the end.
@@ -41,6 +43,9 @@ impl<R: Read> Records<R> {
     /// # Errors
     /// When the file cannot be read, or its quotation marks cannot be meant as they are.
     pub fn read(&mut self) -> Result<Option<u64>, ImportError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         while self.reader.read_byte_record(&mut self.record).map_err(|error| self.failed(error.into()))? {
             let is_blank = self.record.len() == 1 && self.record.get(0) == Some(b"\r");
             if !is_blank {

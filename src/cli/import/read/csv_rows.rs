@@ -1,202 +1,259 @@
-//! Rows of a CSV file: a header that says which column is what, then one job per record.
+//! Rows of a CSV file: a header that says which column is what, or `--no-header`, then one job per record.
 
-use std::io::BufRead;
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::io::{BufRead, Read};
 
-use serde_json::value::RawValue;
-use smallvec::{SmallVec, smallvec};
+use csv::ByteRecord;
+use smallvec::smallvec;
 
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
-use crate::cli::import::read::csv_columns::{ColumnNames, Columns};
+use crate::cli::import::read::csv_columns::{Columns, Found, Header};
 use crate::cli::import::read::csv_records::{Records, board_line};
-use crate::cli::import::read::job_text::JobText;
+use crate::cli::import::read::entry::{Builder, Built, Cells, KeyCell};
 use crate::cli::import::read::limits::MAX_COLUMNS;
-use crate::cli::import::read::row::{Defaults, LastBoard, Parsed, RejectedLine, Row, version_before};
-use crate::cli::import::read::scale::scaled;
+use crate::cli::import::read::numbers::Written;
+use crate::cli::import::read::row::{Followers, Parsed, RejectedLine};
+use crate::cli::import::read::rules::Rules;
 use crate::cli::spreadsheet::unguarded;
 use crate::job::{Op, RejectCode};
-use crate::types::{BoardName, MAX_KEYS, Malformed, MemberId, Score, Timestamp, decimal, quoted};
-use crate::wire::json_words;
-use crate::wire::lenient::parse_integer;
+use crate::types::quoted;
 
-/// Rows of one record behind its first one: the entry once more, and that its member is hidden.
-type Followers = SmallVec<[Row; 2]>;
+/// The first rows, which decide about columns that nobody asked for: as many as this, and no more bytes.
+const SAMPLE_ROWS: usize = 100;
+const SAMPLE_BYTES: usize = 1024 * 1024;
+/// What programs for spreadsheets write before the header, to say what is between the cells.
+const SEPARATOR_LINE: &[u8] = b"sep=";
 
 /// Reads records as jobs.
 pub struct CsvRows<R> {
     records: Records<R>,
+    /// Records that were read ahead, each with its first and its last line.
+    ahead: VecDeque<(u64, u64, ByteRecord)>,
+    /// The one that is read, and its last line.
+    record: ByteRecord,
+    last_line: u64,
     header: Vec<String>,
     columns: Columns,
-    defaults: Defaults,
-    last_board: LastBoard,
-    /// What scores are multiplied by.
-    scale: u32,
+    builder: Builder,
+    /// Rows before this line are passed over.
+    from_line: u64,
     /// The board of an export, until it was returned as the first row.
     board: Option<BoardLine>,
     /// What comes before the next record, the first one last.
     followers: Followers,
     /// Whether names have an apostrophe where a spreadsheet would compute them.
     is_spreadsheet_safe: bool,
+    note: String,
 }
 
 impl<R: BufRead> CsvRows<R> {
-    /// Reads the header, and what an export has before it.
+    /// Reads the header, and what a file may have before it.
     ///
     /// # Errors
     /// When it cannot be read, or lacks a column that is needed.
-    pub fn open(mut reader: R, names: &ColumnNames, mut defaults: Defaults) -> Result<Self, ImportError> {
-        let board = board_line(&mut reader)?;
+    pub fn open(mut reader: R, rules: &Rules, from_line: u64) -> Result<Self, ImportError> {
+        let mut rules = rules.clone();
+        let mut lines_before = skip_lines(&mut reader, rules.skip_lines)?;
+        let board = if lines_before == 0 { board_line(&mut reader)? } else { None };
         if board.is_some() {
             // The rows of an export are scores, and no increments.
-            defaults.op.get_or_insert(Op::Set);
+            rules.op.get_or_insert(Op::Set);
         }
-        let mut records = Records::new(reader, u64::from(board.is_some()));
-        if records.read()?.is_none() {
-            return Err(ImportError::Empty);
-        }
+        lines_before += u64::from(board.is_some());
+        let separator = separator_line(&mut reader, lines_before + 1)?;
+        lines_before += u64::from(separator.is_some());
+        let delimiter = match (rules.delimiter, separator) {
+            (Some(given), Some(said)) if given != said => {
+                return Err(ImportError::SeparatorLine(char::from(said).to_string()));
+            }
+            (given, said) => given.or(said).unwrap_or(b','),
+        };
+        let mut records = Records::new(reader, delimiter, lines_before);
+        let Some(first_line) = records.read()? else { return Err(ImportError::Empty) };
         if records.record.len() > MAX_COLUMNS {
             return Err(ImportError::ManyColumns(records.record.len()));
         }
-        let name = |cell: &[u8]| String::from_utf8_lossy(cell).trim().to_owned();
-        let header: Vec<_> = records.record.iter().map(name).collect();
-        let columns = Columns::find(&header, names, &defaults)?;
-        let last_board = LastBoard::default();
-        let is_spreadsheet_safe = board.as_ref().is_some_and(|board| board.spreadsheet_safe);
-        let (scale, followers) = (1, Followers::new());
+        let mut ahead = Vec::new();
+        let header: Vec<String> = if rules.no_header {
+            ahead.push((first_line, records.last_line, records.record.clone()));
+            (1..=records.record.len()).map(|number| number.to_string()).collect()
+        } else {
+            let name = |cell: &[u8]| {
+                let name = std::str::from_utf8(cell).map(|name| name.trim().to_owned());
+                name.map_err(|_| ImportError::HeaderEncoding(quoted(&String::from_utf8_lossy(cell))))
+            };
+            records.record.iter().map(name).collect::<Result<_, _>>()?
+        };
+        let failure = read_ahead(&mut records, &mut ahead);
+        let of_header =
+            Header { names: &header, sample: &ahead, rules: &rules, is_exported: board.is_some() };
+        let Found { columns, names, note } = of_header.find()?;
+        if columns.is_exported && !rules.numbers.is_plain() {
+            return Err(ImportError::ScaledExport);
+        }
+        if columns.is_exported && board.is_none() {
+            rules.op.get_or_insert(Op::Set);
+        }
+        let is_spreadsheet_safe =
+            rules.spreadsheet_safe || board.as_ref().is_some_and(|board| board.spreadsheet_safe);
+        records.failure = failure;
         Ok(Self {
             records,
+            ahead: ahead.into(),
+            record: ByteRecord::new(),
+            last_line: 0,
             header,
             columns,
-            defaults,
-            last_board,
-            scale,
+            builder: Builder::new(rules, names),
+            from_line,
             board,
-            followers,
+            followers: Followers::new(),
             is_spreadsheet_safe,
+            note,
         })
     }
 
-    /// # Arguments
-    /// `is_safe`: whether names have an apostrophe where a spreadsheet would compute them, also if no first
-    /// line says so.
-    pub fn spreadsheet_safe(self, is_safe: bool) -> Self {
-        Self { is_spreadsheet_safe: self.is_spreadsheet_safe || is_safe, ..self }
+    /// Says which columns are read, and why.
+    pub fn note(&self) -> &str {
+        &self.note
     }
 
-    /// Multiplies every key of every score, which may be a decimal number then.
-    pub fn scaled_by(self, scale: u32) -> Self {
-        Self { scale, ..self }
-    }
-
-    /// Says which columns are not used, if any.
-    pub fn ignored_note(&self) -> Option<String> {
-        self.columns.ignored_note(&self.header)
+    fn next_record(&mut self) -> Result<Option<u64>, ImportError> {
+        if let Some((line, last_line, record)) = self.ahead.pop_front() {
+            (self.record, self.last_line) = (record, last_line);
+            return Ok(Some(line));
+        }
+        let line = self.records.read()?;
+        std::mem::swap(&mut self.record, &mut self.records.record);
+        self.last_line = self.records.last_line;
+        Ok(line)
     }
 
     /// A row of several lines may be several rows, because of a quotation mark that should not be there.
     fn with_last_line(&self, rejected: RejectedLine) -> RejectedLine {
-        let last = self.records.last_line;
-        if last == rejected.line {
+        if self.last_line == rejected.place.line {
             return rejected;
         }
-        let detail = format!("{}; a quoted cell makes one row of the lines up to {last}", rejected.detail);
+        let detail =
+            format!("{}; a quoted cell makes one row of the lines up to {}", rejected.detail, self.last_line);
         RejectedLine { detail, ..rejected }
     }
 
-    /// The row, and those that are to follow it, the first one last.
-    fn parse(&mut self, line: u64) -> Result<(Row, Followers), RejectedLine> {
-        let refuse = |code, why: Malformed, text: &str| RejectedLine::new(line, code, why.got(text));
-        let malformed = |why: String| RejectedLine::new(line, RejectCode::Malformed, why);
-        let record = &self.records.record;
+    fn parse(&mut self, line: u64) -> Result<Built, RejectedLine> {
+        let record = &self.record;
         let (found, expected) = (record.len(), self.header.len());
-        if found != expected {
-            return Err(malformed(format!("the header has {expected} columns, and this row has {found}")));
+        let malformed = |why: String| RejectedLine::new(line, RejectCode::Malformed, why);
+        let is_empty = |cell: &[u8]| cell.iter().all(u8::is_ascii_whitespace);
+        if found > 1 && record.iter().all(is_empty) {
+            // Spreadsheets write rows of separators alone.
+            return Ok(Built::Blank(String::new()));
         }
-        let Columns { board, member, score, at, version, meta, updated_at, hidden } = self.columns;
+        // Some programs write a separator at the end of each row.
+        let has_more = record.iter().skip(expected).any(|cell| !is_empty(cell));
+        if found < expected || has_more {
+            let of = if self.builder.rules.no_header { "first row" } else { "header" };
+            return Err(malformed(format!("the {of} has {expected} columns, and this row has {found}")));
+        }
+        if std::str::from_utf8(record.as_slice()).is_err() {
+            return Err(malformed(self.not_utf8()));
+        }
         let cell = |column: usize| {
             let bytes = record.get(column).unwrap_or_default();
-            let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
-            std::str::from_utf8(bytes).map_err(|_| malformed("the row is not UTF-8".to_owned()))
+            std::str::from_utf8(bytes.strip_suffix(b"\r").unwrap_or(bytes)).unwrap_or_default()
         };
-        // An empty cell is an absent field.
-        let optional = |column: Option<usize>| match column {
-            Some(column) => cell(column).map(|text| Some(text.trim()).filter(|text| !text.is_empty())),
-            None => Ok(None),
+        let optional = |column: Option<usize>| {
+            column.map(|column| cell(column).trim()).filter(|text| !text.is_empty()).map(Cow::Borrowed)
         };
-
-        let member = cell(member)?;
+        let Columns { board, member, at, version, meta, updated_at, hidden, is_exported, .. } = self.columns;
+        // An export has each name as it is.
+        let member = if is_exported { cell(member) } else { cell(member).trim() };
         let member = if self.is_spreadsheet_safe { unguarded(member) } else { member };
-        let member = MemberId::new(member).map_err(|why| refuse(RejectCode::BadMember, why, member))?;
-        let board = match (&self.defaults.board, optional(board)?) {
-            (Some(given), _) => given.as_str(),
-            (None, Some(name)) if self.last_board.is(name) => name,
-            (None, Some(name)) => {
-                BoardName::new(name).map_err(|why| refuse(RejectCode::Malformed, why, name))?;
-                name
-            }
-            (None, None) => {
-                return Err(malformed("the row names no board, and --board is not given".to_owned()));
-            }
+        let key = |column: &usize| KeyCell { text: cell(*column).trim().into(), written: Written::Text };
+        let parts = |parts: &'_ [(String, usize)]| -> Vec<(String, String)> {
+            let part = |(name, column): &(String, usize)| {
+                let text = cell(*column).trim();
+                let json = serde_json::to_string(text).expect("every string can be JSON");
+                (!text.is_empty()).then(|| (name.clone(), json))
+            };
+            parts.iter().filter_map(part).collect()
         };
-        let is_hidden = optional(hidden)? == Some("true");
-        let score_text = optional(score)?.unwrap_or_default();
-        let mut followers = Followers::new();
-        let hide =
-            JobText { board, member: member.as_str(), op: Some(Op::Hide.name()), ..JobText::default() };
-        if is_hidden {
-            let boards = smallvec![self.last_board.share(board)];
-            let row = Row::new(line, hide.json(), member.as_str(), hide.op, false, boards);
-            // Who is hidden need not have an entry.
-            if score_text.is_empty() {
-                return Ok((row, followers));
-            }
-            followers.push(row.repeated(hide.json()));
-        }
-        let score = if self.defaults.op.is_none_or(Op::takes_score) {
-            let text = score_text;
-            Some(
-                match self.scale {
-                    1 => parse_score(text),
-                    scale => parse_scaled(text, scale),
-                }
-                .map_err(|why| RejectedLine::new(line, RejectCode::BadScore, why))?,
-            )
-        } else {
-            None
+        let cells = Cells {
+            member: member.into(),
+            board: optional(board),
+            keys: if let [one] = self.columns.scores.as_slice() {
+                smallvec![key(one)]
+            } else {
+                self.columns.scores.iter().map(key).collect()
+            },
+            at: optional(at),
+            version: optional(version),
+            meta: optional(meta),
+            meta_parts: parts(&self.columns.meta_parts),
+            profile_parts: parts(&self.columns.profile_parts),
+            op: None,
+            updated_at: optional(updated_at),
+            is_hidden: optional(hidden).as_deref() == Some("true"),
+            has_all_keys: is_exported,
         };
-        let time = |column: Option<usize>| {
-            let parse = |text| parse_time(text).map_err(|why| refuse(RejectCode::Malformed, why, text));
-            optional(column)?.map(parse).transpose()
-        };
-        let (at, updated_at) = (time(at)?, time(updated_at)?);
-        let no_version =
-            |text| malformed(format!("a version must be an unsigned 64-bit integer; got {}", quoted(text)));
-        let version = optional(version)?.map(|text| decimal::<u64>(text).ok_or_else(|| no_version(text)));
-        let version = version.transpose()?;
-
-        let meta = optional(meta)?.map(|text| {
-            serde_json::from_str::<&RawValue>(text).map_err(|why| {
-                let why = json_words(text.as_bytes(), &why);
-                malformed(format!("meta must be a JSON object; got {}: {why}", quoted(text)))
-            })
-        });
-        let meta = meta.transpose()?;
-
-        let op = self.defaults.op.map(Op::name);
-        let meta = meta.map(RawValue::get);
-        // An export of an entry that was updated after its score was reached.
-        let updated_later = updated_at.filter(|updated_at| at.is_some_and(|at| at != *updated_at));
-        let repeated_at = updated_later.filter(|_| self.defaults.op == Some(Op::Set) && version != Some(0));
-        let first_version = if repeated_at.is_some() { version.map(version_before) } else { version };
-        let (member, score) = (member.as_str(), score.as_ref());
-        let job = JobText { board, member, score, op, version: first_version, at, meta };
-        let boards = smallvec![self.last_board.share(board)];
-        let row = Row::new(line, job.json(), member, op, version.is_some(), boards);
-        if let Some(updated_at) = repeated_at {
-            followers.push(row.repeated(JobText { at: Some(updated_at), version, meta: None, ..job }.json()));
-        }
-        Ok((row, followers))
+        self.builder.build(line, &cells)
     }
+
+    /// Names the first cell that is not UTF-8.
+    fn not_utf8(&self) -> String {
+        let bad = |(_, cell): &(usize, &[u8])| std::str::from_utf8(cell).is_err();
+        let (column, cell) = (0..).zip(self.record.iter()).find(bad).unwrap_or_default();
+        let name = self.header.get(column).map(String::as_str).unwrap_or_default();
+        format!(
+            "column {}: {} is not UTF-8; --encoding says what the file is in, often windows-1252",
+            quoted(name),
+            quoted(&String::from_utf8_lossy(cell))
+        )
+    }
+}
+
+/// The records that decide about columns. A failure comes once they are passed on.
+fn read_ahead<R: Read>(
+    records: &mut Records<R>,
+    ahead: &mut Vec<(u64, u64, ByteRecord)>,
+) -> Option<ImportError> {
+    let mut bytes = 0;
+    while ahead.len() < SAMPLE_ROWS && bytes < SAMPLE_BYTES {
+        match records.read() {
+            Ok(Some(line)) => {
+                bytes += records.record.as_slice().len();
+                ahead.push((line, records.last_line, records.record.clone()));
+            }
+            Ok(None) => return None,
+            Err(error) => return Some(error),
+        }
+    }
+    None
+}
+
+/// Passes over so many lines; how many there were.
+fn skip_lines(reader: &mut impl BufRead, lines: u64) -> Result<u64, ImportError> {
+    for line in 1..=lines {
+        let skipped = reader.skip_until(b'\n').map_err(|source| ImportError::Read { line, source })?;
+        if skipped == 0 {
+            return Err(ImportError::SkippedAll { lines, found: line - 1 });
+        }
+    }
+    Ok(lines)
+}
+
+/// Reads the line `sep=;`, if it is the next one.
+fn separator_line(reader: &mut impl BufRead, line: u64) -> Result<Option<u8>, ImportError> {
+    let failed = |source| ImportError::Read { line, source };
+    let next = reader.fill_buf().map_err(failed)?;
+    let is_one = next.get(..4).is_some_and(|start| start.eq_ignore_ascii_case(SEPARATOR_LINE))
+        && matches!(next.get(5), Some(b'\r' | b'\n') | None);
+    let separator = next.get(4).copied().filter(|_| is_one);
+    if separator.is_some() {
+        reader.skip_until(b'\n').map_err(failed)?;
+    }
+    Ok(separator)
 }
 
 impl<R: BufRead> Iterator for CsvRows<R> {
@@ -204,42 +261,27 @@ impl<R: BufRead> Iterator for CsvRows<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(board) = self.board.take() {
-            return Some(Ok(Parsed::Board(board.with_name(self.defaults.board.as_ref()))));
+            return Some(Ok(Parsed::Board(board.with_name(self.builder.rules.board.as_ref()))));
         }
         if let Some(follower) = self.followers.pop() {
             return Some(Ok(Parsed::Row(follower)));
         }
-        match self.records.read() {
-            Ok(Some(line)) => match self.parse(line) {
-                Ok((row, followers)) => {
-                    self.followers = followers;
-                    Some(Ok(Parsed::Row(row)))
-                }
-                Err(rejected) => Some(Ok(Parsed::Rejected(self.with_last_line(rejected)))),
-            },
-            Ok(None) => None,
-            Err(error) => Some(Err(error)),
+        loop {
+            return match self.next_record() {
+                Ok(Some(line)) if line < self.from_line => continue,
+                Ok(Some(line)) => match self.parse(line) {
+                    Ok(Built::Row(row, followers)) => {
+                        self.followers = followers;
+                        Some(Ok(Parsed::Row(row)))
+                    }
+                    Ok(Built::Blank(blank)) => Some(Ok(Parsed::Blank(blank))),
+                    Err(rejected) => Some(Ok(Parsed::Rejected(self.with_last_line(rejected)))),
+                },
+                Ok(None) => None,
+                Err(error) => Some(Err(error)),
+            };
         }
     }
-}
-
-/// `1200`, or `1200,90000` for several keys.
-fn parse_score(text: &str) -> Result<Score, String> {
-    let keys = text.split(',').map(|key| parse_integer(key.trim()));
-    let keys: SmallVec<[i64; MAX_KEYS]> = keys.collect::<Result<_, _>>()?;
-    Score::new(&keys).map_err(|why| why.got(text))
-}
-
-/// The same with decimal numbers, each multiplied.
-fn parse_scaled(text: &str, scale: u32) -> Result<Score, String> {
-    let keys = text.split(',').map(|key| scaled(key.trim(), scale));
-    Score::new(&keys.collect::<Result<Vec<i64>, _>>()?).map_err(|why| why.to_string())
-}
-
-/// RFC 3339, or a date, which is its midnight in UTC.
-fn parse_time(text: &str) -> Result<Timestamp, Malformed> {
-    let is_date = text.len() == "2026-07-24".len();
-    if is_date { Timestamp::parse(&format!("{text}T00:00:00Z")) } else { Timestamp::parse(text) }
 }
 
 #[cfg(test)]

@@ -54,13 +54,15 @@ enum Place {
 /// Passes a file through, up to the first cell that cannot be meant; fails there.
 pub struct CheckedText<R> {
     inner: R,
+    delimiter: u8,
     place: Place,
     /// The line of the next byte.
     line: u64,
     /// The line of the last cell's quotation mark, and its bytes so far.
     opened: u64,
     cell_bytes: usize,
-    /// The line that the row of the next byte begins on, its bytes so far, and the commas between its cells.
+    /// The line that the row of the next byte begins on, its bytes so far, and the delimiters between its
+    /// cells.
     /// Of rows that are passed at once, only the last one is counted: what is before it is a buffer at most.
     row: u64,
     row_bytes: usize,
@@ -71,10 +73,21 @@ pub struct CheckedText<R> {
 impl<R> CheckedText<R> {
     /// # Arguments
     /// `lines_before`: lines that were read before the reader's first.
-    pub fn new(inner: R, lines_before: u64) -> Self {
+    pub fn new(inner: R, delimiter: u8, lines_before: u64) -> Self {
         let (place, line) = (Place::CellStart, lines_before + 1);
         let (row_bytes, commas) = (0, 0);
-        Self { inner, place, line, opened: line, cell_bytes: 0, row: line, row_bytes, commas, found: None }
+        Self {
+            inner,
+            delimiter,
+            place,
+            line,
+            opened: line,
+            cell_bytes: 0,
+            row: line,
+            row_bytes,
+            commas,
+            found: None,
+        }
     }
 
     /// Why reading failed, if it did because of a cell or a row.
@@ -91,7 +104,8 @@ impl<R> CheckedText<R> {
         }
         let (plain, rest) = bytes.split_at(memchr::memchr(b'"', bytes).unwrap_or(bytes.len()));
         if let Some(last) = plain.last() {
-            self.place = if matches!(last, b',' | b'\n') { Place::CellStart } else { Place::PlainCell };
+            self.place =
+                if *last == self.delimiter || *last == b'\n' { Place::CellStart } else { Place::PlainCell };
             self.line += count(memchr::memchr_iter(b'\n', plain).count());
             self.row_bytes += plain.len();
             let mut of_row = plain;
@@ -99,7 +113,7 @@ impl<R> CheckedText<R> {
                 of_row = plain.get(end + 1..).unwrap_or_default();
                 (self.row, self.row_bytes, self.commas) = (self.line, of_row.len(), 0);
             }
-            self.commas += memchr::memchr_iter(b',', of_row).count();
+            self.commas += memchr::memchr_iter(self.delimiter, of_row).count();
         }
         rest
     }
@@ -116,7 +130,8 @@ impl<R> CheckedText<R> {
                 }
                 Place::QuotedCell
             }
-            (_, b',' | b'\n') => Place::CellStart,
+            (_, b'\n') => Place::CellStart,
+            (_, byte) if byte == self.delimiter => Place::CellStart,
             (Place::CellStart, b'"') => {
                 (self.opened, self.cell_bytes) = (self.line, 0);
                 Place::QuotedCell
@@ -128,7 +143,7 @@ impl<R> CheckedText<R> {
         };
         self.line += u64::from(byte == b'\n');
         self.row_bytes += 1;
-        self.commas += usize::from(byte == b',' && !is_quoted);
+        self.commas += usize::from(byte == self.delimiter && !is_quoted);
         if byte == b'\n' && self.place == Place::CellStart {
             (self.row, self.row_bytes, self.commas) = (self.line, 0, 0);
         }
@@ -180,7 +195,7 @@ mod tests {
     /// What passes, and what is found, whatever the sizes of the pieces.
     fn check(text: &str, expect: Option<BadQuotes>) {
         for piece in [1, 3, 4_096] {
-            let mut checked = CheckedText::new(text.as_bytes(), 0);
+            let mut checked = CheckedText::new(text.as_bytes(), b',', 0);
             let mut buffer = vec![0; piece];
             let ended = loop {
                 match checked.read(&mut buffer) {
@@ -201,9 +216,9 @@ mod tests {
             bytes in prop::collection::vec(prop::sample::select(b"\"\"\",,\n\r ab".to_vec()), 0..40),
             piece in 1_usize..50,
         ) {
-            let mut one_by_one = CheckedText::new(b"".as_slice(), 0);
+            let mut one_by_one = CheckedText::new(b"".as_slice(), b',', 0);
             let found = bytes.iter().find_map(|byte| one_by_one.pass(*byte));
-            let mut at_once = CheckedText::new(bytes.as_slice(), 0);
+            let mut at_once = CheckedText::new(bytes.as_slice(), b',', 0);
             let mut buffer = vec![0; piece];
             while at_once.read(&mut buffer).is_ok_and(|read| read > 0) {}
             if found.is_some() {
@@ -254,7 +269,7 @@ mod tests {
         let plain = "x".repeat(MAX_ROW_BYTES + 10_000);
         for (endless, line) in [(format!("a,b\n1,2\n{plain}\n"), 3), (format!("a\n\"b\nc\"\n{cells}"), 4)] {
             // What comes behind it is not read.
-            let mut checked = CheckedText::new(endless.as_bytes().chain(std::io::repeat(b'x')), 0);
+            let mut checked = CheckedText::new(endless.as_bytes().chain(std::io::repeat(b'x')), b',', 0);
             let mut buffer = vec![0; 4_096];
             while checked.read(&mut buffer).is_ok() {}
             assert_eq!(checked.found(), Some(BadText::LongRow(line)));
@@ -270,7 +285,7 @@ mod tests {
             [(empty.clone(), 1), (format!("a,b\n1,2\n{empty}"), 3), (format!("a,b\n\"1\n\",2\n{quoted}"), 4)]
         {
             // What comes behind it is not read.
-            let mut checked = CheckedText::new(endless.as_bytes().chain(std::io::repeat(b',')), 0);
+            let mut checked = CheckedText::new(endless.as_bytes().chain(std::io::repeat(b',')), b',', 0);
             let mut buffer = vec![0; 4_096];
             while checked.read(&mut buffer).is_ok() {}
             assert_eq!(checked.found(), Some(BadText::ManyCells(line)));

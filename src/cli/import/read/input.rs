@@ -1,101 +1,219 @@
-//! Opens what is to be read: a file or standard input, packed or not, with or without a byte order mark.
+//! Opens what is to be read: files or standard input, packed or not, in whatever encoding. Each can be opened
+//! twice, once to be checked and once to be sent: what cannot is copied to a temporary file first.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, IsTerminal, Read};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, Cursor, IsTerminal, Read, Seek as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use encoding_rs::{Encoding, UTF_8};
 use flate2::bufread::MultiGzDecoder;
 
-use crate::cli::import::progress::Progress;
+use crate::cli::import::read::encoding::{Marked, Transcoded, encoding_of};
+use crate::cli::import::read::redis_cells::is_pairs;
 use crate::cli::import::{Format, ImportError};
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
-const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
-/// How far to look for the first character.
-const SNIFFED_BYTES: usize = 512;
+/// What other packed files begin with, what they are, and what unpacks them to standard output.
+const PACKED: [(&[u8], &str, &str); 6] = [
+    (b"PK\x03\x04", "a zip file, or a spreadsheet (.xlsx, .ods), which must be saved as CSV", "unzip -p"),
+    (b"\x28\xb5\x2f\xfd", "packed with zstd", "zstd -dc"),
+    (b"\xfd7zXZ\0", "packed with xz", "xz -dc"),
+    (b"BZh", "packed with bzip2", "bzip2 -dc"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z file", "7z e -so"),
+    (b"\x04\x22\x4d\x18", "packed with lz4", "lz4 -dc"),
+];
+/// An append-only file whose beginning is a dump.
+const REDIS_DUMP: &[u8] = b"REDIS";
+/// How far to look for what the file is.
+const SNIFFED_BYTES: usize = 64 * 1024;
 /// Large enough that an import does not wait for reading.
 const BUFFER_BYTES: usize = 256 * 1024;
+
+/// One file, or a pipe.
+pub struct InputFile {
+    /// For messages.
+    pub name: String,
+    source: Source,
+    /// `None` for a pipe that is read once.
+    bytes: Option<u64>,
+}
+
+enum Source {
+    Path(PathBuf),
+    /// A copy of a pipe.
+    Copy(File),
+    /// A pipe, until it was opened.
+    Once(Option<Box<dyn Read>>),
+}
 
 /// An opened input, positioned at its first character.
 pub struct Input {
     pub reader: Box<dyn BufRead>,
     pub format: Format,
-    /// There are no bytes to read.
-    pub is_empty: bool,
-    /// It begins with bytes that do not occur in text.
-    pub is_binary: bool,
-    /// It begins as a JSON array of objects does.
-    pub is_array: bool,
-    /// Bytes read from the file so far, before unpacking.
-    bytes_read: Arc<AtomicU64>,
-    /// The file's size; `None` for a pipe.
-    bytes_total: Option<u64>,
+    /// How it begins.
+    pub head: Vec<u8>,
 }
 
-impl Input {
+impl InputFile {
+    /// # Arguments
+    /// `is_read_twice`: whether what cannot be read twice is copied.
+    ///
     /// # Errors
-    /// When the file cannot be opened or its first bytes cannot be read, or when standard input is a
-    /// terminal.
-    pub fn open(path: &Path, format: Option<Format>) -> Result<Self, ImportError> {
+    /// When there is no such file, it cannot be copied, or standard input is a terminal.
+    pub fn find(path: &Path, is_read_twice: bool) -> Result<Self, ImportError> {
+        let is_pipe = is_stdin(path);
+        let name = if is_pipe { "standard input".to_owned() } else { path.display().to_string() };
         let failed = |source| ImportError::Open { path: path.to_owned(), source };
-        if is_stdin(path) {
+        let (pipe, bytes): (Box<dyn Read>, _) = if is_pipe {
             let stdin = io::stdin();
             if stdin.is_terminal() {
                 return Err(ImportError::Terminal);
             }
-            return Self::read(stdin, None, format).map_err(failed);
+            (Box::new(stdin), None)
+        } else {
+            let file = File::open(path).map_err(failed)?;
+            let metadata = file.metadata().map_err(failed)?;
+            if metadata.is_dir() {
+                return Err(failed(io::ErrorKind::IsADirectory.into()));
+            }
+            (Box::new(file), metadata.is_file().then_some(metadata.len()))
+        };
+        if bytes.is_some() {
+            return Ok(Self { name, source: Source::Path(path.to_owned()), bytes });
         }
-        let file = File::open(path).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
-        if metadata.is_dir() {
-            return Err(failed(io::ErrorKind::IsADirectory.into()));
-        }
-        let bytes_total = metadata.is_file().then_some(metadata.len());
-        Self::read(file, bytes_total, format).map_err(failed)
+        if is_read_twice { Self::copied(name, pipe) } else { Ok(Self::once(name, pipe)) }
     }
 
-    pub fn read(
-        source: impl Read + 'static,
-        bytes_total: Option<u64>,
+    /// What is read once.
+    fn once(name: String, pipe: Box<dyn Read>) -> Self {
+        Self { name, source: Source::Once(Some(pipe)), bytes: None }
+    }
+
+    fn copied(name: String, mut pipe: Box<dyn Read>) -> Result<Self, ImportError> {
+        let mut copy = tempfile::tempfile().map_err(ImportError::Copy)?;
+        let bytes = io::copy(&mut pipe, &mut copy).map_err(ImportError::Copy)?;
+        Ok(Self { name, source: Source::Copy(copy), bytes: Some(bytes) })
+    }
+
+    /// As it is read from the disk, before unpacking.
+    pub fn bytes(&self) -> Option<u64> {
+        self.bytes
+    }
+
+    /// # Arguments
+    /// - `encoding`: of `--encoding`.
+    /// - `bytes_read`: counts what is read of the file, before unpacking.
+    ///
+    /// # Errors
+    /// When it cannot be opened, its first bytes cannot be read, or it is nothing that an import reads.
+    pub fn open(
+        &mut self,
         format: Option<Format>,
-    ) -> io::Result<Self> {
-        let bytes_read = Arc::new(AtomicU64::new(0));
-        let counted = Counted { inner: source, bytes_read: Arc::clone(&bytes_read) };
-        let (head, packed) = peek(BufReader::with_capacity(BUFFER_BYTES, counted), GZIP_MAGIC.len())?;
-        let is_gzip = head == GZIP_MAGIC;
-        let packed = Cursor::new(head).chain(packed);
-        let plain: Box<dyn BufRead> = if is_gzip {
-            Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(packed)))
-        } else {
-            Box::new(packed)
+        encoding: Option<&'static Encoding>,
+        bytes_read: &Arc<AtomicU64>,
+    ) -> Result<Input, ImportError> {
+        let name = &self.name;
+        let failed = |source| ImportError::Open { path: name.into(), source };
+        let source: Box<dyn Read> = match &mut self.source {
+            Source::Path(path) => Box::new(File::open(path).map_err(failed)?),
+            Source::Copy(copy) => {
+                copy.rewind().map_err(failed)?;
+                Box::new(copy.try_clone().map_err(failed)?)
+            }
+            Source::Once(pipe) => pipe.take().unwrap_or_else(|| Box::new(io::empty())),
         };
-        let (mut head, plain) = peek(plain, SNIFFED_BYTES)?;
-        if head.starts_with(&BYTE_ORDER_MARK) {
-            head.drain(..BYTE_ORDER_MARK.len());
-        }
-        let is_empty = head.is_empty();
-        let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
-        let is_binary = head.iter().any(is_control);
-        let is_object = head.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
-        let mut text = head.iter().filter(|byte| !byte.is_ascii_whitespace());
-        let is_array = text.next() == Some(&b'[') && matches!(text.next(), Some(b'{' | b']'));
-        let recognised = if is_object { Format::Ndjson } else { Format::Csv };
-        Ok(Self {
-            reader: Box::new(Cursor::new(head).chain(plain)),
-            format: format.unwrap_or(recognised),
-            is_empty,
-            is_binary,
-            is_array,
-            bytes_read,
-            bytes_total,
+        let counted = Counted { inner: source, bytes_read: Arc::clone(bytes_read) };
+        let is_pipe = !matches!(self.source, Source::Path(_));
+        read(counted, format, encoding, if is_pipe { None } else { Some(&self.name) }).map_err(|error| {
+            match error {
+                NotRead::Failed(source) => failed(source),
+                NotRead::Not(error) => error,
+            }
         })
     }
+}
 
-    pub fn progress(&self) -> Progress {
-        Progress::new(Arc::clone(&self.bytes_read), self.bytes_total)
+/// Why an input cannot be read.
+enum NotRead {
+    Failed(io::Error),
+    /// It is not what an import reads.
+    Not(ImportError),
+}
+
+impl From<io::Error> for NotRead {
+    fn from(error: io::Error) -> Self {
+        Self::Failed(error)
     }
+}
+
+fn read(
+    source: impl Read + 'static,
+    format: Option<Format>,
+    given: Option<&'static Encoding>,
+    name: Option<&str>,
+) -> Result<Input, NotRead> {
+    let (head, packed) = peek(BufReader::with_capacity(BUFFER_BYTES, source), 8)?;
+    let is_gzip = head.starts_with(&GZIP_MAGIC);
+    if let Some((_, what, command)) = PACKED.iter().find(|(magic, _, _)| head.starts_with(magic)) {
+        let name = name.map_or_else(|| "FILE".to_owned(), |name| format!("'{name}'"));
+        let how = format!("{command} {name} | ranktree import -");
+        return Err(NotRead::Not(ImportError::Packed { what, how }));
+    }
+    let packed = Cursor::new(head).chain(packed);
+    let plain: Box<dyn BufRead> = if is_gzip {
+        Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(packed)))
+    } else {
+        Box::new(packed)
+    };
+    let (mut mark, plain) = peek(plain, 4)?;
+    let Marked { encoding, mark_bytes } = encoding_of(&mark, given).map_err(|marked| {
+        let given = given.map_or("", Encoding::name);
+        NotRead::Not(ImportError::OtherMark { marked, given })
+    })?;
+    mark.drain(..mark_bytes);
+    let bytes = Cursor::new(mark).chain(plain);
+    let text: Box<dyn BufRead> = if encoding == UTF_8 {
+        Box::new(bytes)
+    } else {
+        Box::new(BufReader::with_capacity(BUFFER_BYTES, Transcoded::new(bytes, encoding)))
+    };
+    let (head, text) = peek(text, SNIFFED_BYTES)?;
+    if head.is_empty() {
+        return Err(NotRead::Not(if name.is_some() { ImportError::Empty } else { ImportError::EmptyInput }));
+    }
+    if head.starts_with(REDIS_DUMP) {
+        return Err(NotRead::Not(ImportError::RedisDump));
+    }
+    let format = format.unwrap_or_else(|| recognised(&head));
+    let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
+    if format != Format::Aof && head.iter().any(is_control) {
+        return Err(NotRead::Not(ImportError::Binary));
+    }
+    let reader: Box<dyn BufRead> = Box::new(Cursor::new(head.clone()).chain(text));
+    Ok(Input { reader, format, head })
+}
+
+/// The format of a text that begins so.
+fn recognised(head: &[u8]) -> Format {
+    let mut text = head.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
+    match (text.next(), text.next()) {
+        (Some(b'{'), _) | (Some(b'['), Some(b'{' | b'[' | b']')) => Format::Ndjson,
+        (Some(b'*'), Some(digit)) if digit.is_ascii_digit() && is_command(head) => Format::Aof,
+        _ if is_pairs(head, head.len() < SNIFFED_BYTES) => Format::RedisCsv,
+        _ => Format::Csv,
+    }
+}
+
+/// Whether a text begins as commands of Redis do: `*3`, and then `$4`.
+fn is_command(head: &[u8]) -> bool {
+    let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let is_of = |line: Option<&[u8]>, mark: u8| {
+        line.and_then(|line| line.strip_prefix(&[mark]))
+            .is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))
+    };
+    is_of(lines.next(), b'*') && is_of(lines.next(), b'$')
 }
 
 /// Whether the argument means standard input.
@@ -125,88 +243,5 @@ impl<R: Read> Read for Counted<R> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use flate2::Compression;
-    use flate2::write::GzEncoder;
-
-    use super::*;
-
-    fn gzip(bytes: &[u8]) -> Vec<u8> {
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-        encoder.write_all(bytes).expect("writing to a Vec does not fail");
-        encoder.finish().expect("writing to a Vec does not fail")
-    }
-
-    fn check(bytes: &[u8], format: Format, content: &str) {
-        let mut input = Input::read(Cursor::new(bytes.to_vec()), None, None).expect("readable");
-        let mut text = String::new();
-        input.reader.read_to_string(&mut text).expect("readable");
-        assert_eq!((input.format, text.as_str()), (format, content));
-        let length = u64::try_from(bytes.len()).expect("small");
-        assert_eq!(input.bytes_read.load(Ordering::Relaxed), length, "every byte of the file is counted");
-    }
-
-    #[test]
-    fn format_packing_and_byte_order_mark_are_recognised() {
-        check(b"", Format::Csv, "");
-        check(b"m", Format::Csv, "m");
-        check(b"member,score\n", Format::Csv, "member,score\n");
-        check(b"\xef\xbb\xbfmember,score\n", Format::Csv, "member,score\n");
-        check(b"{\"member\":1}", Format::Ndjson, "{\"member\":1}");
-        check(b"\xef\xbb\xbf\n\n\n \t{}", Format::Ndjson, "\n\n\n \t{}");
-        check(&gzip(b"member,score\n"), Format::Csv, "member,score\n");
-        check(&gzip(b"\xef\xbb\xbf{}"), Format::Ndjson, "{}");
-        check(&gzip(b""), Format::Csv, "");
-        let long = "member,score\n".repeat(100_000);
-        check(&[gzip(long.as_bytes()), gzip(b"end")].concat(), Format::Csv, &format!("{long}end"));
-    }
-
-    #[test]
-    fn what_is_no_text_is_seen_at_its_beginning() {
-        for (bytes, is_binary) in [
-            (&b"member,score\r\na\t,1\n"[..], false),
-            ("ä,日本\n".as_bytes(), false),
-            (b"\x7fELF\x02\x01", true),
-            (b"PK\x03\x04", true),
-            // A spreadsheet's \"Unicode text\".
-            (b"\xff\xfem\0e\0", true),
-        ] {
-            let input = Input::read(Cursor::new(bytes.to_vec()), None, None).expect("readable");
-            assert_eq!(input.is_binary, is_binary, "{bytes:?}");
-        }
-    }
-
-    #[test]
-    fn an_array_of_objects_is_seen_at_its_beginning() {
-        for (text, is_array) in [
-            ("[{}]", true),
-            (" [\n {\"member\"", true),
-            ("[]", true),
-            ("[member],score\n", false),
-            ("{}", false),
-        ] {
-            let input = Input::read(Cursor::new(text.as_bytes().to_vec()), None, None).expect("readable");
-            assert_eq!(input.is_array, is_array, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_gzip_file_that_was_cut_short_is_an_error_and_not_an_end() {
-        let mut packed = gzip("member,score\n".repeat(100_000).as_bytes());
-        packed.truncate(packed.len() / 2);
-        let mut input = Input::read(Cursor::new(packed), None, None).expect("the head is there");
-        let end = io::copy(&mut input.reader, &mut io::sink());
-        assert_eq!(end.map_err(|error| error.kind()), Err(io::ErrorKind::UnexpectedEof));
-    }
-
-    #[test]
-    fn what_cannot_be_opened_is_named() {
-        let missing = Path::new("no such file.csv");
-        let error = Input::open(missing, None).err().expect("it does not exist");
-        assert_eq!(error.to_string(), "cannot open no such file.csv");
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        assert!(Input::open(folder.path(), None).is_err(), "a directory is no file");
-    }
-}
+#[path = "input_tests.rs"]
+mod tests;

@@ -1,24 +1,47 @@
-//! Rows out of a file, a pipe or a Redis, each as the job that it becomes.
+//! Rows out of files, pipes or a Redis, each as the job that it becomes.
+//!
+//! - `input`: bytes of files and pipes, unpacked; `encoding`: as UTF-8
+//! - `csv_*`, `json_*`, `redis_*`: rows out of texts, each with its line
+//! - `column_names`, `csv_columns`, `json_fields`: which column is what
+//! - `entry`: a row's cells as jobs, by `numbers`, `times` and `slug`
+//! - `files`: all files of an import, one after the other
 //!
 //! Must not know: where jobs are sent, or what the service answers.
 
+mod column_names;
 mod csv_columns;
 mod csv_records;
 mod csv_rows;
 mod csv_text;
+mod encoding;
+mod entry;
+mod exact;
+mod files;
 mod input;
 mod job_text;
+mod json_fields;
+mod json_jobs;
+mod json_rows;
+mod json_values;
 pub mod limits;
-mod ndjson_rows;
+mod numbers;
+mod redis_cells;
+mod redis_entry;
+mod redis_log;
 mod redis_rows;
 pub mod row;
-mod scale;
+mod rules;
+mod slug;
+mod times;
 
-pub use csv_columns::ColumnNames;
-pub use csv_rows::CsvRows;
+pub use column_names::ColumnNames;
 pub use csv_text::BadQuotes;
-pub use input::{Input, is_stdin};
+pub use encoding::encoding;
+pub use files::{FileRows, Reading};
+pub use input::InputFile;
 pub use limits::{MAX_BODY_BYTES, MAX_CELLS, MAX_COLUMNS, MAX_ROW_BYTES};
-pub use ndjson_rows::NdjsonRows;
+pub use numbers::{DurationUnit, Numbers};
 pub use redis_rows::{RedisRows, RedisSource};
-pub use row::{Defaults, Parsed, RejectedLine, Row, Rows};
+pub use row::{Parsed, Place, RejectedLine, Row, Rows};
+pub use rules::Rules;
+pub use times::{AtFormat, Times, zone};

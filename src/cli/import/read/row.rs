@@ -7,21 +7,41 @@ use smallvec::SmallVec;
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::job::{Op, RejectCode};
-use crate::types::{BoardName, fnv1a_32};
+use crate::types::{Timestamp, fnv1a_32};
 
 /// A file's rows, in order. Lines that are no rows come as [`Parsed::Rejected`] and do not end it.
 pub trait Rows: Iterator<Item = Result<Parsed, ImportError>> {}
 
 impl<T: Iterator<Item = Result<Parsed, ImportError>>> Rows for T {}
 
-/// What the command line says about rows.
-#[derive(Debug, Clone, Default)]
-pub struct Defaults {
-    /// The board of every row, whatever board the row names.
-    pub board: Option<BoardName>,
-    /// The operation of rows that name none.
-    pub op: Option<Op>,
+/// Where a row is: in which of the files, from 0, and on which line, counted from 1, as editors do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Place {
+    pub file: usize,
+    pub line: u64,
+    /// Other rows may begin on the same line, as they do in a JSON document.
+    pub is_shared: bool,
 }
+
+impl Place {
+    /// From where to go on once the row here is settled. Of a line with several rows, that is the line
+    /// itself: none of them may be passed over.
+    #[must_use]
+    pub fn behind(self) -> Self {
+        Self { line: self.line + u64::from(!self.is_shared), ..self }
+    }
+}
+
+impl From<u64> for Place {
+    /// A line of the only file.
+    fn from(line: u64) -> Self {
+        Self { line, ..Self::default() }
+    }
+}
+
+/// Rows behind one row of a file that belong to it: the entry once more, that its member is hidden, the
+/// member's profile. The last one comes first.
+pub type Followers = Vec<Row>;
 
 /// What a line turned out to be.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,6 +50,8 @@ pub enum Parsed {
     Rejected(RejectedLine),
     /// Not a row: the definition of the board of the rows that follow.
     Board(BoardLine),
+    /// A row without a score, as `--blank` has it; by what it has in its place.
+    Blank(String),
 }
 
 /// The boards that a row names. Rows that come together mostly name the same one, and share its name.
@@ -56,10 +78,11 @@ impl LastBoard {
 /// A well-formed row.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Counted from 1, as editors do.
-    pub line: u64,
+    pub place: Place,
     /// The job, as JSON.
     pub job: String,
+    /// It has no time of its own, and its place among equal scores is that in the file.
+    pub takes_time: bool,
     /// Applying it twice differs from applying it once.
     pub adds: bool,
     /// Whether it adds depends on the policies of its boards.
@@ -74,17 +97,36 @@ pub struct Row {
 impl Row {
     /// `op` and `has_version` are as the job has them, with the defaults filled in.
     pub fn new(
-        line: u64,
+        place: impl Into<Place>,
         job: String,
         member: &str,
         op: Option<&str>,
         has_version: bool,
         boards: Boards,
     ) -> Self {
+        let place = place.into();
         let is_undecided = op.is_none() && !has_version;
         let adds = op == Some(Op::Incr.name()) && !has_version;
         let member_hash = fnv1a_32(member.as_bytes());
-        Self { line, job, adds, is_undecided, boards, member_hash, is_repeat: false }
+        Self { place, job, takes_time: false, adds, is_undecided, boards, member_hash, is_repeat: false }
+    }
+
+    /// Gives a row without a time its own.
+    pub fn set_time(&mut self, at: Timestamp) {
+        self.takes_time = false;
+        let mut job = std::mem::take(&mut self.job).into_bytes();
+        if job.pop() == Some(b'}') {
+            job.extend_from_slice(b",\"at\":\"");
+            at.append_to(&mut job);
+            job.extend_from_slice(b"\"}");
+        }
+        self.job = String::from_utf8(job).expect("a text and a time are one");
+    }
+
+    /// The same, in want of a time.
+    #[must_use]
+    pub fn without_time(self) -> Self {
+        Self { takes_time: true, ..self }
     }
 
     /// The same score once more, at the time of the entry's last update. An equal score keeps its place among
@@ -93,7 +135,7 @@ impl Row {
     /// # Arguments
     /// `job`: with that time.
     pub fn repeated(&self, job: String) -> Self {
-        Self { job, boards: self.boards.clone(), is_repeat: true, ..*self }
+        Self { job, boards: self.boards.clone(), takes_time: false, is_repeat: true, ..*self }
     }
 
     /// Which of `lanes` (at least 1) sends it: always the same for a member.
@@ -111,13 +153,13 @@ pub fn version_before(version: u64) -> u64 {
 /// A line that was refused, here or by the service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectedLine {
-    pub line: u64,
+    pub place: Place,
     pub code: String,
     pub detail: String,
 }
 
 impl RejectedLine {
-    pub fn new(line: u64, code: RejectCode, detail: impl Into<String>) -> Self {
-        Self { line, code: code.name().to_owned(), detail: detail.into() }
+    pub fn new(place: impl Into<Place>, code: RejectCode, detail: impl Into<String>) -> Self {
+        Self { place: place.into(), code: code.name().to_owned(), detail: detail.into() }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::sync::mpsc::SyncSender;
 
-use crate::cli::import::read::{MAX_BODY_BYTES, Row};
+use crate::cli::import::read::{MAX_BODY_BYTES, Place, Row};
+use crate::cli::import::send::pending::{Pending, Ticket};
 use crate::job::MAX_BOARDS_PER_REQUEST;
 
 /// A row on its way, without its job.
 #[derive(Debug, Clone, Copy)]
 pub struct SentRow {
-    pub line: u64,
+    pub place: Place,
     /// Applying it twice differs from applying it once.
     pub adds: bool,
     pub is_repeat: bool,
@@ -22,6 +23,8 @@ pub struct Batch {
     pub rows: Vec<SentRow>,
     /// The request's body: an array of the jobs. Empty without any.
     body: String,
+    /// Under which it is pending.
+    pub ticket: Option<Ticket>,
 }
 
 impl Batch {
@@ -29,14 +32,14 @@ impl Batch {
     #[cfg(test)]
     pub fn of(rows: &[Row]) -> Self {
         let mut batch = Self::default();
-        for Row { line, job, adds, is_repeat, .. } in rows {
-            batch.push(job, SentRow { line: *line, adds: *adds, is_repeat: *is_repeat, end: 0 });
+        for Row { place, job, adds, is_repeat, .. } in rows {
+            batch.push(job, SentRow { place: *place, adds: *adds, is_repeat: *is_repeat, end: 0 });
         }
         batch
     }
 
     fn with_capacity(rows: usize, bytes: usize) -> Self {
-        Self { rows: Vec::with_capacity(rows), body: String::with_capacity(bytes) }
+        Self { rows: Vec::with_capacity(rows), body: String::with_capacity(bytes), ticket: None }
     }
 
     fn push(&mut self, job: &str, row: SentRow) {
@@ -53,6 +56,7 @@ impl Batch {
     /// Leaves only some of the rows in it, by their indexes.
     pub fn retain(&mut self, is_kept: impl Fn(usize) -> bool) {
         let before = std::mem::take(self);
+        self.ticket = before.ticket;
         let mut begin = 1;
         for (index, row) in before.rows.into_iter().enumerate() {
             if is_kept(index) {
@@ -72,10 +76,10 @@ impl Batch {
         !self.rows.iter().any(|row| row.adds)
     }
 
-    /// The first and the last line in it.
-    pub fn lines(&self) -> (u64, u64) {
-        let line = |row: Option<&SentRow>| row.map_or(0, |row| row.line);
-        (line(self.rows.first()), line(self.rows.last()))
+    /// Where its first and its last row are.
+    pub fn places(&self) -> (Place, Place) {
+        let place = |row: Option<&SentRow>| row.map_or_else(Place::default, |row| row.place);
+        (place(self.rows.first()), place(self.rows.last()))
     }
 }
 
@@ -84,7 +88,8 @@ impl Batch {
 pub struct Stopped;
 
 /// The rows of some members, queued for one connection.
-pub struct Lane {
+pub struct Lane<'a> {
+    pending: &'a Pending,
     queue: SyncSender<Batch>,
     batch: Batch,
     /// How many boards the rows of the batch change.
@@ -92,9 +97,9 @@ pub struct Lane {
     rows_max: usize,
 }
 
-impl Lane {
-    pub fn new(queue: SyncSender<Batch>, rows_max: usize) -> Self {
-        Self { queue, batch: Batch::default(), boards: 0, rows_max }
+impl<'a> Lane<'a> {
+    pub fn new(queue: SyncSender<Batch>, rows_max: usize, pending: &'a Pending) -> Self {
+        Self { pending, queue, batch: Batch::default(), boards: 0, rows_max }
     }
 
     /// Waits while the connection is busy and enough is queued.
@@ -111,8 +116,11 @@ impl Lane {
             self.flush()?;
         }
         self.boards += boards;
-        let Row { line, adds, is_repeat, .. } = *row;
-        self.batch.push(&row.job, SentRow { line, adds, is_repeat, end: 0 });
+        let Row { place, adds, is_repeat, .. } = *row;
+        if self.batch.rows.is_empty() {
+            self.batch.ticket = Some(self.pending.begin(place));
+        }
+        self.batch.push(&row.job, SentRow { place, adds, is_repeat, end: 0 });
         Ok(())
     }
 
@@ -120,7 +128,7 @@ impl Lane {
     ///
     /// # Errors
     /// When the connection has ended.
-    pub fn finish(mut self) -> Result<(), Stopped> {
+    pub fn finish(&mut self) -> Result<(), Stopped> {
         self.flush()
     }
 
@@ -145,13 +153,20 @@ mod tests {
         Row::new(line, job, "m", Some("set"), false, Boards::new())
     }
 
+    fn lines(batch: &Batch) -> (u64, u64) {
+        let (first, last) = batch.places();
+        (first.line, last.line)
+    }
+
     fn batches(jobs: &[String], rows_max: usize) -> Vec<Batch> {
         let (queue, batches) = sync_channel(jobs.len() + 1);
-        let mut lane = Lane::new(queue, rows_max);
+        let pending = Pending::default();
+        let mut lane = Lane::new(queue, rows_max, &pending);
         for (line, job) in (1..).zip(jobs) {
             lane.push(&row(line, job.clone())).expect("the other end is open");
         }
         lane.finish().expect("the other end is open");
+        drop(lane);
         batches.into_iter().collect()
     }
 
@@ -160,7 +175,7 @@ mod tests {
         let all = batches(&vec!["{}".to_owned(); 5], 2);
         let bodies: Vec<_> = all.iter().map(Batch::body).collect();
         assert_eq!(bodies, ["[{},{}]", "[{},{}]", "[{}]"]);
-        assert_eq!(all.iter().map(Batch::lines).collect::<Vec<_>>(), [(1, 2), (3, 4), (5, 5)]);
+        assert_eq!(all.iter().map(lines).collect::<Vec<_>>(), [(1, 2), (3, 4), (5, 5)]);
         assert!(batches(&[], 2).is_empty(), "no rows, no request");
     }
 
@@ -180,12 +195,14 @@ mod tests {
     fn a_batch_changes_no_more_boards_than_a_request_may() {
         let boards: Boards = (0..64).map(|number| format!("b{number}").into()).collect();
         let (queue, batches) = sync_channel(10);
-        let mut lane = Lane::new(queue, 1_000);
+        let pending = Pending::default();
+        let mut lane = Lane::new(queue, 1_000, &pending);
         for line in 1..=100 {
             let row = Row::new(line, "{}".to_owned(), "m", Some("set"), false, boards.clone());
             lane.push(&row).expect("the other end is open");
         }
         lane.finish().expect("the other end is open");
+        drop(lane);
         let rows: Vec<usize> = batches.into_iter().map(|batch| batch.rows.len()).collect();
         assert_eq!(rows, [62, 38]);
     }
@@ -202,7 +219,7 @@ mod tests {
     fn rows_that_are_left_keep_their_jobs_and_lines() {
         let jobs = ["0", "11", "", "333"].map(str::to_owned);
         let rows: Vec<Row> = (10..).zip(jobs).map(|(line, job)| row(line, job)).collect();
-        for (kept, body, lines) in [
+        for (kept, body, ends) in [
             (&[0, 1, 2, 3][..], "[0,11,,333]", (10, 13)),
             (&[1, 3], "[11,333]", (11, 13)),
             (&[0], "[0]", (10, 10)),
@@ -210,7 +227,7 @@ mod tests {
         ] {
             let mut batch = Batch::of(&rows);
             batch.retain(|index| kept.contains(&index));
-            assert_eq!((batch.body(), batch.lines(), batch.rows.len()), (body, lines, kept.len()));
+            assert_eq!((batch.body(), lines(&batch), batch.rows.len()), (body, ends, kept.len()));
             batch.retain(|_| true);
             assert_eq!(batch.body(), body, "once more");
         }

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use ureq::http::StatusCode;
 
 use crate::cli::client::Client;
 use crate::cli::import::ImportError;
 use crate::cli::import::read::RejectedLine;
 use crate::cli::import::send::answer::{InvalidJob, JobResult};
 use crate::cli::import::send::batch::Batch;
+use crate::cli::import::send::pending::Ticket;
 use crate::cli::import::send::retries::{Ended, Retries, until_answered};
 use crate::cli::import::send::service::Service;
 
@@ -42,7 +42,8 @@ impl<'a> Connection<'a> {
         let url = format!("{}/v1/jobs?wait=applied&results=changed", self.client.base());
         let mut retries = Retries::new(self.service);
         while !batch.rows.is_empty() {
-            let (first, last) = batch.lines();
+            let (first, last) = batch.places();
+            let [first, last] = [first, last].map(|place| self.service.tally.place(place));
             let to = || self.client.base().to_owned();
             let post = || self.client.post(&url, batch.body());
             let (status, answer) = match until_answered(post, batch.is_repeatable(), &mut retries)? {
@@ -65,24 +66,14 @@ impl<'a> Connection<'a> {
         Ok(())
     }
 
-    /// Whether jobs that name no operation add to what is there on this board; `None` if the service does not
-    /// tell.
-    ///
-    /// # Errors
-    /// When the service cannot be reached.
-    pub fn board_adds(&self, board: &str) -> Result<Option<bool>, ImportError> {
-        let url = self.board_url(board);
-        let get = || self.client.get(&url);
-        match until_answered(get, true, &mut Retries::new(self.service))? {
-            // The board will be created with the defaults, whose policy is set.
-            Ended::Answered(StatusCode::NOT_FOUND, _) => Ok(Some(false)),
-            // Without the right to read the definition, its jobs will be refused, too.
-            Ended::Answered(_, board) => Ok(board.policy.map(|policy| policy == "incr")),
-            Ended::OutcomeUnknown { reason } => Err(self.service.not_understood(reason)),
-            Ended::Permanent { reason } => {
-                Err(ImportError::Unusable { to: self.client.base().to_owned(), reason })
-            }
-        }
+    /// All rows of a batch have an outcome.
+    pub fn settled(&self, ticket: Ticket) {
+        self.service.pending.settle(ticket);
+    }
+
+    /// The service's address.
+    pub fn to(&self) -> String {
+        self.client.base().to_owned()
     }
 
     pub(super) fn board_url(&self, board: &str) -> String {
@@ -133,10 +124,10 @@ impl<'a> Connection<'a> {
             } else if result.rejected.as_deref() == Some(STALE) && retries.sent_twice {
                 repeated += 1;
             } else if let Some(code) = result.rejected {
-                rejected.push(RejectedLine { line: row.line, code, detail: result.detail });
+                rejected.push(RejectedLine { place: row.place, code, detail: result.detail });
             } else if let Some(code) = result.failed {
                 if row.adds && !JOB_NOT_APPLIED.contains(&code.as_str()) {
-                    in_doubt.get_or_insert((row.line, row.line)).1 = row.line;
+                    in_doubt.get_or_insert((row.place, row.place)).1 = row.place;
                 }
                 sent_twice |= !JOB_NOT_APPLIED.contains(&code.as_str());
                 last_reason = format!("{code} {}", result.detail);
@@ -152,6 +143,7 @@ impl<'a> Connection<'a> {
         self.service.tally.repeated(repeated);
         rejected.into_iter().try_for_each(|line| self.service.tally.rejected(line))?;
         if let Some((first, last)) = in_doubt {
+            let [first, last] = [first, last].map(|place| self.service.tally.place(place));
             let to = self.client.base().to_owned();
             return Err(ImportError::InDoubt { to, first, last, reason: last_reason });
         }
@@ -173,7 +165,7 @@ impl<'a> Connection<'a> {
             };
             // A second error about the same job adds nothing, and neither does one about its repetition.
             if taken.insert(index) && !row.is_repeat {
-                self.service.tally.rejected(RejectedLine { line: row.line, code, detail })?;
+                self.service.tally.rejected(RejectedLine { place: row.place, code, detail })?;
             }
         }
         batch.retain(|index| !taken.contains(&index));
@@ -246,7 +238,8 @@ mod tests {
         // Without a listener, the import's default applies.
         let retry_for = (!replies.is_empty()).then_some(Duration::from_secs(30));
         let (base, bodies) = service(replies);
-        let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
+        let tally = Tally::new(Progress::new(Arc::default(), None), None, None, Vec::new())
+            .expect("no file to create");
         let client = Client::new(&base, &ClientArgs::default(), "import").expect("an address");
         if retry_for.is_some() {
             // An import greets the service first.
@@ -320,7 +313,7 @@ mod tests {
             let applied = Reply::With(200, r#"{"results":[{"changed":true}]}"#);
             let (bodies, sent) = send(vec![failure, applied], 1, "incr");
             let error = sent.expect_err("nobody knows whether it was applied");
-            assert!(error.starts_with("URL may or may not have applied lines 10 to 10"), "{error}");
+            assert!(error.starts_with("URL may or may not have applied line 10 to line 10"), "{error}");
             assert_eq!(bodies, ["[0]"]);
             check(vec![failure, applied], 1, &["[0]"; 2], &["applied 1"]);
         }
@@ -355,11 +348,11 @@ mod tests {
         for (reply, expect) in [
             (
                 Reply::With(401, r#"{"code":"unauthorized","detail":"a token is needed"}"#),
-                "URL refused a request, whose rows are among lines 10 to 10: 401 unauthorized a token is needed",
+                "URL refused a request, whose rows are among line 10 to line 10: 401 unauthorized a token is needed",
             ),
             (
                 Reply::With(404, "nothing here"),
-                "URL refused a request, whose rows are among lines 10 to 10: 404",
+                "URL refused a request, whose rows are among line 10 to line 10: 404",
             ),
             (Reply::With(200, "hello"), "the answer of URL is not that"),
             (Reply::With(200, r#"{"results":[]}"#), "the answer of URL is not that"),
@@ -385,7 +378,7 @@ mod tests {
 
         let unknown = r#"{"results":[{"changed":true},{"failed":"commit_failed","detail":"disk full"}]}"#;
         let error = send(vec![Reply::With(503, unknown)], 2, "incr").1.expect_err("nobody knows");
-        assert!(error.starts_with("URL may or may not have applied lines 11 to 11"), "{error}");
+        assert!(error.starts_with("URL may or may not have applied line 11 to line 11"), "{error}");
         let one = Reply::With(200, r#"{"results":[{"changed":true}]}"#);
         check(vec![Reply::With(503, unknown), one], 2, &["[0,1]", "[1]"], &["applied 2"]);
     }
@@ -404,16 +397,16 @@ mod tests {
     #[test]
     fn a_service_that_has_answered_once_is_waited_for() {
         let (base, _) = service(vec![Reply::With(404, "{}")]);
-        let tally = Tally::new(Progress::new(Arc::default(), None), None, None).expect("no file to create");
+        let tally = Tally::new(Progress::new(Arc::default(), None), None, None, Vec::new())
+            .expect("no file to create");
         let client = || Client::new(&base, &ClientArgs::default(), "import").expect("an address");
         let service = |retry_for| Service::new(client(), retry_for, &tally);
         let there = service(None);
         assert_eq!(there.retry_for(), None);
-        assert!(Connection::new(&there).board_adds("b").is_ok_and(|adds| adds == Some(false)));
+        assert!(Connection::new(&there).facts("b").is_ok_and(|facts| facts.is_there == Some(false)));
         assert_eq!(there.retry_for(), Some(RETRY_FOR));
         let asked = service(Some(Duration::ZERO));
-        let error =
-            Connection::new(&asked).board_adds("b").expect_err("nobody is there any more").to_string();
+        let error = Connection::new(&asked).facts("b").expect_err("nobody is there any more").to_string();
         let expected =
             format!("gave up on {base}, because the next try would come later than 0 s after the first");
         assert!(error.starts_with(&expected), "{error}");

@@ -6,10 +6,13 @@ mod answer;
 mod batch;
 mod connection;
 mod define;
+mod made;
+mod pending;
 mod retries;
 mod service;
 
-pub use batch::Lane;
+pub use batch::{Batch, Lane};
 pub use connection::Connection;
 pub use define::ToFinish;
+pub use made::BoardFacts;
 pub use service::Service;

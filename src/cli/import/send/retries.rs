@@ -5,7 +5,7 @@
 //! changes nothing).
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ureq::http::StatusCode;
 
@@ -13,9 +13,13 @@ use crate::cli::client::{Backoff, Failed, Reply};
 use crate::cli::import::ImportError;
 use crate::cli::import::send::answer::Answer;
 use crate::cli::import::send::service::Service;
+use crate::cli::import::stop::is_stopped;
 
 /// Refusals of a whole request before any of its jobs was sent on.
 const REQUEST_NOT_APPLIED: [&str; 2] = ["overloaded", "shard_unavailable"];
+
+/// How often a pause looks whether the import is to end.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How trying ended.
 pub enum Ended {
@@ -86,8 +90,17 @@ impl<'a> Retries<'a> {
         let Some(pause) = self.backoff.pause(at_least, retry_for) else {
             return Err(ImportError::Unreachable { to, seconds: retry_for.as_secs(), reason });
         };
-        thread::sleep(pause);
-        Ok(())
+        let ends = Instant::now() + pause;
+        loop {
+            if is_stopped() {
+                return Err(ImportError::Interrupted);
+            }
+            let left = ends.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            thread::sleep(left.min(LOOK_INTERVAL));
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::cli::client::{Client, Failed, RETRY_FOR};
 use crate::cli::import::ImportError;
+use crate::cli::import::send::pending::Pending;
 use crate::cli::import::tally::Tally;
 
 pub struct Service<'a> {
@@ -11,11 +12,13 @@ pub struct Service<'a> {
     /// `None`: not at all before the service has answered once, and for [`RETRY_FOR`] from then on.
     retry_for: Option<Duration>,
     pub tally: &'a Tally,
+    /// Rows that were sent and have no outcome yet.
+    pub pending: Pending,
 }
 
 impl<'a> Service<'a> {
     pub fn new(client: Client, retry_for: Option<Duration>, tally: &'a Tally) -> Self {
-        Self { client, retry_for, tally }
+        Self { client, retry_for, tally, pending: Pending::default() }
     }
 
     /// Asks whether there is a service, before rows are sent.

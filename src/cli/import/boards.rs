@@ -1,0 +1,358 @@
+//! The boards that rows name: of each, the service is asked what it is. What its board would refuse of a row
+//! is known before the row is sent, and so is which end is best of a board that the import makes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::cli::board_line::BoardLine;
+use crate::cli::import::ImportError;
+use crate::cli::import::read::{RejectedLine, Row};
+use crate::cli::import::send::{BoardFacts, Connection};
+use crate::cli::import::tally::Tally;
+use crate::job::{Job, Op, RejectCode, Targets};
+use crate::types::{Score, Timestamp};
+use crate::wire::{BoardNames, decode_plain, decode_strictly};
+
+/// A time that is so far after its message's is rejected.
+const FUTURE_MICROS: i64 = 5 * 60 * 1_000_000;
+
+/// Which end of a key is best, as `--order` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum BestEnd {
+    /// The lowest leads
+    Asc,
+    /// The highest leads
+    Desc,
+}
+
+impl BestEnd {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Asc => "asc",
+            Self::Desc => "desc",
+        }
+    }
+
+    fn words(order: &str) -> &'static str {
+        if order == "asc" { "lowest" } else { "highest" }
+    }
+}
+
+/// What the command line says about boards.
+#[derive(Debug, Clone, Default)]
+pub struct Making {
+    /// One for all keys, or one for each.
+    pub order: Vec<BestEnd>,
+    /// What the keys of a score are called in the file, if that is known.
+    pub key_names: Vec<String>,
+}
+
+/// Boards that a message is about; of more, one message tells.
+const BOARDS_TOLD: usize = 10;
+
+/// A board that a row named, and what is known of it.
+pub struct Board {
+    facts: BoardFacts,
+    /// A line of the file says what it is.
+    is_described: bool,
+    /// Of the first row.
+    keys: usize,
+    /// A row of this pass named it.
+    is_named: bool,
+}
+
+/// What is known of boards, by name.
+pub type Known = HashMap<Arc<str>, Board>;
+
+pub struct Boards<'a> {
+    /// `None`: the service is not asked.
+    connection: Option<Connection<'a>>,
+    tally: &'a Tally,
+    making: &'a Making,
+    /// Rows are sent, and boards made; else they are only checked.
+    is_sent: bool,
+    known: Known,
+    told: usize,
+    /// Most rows name the same board as the one before, and share its name.
+    last: Option<(Arc<str>, Option<bool>)>,
+    names: BoardNames,
+    latest: i64,
+}
+
+impl<'a> Boards<'a> {
+    /// # Arguments
+    /// - `is_sent`: rows are sent, and not only checked.
+    /// - `known`: what an earlier pass found, and told.
+    pub fn new(
+        connection: Option<Connection<'a>>,
+        tally: &'a Tally,
+        making: &'a Making,
+        is_sent: bool,
+        mut known: Known,
+    ) -> Self {
+        known.values_mut().for_each(|board| board.is_named = false);
+        let now = jiff::Timestamp::now().as_microsecond();
+        Self {
+            connection,
+            tally,
+            making,
+            is_sent,
+            known,
+            told: 0,
+            last: None,
+            names: BoardNames::default(),
+            latest: now + FUTURE_MICROS,
+        }
+    }
+
+    /// What was found, for the next pass.
+    pub fn into_known(self) -> Known {
+        self.known
+    }
+
+    /// A line of the file says what a board is.
+    ///
+    /// # Errors
+    /// When `--order` says something of it, too.
+    pub fn describe(&mut self, line: &BoardLine, is_used: bool) -> Result<(), ImportError> {
+        if !is_used {
+            return Ok(());
+        }
+        if !self.making.order.is_empty() {
+            return Err(ImportError::OrderOfExport);
+        }
+        // What was known of it is of before.
+        self.last = None;
+        let board = Board { facts: BoardFacts::default(), is_described: true, keys: 0, is_named: false };
+        self.known.insert(line.board.as_str().into(), board);
+        Ok(())
+    }
+
+    /// Tells of the row's boards if they are new, and decides whether the row adds. Returns whether it does
+    /// for sure: where that is not known, a request whose answer is lost is not sent twice either.
+    ///
+    /// # Errors
+    /// When the service cannot be reached, or does not make a board.
+    pub fn note(&mut self, row: &mut Row) -> Result<bool, ImportError> {
+        let mut adds_for_sure = row.adds;
+        for board in &row.boards {
+            let adds = self.adds(board, &row.job)?;
+            if row.is_undecided {
+                adds_for_sure |= adds == Some(true);
+                row.adds |= adds != Some(false);
+            }
+        }
+        Ok(adds_for_sure)
+    }
+
+    /// Whether jobs of the board that name no operation add.
+    fn adds(&mut self, board: &Arc<str>, job: &str) -> Result<Option<bool>, ImportError> {
+        if let Some((last, adds)) = &self.last
+            && Arc::ptr_eq(last, board)
+        {
+            return Ok(*adds);
+        }
+        if self.known.get(board).is_none_or(|known| !known.is_named) {
+            self.tally.named(board);
+            self.name(board, job)?;
+        }
+        let adds = self.known.get(board).and_then(|known| known.facts.adds);
+        self.last = Some((Arc::clone(board), adds));
+        Ok(adds)
+    }
+
+    /// The first row of this pass that names a board.
+    fn name(&mut self, board: &Arc<str>, job: &str) -> Result<(), ImportError> {
+        let earlier = self.known.remove(board);
+        let is_told = earlier.as_ref().is_some_and(|known| known.facts.is_there.is_some());
+        let is_described = earlier.as_ref().is_some_and(|known| known.is_described);
+        let mut known = match earlier.filter(|_| is_told && !is_described) {
+            Some(known) => known,
+            None => {
+                let facts = self.connection.as_ref().map(|connection| connection.facts(board)).transpose()?;
+                let keys = self.keys_of(board, job).unwrap_or(1);
+                Board { facts: facts.unwrap_or_default(), is_described, keys, is_named: true }
+            }
+        };
+        known.is_named = true;
+        if !is_described {
+            self.make(board, &known, is_told)?;
+        }
+        self.known.insert(Arc::clone(board), known);
+        Ok(())
+    }
+
+    /// Makes the board if the first job would not make the right one, or compares it with what `--order`
+    /// says.
+    fn make(&mut self, board: &str, known: &Board, is_told: bool) -> Result<(), ImportError> {
+        let Board { facts, keys, .. } = known;
+        let making = self.making;
+        let order = &making.order;
+        if order.len() > 1 && order.len() != *keys {
+            return Err(ImportError::OrderCount { board: board.to_owned(), given: order.len(), keys: *keys });
+        }
+        let end = |key: usize| order.get(key).or(order.first()).copied().unwrap_or(BestEnd::Desc).name();
+        match facts.is_there {
+            Some(true) => {
+                let found: Vec<&str> = facts.keys.iter().flatten().map(|key| key.order.as_str()).collect();
+                let differs = (0..).zip(&found).any(|(key, found)| *found != end(key));
+                if !order.is_empty() && differs {
+                    let given = order.iter().map(|end| end.name()).collect::<Vec<_>>().join(",");
+                    return Err(ImportError::OtherOrder {
+                        board: board.to_owned(),
+                        found: found.join(","),
+                        given,
+                    });
+                }
+            }
+            Some(false) => {
+                let made: Vec<(String, &'static str)> =
+                    (0..*keys).map(|key| (self.key_name(key, *keys), end(key))).collect();
+                if self.is_sent && (!order.is_empty() || *keys > 1) {
+                    let connection = self.connection.as_ref();
+                    connection.map_or(Ok(()), |connection| connection.make(board, &made))?;
+                }
+                if !is_told {
+                    self.tell_made(board, &made);
+                }
+            }
+            None if !order.is_empty() && self.connection.is_some() => {
+                let to = self.connection.as_ref().map(Connection::to).unwrap_or_default();
+                let reason = facts.reason.clone();
+                return Err(ImportError::OrderUnknown { to, board: board.to_owned(), reason });
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn tell_made(&mut self, board: &str, keys: &[(String, &'static str)]) {
+        self.told += 1;
+        if self.told > BOARDS_TOLD {
+            if self.told == BOARDS_TOLD + 1 {
+                self.tally.note("further boards are new, too");
+            }
+            return;
+        }
+        let words = match keys {
+            [(_, order)] => format!("the {} score leads", BestEnd::words(order)),
+            keys => {
+                let each: Vec<String> = keys
+                    .iter()
+                    .map(|(name, order)| format!("the {} {name}", BestEnd::words(order)))
+                    .collect();
+                format!("{} leads", each.join(", then "))
+            }
+        };
+        let advice = match keys {
+            _ if !self.making.order.is_empty() => String::new(),
+            [_] => "; --order asc makes it the lowest".to_owned(),
+            _ => "; --order says otherwise, such as --order desc,asc".to_owned(),
+        };
+        self.tally.note(&format!("board {board} is new, and this import makes it: {words}{advice}"));
+    }
+
+    fn key_name(&self, key: usize, keys: usize) -> String {
+        if keys == 1 {
+            return "score".to_owned();
+        }
+        let names = &self.making.key_names;
+        let fits = |name: &&String| {
+            let is_number = name.bytes().all(|byte| byte.is_ascii_digit());
+            let is_alone = names.iter().filter(|other| other == name).count() == 1;
+            name.len() <= 64 && !is_number && is_alone
+        };
+        let name =
+            Some(names).filter(|names| names.len() == keys).and_then(|names| names.get(key)).filter(fits);
+        name.cloned().unwrap_or_else(|| format!("key_{}", key + 1))
+    }
+
+    fn keys_of(&mut self, board: &str, job: &str) -> Option<usize> {
+        let job = self.decoded(job).ok()?;
+        scores(&job).find(|(name, _)| *name == board).map(|(_, score)| score.keys().len())
+    }
+
+    /// What the service would say of the row, as far as that is known before.
+    pub fn refusal(&mut self, row: &Row) -> Option<RejectedLine> {
+        let refused = |code, why: String| Some(RejectedLine::new(row.place, code, why));
+        let job = match self.decoded(&row.job) {
+            Ok(job) => job,
+            Err((code, why)) if why.contains("no field named") => {
+                return refused(
+                    code,
+                    format!("{why}; --column score=score reads the fields that it names, and no others"),
+                );
+            }
+            Err((code, why)) => return refused(code, why),
+        };
+        if job.at.is_some_and(|at| at.as_micros() > self.latest) {
+            let at = job.at.unwrap_or(Timestamp::MAX);
+            return refused(RejectCode::FutureTime, format!("{at} is more than five minutes ahead of now"));
+        }
+        for (board, score) in scores(&job) {
+            let Some(known) = self.known.get(board) else { continue };
+            if let Some(keys) = &known.facts.keys {
+                if keys.len() != score.keys().len() {
+                    let names: Vec<&str> = keys.iter().map(|key| key.name.as_str()).collect();
+                    return refused(
+                        RejectCode::BadScore,
+                        wrong_keys(board, &names.join(", "), keys.len(), score),
+                    );
+                }
+                let is_set = match job.op {
+                    Some(op) => matches!(op, Op::Set | Op::Best),
+                    None => known.facts.adds == Some(false),
+                };
+                let outside =
+                    keys.iter().zip(score.keys()).find(|(key, value)| **value < key.min || **value > key.max);
+                if let Some((key, value)) = outside.filter(|_| is_set) {
+                    let why = format!(
+                        "{} of board {board} must be {} to {}; got {value}",
+                        key.name, key.min, key.max
+                    );
+                    return refused(RejectCode::OutOfRange, why);
+                }
+            } else if !known.is_described
+                && known.facts.is_there == Some(false)
+                && known.keys != score.keys().len()
+            {
+                return refused(
+                    RejectCode::BadScore,
+                    wrong_keys(board, "of the first row", known.keys, score),
+                );
+            }
+        }
+        None
+    }
+
+    fn decoded(&mut self, job: &str) -> Result<Job, (RejectCode, String)> {
+        let mut plain = None;
+        if decode_plain(&mut self.names, job.as_bytes(), |job| plain = Some(job))
+            && let Some(job) = plain
+        {
+            return Ok(job);
+        }
+        let decoded = decode_strictly(job.as_bytes()).and_then(|jobs| jobs.into_iter().next().transpose());
+        match decoded {
+            Ok(Some(job)) => Ok(job),
+            Ok(None) => Err((RejectCode::Malformed, "there is no job".to_owned())),
+            Err(reject) => Err((reject.code, reject.detail)),
+        }
+    }
+}
+
+fn scores(job: &Job) -> impl Iterator<Item = (&str, &Score)> {
+    let boards: &[_] = match &job.targets {
+        Targets::Boards(boards) => boards,
+        Targets::EveryBoard | Targets::Profile(_) => &[],
+    };
+    boards.iter().filter_map(|(board, score)| Some((board.as_str(), score.as_ref()?)))
+}
+
+fn wrong_keys(board: &str, names: &str, keys: usize, score: &Score) -> String {
+    let found = score.keys().len();
+    format!(
+        "a score of board {board} has {keys} keys ({names}), and this one has {found}; each key is a column of its own, \
+         as in --column score=A --column score=B"
+    )
+}

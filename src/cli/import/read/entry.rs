@@ -1,0 +1,277 @@
+//! A row's fields as texts become its jobs, whatever kind of file they came from.
+//!
+//! Knows: what each field of a job is, and the options about values. Must not know: files and columns.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use smallvec::{SmallVec, smallvec};
+
+use crate::cli::import::read::job_text::JobText;
+use crate::cli::import::read::numbers::Written;
+use crate::cli::import::read::row::{Followers, LastBoard, RejectedLine, Row, version_before};
+use crate::cli::import::read::rules::Rules;
+use crate::cli::import::read::slug::slug;
+use crate::job::{Op, RejectCode};
+use crate::types::{BoardName, MAX_KEYS, MemberId, Score, Timestamp, decimal, quoted};
+use crate::wire::json_words;
+
+/// One key of a score, as a file has it.
+#[derive(Debug, Clone)]
+pub struct KeyCell<'a> {
+    pub text: Cow<'a, str>,
+    pub written: Written,
+}
+
+/// What a row says. Empty texts are absent fields.
+#[derive(Debug, Default)]
+pub struct Cells<'a> {
+    pub member: Cow<'a, str>,
+    pub board: Option<Cow<'a, str>>,
+    pub keys: SmallVec<[KeyCell<'a>; 2]>,
+    pub at: Option<Cow<'a, str>>,
+    pub version: Option<Cow<'a, str>>,
+    /// JSON.
+    pub meta: Option<Cow<'a, str>>,
+    /// Fields of the metadata and of the profile, each with its value as JSON.
+    pub meta_parts: Vec<(String, String)>,
+    pub profile_parts: Vec<(String, String)>,
+    /// The row's own operation.
+    pub op: Option<Op>,
+    /// Of an export, as those that follow.
+    pub updated_at: Option<Cow<'a, str>>,
+    pub is_hidden: bool,
+    /// The one cell of the score has all keys, with commas between them.
+    pub has_all_keys: bool,
+}
+
+/// Under which names the fields are in the file, for messages.
+#[derive(Debug, Clone, Default)]
+pub struct CellNames {
+    pub board: String,
+    pub member: String,
+    pub scores: Vec<String>,
+    pub at: String,
+    pub version: String,
+    pub meta: String,
+}
+
+/// What a row became.
+pub enum Built {
+    Row(Row, Followers),
+    /// Nothing, as `--blank` says.
+    Blank(String),
+}
+
+/// Makes jobs of rows.
+pub struct Builder {
+    pub rules: Rules,
+    pub names: CellNames,
+    last_board: LastBoard,
+    /// With `--slug`: the names that were made, each with what it was made of.
+    slugs: HashMap<String, String>,
+}
+
+impl Builder {
+    pub fn new(rules: Rules, names: CellNames) -> Self {
+        Self { rules, names, last_board: LastBoard::default(), slugs: HashMap::new() }
+    }
+
+    /// # Errors
+    /// What is wrong with which of the fields, and the option that helps.
+    pub fn build(&mut self, line: u64, cells: &Cells<'_>) -> Result<Built, RejectedLine> {
+        let op = self.op(line, cells)?;
+        let is_scored = op.is_none_or(Op::takes_score);
+        if is_scored && let Some(blank) = self.blank(cells) {
+            return Ok(Built::Blank(blank));
+        }
+        let member = MemberId::new(&*cells.member).map_err(|why| {
+            let why = named(&self.names.member, &why.got(&cells.member));
+            RejectedLine::new(line, RejectCode::BadMember, why)
+        })?;
+        let shared = self.board(line, cells)?;
+        let board = &*shared;
+        let mut followers = Followers::new();
+        if !cells.profile_parts.is_empty() {
+            let profile = object(&cells.profile_parts);
+            let member = serde_json::to_string(member.as_str()).expect("every string can be JSON");
+            let job = format!("{{\"op\":\"profile\",\"member\":{member},\"profile\":{profile}}}");
+            let row = Row::new(line, job, &cells.member, Some(Op::Profile.name()), false, smallvec![]);
+            followers.push(Row { is_repeat: true, ..row });
+        }
+        let boards = || smallvec![Arc::clone(&shared)];
+        if cells.is_hidden {
+            let hide =
+                JobText { board, member: member.as_str(), op: Some(Op::Hide.name()), ..JobText::default() };
+            let row = Row::new(line, hide.json(), member.as_str(), hide.op, false, boards());
+            // Who is hidden need not have an entry.
+            if cells.keys.iter().all(|key| key.text.is_empty()) {
+                return Ok(Built::Row(row, followers));
+            }
+            followers.push(row.repeated(hide.json()));
+        }
+        let score = if is_scored { Some(self.score(line, cells)?) } else { None };
+        let at = self.time(line, &self.names.at, cells.at.as_deref())?;
+        let updated_at = self.time(line, "updated_at", cells.updated_at.as_deref())?;
+        let version = self.version(line, cells)?;
+        let meta = self.meta(line, cells)?;
+        // An export of an entry that was updated after its score was reached.
+        let updated_later = updated_at.filter(|updated_at| at.is_some_and(|at| at != *updated_at));
+        let repeated_at = updated_later.filter(|_| op == Some(Op::Set) && version != Some(0));
+        let first_version = if repeated_at.is_some() { version.map(version_before) } else { version };
+        let (member, score, op) = (member.as_str(), score.as_ref(), op.map(Op::name));
+        let job = JobText { board, member, score, op, version: first_version, at, meta: meta.as_deref() };
+        let row = Row::new(line, job.json(), member, op, version.is_some(), boards());
+        if let Some(updated_at) = repeated_at {
+            followers.push(row.repeated(JobText { at: Some(updated_at), version, meta: None, ..job }.json()));
+        }
+        let row = if at.is_none() && is_scored { row.without_time() } else { row };
+        Ok(Built::Row(row, followers))
+    }
+
+    /// `--op` holds for every row.
+    fn op(&self, line: u64, cells: &Cells<'_>) -> Result<Option<Op>, RejectedLine> {
+        match (self.rules.op, cells.op) {
+            (Some(given), None) => Ok(Some(given)),
+            (Some(given), Some(own)) if own.takes_score() => Ok(Some(given)),
+            (None, own) if own.is_none_or(Op::takes_score) => Ok(own),
+            (_, own) => Err(RejectedLine::new(
+                line,
+                RejectCode::Malformed,
+                format!(
+                    "the row's op is {}, which no option is about; import such rows apart, as the jobs that they are",
+                    own.map_or("absent", Op::name)
+                ),
+            )),
+        }
+    }
+
+    /// The text that `--blank` has in place of a score.
+    fn blank(&self, cells: &Cells<'_>) -> Option<String> {
+        let is_blank = |text: &&str| self.rules.blanks.iter().any(|blank| blank.trim() == text.trim());
+        let mut keys = cells.keys.iter().map(|key| &*key.text);
+        keys.find(is_blank).map(|text| text.trim().to_owned())
+    }
+
+    fn board(&mut self, line: u64, cells: &Cells<'_>) -> Result<Arc<str>, RejectedLine> {
+        let malformed = |why: String| RejectedLine::new(line, RejectCode::Malformed, why);
+        let own = match (&self.rules.board, &cells.board) {
+            (Some(given), _) => return Ok(self.last_board.share(given.as_str())),
+            (None, Some(own)) => own,
+            (None, None) => {
+                return Err(malformed("the row names no board, and --board is not given".to_owned()));
+            }
+        };
+        let column = &self.names.board;
+        if !self.rules.slug {
+            if self.last_board.is(own) {
+                return Ok(self.last_board.share(own));
+            }
+            BoardName::new(&**own).map_err(|why| {
+                let made = slug(own);
+                let advice = made.map(|made| format!("; --slug makes {made} of it")).unwrap_or_default();
+                malformed(named(column, &format!("{}{advice}", why.got(own))))
+            })?;
+            return Ok(self.last_board.share(own));
+        }
+        let made = slug(own).ok_or_else(|| {
+            let why = format!("--slug makes no name of a board of {}", quoted(own));
+            malformed(named(column, &why))
+        })?;
+        match self.slugs.get(&made) {
+            Some(other) if *other != **own => {
+                let (own, other) = (quoted(own), quoted(other));
+                let why =
+                    format!("--slug makes {made} of {own}, and of {other} too: two boards would become one");
+                return Err(malformed(named(column, &why)));
+            }
+            Some(_) => {}
+            None => {
+                self.slugs.insert(made.clone(), own.clone().into_owned());
+            }
+        }
+        Ok(self.last_board.share(&made))
+    }
+
+    fn score(&self, line: u64, cells: &Cells<'_>) -> Result<Score, RejectedLine> {
+        let bad = |why: String| RejectedLine::new(line, RejectCode::BadScore, why);
+        let mut keys = SmallVec::<[i64; MAX_KEYS]>::new();
+        for (index, cell) in cells.keys.iter().enumerate() {
+            let name = self.names.scores.get(index).map_or("score", String::as_str);
+            let numbers = &self.rules.numbers;
+            if cells.has_all_keys && cell.text.contains(',') {
+                for key in cell.text.split(',') {
+                    keys.push(numbers.key(key, cell.written).map_err(|why| bad(named(name, &why)))?);
+                }
+            } else {
+                keys.push(numbers.key(&cell.text, cell.written).map_err(|why| bad(named(name, &why)))?);
+            }
+        }
+        Score::new(&keys).map_err(|why| bad(format!("{why}; got {}", keys.len())))
+    }
+
+    fn time(&self, line: u64, name: &str, text: Option<&str>) -> Result<Option<Timestamp>, RejectedLine> {
+        let is_blank = |text: &&str| self.rules.blanks.iter().any(|blank| blank.trim() == *text);
+        let Some(text) = text.filter(|text| !text.is_empty() && !is_blank(text)) else { return Ok(None) };
+        let parsed = self.rules.times.parse(text);
+        parsed.map(Some).map_err(|why| {
+            let advice = if name == "updated_at" { "" } else { "; --column at= leaves times out" };
+            RejectedLine::new(line, RejectCode::Malformed, format!("{}{advice}", named(name, &why)))
+        })
+    }
+
+    fn version(&self, line: u64, cells: &Cells<'_>) -> Result<Option<u64>, RejectedLine> {
+        if let Some(given) = self.rules.version {
+            return Ok(Some(given));
+        }
+        let Some(text) = cells.version.as_deref().filter(|text| !text.is_empty()) else { return Ok(None) };
+        decimal::<u64>(text).map(Some).ok_or_else(|| {
+            let why = format!(
+                "a version must be an unsigned 64-bit integer; got {}; --column version= leaves it out",
+                quoted(text)
+            );
+            RejectedLine::new(line, RejectCode::Malformed, named(&self.names.version, &why))
+        })
+    }
+
+    fn meta<'a>(&self, line: u64, cells: &'a Cells<'_>) -> Result<Option<Cow<'a, str>>, RejectedLine> {
+        if !cells.meta_parts.is_empty() {
+            return Ok(Some(Cow::Owned(object(&cells.meta_parts))));
+        }
+        let Some(text) = cells.meta.as_deref().filter(|text| !text.is_empty()) else { return Ok(None) };
+        let parsed = serde_json::from_str::<&RawValue>(text);
+        parsed.map(|json| Some(Cow::Borrowed(json.get()))).map_err(|why| {
+            let why = json_words(text.as_bytes(), &why);
+            let why = format!(
+                "meta must be a JSON object; got {}: {why}; --column meta= leaves it out, and --column meta.x=NAME \
+                 makes a field x of a column",
+                quoted(text)
+            );
+            RejectedLine::new(line, RejectCode::Malformed, named(&self.names.meta, &why))
+        })
+    }
+}
+
+/// Whether a text could be of a field, for columns that nobody has asked for.
+pub fn fits_version(text: &str) -> bool {
+    text.is_empty() || decimal::<u64>(text).is_some()
+}
+
+pub fn fits_meta(text: &str) -> bool {
+    text.is_empty() || text.starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+fn named(column: &str, why: &str) -> String {
+    if column.is_empty() { why.to_owned() } else { format!("column {}: {why}", quoted(column)) }
+}
+
+/// A JSON object.
+fn object(parts: &[(String, String)]) -> String {
+    let field = |(name, value): &(String, String)| {
+        let name = serde_json::to_string(name).expect("every string can be JSON");
+        format!("{name}:{value}")
+    };
+    format!("{{{}}}", parts.iter().map(field).collect::<Vec<_>>().join(","))
+}

@@ -1,0 +1,155 @@
+//! All rows of an import: of its files one after the other, as one way of reading says.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use encoding_rs::Encoding;
+
+use crate::cli::import::read::csv_rows::CsvRows;
+use crate::cli::import::read::input::{Input, InputFile};
+use crate::cli::import::read::json_rows::JsonRows;
+use crate::cli::import::read::redis_cells::RedisCells;
+use crate::cli::import::read::redis_entry::RedisEntries;
+use crate::cli::import::read::redis_log::RedisLog;
+use crate::cli::import::read::row::{Parsed, Rows};
+use crate::cli::import::read::rules::Rules;
+use crate::cli::import::{Format, ImportError};
+use crate::job::Op;
+use crate::types::Timestamp;
+
+/// How files are read.
+pub struct Reading {
+    pub rules: Rules,
+    pub format: Option<Format>,
+    pub encoding: Option<&'static Encoding>,
+    /// The line of the first file from which rows are read.
+    pub from_line: u64,
+    /// Of a sorted set of Redis.
+    pub key: Option<String>,
+    /// Of rows from Redis.
+    pub at: Timestamp,
+}
+
+impl Reading {
+    /// What members of a sorted set become.
+    ///
+    /// # Errors
+    /// When the command line does not say on which board, or has an operation that a member twice would count
+    /// twice.
+    pub fn redis_entries(&self) -> Result<RedisEntries, ImportError> {
+        let Rules { board, op, numbers, .. } = &self.rules;
+        let board = board.clone().ok_or(ImportError::RedisNeeds)?;
+        let op = op.unwrap_or(Op::Set);
+        if !matches!(op, Op::Set | Op::Best) {
+            return Err(ImportError::RedisOp(op.name()));
+        }
+        Ok(RedisEntries::new(board, op, numbers.clone(), self.at))
+    }
+
+    fn rows(&self, input: Input, from_line: u64, tell: &dyn Fn(&str)) -> Result<Box<dyn Rows>, ImportError> {
+        let rules = &self.rules;
+        Ok(match input.format {
+            Format::Csv => {
+                if !rules.rows_at.is_empty() || rules.member_from_key {
+                    return Err(ImportError::JsonOptions);
+                }
+                let rows = CsvRows::open(input.reader, rules, from_line)?;
+                tell(rows.note());
+                Box::new(rows)
+            }
+            Format::Ndjson if rules.spreadsheet_safe => return Err(ImportError::SafeNdjson),
+            Format::Ndjson if rules.delimiter.is_some() || rules.no_header || rules.skip_lines > 0 => {
+                return Err(ImportError::CsvOptions);
+            }
+            Format::Ndjson => {
+                let rows = JsonRows::open(input.reader, &input.head, rules, from_line)?;
+                rows.note().into_iter().for_each(tell);
+                Box::new(rows)
+            }
+            Format::Aof => {
+                let key = self.key.as_deref().ok_or(ImportError::RedisKey)?;
+                Box::new(RedisLog::open(input.reader, key, self.redis_entries()?)?)
+            }
+            Format::RedisCsv => Box::new(RedisCells::new(input.reader, self.redis_entries()?)),
+        })
+    }
+}
+
+/// Rows of all files, each with the place where it is.
+pub struct FileRows<'a> {
+    reading: &'a Reading,
+    files: &'a mut [InputFile],
+    /// Says what is found out about a file.
+    tell: &'a dyn Fn(&str),
+    bytes_read: Arc<AtomicU64>,
+    /// The one that is read, and its number.
+    rows: Option<Box<dyn Rows>>,
+    file: usize,
+}
+
+impl<'a> FileRows<'a> {
+    /// # Arguments
+    /// `bytes_read`: counts what is read of the files, before unpacking.
+    pub fn new(
+        reading: &'a Reading,
+        files: &'a mut [InputFile],
+        bytes_read: Arc<AtomicU64>,
+        tell: &'a dyn Fn(&str),
+    ) -> Self {
+        Self { reading, files, tell, bytes_read, rows: None, file: 0 }
+    }
+
+    fn open(&mut self) -> Result<Option<Box<dyn Rows>>, ImportError> {
+        let Some(file) = self.files.get_mut(self.file) else { return Ok(None) };
+        let from_line = if self.file == 0 { self.reading.from_line } else { 0 };
+        let name = file.name.clone();
+        let tell = |note: &str| (self.tell)(&format!("{name}: {note}"));
+        let input = file.open(self.reading.format, self.reading.encoding, &self.bytes_read)?;
+        self.reading.rows(input, from_line, &tell).map(Some)
+    }
+
+    fn in_file(&self, error: ImportError) -> ImportError {
+        let name = self.files.get(self.file).map(|file| file.name.clone()).unwrap_or_default();
+        match error {
+            error @ (ImportError::Open { .. } | ImportError::EmptyInput) => error,
+            error => ImportError::InFile { file: name, error: Box::new(error) },
+        }
+    }
+}
+
+impl Iterator for FileRows<'_> {
+    type Item = Result<Parsed, ImportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let rows = match &mut self.rows {
+                Some(rows) => rows,
+                None => match self.open() {
+                    Ok(Some(rows)) => self.rows.insert(rows),
+                    Ok(None) => return None,
+                    Err(error) => {
+                        let error = self.in_file(error);
+                        self.file = self.files.len();
+                        return Some(Err(error));
+                    }
+                },
+            };
+            match rows.next() {
+                None => (self.rows, self.file) = (None, self.file + 1),
+                Some(Err(error)) => return Some(Err(self.in_file(error))),
+                Some(Ok(mut parsed)) => {
+                    let place = match &mut parsed {
+                        Parsed::Row(row) => &mut row.place,
+                        Parsed::Rejected(line) => &mut line.place,
+                        Parsed::Board(_) | Parsed::Blank(_) => return Some(Ok(parsed)),
+                    };
+                    place.file = self.file;
+                    // Files of text pass over such lines themselves, which is faster.
+                    if self.file > 0 || place.line >= self.reading.from_line {
+                        return Some(Ok(parsed));
+                    }
+                }
+            }
+        }
+    }
+}

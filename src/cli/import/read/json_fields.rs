@@ -1,0 +1,360 @@
+//! A row of JSON that is read field by field: `--column FIELD=PATH`, where a path goes into objects by the
+//! names of fields, and into arrays by numbers from 0, with dots between them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+
+use crate::cli::import::read::column_names::{Asked, Field};
+use crate::cli::import::read::entry::{CellNames, Cells, KeyCell, fits_meta, fits_version};
+use crate::cli::import::read::numbers::Written;
+use crate::cli::import::read::row::RejectedLine;
+use crate::cli::import::read::rules::Rules;
+use crate::job::{Op, RejectCode};
+use crate::types::{quoted, shown};
+
+/// Fields that a message names.
+const FIELDS_NAMED: usize = 20;
+/// How deep rows are looked for in a document, to say where they are.
+const HINT_DEPTH: usize = 4;
+
+type Object<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+
+/// Where each field is in a row. `None`: it is not read.
+#[derive(Debug, Default)]
+pub struct Fields {
+    pub member: Option<String>,
+    pub board: Option<String>,
+    pub scores: Vec<String>,
+    pub at: Option<String>,
+    pub version: Option<String>,
+    pub meta: Option<String>,
+    pub meta_parts: Vec<(String, String)>,
+    pub profile_parts: Vec<(String, String)>,
+    /// Nobody asked for the score: it may be an array of keys, or the row itself.
+    is_score_by_name: bool,
+}
+
+impl Fields {
+    /// # Arguments
+    /// `sample`: the first rows, each with its line. A field that nobody asked for is read only if it fits.
+    pub fn find(rules: &Rules, sample: &[(u64, &str)]) -> (Self, String) {
+        let (mut told, mut left) = (Vec::new(), Vec::new());
+        let of = |field: &Field| match rules.columns.of(field) {
+            Asked::From(path) => Some((path.to_owned(), true)),
+            Asked::Off => None,
+            Asked::No => Some((field.name(), false)),
+        };
+        let is_there = |path: &str| sample.iter().any(|(_, text)| lookup(text, path).is_some());
+        let mut fitting = |field: &Field, fits: &dyn Fn(&str) -> bool| {
+            let (path, is_asked) = of(field)?;
+            let unfit = sample.iter().find_map(|(line, text)| {
+                let value = lookup(text, &path)?;
+                let text = scalar(value).map_or_else(|| Cow::Borrowed(value), |(text, _)| text);
+                (value != "null" && !fits(&text)).then(|| (*line, shown(&text)))
+            });
+            let name = field.name();
+            if let Some((line, text)) = unfit.filter(|_| !is_asked) {
+                left.push(format!(
+                    ". The field {name} is not read, because line {line} has {text}; --column {name}={path} reads it all \
+                     the same"
+                ));
+                return None;
+            }
+            (is_asked || is_there(&path)).then_some(path)
+        };
+        let at = fitting(&Field::At, &|text| rules.times.parse(text).is_ok());
+        let version = if rules.version.is_some() { None } else { fitting(&Field::Version, &fits_version) };
+        let meta = fitting(&Field::Meta, &fits_meta);
+        let member = if rules.member_from_key && rules.columns.of(&Field::Member) == Asked::No {
+            None
+        } else {
+            of(&Field::Member).map(|(path, _)| path)
+        };
+        let board = if rules.board.is_some() { None } else { of(&Field::Board).map(|(path, _)| path) };
+        let scores: Vec<String> = rules.columns.scores().into_iter().map(str::to_owned).collect();
+        let is_score_by_name = scores.is_empty() && rules.columns.of(&Field::Score) == Asked::No;
+        let scores = if is_score_by_name { vec!["score".to_owned()] } else { scores };
+        let mut fields =
+            Self { member, board, scores, at, version, meta, is_score_by_name, ..Self::default() };
+        for (field, path) in rules.columns.parts() {
+            match field {
+                Field::MetaField(part) => fields.meta_parts.push((part.clone(), path.to_owned())),
+                Field::ProfileField(part) => fields.profile_parts.push((part.clone(), path.to_owned())),
+                _ => {}
+            }
+        }
+        let mut tell = |field: &str, path: Option<&String>| {
+            told.extend(path.map(|path| format!("{field} from {}", quoted(path))));
+        };
+        if fields.member.is_none() && rules.member_from_key {
+            tell("member", Some(&"the name of each row".to_owned()));
+        }
+        tell("member", fields.member.as_ref());
+        tell("board", fields.board.as_ref());
+        fields.scores.iter().for_each(|path| tell("score", Some(path)));
+        tell("at", fields.at.as_ref());
+        tell("version", fields.version.as_ref());
+        tell("meta", fields.meta.as_ref());
+        fields.meta_parts.iter().for_each(|(part, path)| tell(&format!("meta.{part}"), Some(path)));
+        fields.profile_parts.iter().for_each(|(part, path)| tell(&format!("profile.{part}"), Some(path)));
+        let note = format!("reads {}{}", told.join(", "), left.concat());
+        (fields, note)
+    }
+
+    pub fn cell_names(&self) -> CellNames {
+        let name = |path: &Option<String>| path.clone().unwrap_or_default();
+        CellNames {
+            board: name(&self.board),
+            member: name(&self.member),
+            scores: self.scores.clone(),
+            at: name(&self.at),
+            version: name(&self.version),
+            meta: name(&self.meta),
+        }
+    }
+
+    /// # Arguments
+    /// `key`: the row's name in the object of rows.
+    ///
+    /// # Errors
+    /// When a field that is needed is not there, or is an object where it should be a text or a number.
+    pub fn cells<'a>(
+        &self,
+        line: u64,
+        text: &'a str,
+        key: Option<String>,
+        rules: &Rules,
+    ) -> Result<Cells<'a>, RejectedLine> {
+        let malformed = |why: String| RejectedLine::new(line, RejectCode::Malformed, why);
+        let plain = |path: &str| match lookup(text, path) {
+            None | Some("null") => Ok(None),
+            Some(value) => {
+                let scalar = scalar(value).ok_or_else(|| {
+                    malformed(format!("field {}: {} is no text and no number", quoted(path), shown(value)))
+                });
+                scalar.map(|(text, written)| Some((trimmed(text), written)))
+            }
+        };
+        let optional = |path: &Option<String>| match path {
+            Some(path) => {
+                plain(path).map(|found| found.map(|(text, _)| text).filter(|text| !text.is_empty()))
+            }
+            None => Ok(None),
+        };
+        let member = match (&self.member, key) {
+            (None, Some(key)) => trimmed(Cow::Owned(key)),
+            (path, _) => {
+                let path = path.as_deref().unwrap_or("member");
+                let found = plain(path)?.ok_or_else(|| malformed(missing(text, path, "member")))?;
+                found.0
+            }
+        };
+        let meta = match self.meta.as_deref().and_then(|path| lookup(text, path)) {
+            None | Some("null") => None,
+            Some(value) if value.starts_with('{') => Some(Cow::Borrowed(value)),
+            Some(value) => Some(scalar(value).map_or(Cow::Borrowed(value), |(text, _)| text)),
+        };
+        let op = own_op(text).map_err(malformed)?;
+        let is_scored = rules.op.or(op).is_none_or(Op::takes_score);
+        let mut cells = Cells {
+            member,
+            board: optional(&self.board)?,
+            at: optional(&self.at)?,
+            version: optional(&self.version)?,
+            meta,
+            meta_parts: parts(text, &self.meta_parts),
+            profile_parts: parts(text, &self.profile_parts),
+            op,
+            ..Cells::default()
+        };
+        if is_scored {
+            self.keys(line, text, &mut cells)?;
+        }
+        Ok(cells)
+    }
+
+    fn keys<'a>(&self, line: u64, text: &'a str, cells: &mut Cells<'a>) -> Result<(), RejectedLine> {
+        let bad = |why: String| RejectedLine::new(line, RejectCode::BadScore, why);
+        // A row that is no object or array is a score by itself.
+        if self.is_score_by_name && !text.starts_with(['{', '[']) {
+            let key = scalar(text).ok_or_else(|| bad(format!("{} is no number", shown(text))))?;
+            cells.keys.push(KeyCell { text: trimmed(key.0), written: key.1 });
+            return Ok(());
+        }
+        for path in &self.scores {
+            let value = lookup(text, path).ok_or_else(|| bad(missing(text, path, "score")))?;
+            let mut items = vec![value];
+            if self.is_score_by_name && value.starts_with('[') {
+                let all: Vec<&RawValue> = serde_json::from_str(value).unwrap_or_default();
+                items = all.into_iter().map(RawValue::get).collect();
+            }
+            for item in items {
+                if item == "null" {
+                    cells.keys.push(KeyCell { text: Cow::Borrowed(""), written: Written::Text });
+                    continue;
+                }
+                let key = scalar(item);
+                let key =
+                    key.ok_or_else(|| bad(format!("field {}: {} is no number", quoted(path), shown(item))))?;
+                cells.keys.push(KeyCell { text: trimmed(key.0), written: key.1 });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a row of JSON has at a path, as JSON. A name with dots in it comes before a path of that text.
+pub fn lookup<'a>(json: &'a str, path: &str) -> Option<&'a str> {
+    if json.starts_with('{') {
+        let fields: Object<'a> = serde_json::from_str(json).ok()?;
+        if let Some(value) = fields.get(path) {
+            return Some(value.get());
+        }
+        let mut dots = path.match_indices('.').map(|(at, _)| at);
+        return dots.find_map(|at| {
+            let (name, rest) = path.split_at_checked(at)?;
+            lookup(fields.get(name)?.get(), rest.strip_prefix('.')?)
+        });
+    }
+    if json.starts_with('[') {
+        let items: Vec<&'a RawValue> = serde_json::from_str(json).ok()?;
+        let (index, rest) = path.split_once('.').map_or((path, None), |(index, rest)| (index, Some(rest)));
+        let item = items.get(index.parse::<usize>().ok()?)?.get();
+        return rest.map_or(Some(item), |rest| lookup(item, rest));
+    }
+    None
+}
+
+/// A text or a number of JSON.
+fn scalar(json: &str) -> Option<(Cow<'_, str>, Written)> {
+    if json.starts_with('"') {
+        let text: Cow<'_, str> = serde_json::from_str::<String>(json).ok()?.into();
+        return Some((text, Written::Text));
+    }
+    let is_number = json.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    is_number.then_some((Cow::Borrowed(json), Written::JsonNumber))
+}
+
+fn trimmed(text: Cow<'_, str>) -> Cow<'_, str> {
+    match text {
+        Cow::Borrowed(text) => Cow::Borrowed(text.trim()),
+        Cow::Owned(text) => Cow::Owned(text.trim().to_owned()),
+    }
+}
+
+fn parts(text: &str, parts: &[(String, String)]) -> Vec<(String, String)> {
+    let part = |(name, path): &(String, String)| {
+        let value = lookup(text, path).filter(|value| *value != "null")?;
+        Some((name.clone(), value.to_owned()))
+    };
+    parts.iter().filter_map(part).collect()
+}
+
+/// The row's own operation. A row may have a field of that name that is something else.
+fn own_op(text: &str) -> Result<Option<Op>, String> {
+    if text.starts_with('{')
+        && lookup(text, "scores").is_some_and(|scores| scores.starts_with('{'))
+        && lookup(text, "member").is_some()
+        && lookup(text, "score").is_none()
+    {
+        return Err(
+            "the row has scores, which name boards: it is a job, and is imported without options about fields; or \
+             --column score=scores.NAME reads one of them"
+                .to_owned(),
+        );
+    }
+    let Some(value) = lookup(text, "op").filter(|_| text.starts_with('{')) else { return Ok(None) };
+    let name = scalar(value).map(|(name, _)| name);
+    Ok(Op::ALL.into_iter().find(|op| Some(op.name()) == name.as_deref()))
+}
+
+/// That a row has no such field, and where rows may be instead.
+fn missing(text: &str, path: &str, field: &str) -> String {
+    let Ok(fields) = serde_json::from_str::<Object<'_>>(text) else {
+        return format!(
+            "the row is {}, which has no field {}; --column {field}=NUMBER reads an array, from 0",
+            shown(text),
+            quoted(path)
+        );
+    };
+    let names: Vec<String> = fields.keys().take(FIELDS_NAMED).map(|name| shown(name)).collect();
+    let hint = hint(text).map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();
+    format!(
+        "the row has no field {}; it has: {}. --column {field}=NAME names the field{hint}",
+        quoted(path),
+        names.join(", ")
+    )
+}
+
+/// The options by which rows are found in a document that is no row itself.
+pub fn hint(text: &str) -> Option<String> {
+    hint_below(text, &mut Vec::new())
+}
+
+fn hint_below(text: &str, path: &mut Vec<String>) -> Option<String> {
+    let fields: Object<'_> = serde_json::from_str(text).ok()?;
+    let is_rows = |value: &RawValue| {
+        let items: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
+        items.first().is_some_and(|item| item.get().starts_with(['{', '[']))
+    };
+    let at = |path: &[String]| {
+        if path.is_empty() { String::new() } else { format!("--rows-at {} ", path.join(".")) }
+    };
+    if let Some((name, _)) = fields.iter().find(|(_, value)| is_rows(value)) {
+        path.push(name.to_string());
+        return Some(at(path).trim_end().to_owned());
+    }
+    let all = |start: fn(char) -> bool| {
+        !fields.is_empty() && fields.values().all(|value| value.get().starts_with(start))
+    };
+    let has_rows_alone = all(|c| c == '{') && fields.len() > 1;
+    if has_rows_alone || all(|c| c.is_ascii_digit() || c == '-') {
+        return Some(format!("{}--member-from-key", at(path)));
+    }
+    if path.len() >= HINT_DEPTH {
+        return None;
+    }
+    fields.iter().find_map(|(name, value)| {
+        path.push(name.to_string());
+        let found = hint_below(value.get(), path);
+        path.pop();
+        found
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_go_into_objects_and_arrays() {
+        let text = r#"{"a":{"b":[10,{"c":"x"}]},"a.d":7,"e":null}"#;
+        for (path, expect) in [
+            ("a.b.0", Some("10")),
+            ("a.b.1.c", Some("\"x\"")),
+            ("a.d", Some("7")),
+            ("e", Some("null")),
+            ("a.x", None),
+            ("a.b.2", None),
+            ("a.b.c", None),
+        ] {
+            assert_eq!(lookup(text, path), expect, "{path}");
+        }
+    }
+
+    #[test]
+    fn where_rows_are_is_told_of_a_document() {
+        for (text, expect) in [
+            (r#"{"standings":[{"name":"ann"}]}"#, Some("--rows-at standings")),
+            (r#"{"n":1,"data":{"page":1,"rows":[[1,2]]}}"#, Some("--rows-at data.rows")),
+            (r#"{"ann":{"s":1},"bob":{"s":2}}"#, Some("--member-from-key")),
+            (r#"{"ann":1,"bob":2}"#, Some("--member-from-key")),
+            (r#"{"x":"","scores":{"ann":1}}"#, Some("--rows-at scores --member-from-key")),
+            (r#"{"name":"ann","points":5}"#, None),
+        ] {
+            assert_eq!(hint(text).as_deref(), expect, "{text}");
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Rows of a JSON file: jobs, or objects of which the command line says what their fields are.
+
+use std::collections::VecDeque;
+use std::io::BufRead;
+
+use crate::cli::import::ImportError;
+use crate::cli::import::read::entry::{Builder, Built};
+use crate::cli::import::read::json_fields::{Fields, hint};
+use crate::cli::import::read::json_jobs::{JobLine, too_long};
+use crate::cli::import::read::json_values::{Document, Found, Lines, Values, is_document};
+use crate::cli::import::read::limits::MAX_JOB_BYTES;
+use crate::cli::import::read::row::{Followers, LastBoard, Parsed, RejectedLine};
+use crate::cli::import::read::rules::Rules;
+use crate::job::RejectCode;
+
+/// The first rows, which decide about fields that nobody asked for.
+const SAMPLE_ROWS: usize = 100;
+
+/// Reads values as jobs.
+pub struct JsonRows<R> {
+    values: Values<R>,
+    buffer: Vec<u8>,
+    /// Values that were read ahead.
+    ahead: VecDeque<(Found, Vec<u8>)>,
+    failure: Option<ImportError>,
+    rules: Rules,
+    from_line: u64,
+    last_board: LastBoard,
+    /// Where rows are read field by field.
+    mapped: Option<(Fields, Builder)>,
+    note: Option<String>,
+    /// What comes before the next row, the first one last.
+    followers: Followers,
+    /// Why the first line that cannot be read cannot be, if no line before it describes a board. Rows of an
+    /// export behind it would go to another board than theirs, or to other windows.
+    undescribed: Option<String>,
+    is_described: bool,
+}
+
+impl<R: BufRead> JsonRows<R> {
+    /// # Arguments
+    /// `head`: how the file begins.
+    ///
+    /// # Errors
+    /// When the first rows cannot be read.
+    pub fn open(reader: R, head: &[u8], rules: &Rules, from_line: u64) -> Result<Self, ImportError> {
+        let is_placed = !rules.rows_at.is_empty() || rules.member_from_key;
+        let values = if is_placed || is_document(head) {
+            Values::Document(Document::new(reader, rules.rows_at.clone(), rules.member_from_key))
+        } else {
+            Values::Lines(Lines::new(reader))
+        };
+        let mut rows = Self {
+            values,
+            buffer: Vec::new(),
+            ahead: VecDeque::new(),
+            failure: None,
+            rules: rules.clone(),
+            from_line,
+            last_board: LastBoard::default(),
+            mapped: None,
+            note: None,
+            followers: Followers::new(),
+            undescribed: None,
+            is_described: false,
+        };
+        if rules.maps_json() {
+            rows.look_ahead();
+            let texts: Vec<(u64, String)> = rows
+                .ahead
+                .iter()
+                .filter_map(|(found, text)| {
+                    Some((found.line, std::str::from_utf8(text).ok()?.trim().to_owned()))
+                })
+                .collect();
+            let sample: Vec<(u64, &str)> = texts.iter().map(|(line, text)| (*line, text.as_str())).collect();
+            let (fields, note) = Fields::find(rules, &sample);
+            let builder = Builder::new(rules.clone(), fields.cell_names());
+            rows.mapped = Some((fields, builder));
+            rows.note = Some(note);
+        }
+        Ok(rows)
+    }
+
+    /// Says which fields are read, if rows are read field by field.
+    pub fn note(&self) -> Option<&str> {
+        self.note.as_deref()
+    }
+
+    fn look_ahead(&mut self) {
+        let mut bytes = 0;
+        while self.ahead.len() < SAMPLE_ROWS && bytes < MAX_JOB_BYTES {
+            let mut text = Vec::new();
+            match self.values.next(&mut text) {
+                Ok(Some(found)) => {
+                    bytes += text.len();
+                    self.ahead.push_back((found, text));
+                }
+                Ok(None) => return,
+                Err(error) => {
+                    self.failure = Some(error);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn next_value(&mut self) -> Result<Option<Found>, ImportError> {
+        if let Some((found, text)) = self.ahead.pop_front() {
+            self.buffer = text;
+            return Ok(Some(found));
+        }
+        match self.failure.take() {
+            Some(failure) => Err(failure),
+            None => self.values.next(&mut self.buffer),
+        }
+    }
+
+    /// As [`JsonRows::parse`], unless the rows of an export come without their board.
+    fn parse_behind_board(&mut self, found: Found) -> Result<Parsed, ImportError> {
+        let parsed = self.parse(found)?;
+        match &parsed {
+            Parsed::Board(_) => self.is_described = true,
+            Parsed::Rejected(line) if !self.is_described && self.undescribed.is_none() => {
+                self.undescribed = Some(line.detail.clone());
+            }
+            Parsed::Row(_) if self.undescribed.is_some() && !self.is_described && self.is_exported() => {
+                if let Some(why) = self.undescribed.take() {
+                    return Err(ImportError::BoardLine(why));
+                }
+            }
+            Parsed::Row(_) | Parsed::Rejected(_) | Parsed::Blank(_) => {}
+        }
+        Ok(parsed)
+    }
+
+    /// Whether the row is one that an export has written.
+    fn is_exported(&self) -> bool {
+        let text = std::str::from_utf8(&self.buffer).unwrap_or_default().trim();
+        let line = JobLine { line: 0, text, rules: &self.rules, is_described: self.is_described };
+        line.peek().is_ok_and(|peek| peek.is_exported())
+    }
+
+    fn parse(&mut self, found: Found) -> Result<Parsed, ImportError> {
+        let Found { line, key, is_too_long } = found;
+        if is_too_long {
+            return Ok(Parsed::Rejected(too_long(line)));
+        }
+        let Ok(text) = std::str::from_utf8(&self.buffer) else {
+            let why = "not a job object: the line is not UTF-8; --encoding says what the file is in, often windows-1252";
+            return Ok(Parsed::Rejected(RejectedLine::new(line, RejectCode::Malformed, why)));
+        };
+        let text = text.trim();
+        let job = JobLine { line, text, rules: &self.rules, is_described: self.is_described };
+        if let Some((fields, builder)) = &mut self.mapped {
+            if text.starts_with('{')
+                && let Ok(peek) = job.peek()
+            {
+                if (peek.is_board() || peek.is_exported()) && !self.rules.numbers.is_plain() {
+                    return Err(ImportError::ScaledExport);
+                }
+                if peek.is_board() {
+                    let parsed = job.parse(&mut self.last_board);
+                    return Ok(parsed.map_or_else(Parsed::Rejected, |(parsed, _)| parsed));
+                }
+            }
+            if let Err(why) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
+                let why = crate::wire::json_words(text.as_bytes(), &why);
+                return Ok(Parsed::Rejected(RejectedLine::new(
+                    line,
+                    RejectCode::Malformed,
+                    format!("not JSON: {why}"),
+                )));
+            }
+            let cells = fields.cells(line, text, key, &self.rules);
+            let built = cells.and_then(|cells| builder.build(line, &cells));
+            return Ok(match built {
+                Ok(Built::Row(row, followers)) => {
+                    self.followers = followers;
+                    Parsed::Row(row)
+                }
+                Ok(Built::Blank(blank)) => Parsed::Blank(blank),
+                Err(rejected) => Parsed::Rejected(rejected),
+            });
+        }
+        Ok(match job.parse(&mut self.last_board) {
+            Ok((parsed, repeat)) => {
+                self.followers.extend(repeat);
+                parsed
+            }
+            Err(rejected) => Parsed::Rejected(advised(rejected, text)),
+        })
+    }
+}
+
+fn at_line(mut parsed: Parsed, is_shared: bool) -> Parsed {
+    match &mut parsed {
+        Parsed::Row(row) => row.place.is_shared = is_shared,
+        Parsed::Rejected(line) => line.place.is_shared = is_shared,
+        Parsed::Board(_) | Parsed::Blank(_) => {}
+    }
+    parsed
+}
+
+/// The same with the options that may help: a row that is no job is read field by field with `--column`.
+fn advised(rejected: RejectedLine, text: &str) -> RejectedLine {
+    if !rejected.detail.contains("member is missing") {
+        return rejected;
+    }
+    let place = hint(text).map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();
+    let detail = format!(
+        "{}; --column member=NAME --column score=NAME reads the fields of rows that are no jobs{place}",
+        rejected.detail
+    );
+    RejectedLine { detail, ..rejected }
+}
+
+impl<R: BufRead> Iterator for JsonRows<R> {
+    type Item = Result<Parsed, ImportError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(follower) = self.followers.pop() {
+            return Some(Ok(Parsed::Row(follower)));
+        }
+        loop {
+            return match self.next_value() {
+                // What a board is holds for the rows behind it.
+                Ok(Some(found))
+                    if found.line < self.from_line && !self.buffer.starts_with(b"{\"board\":") =>
+                {
+                    continue;
+                }
+                Ok(Some(found)) => {
+                    let line = found.line;
+                    match self.parse_behind_board(found) {
+                        Ok(Parsed::Row(_) | Parsed::Rejected(_) | Parsed::Blank(_))
+                            if line < self.from_line =>
+                        {
+                            self.followers.clear();
+                            continue;
+                        }
+                        parsed => {
+                            let is_shared = self.values.is_document();
+                            Some(parsed.map(|parsed| at_line(parsed, is_shared)))
+                        }
+                    }
+                }
+                Ok(None) => None,
+                Err(error) => Some(Err(error)),
+            };
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "json_rows_tests.rs"]
+mod tests;

@@ -1,0 +1,334 @@
+//! Cells that are numbers or durations, as people and programs write them: whole numbers exactly, or refused
+//! with the option that reads them.
+//!
+//! Knows: `--decimal`, `--thousands`, `--scale`, `--round`, `--duration`. Must not know: columns and rows.
+//! Nothing is guessed: `1,234` is a thousand or one and a bit, and only the user knows which.
+
+use crate::cli::import::read::exact::{Exact, is_space};
+use crate::types::quoted;
+
+/// How scores are written, and what becomes of them.
+#[derive(Debug, Clone)]
+pub struct Numbers {
+    /// What stands between whole and fraction.
+    pub decimal: char,
+    /// What stands between groups of digits.
+    pub thousands: Option<char>,
+    /// What scores are multiplied by.
+    pub scale: u32,
+    /// Whether what is not whole is rounded; else it is refused.
+    pub is_rounded: bool,
+    /// Scores are durations, to be counted in this.
+    pub duration: Option<DurationUnit>,
+}
+
+impl Default for Numbers {
+    fn default() -> Self {
+        Self { decimal: '.', thousands: None, scale: 1, is_rounded: false, duration: None }
+    }
+}
+
+/// What durations are counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum DurationUnit {
+    /// Seconds
+    S,
+    /// Milliseconds
+    Ms,
+    /// Microseconds
+    Us,
+}
+
+impl DurationUnit {
+    fn per_second(self) -> u32 {
+        match self {
+            Self::S => 1,
+            Self::Ms => 1_000,
+            Self::Us => 1_000_000,
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::S => "seconds",
+            Self::Ms => "milliseconds",
+            Self::Us => "microseconds",
+        }
+    }
+}
+
+/// What a key that cannot be read is, besides what is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Written {
+    /// A text, such as the cell of a CSV or a JSON string.
+    Text,
+    /// A number of JSON, which has its own decimal point.
+    JsonNumber,
+}
+
+impl Numbers {
+    /// Whether anything but plain whole numbers was asked for.
+    pub fn is_plain(&self) -> bool {
+        let Self { decimal, thousands, scale, is_rounded, duration } = self;
+        *decimal == '.' && thousands.is_none() && *scale == 1 && !is_rounded && duration.is_none()
+    }
+
+    /// One key of a score.
+    ///
+    /// # Errors
+    /// What is wrong with it, and the option that helps.
+    pub fn key(&self, text: &str, written: Written) -> Result<i64, String> {
+        let text = text.trim();
+        // Most scores are digits alone.
+        if self.scale == 1
+            && self.duration.is_none()
+            && text.len() < 19
+            && text.bytes().all(|byte| byte.is_ascii_digit())
+            && let Ok(key) = text.parse()
+        {
+            return Ok(key);
+        }
+        if text.is_empty() {
+            return Err("the score is empty; --blank \"\" leaves such rows out".to_owned());
+        }
+        if let Some(unit) = self.duration {
+            let seconds = seconds_of(text, self.decimal).map_err(|why| format!("{}: {why}", quoted(text)))?;
+            return self.whole(&seconds, unit.per_second(), text, || {
+                let finer = match unit {
+                    DurationUnit::S => "--duration ms keeps more, and --round rounds",
+                    DurationUnit::Ms => "--duration us keeps more, and --round rounds",
+                    DurationUnit::Us => "--round rounds",
+                };
+                format!("{} is not a whole number of {}: {finer}", quoted(text), unit.words())
+            });
+        }
+        let number = match written {
+            Written::JsonNumber => Exact::parse(text, '.', None).ok_or_else(|| self.explained(text))?,
+            Written::Text => {
+                Exact::parse(text, self.decimal, self.thousands).ok_or_else(|| self.explained(text))?
+            }
+        };
+        self.whole(&number, self.scale, text, || {
+            if self.scale == 1 {
+                let places = number.places();
+                let scale = 10_u64.saturating_pow(places.min(9));
+                let separates = if written == Written::Text && self.thousands.is_none() && places == 3 {
+                    format!(", or --thousands {:?} if it separates thousands", self.decimal.to_string())
+                } else {
+                    String::new()
+                };
+                format!(
+                    "{} is not a whole number: --scale {scale} keeps its {places} places after the {:?}, and \
+                     --round rounds{separates}",
+                    quoted(text),
+                    self.decimal.to_string()
+                )
+            } else {
+                format!(
+                    "{} times {} is not a whole number; a larger --scale keeps more places (100 keeps two), and \
+                     --round rounds",
+                    quoted(text),
+                    self.scale
+                )
+            }
+        })
+    }
+
+    fn whole(
+        &self,
+        number: &Exact,
+        factor: u32,
+        text: &str,
+        not_whole: impl Fn() -> String,
+    ) -> Result<i64, String> {
+        let product = number.times(factor, self.is_rounded);
+        let whole = product.map_err(|outside| {
+            if !outside {
+                return not_whole();
+            }
+            let times = if factor == 1 { String::new() } else { format!(" times {factor}") };
+            format!(
+                "{}{times} is outside the signed 64-bit range, {} to {}",
+                quoted(text),
+                i64::MIN,
+                i64::MAX
+            )
+        })?;
+        Ok(whole)
+    }
+
+    /// Why a text is no number, and the option that reads it.
+    fn explained(&self, text: &str) -> String {
+        let told = quoted(text);
+        if looks_like_duration(text) {
+            return format!("{told} looks like a duration: --duration ms reads it, in milliseconds");
+        }
+        let is_of_number = |c: char| c.is_ascii_digit() || is_separator(c);
+        let unsigned = text.trim_start_matches(['-', '+', '−']);
+        let mut foreign = unsigned.chars().filter(|c| is_separator(*c));
+        let is_grouped = unsigned.starts_with(|c: char| c.is_ascii_digit())
+            && unsigned.ends_with(|c: char| c.is_ascii_digit())
+            && unsigned.chars().all(is_of_number);
+        if let (true, Some(separator)) = (is_grouped, foreign.next()) {
+            return self.separator_explained(&told, unsigned, separator);
+        }
+        if unsigned.chars().any(|c| c.is_ascii_digit()) {
+            return format!("{told} is not a number such as 1200 or -3.25");
+        }
+        format!("{told} is not a number; --blank {told} leaves such rows out, and counts them")
+    }
+
+    fn separator_explained(&self, told: &str, unsigned: &str, first: char) -> String {
+        let word = match first {
+            ',' => "a comma".to_owned(),
+            '.' => "a point".to_owned(),
+            ' ' | '\u{a0}' | '\u{202f}' | '\u{2009}' => "a space".to_owned(),
+            '\'' | '’' => "an apostrophe".to_owned(),
+            other => format!("{other:?}"),
+        };
+        let option = if is_space(first) { "\" \"".to_owned() } else { format!("{:?}", first.to_string()) };
+        let given = (self.decimal, self.thousands);
+        if Some(first) == self.thousands || (first == self.decimal && unsigned.matches(first).count() == 1) {
+            let thousands = self.thousands.map(String::from).unwrap_or_default();
+            return format!(
+                "{told} has {word}, which does not stand where --decimal {:?} and --thousands {thousands:?} have it",
+                given.0.to_string()
+            );
+        }
+        let group = format!("--thousands {option} if it separates thousands");
+        let decimal = format!("--decimal {option} if it is the decimal point (with --scale, for the places)");
+        let keys =
+            "if it separates two keys, they must be columns of their own (--column score=A --column score=B)";
+        let is_many = unsigned.matches(first).count() > 1;
+        match first {
+            ',' if is_many => format!("{told} has {word}: {group}; {keys}"),
+            ',' => format!("{told} has {word}: {group}; {decimal}; {keys}"),
+            ';' | '/' | '|' => format!("{told} has {word}: {keys}"),
+            '.' if !is_many => format!("{told} has {word}: {group}; {decimal}"),
+            _ => format!("{told} has {word}: {group}"),
+        }
+    }
+}
+
+fn is_separator(c: char) -> bool {
+    is_space(c) || matches!(c, ',' | '.' | '\'' | '’' | '_' | ';' | '/' | '|' | '٬' | '·')
+}
+
+fn looks_like_duration(text: &str) -> bool {
+    let of_clock = |c: char| c.is_ascii_digit() || matches!(c, ':' | '.' | ',' | '-' | '+');
+    let is_clock = text.contains(':') && text.chars().all(of_clock);
+    let is_iso =
+        text.trim_start_matches('-').starts_with("PT") && text.contains(|c: char| c.is_ascii_digit());
+    is_clock || is_iso
+}
+
+/// The seconds of a duration: `1:23.456`, `26:50:29`, `2:01:02:03` (days first), `PT1H2M3.5S`, `1h 2m 3s`, or
+/// seconds alone.
+fn seconds_of(text: &str, decimal: char) -> Result<Exact, String> {
+    const FORM: &str = "not a duration such as 1:23.456, 26:50:29, PT1M or 83.456";
+    if text.starts_with('+') {
+        return Err("a duration with a plus sign is a gap to another row, and no score".to_owned());
+    }
+    let (is_negative, unsigned) = match text.strip_prefix(['-', '−']) {
+        Some(unsigned) => (true, unsigned),
+        None => (false, text),
+    };
+    let exact = if unsigned.contains(':') {
+        clock_seconds(unsigned, decimal)?
+    } else if unsigned.starts_with(['P', 'p']) || unsigned.ends_with(|c: char| c.is_ascii_alphabetic()) {
+        spelled_seconds(unsigned, decimal).ok_or(FORM)?
+    } else {
+        Exact::parse(unsigned, decimal, None).filter(|exact| !exact.is_negative).ok_or(FORM)?
+    };
+    Ok(Exact { is_negative, ..exact })
+}
+
+fn clock_seconds(text: &str, decimal: char) -> Result<Exact, String> {
+    let wrong =
+        || "not a duration such as 1:23.456 (minutes and seconds) or 26:50:29 (hours first)".to_owned();
+    let parts: Vec<&str> = text.split(':').collect();
+    let (last, leading) = parts.split_last().ok_or_else(wrong)?;
+    let (seconds, fraction) = last.split_once(decimal).unwrap_or((last, ""));
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_digits(seconds) || (last.contains(decimal) && !is_digits(fraction)) || leading.len() > 3 {
+        return Err(wrong());
+    }
+    // Of days, hours, minutes, seconds, those that are there: the last is seconds.
+    let units: [i128; 4] = [86_400, 3_600, 60, 1];
+    let units = units.iter().skip(3 - leading.len());
+    let mut total = 0_i128;
+    for (index, (part, unit)) in leading.iter().chain([&seconds]).zip(units).enumerate() {
+        if !is_digits(part) || part.len() > 12 {
+            return Err(wrong());
+        }
+        let number: i128 = part.parse().map_err(|_| wrong())?;
+        let most = if *unit == 3_600 { 24 } else { 60 };
+        if index > 0 && (number >= most || part.len() > 2) {
+            return Err(format!("{part} is too many where minutes or seconds end at 59, and hours at 23"));
+        }
+        total += number * unit;
+    }
+    Ok(Exact { is_negative: false, whole: total, fraction: fraction.trim_end_matches('0').to_owned() })
+}
+
+/// `PT1H2M3.5S`, `1h2m3.5s`, `250ms`.
+fn spelled_seconds(text: &str, decimal: char) -> Option<Exact> {
+    let text = text.to_ascii_lowercase();
+    let is_iso = text.starts_with('p');
+    let mut rest = text.strip_prefix('p').unwrap_or(&text);
+    let mut is_of_day = is_iso;
+    let mut total = Exact { is_negative: false, whole: 0, fraction: String::new() };
+    let mut least = u32::MAX;
+    let mut count = 0;
+    loop {
+        rest = rest.trim_start();
+        if is_of_day && let Some(after) = rest.strip_prefix('t') {
+            (rest, is_of_day) = (after, false);
+            continue;
+        }
+        if rest.is_empty() {
+            return (count > 0).then_some(total);
+        }
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != decimal && c != '.')?;
+        let (number, unit) = rest.split_at_checked(digits)?;
+        let end =
+            unit.trim_start().find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(unit.trim_start().len());
+        // Of ISO 8601, units are one letter each.
+        let (unit, after) = unit.trim_start().split_at_checked(if is_iso { end.min(1) } else { end })?;
+        let seconds: i128 = match unit {
+            "d" | "day" | "days" => 86_400,
+            "h" | "hour" | "hours" if !is_of_day => 3_600,
+            "m" | "min" | "mins" | "minute" | "minutes" if !is_of_day => 60,
+            "s" | "sec" | "secs" | "second" | "seconds" if !is_of_day => 1,
+            "ms" if !is_iso => 0,
+            _ => return None,
+        };
+        let order = u32::try_from(seconds).ok()?;
+        if order >= least {
+            return None;
+        }
+        least = order;
+        let exact = Exact::parse(number, decimal, None).or_else(|| Exact::parse(number, '.', None))?;
+        let is_last = after.trim().is_empty();
+        if !exact.fraction.is_empty() && (!is_last || seconds > 1) {
+            return None;
+        }
+        if seconds == 0 {
+            if exact.whole > 999 && total.whole > 0 {
+                return None;
+            }
+            let digits = format!("{:03}{}", exact.whole % 1_000, exact.fraction);
+            total.whole += exact.whole / 1_000;
+            digits.trim_end_matches('0').clone_into(&mut total.fraction);
+        } else {
+            total.whole = total.whole.checked_add(exact.whole.checked_mul(seconds)?)?;
+            total.fraction = exact.fraction;
+        }
+        rest = after;
+        count += 1;
+    }
+}
+
+#[cfg(test)]
+#[path = "numbers_tests.rs"]
+mod tests;

@@ -1,0 +1,257 @@
+//! Cells that are times: `--at-format` and `--at-zone`.
+//!
+//! Nothing is guessed: a time without a zone is refused unless the user names one, and so is a number without
+//! its unit.
+
+use jiff::civil::{Date, DateTime};
+use jiff::fmt::strtime;
+use jiff::tz::{Offset, TimeZone};
+
+use crate::cli::import::read::exact::Exact;
+use crate::types::{Timestamp, quoted};
+
+/// Milliseconds of 1973-03-03: as milliseconds, any time of today in seconds is before that.
+const MILLIS_MIN: i128 = 100_000_000_000;
+
+/// How times are written.
+#[derive(Debug, Clone, Default)]
+pub struct Times {
+    pub format: Option<AtFormat>,
+    pub zone: Option<TimeZone>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AtFormat {
+    /// Seconds since 1970, with a fraction or not.
+    Unix,
+    UnixMillis,
+    /// As `strptime` has it.
+    Pattern(String),
+}
+
+impl AtFormat {
+    /// Reads `--at-format`.
+    ///
+    /// # Errors
+    /// When it is no pattern.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "unix" => return Ok(Self::Unix),
+            "unix-ms" => return Ok(Self::UnixMillis),
+            _ => {}
+        }
+        let sample = DateTime::constant(2026, 11, 20, 9, 59, 58, 0).to_zoned(TimeZone::UTC);
+        let written = sample.ok().map(|sample| strtime::format(text, &sample));
+        match written {
+            Some(Ok(_)) if text.contains('%') => Ok(Self::Pattern(text.to_owned())),
+            Some(Err(why)) => Err(format!("not a pattern of times: {why}")),
+            _ => {
+                Err("it must be unix, unix-ms, or a pattern such as %d.%m.%Y or %m/%d/%Y %H:%M:%S".to_owned())
+            }
+        }
+    }
+}
+
+/// Reads `--at-zone`: `Europe/Berlin`, `+05:30`.
+///
+/// # Errors
+/// When there is no such zone.
+pub fn zone(text: &str) -> Result<TimeZone, String> {
+    if let Some(offset) = offset(text) {
+        return Ok(TimeZone::fixed(offset));
+    }
+    TimeZone::get(text).map_err(|_| {
+        "it must be the name of a zone such as Europe/Berlin, or an offset such as +05:30".to_owned()
+    })
+}
+
+fn offset(text: &str) -> Option<Offset> {
+    if text == "Z" {
+        return Some(Offset::UTC);
+    }
+    let (sign, rest) = match text.split_at_checked(1)? {
+        ("+", rest) => (1, rest),
+        ("-", rest) => (-1, rest),
+        _ => return None,
+    };
+    let (hours, minutes) = rest.split_once(':').unwrap_or((rest, "0"));
+    let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let fits = (0..=14).contains(&hours) && (0..60).contains(&minutes);
+    fits.then(|| Offset::from_seconds(sign * (hours * 3_600 + minutes * 60)).ok()).flatten()
+}
+
+impl Times {
+    pub fn is_plain(&self) -> bool {
+        self.format.is_none() && self.zone.is_none()
+    }
+
+    /// # Errors
+    /// What is wrong with it, and the option that helps.
+    pub fn parse(&self, text: &str) -> Result<Timestamp, String> {
+        match &self.format {
+            None => self.parse_plain(text),
+            Some(AtFormat::Unix) => unix(text),
+            Some(AtFormat::UnixMillis) => unix_millis(text),
+            Some(AtFormat::Pattern(pattern)) => self.parse_pattern(pattern, text),
+        }
+    }
+
+    /// RFC 3339; or a date, or a date and a time, in the zone. A date is its midnight.
+    fn parse_plain(&self, text: &str) -> Result<Timestamp, String> {
+        if let Ok(time) = Timestamp::parse(text) {
+            return Ok(time);
+        }
+        let told = quoted(text);
+        let is_number =
+            text.starts_with(|c: char| c.is_ascii_digit()) && Exact::parse(text, '.', None).is_some();
+        if is_number {
+            let unit =
+                if text.split('.').next().is_some_and(|whole| whole.len() > 11) { "unix-ms" } else { "unix" };
+            return Err(format!(
+                "{told} is no time by itself; --at-format {unit} reads it as a count since 1970"
+            ));
+        }
+        if text.len() == "2026-07-24".len()
+            && let Ok(date) = text.parse::<Date>()
+        {
+            return self.in_zone(date.to_datetime(jiff::civil::Time::midnight()), text);
+        }
+        match (text.parse::<DateTime>(), &self.zone) {
+            (Ok(time), Some(_)) => self.in_zone(time, text),
+            (Ok(_), None) => Err(format!(
+                "{told} has no time zone; --at-zone names it, such as --at-zone UTC or Europe/Berlin"
+            )),
+            (Err(_), _) => Err(format!(
+                "{told} is not a time such as 2026-11-20T09:59:58Z or 2026-11-20; --at-format says how it is \
+                 written, such as --at-format \"%d.%m.%Y %H:%M\""
+            )),
+        }
+    }
+
+    fn parse_pattern(&self, pattern: &str, text: &str) -> Result<Timestamp, String> {
+        let told = quoted(text);
+        let parsed = strtime::parse(pattern, text)
+            .map_err(|why| format!("{told} is not a time as --at-format {pattern:?} has it: {why}"))?;
+        if parsed.offset().is_some()
+            && let Ok(instant) = parsed.to_timestamp()
+        {
+            return in_range(instant, &told);
+        }
+        let date = parsed
+            .to_date()
+            .map_err(|why| format!("{told}: --at-format {pattern:?} makes no date: {why}"))?;
+        let time = match parsed.to_time() {
+            Ok(time) => time,
+            // A pattern without hours is a date, which is its midnight.
+            Err(_) if parsed.hour().is_none() => jiff::civil::Time::midnight(),
+            Err(why) => return Err(format!("{told}: --at-format {pattern:?} makes no time: {why}")),
+        };
+        if parsed.hour().is_some() && self.zone.is_none() {
+            return Err(format!(
+                "{told} has no time zone; --at-zone names it, such as --at-zone UTC or Europe/Berlin"
+            ));
+        }
+        self.in_zone(date.to_datetime(time), text)
+    }
+
+    /// Where clocks are put forward or back, a time that is not there is after the gap, and one that is there
+    /// twice is the first one.
+    fn in_zone(&self, time: DateTime, text: &str) -> Result<Timestamp, String> {
+        let told = quoted(text);
+        let zone = self.zone.clone().unwrap_or(TimeZone::UTC);
+        let zoned = time.to_zoned(zone).map_err(|why| format!("{told} is no time: {why}"))?;
+        in_range(zoned.timestamp(), &told)
+    }
+}
+
+fn in_range(instant: jiff::Timestamp, told: &str) -> Result<Timestamp, String> {
+    Timestamp::from_micros(instant.as_microsecond())
+        .map_err(|_| format!("{told} is not between 1970 and April 2262, as times must be"))
+}
+
+fn unix(text: &str) -> Result<Timestamp, String> {
+    let told = quoted(text);
+    let exact = Exact::parse(text, '.', None).ok_or_else(|| format!("{told} is not a number of seconds"))?;
+    // Input is cut to the microsecond.
+    let fraction = exact.fraction.get(..6).unwrap_or(&exact.fraction).to_owned();
+    let micros = Exact { fraction, ..exact.clone() }.times(1_000_000, false);
+    micros.ok().and_then(|micros| Timestamp::from_micros(micros).ok()).ok_or_else(|| {
+        let millis = exact.whole > MILLIS_MIN && exact.fraction.is_empty();
+        let hint = if millis { "; as milliseconds it may be: --at-format unix-ms" } else { "" };
+        format!("{told} seconds since 1970 are not between 1970 and April 2262, as times must be{hint}")
+    })
+}
+
+fn unix_millis(text: &str) -> Result<Timestamp, String> {
+    let told = quoted(text);
+    let exact =
+        Exact::parse(text, '.', None).ok_or_else(|| format!("{told} is not a number of milliseconds"))?;
+    if exact.whole < MILLIS_MIN {
+        return Err(format!(
+            "{told} milliseconds since 1970 are before 1973, so these are probably seconds: --at-format unix"
+        ));
+    }
+    let micros = exact.times(1_000, false).ok().and_then(|micros| Timestamp::from_micros(micros).ok());
+    micros.ok_or_else(|| {
+        format!("{told} milliseconds since 1970 are not between 1970 and April 2262, as times must be")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(format: &str, at_zone: &str) -> Times {
+        let format = (!format.is_empty()).then(|| AtFormat::parse(format).expect("a format"));
+        let zone = (!at_zone.is_empty()).then(|| zone(at_zone).expect("a zone"));
+        Times { format, zone }
+    }
+
+    #[test]
+    fn times_are_read_as_the_options_say() {
+        for (format, zone, text, expect) in [
+            ("", "", "2026-11-20T18:59:58+09:00", "2026-11-20T09:59:58Z"),
+            ("", "", "2026-07-24", "2026-07-24T00:00:00Z"),
+            ("", "Europe/Berlin", "2026-07-24", "2026-07-23T22:00:00Z"),
+            ("", "Europe/Berlin", "2026-07-24 10:00:00", "2026-07-24T08:00:00Z"),
+            ("", "Europe/Berlin", "2026-12-24T10:00", "2026-12-24T09:00:00Z"),
+            ("", "+05:30", "2026-07-24 10:00:00", "2026-07-24T04:30:00Z"),
+            ("%d.%m.%Y", "", "24.07.2026", "2026-07-24T00:00:00Z"),
+            ("%m/%d/%Y %I:%M %p", "America/New_York", "07/24/2026 01:30 PM", "2026-07-24T17:30:00Z"),
+            ("%d/%b/%Y:%H:%M:%S %z", "", "24/Jul/2026:10:00:00 +0200", "2026-07-24T08:00:00Z"),
+            ("unix", "", "1784894400", "2026-07-24T12:00:00Z"),
+            ("unix", "", "1784894400.25", "2026-07-24T12:00:00.25Z"),
+            ("unix-ms", "", "1784894400250", "2026-07-24T12:00:00.25Z"),
+        ] {
+            let read = times(format, zone).parse(text).map(|time| time.to_string());
+            assert_eq!(read.as_deref(), Ok(expect), "{text} by {format:?} in {zone:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_such_time_is_refused_with_the_option_that_helps() {
+        for (format, zone, text, expect) in [
+            ("", "", "1784894400", "--at-format unix reads"),
+            ("", "", "1784894400250", "--at-format unix-ms reads"),
+            ("", "", "2026-07-24 10:00:00", "has no time zone; --at-zone"),
+            ("", "", "24.07.2026", "--at-format says how it is written"),
+            ("", "", "yesterday", "--at-format"),
+            ("", "", "2026-13-01", "--at-format"),
+            ("", "", "1969-12-31T23:59:59Z", "is not a time"),
+            ("%d.%m.%Y", "", "07/24/2026", "is not a time as --at-format \"%d.%m.%Y\" has it"),
+            ("%d.%m.%Y %H:%M", "", "24.07.2026 10:00", "has no time zone"),
+            ("unix", "", "1784894400250", "--at-format unix-ms"),
+            ("unix", "", "soon", "is not a number of seconds"),
+            ("unix-ms", "", "1784894400", "probably seconds: --at-format unix"),
+        ] {
+            let told = times(format, zone).parse(text).expect_err(text);
+            assert!(told.contains(expect), "{text}: {told}");
+        }
+        for bad in ["%K", "dd.mm.yyyy", ""] {
+            assert!(AtFormat::parse(bad).is_err(), "{bad}");
+        }
+        for bad in ["Europe/Atlantis", "+25:00", ""] {
+            assert!(super::zone(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What a board is, as far as rows must know before they are sent; and the board that an import makes.
+
+use serde_json::{Value, json};
+use ureq::http::StatusCode;
+
+use crate::cli::import::ImportError;
+use crate::cli::import::send::connection::Connection;
+use crate::cli::import::send::retries::{Ended, Retries, until_answered};
+
+/// A board, as far as the service tells.
+#[derive(Debug, Clone, Default)]
+pub struct BoardFacts {
+    /// `None`: the service does not tell, and `reason` has its words.
+    pub is_there: Option<bool>,
+    pub reason: String,
+    /// Whether jobs that name no operation add to what is there.
+    pub adds: Option<bool>,
+    /// Of a board that is there.
+    pub keys: Option<Vec<KeyFacts>>,
+}
+
+#[derive(Debug, Clone)]
+pub struct KeyFacts {
+    pub name: String,
+    /// `asc` or `desc`.
+    pub order: String,
+    pub min: i64,
+    pub max: i64,
+}
+
+impl Connection<'_> {
+    /// # Errors
+    /// When the service cannot be reached.
+    pub fn facts(&self, board: &str) -> Result<BoardFacts, ImportError> {
+        let url = self.board_url(board);
+        let get = || self.client.get(&url);
+        match until_answered(get, true, &mut Retries::new(self.service))? {
+            // The board will be created with the defaults, whose policy is set.
+            Ended::Answered(StatusCode::NOT_FOUND, _) => {
+                Ok(BoardFacts { is_there: Some(false), adds: Some(false), ..BoardFacts::default() })
+            }
+            // Without the right to read the definition, its jobs will be refused, too.
+            Ended::Answered(status, answer) => Ok(BoardFacts {
+                is_there: (status == StatusCode::OK).then_some(true),
+                reason: answer.describe(status),
+                adds: answer.policy.as_deref().map(|policy| policy == "incr"),
+                keys: answer
+                    .keys
+                    .as_ref()
+                    .and_then(Value::as_array)
+                    .map(|keys| keys.iter().map(key).collect()),
+            }),
+            Ended::OutcomeUnknown { reason } => Err(self.service.not_understood(reason)),
+            Ended::Permanent { reason } => {
+                Err(ImportError::Unusable { to: self.client.base().to_owned(), reason })
+            }
+        }
+    }
+
+    /// Makes a board.
+    ///
+    /// # Arguments
+    /// `keys`: the name of each, and its order.
+    ///
+    /// # Errors
+    /// When the service refuses, or cannot be reached.
+    pub fn make(&self, board: &str, keys: &[(String, &'static str)]) -> Result<(), ImportError> {
+        let keys: Vec<Value> =
+            keys.iter().map(|(name, order)| json!({"name": name, "order": order})).collect();
+        let definition = json!({ "keys": keys }).to_string();
+        let not_made = |reason: String| ImportError::NotMade {
+            to: self.client.base().to_owned(),
+            board: board.to_owned(),
+            reason,
+        };
+        let put = || self.client.put(&self.board_url(board), &definition);
+        match until_answered(put, true, &mut Retries::new(self.service))? {
+            Ended::Answered(status, _) if status.is_success() => Ok(()),
+            Ended::Answered(status, answer) => Err(not_made(answer.describe(status))),
+            Ended::OutcomeUnknown { reason } | Ended::Permanent { reason } => Err(not_made(reason)),
+        }
+    }
+}
+
+fn key(key: &Value) -> KeyFacts {
+    let text = |name: &str| key.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let bound = |name: &str, otherwise: i64| {
+        let value = key.get(name);
+        let text = value.and_then(Value::as_str).and_then(|text| text.parse().ok());
+        text.or_else(|| value.and_then(Value::as_i64)).unwrap_or(otherwise)
+    };
+    let (min, max) = (bound("min", i64::MIN), bound("max", i64::MAX));
+    KeyFacts { name: text("name"), order: text("order"), min, max }
+}

@@ -1,0 +1,122 @@
+//! Where rows come from: files and pipes, or a running Redis. All of it can be read twice, once to be checked
+//! and once to be sent.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crate::cli::import::args::Args;
+use crate::cli::import::error::ImportError;
+use crate::cli::import::progress::Progress;
+use crate::cli::import::read::{FileRows, InputFile, Place, Reading, RedisRows, RedisSource, Rows, Rules};
+use crate::types::Timestamp;
+
+pub struct Source {
+    reading: Reading,
+    from: Origin,
+    /// Read of the files in this pass, before unpacking.
+    bytes_read: Arc<AtomicU64>,
+}
+
+enum Origin {
+    Files(Vec<InputFile>),
+    Redis { url: String, key: String, password: Option<String>, rows: Option<Box<RedisRows>> },
+}
+
+impl Source {
+    /// # Errors
+    /// When there is no such file, a pipe cannot be copied, or the command line does not say all of a Redis.
+    pub fn find(args: &Args, rules: Rules) -> Result<Self, ImportError> {
+        let now = jiff::Timestamp::now().to_string();
+        let reading = Reading {
+            rules,
+            format: args.format,
+            encoding: args.encoding,
+            from_line: args.from_line,
+            key: args.key.clone(),
+            at: Timestamp::parse(&now).expect("a clock's time is one"),
+        };
+        let from = match (&args.redis, &args.key) {
+            (Some(url), Some(key)) => {
+                let password = args.redis_password.password()?;
+                Origin::Redis { url: url.clone(), key: key.clone(), password, rows: None }
+            }
+            // The command line is checked for this, and a file of settings is not.
+            (Some(_), None) => return Err(ImportError::RedisNeeds),
+            (None, _) => {
+                let files =
+                    args.files.iter().map(|path| InputFile::find(path, !args.unchecked || args.dry_run));
+                Origin::Files(files.collect::<Result<_, _>>()?)
+            }
+        };
+        Ok(Self { reading, from, bytes_read: Arc::default() })
+    }
+
+    /// The names of the files.
+    pub fn names(&self) -> Vec<String> {
+        match &self.from {
+            Origin::Files(files) => files.iter().map(|file| file.name.clone()).collect(),
+            Origin::Redis { .. } => Vec::new(),
+        }
+    }
+
+    /// Begins a pass: shows how far it is.
+    ///
+    /// # Errors
+    /// When a Redis cannot be read.
+    pub fn progress(&mut self) -> Result<Progress, ImportError> {
+        match &mut self.from {
+            Origin::Files(files) => {
+                self.bytes_read = Arc::default();
+                let total = files.iter().map(InputFile::bytes).sum::<Option<u64>>();
+                Ok(Progress::new(Arc::clone(&self.bytes_read), total))
+            }
+            Origin::Redis { url, key, password, rows } => {
+                let source = RedisSource { url, password: password.as_deref(), key };
+                let opened = Box::new(RedisRows::open(&source, self.reading.redis_entries()?)?);
+                Ok(Progress::of_rows(rows.insert(opened).total))
+            }
+        }
+    }
+
+    /// The rows of a pass that was begun.
+    ///
+    /// # Arguments
+    /// `tell`: says what is found out about a file.
+    ///
+    /// # Errors
+    /// When a Redis cannot be read.
+    pub fn rows<'a>(&'a mut self, tell: &'a dyn Fn(&str)) -> Result<Box<dyn Rows + 'a>, ImportError> {
+        match &mut self.from {
+            Origin::Files(files) => {
+                Ok(Box::new(FileRows::new(&self.reading, files, Arc::clone(&self.bytes_read), tell)))
+            }
+            Origin::Redis { rows, .. } => {
+                let rows: Box<dyn Rows + 'a> = rows.take().ok_or(ImportError::RedisNeeds)?;
+                Ok(rows)
+            }
+        }
+    }
+
+    /// For the operator of an import that was stopped: where to go on.
+    ///
+    /// # Arguments
+    /// - `place`: of the first row that is not settled.
+    /// - `adds`: rows add to scores, and sending them twice counts them twice.
+    pub fn go_on(&self, place: Place, to: &str, adds: bool) -> String {
+        let Origin::Files(files) = &self.from else {
+            return format!("{:<14}run the same import again\n", "go on");
+        };
+        let left: Vec<String> =
+            files.iter().skip(place.file).map(|file| format!("'{}'", file.name)).collect();
+        let name = files.get(place.file).map_or("", |file| file.name.as_str());
+        let line = place.line.max(1);
+        let caution =
+            if adds { ". Rows behind it may be applied already, and these would count twice" } else { "" };
+        format!(
+            "{:<14}all rows before line {line} of {name} are settled{caution}. With the other options as they were: \
+             ranktree import {} --from-line {line} --url {to}\n",
+            "go on",
+            left.join(" ")
+        )
+    }
+}
