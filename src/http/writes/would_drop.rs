@@ -59,14 +59,13 @@ pub async fn check_keeps_all(
             dropped.instances += 1;
             continue;
         }
-        let mut expired = 0;
         // What has closed is final.
-        if expires_entries && !changed.keeps_entries(listed.instance) {
-            let is_all;
-            (expired, is_all) =
-                expired_in(api, board, changed, (listed.instance, now), listed.total, &mut looked_at).await?;
-            dropped.is_at_least |= !is_all;
-        }
+        let (expired, is_all) = if expires_entries && !changed.keeps_entries(listed.instance) {
+            expired_in(api, board, changed, (listed.instance, now), listed.total, &mut looked_at).await?
+        } else {
+            (0, true)
+        };
+        dropped.is_at_least |= !is_all;
         // The next ones take the places of those that expire.
         let stay = changed.within_capacity(listed.total - expired);
         dropped.entries += listed.total - stay;

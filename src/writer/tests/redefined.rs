@@ -1,6 +1,6 @@
-//! What becomes of entries when a board is defined otherwise: closed instances are final, and a season that was
-//! moved or cancelled and had begun begins anew. The same in memory, after a restart at any message, and on a
-//! replica that cuts the log otherwise.
+//! What becomes of entries when a board is defined otherwise: closed instances are final, and a season that
+//! was moved or cancelled and had begun begins anew. The same in memory, after a restart at any message, and
+//! on a replica that cuts the log otherwise.
 
 use std::sync::Arc;
 
@@ -309,8 +309,8 @@ fn a_season_that_is_opened_right_after_a_late_cancellation_begins_empty() {
     replicas.verify();
 }
 
-/// Random changes of seasons that come late, while clocks are wrong: a replica that cuts the log otherwise and
-/// restarts at other places has the same.
+/// Random changes of seasons that come late, while clocks are wrong: a replica that cuts the log otherwise
+/// and restarts at other places has the same.
 #[test]
 fn replicas_agree_on_seasons_that_change_late_however_they_cut_the_log_and_whenever_they_restart() {
     let mut taken_back = 0;

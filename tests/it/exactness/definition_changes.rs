@@ -1,5 +1,5 @@
-//! What a change of a definition would drop is said beforehand, and is what it then drops: at a node that owns
-//! every shard and at one that owns none.
+//! What a change of a definition would drop is said beforehand, and is what it then drops: at a node that
+//! owns every shard and at one that owns none.
 
 use std::collections::{BTreeMap, BTreeSet};
 
