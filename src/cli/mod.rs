@@ -77,7 +77,7 @@ enum Command {
     /// List the jobs that were refused: by a running service with --url, by a stopped one with --data-dir
     Rejects(rejects::Args),
     /// Send scores from a file or a Redis to a running service
-    Import(import::Args),
+    Import(Box<import::Args>),
     /// Print the OpenAPI 3.1 document of the HTTP API. The service serves it at /openapi.json, and as a page
     /// at /docs
     Openapi,

@@ -112,7 +112,7 @@ impl Stopped {
         let (instance, as_of) = (self.read_instance(name, &known, shards)?, shards.as_of());
         let mut rows = BTreeMap::new();
         for entry in hidden_entries(&view, name, instance, &known) {
-            rows.insert(entry.member.clone(), self.hidden_row(entry, &as_of)?);
+            rows.insert(entry.member.clone(), self.hidden_row(&entry, &as_of)?);
         }
         let of_shard = |shard: &Shard| shard.bans().list(BansAsked::On(name), None, usize::MAX).0;
         let mut bans: Vec<_> = view.shards.iter().flat_map(|shard| of_shard(shard)).collect();
@@ -126,7 +126,7 @@ impl Stopped {
         Ok(hidden.collect())
     }
 
-    fn hidden_row(&self, entry: HiddenEntry, as_of: &AsOf) -> Result<Row<'static>, Failure> {
+    fn hidden_row(&self, entry: &HiddenEntry, as_of: &AsOf) -> Result<Row<'static>, Failure> {
         let meta = match entry.metadata {
             Some((shard, tree)) => self.metadata(shard, tree, &entry.member, as_of)?.into(),
             None => "{}".into(),

@@ -170,7 +170,7 @@ pub struct Args {
     #[arg(long, value_name = "ZONE", env = "RANKTREE_AT_ZONE", value_parser = zone, allow_hyphen_values = true)]
     pub at_zone: Option<TimeZone>,
 
-    /// What the files are in, such as windows-1252, iso-8859-2 or shift_jis. By default UTF-8, or what a byte
+    /// What the files are in, such as windows-1252, iso-8859-2 or gbk. By default UTF-8, or what a byte
     /// order mark says
     #[arg(long, value_name = "NAME", env = "RANKTREE_ENCODING", value_parser = encoding)]
     pub encoding: Option<&'static Encoding>,

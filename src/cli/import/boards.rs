@@ -90,7 +90,9 @@ impl<'a> Boards<'a> {
         is_sent: bool,
         mut known: Known,
     ) -> Self {
-        known.values_mut().for_each(|board| board.is_named = false);
+        for board in known.values_mut() {
+            board.is_named = false;
+        }
         let now = jiff::Timestamp::now().as_microsecond();
         Self {
             connection,
@@ -166,13 +168,12 @@ impl<'a> Boards<'a> {
         let earlier = self.known.remove(board);
         let is_told = earlier.as_ref().is_some_and(|known| known.facts.is_there.is_some());
         let is_described = earlier.as_ref().is_some_and(|known| known.is_described);
-        let mut known = match earlier.filter(|_| is_told && !is_described) {
-            Some(known) => known,
-            None => {
-                let facts = self.connection.as_ref().map(|connection| connection.facts(board)).transpose()?;
-                let keys = self.keys_of(board, job).unwrap_or(1);
-                Board { facts: facts.unwrap_or_default(), is_described, keys, is_named: true }
-            }
+        let mut known = if let Some(known) = earlier.filter(|_| is_told && !is_described) {
+            known
+        } else {
+            let facts = self.connection.as_ref().map(|connection| connection.facts(board)).transpose()?;
+            let keys = self.keys_of(board, job).unwrap_or(1);
+            Board { facts: facts.unwrap_or_default(), is_described, keys, is_named: true }
         };
         known.is_named = true;
         if !is_described {

@@ -219,7 +219,9 @@ fn send_rows(
                 batches.into_iter().try_for_each(|batch: send::Batch| {
                     let ticket = batch.ticket;
                     connection.send(batch)?;
-                    ticket.into_iter().for_each(|ticket| connection.settled(ticket));
+                    if let Some(ticket) = ticket {
+                        connection.settled(ticket);
+                    }
                     Ok::<(), ImportError>(())
                 })
             }));

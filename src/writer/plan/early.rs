@@ -9,6 +9,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::state::EarlyInstances;
 use crate::types::{BoardName, Timestamp};
 use crate::window::MovementPart;
 use crate::writer::plan::Batch;
@@ -33,8 +34,10 @@ impl Batch<'_> {
             return;
         }
         let of_board = |(_, instance): &(Timestamp, BoardName)| instance.split().0 == name.as_str();
-        let was_early: BTreeSet<BoardName> =
-            self.early.extract_if(.., of_board).map(|(_, instance)| instance).collect();
+        let (of_board, of_others): (EarlyInstances, EarlyInstances) =
+            std::mem::take(&mut self.early).into_iter().partition(of_board);
+        self.early = of_others;
+        let was_early: BTreeSet<BoardName> = of_board.into_iter().map(|(_, instance)| instance).collect();
         for (index, instance) in self.instances_of(name).into_iter().enumerate() {
             if index.is_multiple_of(LOOKED_AT_PER_YIELD) {
                 self.shard.yield_if_due();

@@ -113,6 +113,7 @@ impl Replicas {
         Self { all, known: definition.clone() }
     }
 
+    #[expect(clippy::needless_pass_by_value, reason = "what is said is made where it is said")]
     fn say(&mut self, time: i64, said: Said) {
         self.all.iter_mut().for_each(|replica| replica.say(&[(time, said.clone())]));
         let (first, others) = self.all.split_first().expect("three");
@@ -169,6 +170,7 @@ fn open_for(grace: i64) -> DefinitionPatch {
     DefinitionPatch { grace_micros: Field::Value(grace), ..DefinitionPatch::default() }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it is compared with what an instance has, if there is one")]
 fn points(members: &[(&str, i64)]) -> Option<Vec<(String, String)>> {
     Some(members.iter().map(|(id, score)| ((*id).to_owned(), format!("{:?}", [score]))).collect())
 }

@@ -1,6 +1,7 @@
 //! Every form of a file that `docs/import.md` lists is imported as it stands there, and every refusal is
 //! refused with its words and without anything being sent.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Output;
@@ -100,10 +101,10 @@ fn told(client: &Client, board: &str, expect: &str) -> String {
         let member = entry["member"].as_str().expect("an id");
         let mut told = format!("{member} {}", entry["score"]);
         if expect.contains('@') {
-            told += &format!(" @{}", entry["updated_at"].as_str().expect("a time"));
+            write!(told, " @{}", entry["updated_at"].as_str().expect("a time")).expect("it is text");
         }
         if expect.contains('{') {
-            told += &format!(" {}", entry["meta"]);
+            write!(told, " {}", entry["meta"]).expect("it is text");
         }
         told
     };

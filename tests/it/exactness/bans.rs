@@ -308,13 +308,14 @@ fn a_ban_creates_no_board_and_follows_the_rules_of_versions(place: Place) {
     assert_eq!(versioned("show", None, "q", 11)["changed"], true);
     assert!(is_listed(&client, "arena", "q", "all"));
     // The ban outlasts the board's entries and the board, and so does its version.
-    for (member, forget) in [
-        ("cleared", &(|| ok(client.post("/v1/boards/arena:clear", &json!({})))) as &dyn Fn() -> Value),
-        ("dropped", &|| ok(client.send(Method::DELETE, "/v1/boards/arena", None).expect("an answer"))),
-    ] {
+    let forgotten = [
+        ("cleared", Method::POST, "/v1/boards/arena:clear"),
+        ("dropped", Method::DELETE, "/v1/boards/arena"),
+    ];
+    for (member, method, path) in forgotten {
         assert_eq!(versioned("hide", Some("arena"), member, 5)["changed"], true);
         assert_eq!(versioned("hide", Some("arena"), member, 6)["changed"], false);
-        forget();
+        ok(client.send(method, path, None).expect("an answer"));
         for version in [4, 6] {
             for op in ["show", "hide"] {
                 let told = versioned(op, Some("arena"), member, version);

@@ -12,9 +12,9 @@ pub enum Field {
     Version,
     Meta,
     /// One field of the metadata.
-    MetaField(String),
+    MetaPart(String),
     /// One field of the member's profile.
-    ProfileField(String),
+    ProfilePart(String),
 }
 
 impl Field {
@@ -30,8 +30,8 @@ impl Field {
                 let (object, name) = text.split_once('.')?;
                 let name = Some(name.to_owned()).filter(|name| !name.is_empty())?;
                 match object {
-                    "meta" => Self::MetaField(name),
-                    "profile" => Self::ProfileField(name),
+                    "meta" => Self::MetaPart(name),
+                    "profile" => Self::ProfilePart(name),
                     _ => return None,
                 }
             }
@@ -47,8 +47,8 @@ impl Field {
             Self::At => "at".to_owned(),
             Self::Version => "version".to_owned(),
             Self::Meta => "meta".to_owned(),
-            Self::MetaField(name) => format!("meta.{name}"),
-            Self::ProfileField(name) => format!("profile.{name}"),
+            Self::MetaPart(name) => format!("meta.{name}"),
+            Self::ProfilePart(name) => format!("profile.{name}"),
         }
     }
 }
@@ -86,7 +86,7 @@ impl ColumnNames {
             names.push((field, name));
         }
         let has = |wanted: &Field| names.iter().any(|(field, name)| field == wanted && !name.is_empty());
-        if has(&Field::Meta) && names.iter().any(|(field, _)| matches!(field, Field::MetaField(_))) {
+        if has(&Field::Meta) && names.iter().any(|(field, _)| matches!(field, Field::MetaPart(_))) {
             return Err(ImportError::ColumnTwice("meta".to_owned()));
         }
         Ok(Self(names))
@@ -113,7 +113,7 @@ impl ColumnNames {
 
     /// The fields of metadata and profiles, each with its column.
     pub fn parts(&self) -> impl Iterator<Item = (&Field, &str)> {
-        let is_part = |field: &Field| matches!(field, Field::MetaField(_) | Field::ProfileField(_));
+        let is_part = |field: &Field| matches!(field, Field::MetaPart(_) | Field::ProfilePart(_));
         let parts = self.0.iter().filter(move |(field, name)| is_part(field) && !name.is_empty());
         parts.map(|(field, name)| (field, name.as_str()))
     }

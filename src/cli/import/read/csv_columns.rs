@@ -131,7 +131,7 @@ impl Header<'_> {
             self.fitting(&Field::Version, &mut left, fits_version)?
         };
         tell("version", version, self.why(&Field::Version));
-        let has_parts = rules.columns.parts().any(|(field, _)| matches!(field, Field::MetaField(_)));
+        let has_parts = rules.columns.parts().any(|(field, _)| matches!(field, Field::MetaPart(_)));
         let meta = if has_parts { None } else { self.fitting(&Field::Meta, &mut left, fits_meta)? };
         tell("meta", meta, self.why(&Field::Meta));
         let mut columns =
@@ -140,8 +140,8 @@ impl Header<'_> {
             let column = self.column(name)?.ok_or_else(|| self.missing(field, name))?;
             tell(&field.name(), Some(column), "--column");
             match field {
-                Field::MetaField(part) => columns.meta_parts.push((part.clone(), column)),
-                Field::ProfileField(part) => columns.profile_parts.push((part.clone(), column)),
+                Field::MetaPart(part) => columns.meta_parts.push((part.clone(), column)),
+                Field::ProfilePart(part) => columns.profile_parts.push((part.clone(), column)),
                 _ => {}
             }
         }

@@ -169,7 +169,7 @@ impl Builder {
             if self.last_board.is(own) {
                 return Ok(self.last_board.share(own));
             }
-            BoardName::new(&**own).map_err(|why| {
+            BoardName::new(own).map_err(|why| {
                 let made = slug(own);
                 let advice = made.map(|made| format!("; --slug makes {made} of it")).unwrap_or_default();
                 malformed(named(column, &format!("{}{advice}", why.got(own))))

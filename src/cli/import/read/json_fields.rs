@@ -80,8 +80,8 @@ impl Fields {
             Self { member, board, scores, at, version, meta, is_score_by_name, ..Self::default() };
         for (field, path) in rules.columns.parts() {
             match field {
-                Field::MetaField(part) => fields.meta_parts.push((part.clone(), path.to_owned())),
-                Field::ProfileField(part) => fields.profile_parts.push((part.clone(), path.to_owned())),
+                Field::MetaPart(part) => fields.meta_parts.push((part.clone(), path.to_owned())),
+                Field::ProfilePart(part) => fields.profile_parts.push((part.clone(), path.to_owned())),
                 _ => {}
             }
         }

@@ -146,7 +146,7 @@ impl JobLine<'_> {
         }
         let has_version = peek.version.is_some() || !version.is_empty();
         let mut boards: Boards =
-            peek.scores.iter().flat_map(BTreeMap::keys).map(|name| Arc::from(name.as_str())).collect();
+            peek.scores.iter().flatten().map(|(name, _)| Arc::from(name.as_str())).collect();
         let named = given.map(BoardName::as_str).or(peek.board.as_deref());
         boards.extend(named.map(|name| last_board.share(name)));
         let row = Row::new(self.line, job, member, op, has_version, boards);

@@ -40,10 +40,7 @@ pub struct JsonRows<R> {
 impl<R: BufRead> JsonRows<R> {
     /// # Arguments
     /// `head`: how the file begins.
-    ///
-    /// # Errors
-    /// When the first rows cannot be read.
-    pub fn open(reader: R, head: &[u8], rules: &Rules, from_line: u64) -> Result<Self, ImportError> {
+    pub fn open(reader: R, head: &[u8], rules: &Rules, from_line: u64) -> Self {
         let is_placed = !rules.rows_at.is_empty() || rules.member_from_key;
         let values = if is_placed || is_document(head) {
             Values::Document(Document::new(reader, rules.rows_at.clone(), rules.member_from_key))
@@ -79,7 +76,7 @@ impl<R: BufRead> JsonRows<R> {
             rows.mapped = Some((fields, builder));
             rows.note = Some(note);
         }
-        Ok(rows)
+        rows
     }
 
     /// Says which fields are read, if rows are read field by field.

@@ -77,6 +77,7 @@ impl LastBoard {
 
 /// A well-formed row.
 #[derive(Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own of the row")]
 pub struct Row {
     pub place: Place,
     /// The job, as JSON.
