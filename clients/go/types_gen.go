@@ -106,8 +106,8 @@ type PlannedSeason struct {
 
 // DefinitionInput: what a board's definition is to have. On a new board absent fields have their
 // default; on one that is there they keep their value. `null` is the default. Only `policy`, `keep`,
-// `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys can change, and
-// windows be added.
+// `grace`, `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys with `below_min`
+// and `above_max` can change, and windows be added.
 type DefinitionInput struct {
 	// The components of a score, compared in this order. Default: one key, `score`, descending.
 	Keys []KeyInput `json:"keys,omitzero"`
@@ -525,6 +525,9 @@ type Entry struct {
 	// Present with `hidden=true`, of an entry that is hidden. `rank`, `position` and the counts are those
 	// that there would be if it were not: it counts itself.
 	Hidden bool `json:"hidden"`
+	// Present with `hidden=true`, of an entry that is kept and not listed, because it is beyond the
+	// board's `capacity`. `rank`, `position` and the counts are those among all entries that are kept.
+	BeyondCapacity bool `json:"beyond_capacity"`
 }
 
 // EntryByWindow: a member's entries in several windows of a board.
@@ -692,6 +695,9 @@ type MemberBoards struct {
 	// Present if the answer lacks shards, which no node answered for: their numbers. Only with
 	// `partial=true`, or after a board was defined.
 	Missing []int64 `json:"missing"`
+	// The member's profile, whether it has an entry or not; `null` if there is none, or if it could not be
+	// read. Present with `profile=true` and without `boards`, unless the token is confined to some boards.
+	Profile json.RawMessage `json:"profile"`
 }
 
 // RankShard: a shard's share.
@@ -1319,7 +1325,8 @@ type PutMemberQuery struct {
 	Results string `query:"results"`
 	// Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has
 	// the member's entries there as `windows`, read right after the job, so that it tells which instances
-	// the job has entered. With `wait=applied` only.
+	// the job has entered: a window's name, and `*` for each, stands for the instance that the job's own
+	// time falls in, and is `null` if that was closed or had not begun. With `wait=applied` only.
 	Windows string `query:"windows"`
 }
 
@@ -1371,8 +1378,10 @@ type MemberQuery struct {
 	// `bad_parameter`. A window that the board does not have is `unknown_window`. One of `hour`, `day`,
 	// `week`, `month`, `season`.
 	Movement string `query:"movement"`
-	// Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have.
-	// Needs the scope `write`.
+	// Whether an entry is answered, too, that is kept and not listed: one that is hidden, with `hidden`,
+	// and one beyond the board's `capacity`, with `beyond_capacity`; each with the rank that it would have
+	// if it were listed. Such an entry has no `rank_error` and no `movement`, whatever was asked. Needs
+	// the scope `write`.
 	Hidden bool `query:"hidden"`
 	// Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the
 	// current instance of each window of the board.
@@ -1429,8 +1438,10 @@ type MemberBoardsQuery struct {
 	Boards []string `query:"boards"`
 	// The `next_cursor` of the page before, without `boards`; empty means the first page.
 	Cursor string `query:"cursor"`
-	// Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have.
-	// Needs the scope `write`.
+	// Whether an entry is answered, too, that is kept and not listed: one that is hidden, with `hidden`,
+	// and one beyond the board's `capacity`, with `beyond_capacity`; each with the rank that it would have
+	// if it were listed. Such an entry has no `rank_error` and no `movement`, whatever was asked. Needs
+	// the scope `write`.
 	Hidden bool `query:"hidden"`
 }
 
@@ -1893,6 +1904,8 @@ type HiddenQuery struct {
 	Accuracy string `query:"accuracy"`
 	// Only bans that hold on this board: its own, and those of all boards.
 	Board string `query:"board"`
+	// Only bans of this member.
+	Member string `query:"member"`
 	// How many bans the page has at most.
 	Limit int64 `query:"limit"`
 	// The `next_cursor` of the page before; empty means the first page.
@@ -1933,9 +1946,12 @@ type RejectsQuery struct {
 	// `out_of_range`, `overflow`, `stale_version`, `closed_window`, `wrong_shard`, `too_large`,
 	// `future_time`.
 	Reason string `query:"reason"`
+	// Only rejects of this member: those that the erasure of the member reaches. Of what is no readable
+	// job, those are listed in which the id stands as a JSON string.
+	Member string `query:"member"`
 	// How many rejects the page has at most.
 	Limit int64 `query:"limit"`
-	// The `next_cursor` of the page before; empty means the first page. Send it with the same `shard` and
-	// `reason`.
+	// The `next_cursor` of the page before; empty means the first page. Send it with the same `shard`,
+	// `reason` and `member`.
 	Cursor string `query:"cursor"`
 }

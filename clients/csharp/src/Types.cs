@@ -123,8 +123,8 @@ namespace Ranktree
     /// <summary>
     /// What a board's definition is to have. On a new board absent fields have their default; on one
     /// that is there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`,
-    /// `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys can change, and windows
-    /// be added.
+    /// `entry_ttl`, `capacity`, the `every` of `season` and the bounds of keys with `below_min` and
+    /// `above_max` can change, and windows be added.
     /// </summary>
     public sealed class DefinitionInput
     {
@@ -692,6 +692,11 @@ namespace Ranktree
         /// those that there would be if it were not: it counts itself.
         /// </summary>
         [JsonProperty("hidden")] public bool? Hidden { get; set; }
+        /// <summary>
+        /// Present with `hidden=true`, of an entry that is kept and not listed, because it is beyond the
+        /// board's `capacity`. `rank`, `position` and the counts are those among all entries that are kept.
+        /// </summary>
+        [JsonProperty("beyond_capacity")] public bool? BeyondCapacity { get; set; }
     }
 
     /// <summary>A member's entries in several windows of a board.</summary>
@@ -919,6 +924,12 @@ namespace Ranktree
         /// `partial=true`, or after a board was defined.
         /// </summary>
         [JsonProperty("missing")] public IList<long> Missing { get; set; }
+        /// <summary>
+        /// The member's profile, whether it has an entry or not; `null` if there is none, or if it could
+        /// not be read. Present with `profile=true` and without `boards`, unless the token is confined to
+        /// some boards.
+        /// </summary>
+        [JsonProperty("profile")] public JToken Profile { get; set; }
     }
 
     /// <summary>A shard's share.</summary>
@@ -1722,7 +1733,9 @@ namespace Ranktree
         /// <summary>
         /// Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer
         /// has the member's entries there as `windows`, read right after the job, so that it tells which
-        /// instances the job has entered. With `wait=applied` only.
+        /// instances the job has entered: a window's name, and `*` for each, stands for the instance that
+        /// the job's own time falls in, and is `null` if that was closed or had not begun. With
+        /// `wait=applied` only.
         /// </summary>
         [JsonProperty("windows")] public string Windows { get; set; }
     }
@@ -1799,8 +1812,10 @@ namespace Ranktree
         /// </summary>
         [JsonProperty("movement")] public string Movement { get; set; }
         /// <summary>
-        /// Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have.
-        /// Needs the scope `write`.
+        /// Whether an entry is answered, too, that is kept and not listed: one that is hidden, with
+        /// `hidden`, and one beyond the board's `capacity`, with `beyond_capacity`; each with the rank that
+        /// it would have if it were listed. Such an entry has no `rank_error` and no `movement`, whatever
+        /// was asked. Needs the scope `write`.
         /// </summary>
         [JsonProperty("hidden")] public bool? Hidden { get; set; }
         /// <summary>
@@ -1888,8 +1903,10 @@ namespace Ranktree
         /// </summary>
         [JsonProperty("cursor")] public string Cursor { get; set; }
         /// <summary>
-        /// Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have.
-        /// Needs the scope `write`.
+        /// Whether an entry is answered, too, that is kept and not listed: one that is hidden, with
+        /// `hidden`, and one beyond the board's `capacity`, with `beyond_capacity`; each with the rank that
+        /// it would have if it were listed. Such an entry has no `rank_error` and no `movement`, whatever
+        /// was asked. Needs the scope `write`.
         /// </summary>
         [JsonProperty("hidden")] public bool? Hidden { get; set; }
     }
@@ -2543,6 +2560,8 @@ namespace Ranktree
         [JsonProperty("accuracy")] public string Accuracy { get; set; }
         /// <summary>Only bans that hold on this board: its own, and those of all boards.</summary>
         [JsonProperty("board")] public string Board { get; set; }
+        /// <summary>Only bans of this member.</summary>
+        [JsonProperty("member")] public string Member { get; set; }
         /// <summary>How many bans the page has at most.</summary>
         [JsonProperty("limit")] public long? Limit { get; set; }
         /// <summary>The `next_cursor` of the page before; empty means the first page.</summary>
@@ -2598,11 +2617,16 @@ namespace Ranktree
         /// `future_time`.
         /// </summary>
         [JsonProperty("reason")] public string Reason { get; set; }
+        /// <summary>
+        /// Only rejects of this member: those that the erasure of the member reaches. Of what is no
+        /// readable job, those are listed in which the id stands as a JSON string.
+        /// </summary>
+        [JsonProperty("member")] public string Member { get; set; }
         /// <summary>How many rejects the page has at most.</summary>
         [JsonProperty("limit")] public long? Limit { get; set; }
         /// <summary>
-        /// The `next_cursor` of the page before; empty means the first page. Send it with the same `shard`
-        /// and `reason`.
+        /// The `next_cursor` of the page before; empty means the first page. Send it with the same `shard`,
+        /// `reason` and `member`.
         /// </summary>
         [JsonProperty("cursor")] public string Cursor { get; set; }
     }

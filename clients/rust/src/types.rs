@@ -281,7 +281,8 @@ pub struct PlannedSeason {
 
 /// What a board's definition is to have. On a new board absent fields have their default; on one that is
 /// there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`,
-/// `capacity`, the `every` of `season` and the bounds of keys can change, and windows be added.
+/// `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change,
+/// and windows be added.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct DefinitionInput {
@@ -1162,6 +1163,10 @@ pub struct Entry {
     /// that there would be if it were not: it counts itself.
     #[serde(default)]
     pub hidden: bool,
+    /// Present with `hidden=true`, of an entry that is kept and not listed, because it is beyond the board's
+    /// `capacity`. `rank`, `position` and the counts are those among all entries that are kept.
+    #[serde(default)]
+    pub beyond_capacity: bool,
 }
 
 /// A member's entries in several windows of a board.
@@ -1410,6 +1415,10 @@ pub struct MemberBoards {
     /// `partial=true`, or after a board was defined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Vec<u64>>,
+    /// The member's profile, whether it has an entry or not; `null` if there is none, or if it could not be
+    /// read. Present with `profile=true` and without `boards`, unless the token is confined to some boards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Value>,
 }
 
 /// A shard's share.
@@ -2315,7 +2324,8 @@ impl<A> Request<PutMemberQuery, A> {
 
     /// Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the
     /// member's entries there as `windows`, read right after the job, so that it tells which instances the
-    /// job has entered. With `wait=applied` only.
+    /// job has entered: a window's name, and `*` for each, stands for the instance that the job's own time
+    /// falls in, and is `null` if that was closed or had not begun. With `wait=applied` only.
     pub fn windows(mut self, windows: impl Into<String>) -> Self {
         self.query.windows = Some(windows.into());
         self
@@ -2398,8 +2408,10 @@ impl<A> Request<MemberQuery, A> {
         self
     }
 
-    /// Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have.
-    /// Needs the scope `write`.
+    /// Whether an entry is answered, too, that is kept and not listed: one that is hidden, with `hidden`,
+    /// and one beyond the board's `capacity`, with `beyond_capacity`; each with the rank that it would have
+    /// if it were listed. Such an entry has no `rank_error` and no `movement`, whatever was asked. Needs the
+    /// scope `write`.
     pub fn hidden(mut self, hidden: bool) -> Self {
         self.query.hidden = Some(hidden);
         self
@@ -2502,8 +2514,10 @@ impl<A> Request<MemberBoardsQuery, A> {
         self
     }
 
-    /// Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have.
-    /// Needs the scope `write`.
+    /// Whether an entry is answered, too, that is kept and not listed: one that is hidden, with `hidden`,
+    /// and one beyond the board's `capacity`, with `beyond_capacity`; each with the rank that it would have
+    /// if it were listed. Such an entry has no `rank_error` and no `movement`, whatever was asked. Needs the
+    /// scope `write`.
     pub fn hidden(mut self, hidden: bool) -> Self {
         self.query.hidden = Some(hidden);
         self
@@ -3041,6 +3055,7 @@ impl HasReading for PercentilesQuery {
 pub struct HiddenQuery {
     pub(crate) reading: Reading,
     pub(crate) board: Option<String>,
+    pub(crate) member: Option<String>,
     pub(crate) limit: Option<u64>,
     pub(crate) cursor: Option<String>,
 }
@@ -3049,6 +3064,7 @@ impl Query for HiddenQuery {
     fn write(&self, pairs: &mut Pairs) {
         self.reading.write(pairs);
         pairs.put("board", self.board.as_ref());
+        pairs.put("member", self.member.as_ref());
         pairs.put("limit", self.limit.as_ref());
         pairs.put("cursor", self.cursor.as_ref());
     }
@@ -3064,6 +3080,12 @@ impl<A> Request<HiddenQuery, A> {
     /// Only bans that hold on this board: its own, and those of all boards.
     pub fn board(mut self, board: impl Into<String>) -> Self {
         self.query.board = Some(board.into());
+        self
+    }
+
+    /// Only bans of this member.
+    pub fn member(mut self, member: impl Into<String>) -> Self {
+        self.query.member = Some(member.into());
         self
     }
 
@@ -3087,6 +3109,7 @@ pub struct RejectsQuery {
     pub(crate) reading: Reading,
     pub(crate) shard: Option<u64>,
     pub(crate) reason: Option<Reason>,
+    pub(crate) member: Option<String>,
     pub(crate) limit: Option<u64>,
     pub(crate) cursor: Option<String>,
 }
@@ -3096,6 +3119,7 @@ impl Query for RejectsQuery {
         self.reading.write(pairs);
         pairs.put("shard", self.shard.as_ref());
         pairs.put("reason", self.reason.as_ref());
+        pairs.put("member", self.member.as_ref());
         pairs.put("limit", self.limit.as_ref());
         pairs.put("cursor", self.cursor.as_ref());
     }
@@ -3120,14 +3144,21 @@ impl<A> Request<RejectsQuery, A> {
         self
     }
 
+    /// Only rejects of this member: those that the erasure of the member reaches. Of what is no readable
+    /// job, those are listed in which the id stands as a JSON string.
+    pub fn member(mut self, member: impl Into<String>) -> Self {
+        self.query.member = Some(member.into());
+        self
+    }
+
     /// How many rejects the page has at most.
     pub fn limit(mut self, limit: u64) -> Self {
         self.query.limit = Some(limit);
         self
     }
 
-    /// The `next_cursor` of the page before; empty means the first page. Send it with the same `shard` and
-    /// `reason`.
+    /// The `next_cursor` of the page before; empty means the first page. Send it with the same `shard`,
+    /// `reason` and `member`.
     pub fn cursor(mut self, cursor: impl Into<String>) -> Self {
         self.query.cursor = Some(cursor.into());
         self

@@ -72,7 +72,8 @@ class DefinitionInputSeason(TypedDict):
 class DefinitionInput(TypedDict):
     """What a board's definition is to have. On a new board absent fields have their default; on one that is
     there they keep their value. `null` is the default. Only `policy`, `keep`, `grace`, `entry_ttl`,
-    `capacity`, the `every` of `season` and the bounds of keys can change, and windows be added.
+    `capacity`, the `every` of `season` and the bounds of keys with `below_min` and `above_max` can change,
+    and windows be added.
     """
     keys: NotRequired[Union[Sequence[KeyInput], None]]
     """The components of a score, compared in this order. Default: one key, `score`, descending."""
@@ -609,6 +610,10 @@ class Entry(TypedDict):
     """Present with `hidden=true`, of an entry that is hidden. `rank`, `position` and the counts are those
     that there would be if it were not: it counts itself.
     """
+    beyond_capacity: NotRequired[Literal[True]]
+    """Present with `hidden=true`, of an entry that is kept and not listed, because it is beyond the board's
+    `capacity`. `rank`, `position` and the counts are those among all entries that are kept.
+    """
 
 
 class EntryByWindow(TypedDict):
@@ -789,6 +794,10 @@ class MemberBoards(TypedDict):
     missing: NotRequired[List[int]]
     """Present if the answer lacks shards, which no node answered for: their numbers. Only with
     `partial=true`, or after a board was defined.
+    """
+    profile: NotRequired[Union[Profile, None]]
+    """The member's profile, whether it has an entry or not; `null` if there is none, or if it could not be
+    read. Present with `profile=true` and without `boards`, unless the token is confined to some boards.
     """
 
 
@@ -1499,7 +1508,8 @@ class PutMemberQuery(TypedDict, total=False):
     windows: Union[str, None]
     """Names of windows or instances, joined by commas, at most 64, in place of `window`. The answer has the
     member's entries there as `windows`, read right after the job, so that it tells which instances the job
-    has entered. With `wait=applied` only.
+    has entered: a window's name, and `*` for each, stands for the instance that the job's own time falls
+    in, and is `null` if that was closed or had not begun. With `wait=applied` only.
     """
 
 
@@ -1529,8 +1539,10 @@ class MemberQuery(Reading, total=False):
     `bad_parameter`. A window that the board does not have is `unknown_window`.
     """
     hidden: Union[bool, None]
-    """Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have. Needs
-    the scope `write`.
+    """Whether an entry is answered, too, that is kept and not listed: one that is hidden, with `hidden`, and
+    one beyond the board's `capacity`, with `beyond_capacity`; each with the rank that it would have if it
+    were listed. Such an entry has no `rank_error` and no `movement`, whatever was asked. Needs the scope
+    `write`.
     """
     windows: Union[str, None]
     """Names of windows or instances, joined by commas, at most 64, in place of `window`. `*` asks for the
@@ -1567,8 +1579,10 @@ class MemberBoardsQuery(Reading, total=False):
     cursor: Union[str, None]
     """The `next_cursor` of the page before, without `boards`; empty means the first page."""
     hidden: Union[bool, None]
-    """Whether an entry that is hidden is answered, too, with `hidden` and the rank that it would have. Needs
-    the scope `write`.
+    """Whether an entry is answered, too, that is kept and not listed: one that is hidden, with `hidden`, and
+    one beyond the board's `capacity`, with `beyond_capacity`; each with the rank that it would have if it
+    were listed. Such an entry has no `rank_error` and no `movement`, whatever was asked. Needs the scope
+    `write`.
     """
 
 
@@ -1729,6 +1743,8 @@ class HiddenQuery(Reading, total=False):
     """What `hidden` may be asked with."""
     board: Union[BoardName, None]
     """Only bans that hold on this board: its own, and those of all boards."""
+    member: Union[MemberId, None]
+    """Only bans of this member."""
     limit: Union[int, None]
     """How many bans the page has at most."""
     cursor: Union[str, None]
@@ -1742,11 +1758,15 @@ class RejectsQuery(Reading, total=False):
     reason: Union[Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
         'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time'], None]
     """Only rejects for this reason."""
+    member: Union[MemberId, None]
+    """Only rejects of this member: those that the erasure of the member reaches. Of what is no readable job,
+    those are listed in which the id stands as a JSON string.
+    """
     limit: Union[int, None]
     """How many rejects the page has at most."""
     cursor: Union[str, None]
-    """The `next_cursor` of the page before; empty means the first page. Send it with the same `shard` and
-    `reason`.
+    """The `next_cursor` of the page before; empty means the first page. Send it with the same `shard`,
+    `reason` and `member`.
     """
 
 
