@@ -174,7 +174,7 @@ fn command(reader: &mut impl BufRead) -> io::Result<Option<Vec<Vec<u8>>>> {
     }
     let mut words = Vec::new();
     for _ in 0..count {
-        let cut = || wrong("the file ends within it; redis-check-aof --fix cuts it off");
+        let cut = || wrong("the file ends within it; redis-check-aof mends it");
         let head = line(reader)?.ok_or_else(cut)?;
         let length = length(&head, b'$').ok_or_else(|| wrong("a word of it is none"))?;
         let mut word = Vec::new();
