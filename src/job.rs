@@ -160,13 +160,22 @@ impl Job {
         self.targets == Targets::EveryBoard && self.op == Some(Op::Remove)
     }
 
-    /// As how many boards it counts in a message that is put together from the jobs of several clients. On
-    /// how many rankings a member is that leaves or is hidden, only its shard knows: such a job has a message
-    /// of its own, so that it is not refused for what it shares one with.
+    /// Whether it changes as many rankings as its member has, which only its shard knows: the member leaves
+    /// or is hidden.
     #[must_use]
-    pub fn boards_in_message(&self) -> usize {
-        let is_wide = self.op.is_some_and(|op| op == Op::Remove || op.is_ban());
-        if is_wide { BOARDS_PER_MESSAGE } else { self.board_count() }
+    pub fn is_wide(&self) -> bool {
+        self.op.is_some_and(|op| op == Op::Remove || op.is_ban())
+    }
+
+    /// As how many boards it counts in a message that is put together here, so that no job is refused for
+    /// what it shares one with.
+    ///
+    /// # Arguments
+    /// `wide`: as how many a wide one counts; [`BOARDS_PER_MESSAGE`], which gives it a message of its own,
+    /// where nothing is known of its shard
+    #[must_use]
+    pub fn boards_in_message(&self, wide: usize) -> usize {
+        if self.is_wide() { wide.max(self.board_count()) } else { self.board_count() }
     }
 
     /// The boards that it may create, and that it waits for if they are unknown. A ban creates none.

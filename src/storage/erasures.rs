@@ -32,6 +32,16 @@ impl Erasures {
         self.0.is_empty()
     }
 
+    /// All of both.
+    #[must_use]
+    pub fn and(mut self, others: Self) -> Self {
+        for (member, removal) in others.0 {
+            let known = self.0.entry(member).or_insert(removal);
+            *known = removal.max(*known);
+        }
+        self
+    }
+
     /// A reject as readers may see it, and whether that differs from what is stored.
     #[must_use]
     pub fn erased(&self, reject: RejectRecord) -> (RejectRecord, bool) {

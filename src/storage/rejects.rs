@@ -98,7 +98,7 @@ pub fn page_of_rejects<S: Borrow<Store>>(
 struct NewestFirst<'a> {
     store: &'a Store,
     iterator: DBRawIteratorWithThreadMode<'a, DB>,
-    /// What is to be erased of them. Read after the iterator was made, so that none of its rejects is missed.
+    /// What is to be erased of them.
     erasures: Erasures,
     /// The next one.
     head: Option<RejectRecord>,
@@ -117,9 +117,12 @@ impl<'a> NewestFirst<'a> {
         options.set_iterate_upper_bound(end);
         // Reading rejects must not evict blocks that other readers need from the cache.
         options.fill_cache(false);
+        // Before and after the iterator is made: an erasure may begin meanwhile, and another be completed,
+        // and forgotten.
+        let before = store.erasures()?;
         let mut iterator = store.db().raw_iterator_cf_opt(store.log(), options);
         iterator.seek_to_last();
-        let erasures = store.erasures()?;
+        let erasures = store.erasures()?.and(before);
         let mut shard = Self { store, iterator, erasures, head: None };
         shard.head = shard.read()?;
         Ok(shard)

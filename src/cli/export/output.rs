@@ -177,7 +177,7 @@ impl Output {
         if let Some(Unfinished { file, partial, path }) = &self.unfinished {
             // Synced before it is renamed: after a crash the name must not belong to half of the bytes.
             file.sync_all()?;
-            // Both are in one folder. If that is somebody else's, it is held open, and nothing but names in it
+            // Both are in one folder. If that is somebody else's, it is held open, and only names in it
             // changes.
             std::fs::rename(partial, path).map_err(|error| {
                 format!("cannot rename {} to {}: {error}", partial.display(), path.display())

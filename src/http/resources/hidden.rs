@@ -12,8 +12,8 @@ use crate::query::{HiddenCursor, HiddenMembers};
 
 pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["board", "member", "limit", "cursor"]).await?;
-    let board = params.given("board").map(board_name).transpose()?;
-    let member = params.given("member").map(member_id).transpose()?;
+    let board = params.get("board").map(board_name).transpose()?;
+    let member = params.get("member").map(member_id).transpose()?;
     let limit = params.bounded("limit", PAGE, 1, PAGE_MAX)?;
     let after = match params.given("cursor") {
         None => None,

@@ -442,7 +442,7 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
             object.end();
         });
         object.array("not_found", &answer.not_found, |out, board| json::text(out, board.as_str()));
-        // It may have a profile and be on no board. Who may see some boards only is told of the members there.
+        // It may have a profile and be on no board. Who may see some boards is told of the members there.
         if let (Some(itself), None) = (&answer.itself, call.confined_to()) {
             fields::profile(object, &itself.profile);
         }

@@ -150,7 +150,7 @@ fn futures_of_frequent_requests_are_small() {
     let api = &served.fixture.api;
     let (_, routes) = router_and_direct(Arc::clone(api));
     for (request, bytes_max) in [
-        (request("GET", "/v1/boards/arena/members/p1", "", ""), 2_048),
+        (request("GET", "/v1/boards/arena/members/p1", "", ""), 2_112),
         (request("GET", "/v1/boards/arena/rank?score=6", "", ""), 1_536),
         (request("PUT", "/v1/boards/arena/members/p1", "", r#"{"score":5}"#), 2_304),
     ] {

@@ -17,11 +17,12 @@ use crate::http::writes::remote::{unreachable, write_remotely};
 use crate::http::writes::results::{JobResult, ReportedJob, message_results};
 use crate::http::writes::results_json::answer_bytes_max;
 use crate::http::writes::settle::settle;
-use crate::job::{BOARDS_PER_MESSAGE, Job};
+use crate::job::{BOARDS_PER_MESSAGE, Job, MAX_TREES_PER_BOARD};
 use crate::queue::MessageOrder;
 use crate::queue::NotPublished;
 use crate::queue::nats::BoardsStream;
 use crate::queue::publisher::Publisher;
+use crate::state_lock::Purpose;
 use crate::types::{AsOf, Sequence, ShardId};
 use crate::writer::{MessageOutcome, Payload};
 
@@ -125,7 +126,7 @@ pub async fn write_jobs(
         }
         let publisher = api.publishers.of(shard);
         let (indexes, jobs): (Vec<usize>, Vec<Job>) = jobs.into_iter().unzip();
-        let lengths = lengths_of(&jobs);
+        let lengths = lengths_of(&jobs, wide_of(api, shard, &jobs));
         messages.extend(parts(&indexes, &lengths).map(|indexes| (shard, indexes.to_vec())));
         let published = messages_of(publisher, jobs, lengths, options);
         publishings.extend(published.map(|publishing| (shard, publishing)));
@@ -233,7 +234,7 @@ async fn write_to_one(
     reported: &[ReportedJob],
     options: WriteOptions,
 ) -> Result<Written, Problem> {
-    let lengths = lengths_of(&jobs);
+    let lengths = lengths_of(&jobs, wide_of(api, home, &jobs));
     let mut publishings = messages_of(api.publishers.of(home), jobs, lengths.clone(), options);
     let first = publishings.next();
     let rest: Vec<_> = publishings.collect();
@@ -300,11 +301,14 @@ fn orders_of(jobs: &[Job], lengths: &[usize]) -> Vec<MessageOrder> {
 
 /// Cuts jobs into messages, in their order: each as long as one may be, and with no more boards than a shard
 /// takes in a message, so that it rejects none of them for what is beside it.
-fn lengths_of(jobs: &[Job]) -> Lengths {
+///
+/// # Arguments
+/// `wide`: as how many boards a wide job counts
+fn lengths_of(jobs: &[Job], wide: usize) -> Lengths {
     let mut lengths = Lengths::new();
     let mut boards = 0;
     for job in jobs {
-        let more = job.boards_in_message();
+        let more = job.boards_in_message(wide);
         match lengths.last_mut() {
             Some(length) if *length < JOBS_PER_MESSAGE && boards + more <= BOARDS_PER_MESSAGE => {
                 *length += 1;
@@ -317,6 +321,18 @@ fn lengths_of(jobs: &[Job]) -> Lengths {
         }
     }
     lengths
+}
+
+/// As how many boards a wide job counts in a message to a shard: no member has more rankings than there are.
+fn wide_of(api: &Api, shard: ShardId, jobs: &[Job]) -> usize {
+    // Most requests have none, and ask for no lock.
+    let Some(own) = api.node.owned(shard).filter(|_| jobs.iter().any(Job::is_wide)) else {
+        return BOARDS_PER_MESSAGE;
+    };
+    let state = own.state.read(Purpose::Read);
+    let rankings = state.board_count() + state.instance_count();
+    // And those that a job may count of the board that it names.
+    (1 + rankings.div_ceil(MAX_TREES_PER_BOARD)).min(BOARDS_PER_MESSAGE)
 }
 
 /// The parts of these lengths that follow one another.
@@ -350,18 +366,20 @@ mod tests {
 
     #[test]
     fn messages_have_as_many_jobs_and_boards_as_a_shard_takes() {
-        let check = |op: Op, boards: &[usize], expected: &[usize]| {
+        let cut = |op: Op, wide: usize, boards: &[usize], expected: &[usize]| {
             let jobs = jobs(op, boards);
-            let lengths = lengths_of(&jobs);
+            let lengths = lengths_of(&jobs, wide);
             assert_eq!(lengths.as_slice(), expected);
             let cut: Vec<&[Job]> = parts(&jobs, &lengths).collect();
             assert_eq!(cut.concat(), jobs);
             for part in cut {
-                let boards: usize = part.iter().map(Job::boards_in_message).sum();
+                let boards: usize = part.iter().map(|job| job.boards_in_message(wide)).sum();
                 assert!(boards <= BOARDS_PER_MESSAGE && part.len() <= JOBS_PER_MESSAGE);
             }
         };
         for op in [Op::Set, Op::Best, Op::Incr] {
+            let check =
+                |op, boards: &[usize], expected: &[usize]| cut(op, BOARDS_PER_MESSAGE, boards, expected);
             check(op, &[], &[]);
             check(op, &[1], &[1]);
             check(op, &[1; 64], &[64]);
@@ -372,8 +390,11 @@ mod tests {
         }
         // On how many rankings the member is nobody knows here.
         for op in [Op::Remove, Op::Hide, Op::Show] {
-            check(op, &[1; 3], &[1; 3]);
-            check(op, &[0; 3], &[1; 3]);
+            cut(op, BOARDS_PER_MESSAGE, &[1; 3], &[1; 3]);
+            cut(op, 400, &[1; 5], &[2, 2, 1]);
+            cut(op, 1, &[1; 64], &[64]);
+            // It counts as a job of many boards at least.
+            cut(op, 1, &[0; 16], &[15, 1]);
         }
     }
 }

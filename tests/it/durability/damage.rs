@@ -1,33 +1,26 @@
 //! The real binary starts twice on each damaged data directory, with NATS and without. Either every rank is
-//! correct, or the start is refused with an explanation and changes nothing. No start hangs: a signal ends
-//! one that waits.
+//! correct, or the start is refused with an explanation and changes nothing. No start hangs.
 //!
 //! The unit tests of the writer damage many more places of each file. The tests here need a process.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use ranktree::storage::codec::ParkedRecord;
 use ranktree::storage::{StorageResources, Store, shard_directory};
 use ranktree::types::{MemberId, Sequence, ShardId, Timestamp};
 use ranktree::writer::lines_of;
-use rustix::fs::{Mode, OFlags};
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, entry_path};
-use crate::support::command::{run, signal, spawn};
+use crate::support::command::run;
 use crate::support::nats::{Nats, wait_applied};
 use crate::support::node::Node;
 
 const SHARDS: u16 = 2;
 const MEMBERS: usize = 60;
-/// Far more time than a process needs to end.
-const ENDS_WITHIN: Duration = Duration::from_secs(120);
 
 type Files = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -315,59 +308,4 @@ fn verify_is_refused_while_a_service_runs() {
     assert_eq!(status.code(), Some(2), "{stdout}");
     assert!(stdout.contains("in use by another process"), "{stdout}");
     assert_eq!(ranks(&service.client()).as_array().map(Vec::len), Some(MEMBERS));
-}
-
-/// A pipe without a writer simulates a disk that does not answer.
-#[test]
-fn a_signal_ends_loading_and_the_progress_is_reported() {
-    let mut service = Node::shards(SHARDS).start();
-    write_scores(&mut service);
-    service.kill9();
-    let current = service.data_dir().join("shard-001/CURRENT");
-    fs::remove_file(&current).expect("it was there");
-    let made = Command::new("mkfifo").arg(&current).status().expect("there is a mkfifo");
-    assert!(made.success());
-    let data_dir = service.data_dir().to_str().expect("it is UTF-8");
-    for arguments in [
-        &["serve", "--listen", "127.0.0.1:0", "--shards", "2", "--data-dir", data_dir][..],
-        &["verify", "--data-dir", data_dir],
-    ] {
-        for name in ["TERM", "INT"] {
-            let mut child = spawn(arguments);
-            let said = child.stderr.take().expect("it is piped");
-            let _never_written = wait_for_reader(&current);
-            signal(name, child.id());
-            let told = Instant::now();
-            let status = loop {
-                if let Some(status) = child.try_wait().expect("a child can be waited for") {
-                    break status;
-                }
-                assert!(told.elapsed() < ENDS_WITHIN, "{arguments:?} is deaf to SIG{name}");
-                thread::sleep(Duration::from_millis(20));
-            };
-            let mut words = String::new();
-            let mut said = said;
-            said.read_to_string(&mut words).expect("it is text");
-            assert_eq!(status.code(), Some(2), "{words}");
-            assert!(words.contains("a signal"), "{words}");
-            assert!(words.contains("shard 1: reading the log"), "{words}");
-        }
-    }
-}
-
-/// Waits until a process reads from a pipe; it waits then for bytes that are never written.
-fn wait_for_reader(pipe: &Path) -> impl Sized + use<> {
-    let begun = Instant::now();
-    // A process that another test starts must not inherit it: the next reader would find that one's end, not
-    // wait for ours, and read to the end of the file as soon as that process ends.
-    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    loop {
-        // Opened without blocking, a pipe can be opened for writing only after a reader has opened it.
-        match rustix::fs::open(pipe, flags, Mode::empty()) {
-            Ok(writer) => return writer,
-            Err(error) => assert_eq!(error, rustix::io::Errno::NXIO),
-        }
-        assert!(begun.elapsed() < ENDS_WITHIN, "nobody reads {}", pipe.display());
-        thread::sleep(Duration::from_millis(5));
-    }
 }

@@ -39,7 +39,7 @@ fn check(client: &Client) {
 
 fn import(binary: &Node, rows: &[Value]) -> String {
     let mut command = command();
-    command.args(["import", "-", "--format", "ndjson", "--board", "arena"]);
+    command.args(["import", "-", "--format", "ndjson", "--board", "arena", "--limit-errors", "2"]);
     command.args(["--url", &format!("http://{}", binary.address())]);
     let mut child = command
         .stdin(Stdio::piped())

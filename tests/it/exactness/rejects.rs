@@ -96,7 +96,7 @@ fn check_lists(service: &mut Node, expected: usize) -> Vec<Value> {
     let running = filters.map(|filters| listed(&[&["--url", &url], filters].concat()));
     let is_its = |reject: &&Value| reject["job"]["member"] == json!(member);
     let of_member = all.iter().filter(is_its).filter(|reject| reject["reason"] == "out_of_range");
-    assert!(running[4].lines().count() > 0 && running[4].lines().count() == of_member.count(), "{running:?}");
+    assert_eq!(running[4].lines().count(), of_member.count(), "{running:?}");
     assert_eq!(running[1], whole.split_inclusive('\n').take(3).collect::<String>());
     assert!(service.terminate().success());
     let stopped = filters.map(|filters| listed(&[&["--data-dir", data], filters].concat()));

@@ -81,7 +81,7 @@ impl PublishRequest {
         if let Some(span) = &mut span {
             span.attribute("ranktree.jobs", count(jobs.len()));
         }
-        let boards = jobs.iter().map(Job::boards_in_message).sum();
+        let boards = jobs.iter().map(|job| job.boards_in_message(BOARDS_PER_MESSAGE)).sum();
         Self { jobs: jobs_json, count: jobs.len(), boards, reply_to: Some(reply_to), order, span }
     }
 

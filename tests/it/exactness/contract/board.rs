@@ -217,8 +217,15 @@ impl Board {
     pub fn expire(&mut self, shard: u16, now: i64) {
         let Some(ttl) = self.rules.entry_ttl else { return };
         let closes = |instance: &Instance| self.rules.closes(&self.slice(instance)?);
-        let closing: Vec<i64> =
-            self.instances.values().map(|instance| closes(instance).unwrap_or(i64::MAX)).collect();
+        let is_final = |instance: &Instance| {
+            let end = self.slice(instance).and_then(|slice| slice.end);
+            end.is_some_and(|end| Some(end) <= self.rules.final_until)
+        };
+        let closing: Vec<i64> = self
+            .instances
+            .values()
+            .map(|instance| if is_final(instance) { i64::MIN } else { closes(instance).unwrap_or(i64::MAX) })
+            .collect();
         for (instance, closes) in self.instances.values_mut().zip(closing) {
             instance.entries.retain(|id, entry| {
                 let leaves = entry.updated + ttl;

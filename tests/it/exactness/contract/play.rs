@@ -89,6 +89,9 @@ impl Play {
     pub fn define(&mut self, board: &str, rules: Rules) {
         println!("{board}: {}", rules.json());
         let definition = rules.json();
+        let known = self.world.boards.get(board).map(|known| &known.rules);
+        let final_until = known.and_then(|known| known.final_until_before(&rules, now()));
+        let rules = Rules { final_until, ..rules };
         ok(self.any_client().put(&format!("/v1/boards/{board}?force=true"), &definition));
         let shards = self.world.shards;
         let known =

@@ -33,6 +33,9 @@ pub struct Rules {
     /// Lengths are in microseconds.
     pub grace: i64,
     pub entry_ttl: Option<i64>,
+    /// Instances that had ended by then keep their entries: they had closed when `entry_ttl` or `grace` last
+    /// changed.
+    pub final_until: Option<i64>,
     pub capacity: Option<usize>,
     pub movement: bool,
     /// Whether it counts in fixed memory: `top_k`.
@@ -64,6 +67,7 @@ impl Default for Rules {
             keep: 12,
             grace: 300 * SECOND,
             entry_ttl: None,
+            final_until: None,
             capacity: None,
             movement: false,
             counts: false,
@@ -104,6 +108,15 @@ impl Rules {
 
     pub fn default_window(&self) -> Window {
         if self.has_all() { Window::All } else { *self.windows.first().expect("a window") }
+    }
+
+    /// [`Rules::final_until`] of the rules that take the place of these.
+    pub fn final_until_before(&self, next: &Self, now: i64) -> Option<i64> {
+        let rule = |rules: &Self| (rules.entry_ttl, rules.grace);
+        if self.windows == [Window::All] || next.entry_ttl.is_none() || rule(self) == rule(next) {
+            return self.final_until;
+        }
+        self.final_until.max(Some(now - self.grace.min(next.grace)))
     }
 
     pub fn slice_at(&self, window: Window, time: i64) -> Option<Slice> {
