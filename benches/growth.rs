@@ -30,7 +30,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use ranktree::allocator::keep_huge_pages;
 use ranktree::state_lock::Purpose;
 use ranktree::writer::CheckpointPolicy;

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
 use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use ranktree::applied_sequence::applied_sequence;
 use ranktree::board::Definition;
 use ranktree::cluster::questions::{

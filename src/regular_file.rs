@@ -22,12 +22,35 @@ pub fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
     read_all(open_at(CWD, path, OFlags::empty())?)
 }
 
-/// The content of a file that is no link.
+/// The content of a file of at most so many bytes, which may be replaced by anything: by a link, by a pipe that
+/// lets its reader wait, or by a file that has no end. The directory may be a link, the file may not.
 ///
 /// # Errors
-/// As [`read_regular`], and when it is a link.
-pub fn read_no_link(path: &Path) -> std::io::Result<Vec<u8>> {
-    read_all(open_at(CWD, path, OFlags::NOFOLLOW)?)
+/// When it is no regular file, has more, or cannot be read.
+pub fn read_small_in(directory: &Path, name: &str, most: u64) -> std::io::Result<Vec<u8>> {
+    // Behind a link's name and `.` is the directory itself.
+    let file = open_in(&directory.join("."), name)?;
+    let mut content = Vec::new();
+    // A file of any length takes no room on the disk if nothing is in it.
+    if file.metadata()?.len() <= most {
+        file.take(most.saturating_add(1)).read_to_end(&mut content)?;
+        if u64::try_from(content.len()).is_ok_and(|length| length <= most) {
+            return Ok(content);
+        }
+    }
+    Err(Error::other(format!("it has more than {most} bytes, and no such file of ranktree's has so many")))
+}
+
+/// The same by the file's path.
+///
+/// # Errors
+/// As [`read_small_in`].
+pub fn read_small(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let (Some(directory), Some(name)) = (path.parent(), name) else {
+        return Err(Error::from(ErrorKind::NotFound));
+    };
+    read_small_in(directory, name, most)
 }
 
 /// Opens a file of a directory. Neither may be a link, also not by the time that it is opened.
@@ -69,7 +92,10 @@ fn read_all(mut file: File) -> std::io::Result<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use rustix::fs::{CWD, FileType, mknodat};
+    use std::fs::{create_dir, write};
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{FileType, mknodat};
 
     use super::*;
 
@@ -77,7 +103,7 @@ mod tests {
     fn only_regular_files_are_read() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (file, pipe) = (folder.path().join("file"), folder.path().join("pipe"));
-        std::fs::write(&file, "content").expect("it can be written");
+        write(&file, "content").expect("it can be written");
         assert_eq!(read_regular(&file).expect("it is there"), b"content");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("it can be made");
         let refused = read_regular(&pipe).expect_err("it is a pipe").to_string();
@@ -91,22 +117,45 @@ mod tests {
     fn links_in_a_directory_and_links_to_one_are_not_followed() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = |name: &str| folder.path().join(name);
-        std::fs::create_dir(path("real")).expect("it can be made");
-        std::fs::write(path("real/file"), "content").expect("it can be written");
-        std::os::unix::fs::symlink(path("real/file"), path("real/link")).expect("it can be made");
-        std::os::unix::fs::symlink(path("real"), path("linked")).expect("it can be made");
+        create_dir(path("real")).expect("it can be made");
+        write(path("real/file"), "content").expect("it can be written");
+        symlink(path("real/file"), path("real/link")).expect("it can be made");
+        symlink(path("real"), path("linked")).expect("it can be made");
         let mut read = String::new();
         open_in(&path("real"), "file").and_then(|mut file| file.read_to_string(&mut read)).expect("a file");
-        assert_eq!(
-            (read.as_str(), read_no_link(&path("real/file")).expect("a file")),
-            ("content", b"content".to_vec())
-        );
+        assert_eq!(read, "content");
         assert!(open_in(&path("linked"), "file").is_err(), "the directory is a link");
-        for refused in [open_in(&path("real"), "link").map(drop), read_no_link(&path("real/link")).map(drop)]
-        {
-            let said = refused.expect_err("it is a link").to_string();
-            assert!(said.contains("it is a link"), "{said}");
-        }
+        let said = open_in(&path("real"), "link").expect_err("it is a link").to_string();
+        assert!(said.contains("it is a link"), "{said}");
         assert_eq!(read_regular(&path("real/link")).expect("an operator may name one"), b"content");
+    }
+
+    #[test]
+    fn small_files_of_a_directory_are_regular_and_of_their_size() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = |name: &str| folder.path().join(name);
+        create_dir(path("real")).expect("it can be made");
+        symlink("real", path("linked")).expect("it can be made");
+        write(path("real/file"), "content").expect("it can be written");
+        symlink("file", path("real/link")).expect("it can be made");
+        symlink("/dev/zero", path("real/endless")).expect("it can be made");
+        mknodat(CWD, path("real/pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("it can be made");
+        let large = File::create(path("real/large")).expect("it can be made");
+        large.set_len(1 << 40).expect("it takes no room");
+        for directory in ["real", "linked"] {
+            assert_eq!(read_small_in(&path(directory), "file", 7).expect("a file"), b"content");
+            for (name, expect) in [
+                ("file", "more than 6 bytes"),
+                ("large", "more than 6 bytes"),
+                ("link", "it is a link"),
+                ("endless", "it is a link"),
+                ("pipe", "not a regular file"),
+            ] {
+                let said = read_small(&path(directory).join(name), 6).expect_err(name).to_string();
+                assert!(said.contains(expect), "{name}: {said}");
+            }
+            let missing = read_small_in(&path(directory), "none", 6).expect_err("it is not there");
+            assert_eq!(missing.kind(), ErrorKind::NotFound);
+        }
     }
 }

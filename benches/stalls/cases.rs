@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use ranktree::board::{Definition, Ties};
 use ranktree::job::{Job, Op, Targets};
 use ranktree::query::{

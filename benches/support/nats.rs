@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use async_nats::Client;
 use futures_util::StreamExt as _;
 use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use ranktree::types::{MemberId, shard_of};
 use tokio::runtime::{Builder, Runtime};
 

@@ -1,7 +1,7 @@
 //! Members by number, and which of them score what.
 
 use rand::rngs::SmallRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use rand_distr::{Distribution as _, Zipf};
 use ranktree::job::{Job, Op, Targets};
 use ranktree::types::{BoardName, MemberId, Score};

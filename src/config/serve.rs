@@ -41,6 +41,8 @@ pub struct ServeArgs {
     /// Resume this shard although its stream does not continue where the shard stopped. Missing messages are
     /// skipped, and what is new in the stream is applied; if the stream was created again, that is all of it.
     /// If the shard has halted at a command that this version does not know, the command is rejected instead.
+    /// Where another node has the data of the stream, it is refused: move this node's directory of the shard
+    /// away, and the shard gets a copy.
     /// Holds for this start, and for one gap or command. May be given several times, for several shards
     #[arg(long, value_name = "SHARD", help_heading = "NATS")]
     pub accept_gap: Vec<u16>,

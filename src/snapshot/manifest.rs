@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::regular_file::open_in;
+use crate::regular_file::{open_in, read_small_in};
 use crate::storage::{DataLayout, ServiceId, replace_file, shard_directory};
 use crate::types::{MAX_SHARDS, ShardId, quoted};
 
@@ -148,7 +148,7 @@ impl Manifest {
     /// When there is none, it is of another format, or it is damaged.
     pub fn read(directory: &Path) -> Result<Self, ManifestError> {
         let path = directory.join(MANIFEST);
-        let bytes = match read_in(directory, MANIFEST, MANIFEST_MAX_BYTES) {
+        let bytes = match read_small_in(directory, MANIFEST, MANIFEST_MAX_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 return Err(ManifestError::Missing(directory.to_owned()));
@@ -278,17 +278,6 @@ impl Manifest {
 #[must_use]
 pub fn append_checksum(checksum: u32, piece: &[u8]) -> u32 {
     crc32c::crc32c_append(checksum, piece)
-}
-
-/// The content of a regular file of at most so many bytes, which is no link; the directory may be one.
-pub(super) fn read_in(directory: &Path, name: &str, most: u64) -> std::io::Result<Vec<u8>> {
-    // Behind a link's name and `.` is the directory itself.
-    let file = open_in(&directory.join("."), name)?;
-    let mut content = Vec::new();
-    // A file of any length takes no room on the disk if nothing is in it.
-    let is_small = file.metadata()?.len() <= most;
-    file.take(if is_small { most } else { 0 }).read_to_end(&mut content)?;
-    if is_small { Ok(content) } else { Err(std::io::Error::other(format!("it has more than {most} bytes"))) }
 }
 
 /// Whether a name stays within its directory, and does nothing to the terminal that it is shown on.

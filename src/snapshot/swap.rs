@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::snapshot::manifest::read_in;
+use crate::regular_file::read_small_in;
 use crate::storage::{
     DataLayout, RESTORING, StorageError, make_private_directory, mark_layout, replace_file, shard_directory,
     shards_in,
@@ -103,7 +103,7 @@ impl Plan {
     /// When it cannot be read.
     pub(super) fn read(data_dir: &Path) -> Result<Option<Self>, SwapError> {
         let path = data_dir.join(RESTORING);
-        let bytes = match read_in(data_dir, RESTORING, PLAN_MAX_BYTES) {
+        let bytes = match read_small_in(data_dir, RESTORING, PLAN_MAX_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(SwapError::Io { path, error }),

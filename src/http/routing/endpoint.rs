@@ -39,6 +39,9 @@ const LOOKUPS_INLINE: usize = 256;
 /// than to hand it over. Only lists of 100 were measured, and those gain.
 const LOOKUPS_INLINE_AMONG_OTHERS: usize = 32;
 
+/// Lists of more entries are offloaded: these take a tenth of a millisecond to find and to write.
+const ENTRIES_INLINE: usize = 256;
+
 /// A response that is being made.
 pub type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
 
@@ -69,7 +72,8 @@ pub enum Work<H> {
     /// The same. A request that needs not wait is answered by the first one, as the second one would.
     AtOnce(ReadAtOnce, H),
     /// On the connection's thread if the body is a short list; apart from it if it is a long one, whose items
-    /// may take milliseconds, or if the thread has other requests to answer.
+    /// may take milliseconds, or if the thread has other requests to answer. So with a list of entries that the
+    /// query asks for, which takes less time for each.
     InlineIfFew(H),
     /// Apart from the threads that connections share, because it may take milliseconds of computing.
     Offloaded(H),
@@ -230,6 +234,13 @@ impl<E: Endpoint> axum::handler::Handler<(), Arc<Api>> for Routed<E> {
     }
 }
 
+/// How many entries a query asks for, at most: it need not be exact, and a number that is none is refused later.
+fn entries_asked(query: &str) -> usize {
+    let params = query.split('&').filter_map(|param| param.split_once('='));
+    let numbers = params.filter(|(name, _)| matches!(*name, "limit" | "above" | "below"));
+    numbers.filter_map(|(_, number)| number.parse::<usize>().ok()).fold(0, usize::saturating_add)
+}
+
 /// Whether so many look-ups are done apart from the connection's thread.
 fn are_many(lookups: usize, has_others: bool) -> bool {
     lookups > if has_others { LOOKUPS_INLINE_AMONG_OTHERS } else { LOOKUPS_INLINE }
@@ -276,7 +287,8 @@ impl<H: Handler> Measured<H> {
                 // Those of a list are separated by commas. More may be in texts: it need not be exact.
                 let items = 1 + memchr::memchr_iter(b',', &call.body).count();
                 let lookups = items * usize::from(call.api.node.shard_count());
-                are_many(lookups, turn::has_others())
+                let entries = call.query().map_or(0, entries_asked);
+                are_many(lookups, turn::has_others()) || entries > ENTRIES_INLINE
             }
             Place::Offloaded => true,
         }
@@ -403,5 +415,18 @@ mod tests {
             [1, 32, 33, 256, 257].map(|lookups| are_many(lookups, true)),
             [false, false, true, true, true]
         );
+    }
+
+    #[test]
+    fn a_query_asks_for_as_many_entries_as_its_numbers_say() {
+        for (query, entries) in [
+            ("limit=1000", 1000),
+            ("above=300&below=20&fill=true", 320),
+            ("window=day", 0),
+            ("limit=ten", 0),
+            ("limit=18446744073709551615&above=1", usize::MAX),
+        ] {
+            assert_eq!(entries_asked(query), entries, "{query}");
+        }
     }
 }

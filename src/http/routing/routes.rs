@@ -11,6 +11,8 @@ use crate::http::guard::authorize::BoardCheck::{ByHandler, EveryBoard, InPath};
 use crate::http::guard::authorize::Needs::{self, Nothing, Token};
 use crate::http::openapi::operation::Operation;
 use crate::http::openapi::{document, operations as docs, served};
+use crate::http::render::problem::Problem;
+use crate::http::request::call::Call;
 use crate::http::resources::{
     boards, hidden, jobs, lists, live, members, probes, ranks, rejects, removals, seasons, snapshots, status,
 };
@@ -89,7 +91,7 @@ fn routes() -> RouterBuilder {
         )
         .add(
             get("/v1/boards/{board}/members/{member}/around", "around"),
-            Token(Read, InPath), Inline(members::around), docs::around(),
+            Token(Read, InPath), InlineIfFew(members::around), docs::around(),
         )
         .add(
             post("/v1/boards/{board}/members:lookup", "lookup"),
@@ -100,14 +102,14 @@ fn routes() -> RouterBuilder {
             Token(Read, ByHandler), Offloaded(members::entries_of_member), docs::member_boards(),
         );
     routes
-        .add(get("/v1/boards/{board}/top", "top"), Token(Read, InPath), Inline(lists::top), docs::top())
+        .add(get("/v1/boards/{board}/top", "top"), Token(Read, InPath), InlineIfFew(lists::top), docs::top())
         .add(
             get("/v1/boards/{board}/positions/{position}", "positions"),
-            Token(Read, InPath), Inline(lists::positions), docs::positions(),
+            Token(Read, InPath), InlineIfFew(lists::positions), docs::positions(),
         )
         .add(
             get("/v1/boards/{board}/range", "range"),
-            Token(Read, InPath), Inline(lists::range), docs::range(),
+            Token(Read, InPath), InlineIfFew(lists::range), docs::range(),
         )
         .add_streamed(get("/v1/boards/{board}/live", "live"), live::NEEDS, live::live, docs::live());
     routes
@@ -136,8 +138,8 @@ fn routes() -> RouterBuilder {
             Token(Read, InPath), Offloaded(ranks::percentiles), docs::percentiles(),
         );
     routes
-        .add(get("/v1/hidden", "hidden"), Token(Write, ByHandler), Inline(hidden::list), docs::hidden())
-        .add(get("/v1/rejects", "rejects"), Token(Read, ByHandler), Inline(rejects::list), docs::rejects())
+        .add(get("/v1/hidden", "hidden"), Token(Write, ByHandler), InlineIfFew(hidden::list), docs::hidden())
+        .add(get("/v1/rejects", "rejects"), Token(Read, ByHandler), InlineIfFew(rejects::list), docs::rejects())
         .add(get("/v1/status", "status"), Token(Read, ByHandler), Inline(status::get), docs::status());
     add_snapshots(&mut routes);
     routes
@@ -147,8 +149,8 @@ fn routes() -> RouterBuilder {
         // Its figures are of all boards together.
         .add_unlimited(get("/metrics", "metrics"), Token(Read, EveryBoard), probes::metrics, docs::metrics())
         // The same for every ranktree of this version.
-        .add_unlimited(get("/openapi.json", "openapi"), Nothing, serve_json, docs::openapi())
-        .add_unlimited(get("/docs", "docs"), Nothing, serve_page, docs::docs());
+        .add_streamed(get("/openapi.json", "openapi"), Nothing, serve_json, docs::openapi())
+        .add_streamed(get("/docs", "docs"), Nothing, serve_page, docs::docs());
     routes
 }
 
@@ -187,10 +189,10 @@ fn add_snapshots(routes: &mut RouterBuilder) {
         );
 }
 
-async fn serve_json(_: Arc<Api>) -> Response {
-    served::json(operations)
+async fn serve_json(_: Box<Call>) -> Result<Response, Problem> {
+    Ok(served::json(operations))
 }
 
-async fn serve_page(_: Arc<Api>) -> Response {
-    served::page(operations)
+async fn serve_page(_: Box<Call>) -> Result<Response, Problem> {
+    Ok(served::page(operations))
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use rand::rngs::StdRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 
 use super::remote::reply_of;
 use super::{BOARD, Row, check_listed, check_run, check_shards, id, known, numbered_rows, ok, shards, time};

@@ -15,7 +15,7 @@ use crate::state::{Incarnation, ShardRanking};
 use crate::state_lock::Purpose;
 use crate::types::{BoardName, MemberId, ShardId, shard_of};
 use crate::writer::{BoardOutcome, FoundBoard, Registry};
-use rand::Rng as _;
+use rand::RngExt as _;
 
 fn life() -> BoardLife {
     BoardLife { board: BoardName::new(BOARD).expect("a good name"), incarnation: Incarnation(7) }

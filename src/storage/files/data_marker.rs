@@ -26,7 +26,7 @@ use std::path::Path;
 use parking_lot::Mutex;
 
 use crate::storage::error::StorageError;
-use crate::storage::files::bounded::read_in;
+use crate::regular_file::read_small_in;
 use crate::storage::files::marker::{MARKER, Marker, Stage};
 use crate::storage::files::replaced::replace_file;
 use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
@@ -87,7 +87,7 @@ pub struct DataMarker {
 /// When the file cannot be read, or is from a newer ranktree.
 pub fn read_data_marker(data_dir: &Path) -> Result<Option<DataMarker>, StorageError> {
     let path = data_dir.join(MARKER);
-    let text = match read_in(data_dir, MARKER, MAX_BYTES) {
+    let text = match read_small_in(data_dir, MARKER, MAX_BYTES) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         // No start leaves a link there, so it counts as damaged, whatever it leads to.

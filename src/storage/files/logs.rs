@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::storage::error::StorageError;
 use crate::storage::files::batch;
-use crate::storage::files::bounded::read_path;
+use crate::regular_file::read_small;
 use crate::storage::files::frames::{Break, read_records};
 
 /// Many times what RocksDB lets a log grow to.
@@ -146,5 +146,5 @@ fn logs_in(directory: &Path) -> Result<Vec<PathBuf>, StorageError> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, StorageError> {
-    read_path(path, LOG_MAX_BYTES).map_err(|error| StorageError::Io { path: path.to_owned(), error })
+    read_small(path, LOG_MAX_BYTES).map_err(|error| StorageError::Io { path: path.to_owned(), error })
 }

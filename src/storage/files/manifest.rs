@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::storage::error::StorageError;
 use crate::storage::files::batch::{slice, varint};
-use crate::storage::files::bounded::read_path;
+use crate::regular_file::read_small;
 use crate::storage::files::frames::read_records;
 use crate::types::quoted;
 
@@ -106,7 +106,7 @@ fn check_regular(directory: &Path) -> Result<(), StorageError> {
 }
 
 fn read(path: &Path, most: u64) -> Result<Option<Vec<u8>>, StorageError> {
-    match read_path(path, most) {
+    match read_small(path, most) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(StorageError::Io { path: path.to_owned(), error }),

@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 
 use crate::storage::error::StorageError;
-use crate::storage::files::bounded::read_in;
+use crate::regular_file::read_small_in;
 use crate::storage::files::replaced::replace_file;
 use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
 
@@ -113,7 +113,7 @@ impl Marker {
     /// When it cannot be read, or is from a newer ranktree.
     pub fn read(directory: &Path) -> Result<Option<Self>, StorageError> {
         let path = directory.join(MARKER);
-        let bytes = match read_in(directory, MARKER, MAX_BYTES) {
+        let bytes = match read_small_in(directory, MARKER, MAX_BYTES) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(StorageError::Io { path, error }),

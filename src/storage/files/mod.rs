@@ -5,7 +5,6 @@
 //! own. Must not know: column families, or what our records say.
 
 mod batch;
-mod bounded;
 mod data_marker;
 mod database_files;
 mod frames;

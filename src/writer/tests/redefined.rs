@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use crate::board::{Definition, DefinitionPatch, Field, Policy};
 use crate::job::Job;

@@ -2,7 +2,7 @@
 //! shard that was away for long, jobs count in the instances of their time at once.
 
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 
 use crate::board::{Definition, Policy};
 use crate::job::{Job, Op, RejectCode};

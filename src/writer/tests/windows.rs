@@ -6,7 +6,7 @@ mod movement;
 use std::collections::{BTreeMap, BTreeSet};
 
 use rand::rngs::StdRng;
-use rand::{Rng, SeedableRng};
+use rand::{RngExt, SeedableRng};
 use tokio::sync::oneshot;
 
 use crate::board::{Definition, Policy};
@@ -36,9 +36,9 @@ fn micros(text: &str) -> i64 {
 fn slice(definition: &Definition, window: Window, time: i64) -> Option<(String, i64, i64)> {
     let offset = i64::from(definition.utc_offset_minutes) * MINUTE;
     let local = jiff::Timestamp::from_microsecond(time + offset).expect("in range");
-    let local = local.to_zoned(jiff::tz::TimeZone::UTC).datetime();
+    let local = local.to_zoned_datetime(jiff::tz::TimeZone::UTC).datetime();
     let utc = |civil: jiff::civil::DateTime| {
-        civil.to_zoned(jiff::tz::TimeZone::UTC).expect("a time").timestamp().as_microsecond() - offset
+        civil.to_zoned_datetime(jiff::tz::TimeZone::UTC).expect("a time").timestamp().as_microsecond() - offset
     };
     let midnight = local.date().to_datetime(jiff::civil::Time::midnight());
     let (name, begin, end) = match window {

@@ -9,7 +9,7 @@ use std::fs;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 
 use crate::support::command::command;
 use crate::support::node::Node;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rand::distr::Alphanumeric;
 use rand::rngs::StdRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use ranktree::storage::shard_directory;
 use ranktree::types::ShardId;
 use serde_json::{Value, json};

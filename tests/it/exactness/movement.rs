@@ -3,7 +3,7 @@
 //! nobody writes.
 
 use rand::rngs::StdRng;
-use rand::{Rng as _, SeedableRng as _};
+use rand::{RngExt as _, SeedableRng as _};
 use serde_json::{Value, json};
 use ureq::http::Method;
 

@@ -31,7 +31,7 @@ const RULES: &[Rule] = &[
         why: "do no I/O",
     },
     Rule {
-        names: &["Instant", "SystemTime", "jiff::Timestamp::now", "jiff::Zoned"],
+        names: &["Instant", "SystemTime", "jiff::Timestamp::now", "jiff::ZonedDateTime"],
         place: PURE,
         why: "read no clock",
     },

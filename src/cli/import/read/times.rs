@@ -40,7 +40,7 @@ impl AtFormat {
             "unix-ms" => return Ok(Self::UnixMillis),
             _ => {}
         }
-        let sample = DateTime::constant(2026, 11, 20, 9, 59, 58, 0).to_zoned(TimeZone::UTC);
+        let sample = DateTime::constant(2026, 11, 20, 9, 59, 58, 0).to_zoned_datetime(TimeZone::UTC);
         let written = sample.ok().map(|sample| strtime::format(text, &sample));
         match written {
             Some(Ok(_)) if text.contains('%') => Ok(Self::Pattern(text.to_owned())),
@@ -159,7 +159,7 @@ impl Times {
     fn in_zone(&self, time: DateTime, text: &str) -> Result<Timestamp, String> {
         let told = quoted(text);
         let zone = self.zone.clone().unwrap_or(TimeZone::UTC);
-        let zoned = time.to_zoned(zone).map_err(|why| format!("{told} is no time: {why}"))?;
+        let zoned = time.to_zoned_datetime(zone).map_err(|why| format!("{told} is no time: {why}"))?;
         in_range(zoned.timestamp(), &told)
     }
 }

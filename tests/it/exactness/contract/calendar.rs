@@ -120,9 +120,9 @@ impl Season {
 pub fn slice_at(window: Window, offset_minutes: i64, season: &Season, time: i64) -> Option<Slice> {
     let offset = offset_minutes * MINUTE;
     let local = Timestamp::from_microsecond(time + offset).expect("a time");
-    let local = local.to_zoned(TimeZone::UTC).datetime();
+    let local = local.to_zoned_datetime(TimeZone::UTC).datetime();
     let utc = |civil: DateTime| {
-        let zoned = civil.to_zoned(TimeZone::UTC).expect("a time");
+        let zoned = civil.to_zoned_datetime(TimeZone::UTC).expect("a time");
         zoned.timestamp().as_microsecond() - offset
     };
     let midnight = local.date().to_datetime(Time::midnight());

@@ -103,6 +103,7 @@ pub fn counting_rules(turn: i64) -> Rules {
         policy: "incr",
         windows: vec![Window::All, Window::Day],
         offset_minutes: offset_minutes(turn),
+        grace: 30 * MINUTE,
         capacity: Some(6),
         counts: true,
         ..Rules::default()

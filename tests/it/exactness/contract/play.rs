@@ -423,7 +423,8 @@ impl Play {
         let listed = known.listed(&instance);
         let place = self.random.index(listed.len().max(1)) + 1;
         let (body, last, worst) = if self.random.below(2) == 0 {
-            let last = listed.get(place - 1).filter(|_| listed.len() > place);
+            // Hidden entries behind the last listed one go, too.
+            let last = listed.get(place - 1);
             (
                 json!({ "positions_beyond": place }),
                 last.map(|(id, entry)| ((*id).to_owned(), (*entry).clone())),
