@@ -16,7 +16,8 @@ use crate::window::{Seasons, Window};
 use crate::writer::Defined;
 
 fn at(year: i16) -> Timestamp {
-    let time = jiff::civil::date(year, 1, 1).to_zoned_datetime(jiff::tz::TimeZone::UTC).expect("a time").timestamp();
+    let time =
+        jiff::civil::date(year, 1, 1).to_zoned_datetime(jiff::tz::TimeZone::UTC).expect("a time").timestamp();
     Timestamp::from_micros(time.as_microsecond()).expect("in range")
 }
 

@@ -25,8 +25,8 @@ use std::path::Path;
 
 use parking_lot::Mutex;
 
-use crate::storage::error::StorageError;
 use crate::regular_file::read_small_in;
+use crate::storage::error::StorageError;
 use crate::storage::files::marker::{MARKER, Marker, Stage};
 use crate::storage::files::replaced::replace_file;
 use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};

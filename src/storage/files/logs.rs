@@ -8,9 +8,9 @@ use std::fs::{File, OpenOptions};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use crate::regular_file::read_small;
 use crate::storage::error::StorageError;
 use crate::storage::files::batch;
-use crate::regular_file::read_small;
 use crate::storage::files::frames::{Break, read_records};
 
 /// Many times what RocksDB lets a log grow to.

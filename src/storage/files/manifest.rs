@@ -4,9 +4,9 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use crate::regular_file::read_small;
 use crate::storage::error::StorageError;
 use crate::storage::files::batch::{slice, varint};
-use crate::regular_file::read_small;
 use crate::storage::files::frames::read_records;
 use crate::types::quoted;
 

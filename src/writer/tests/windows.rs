@@ -38,7 +38,8 @@ fn slice(definition: &Definition, window: Window, time: i64) -> Option<(String, 
     let local = jiff::Timestamp::from_microsecond(time + offset).expect("in range");
     let local = local.to_zoned_datetime(jiff::tz::TimeZone::UTC).datetime();
     let utc = |civil: jiff::civil::DateTime| {
-        civil.to_zoned_datetime(jiff::tz::TimeZone::UTC).expect("a time").timestamp().as_microsecond() - offset
+        civil.to_zoned_datetime(jiff::tz::TimeZone::UTC).expect("a time").timestamp().as_microsecond()
+            - offset
     };
     let midnight = local.date().to_datetime(jiff::civil::Time::midnight());
     let (name, begin, end) = match window {
