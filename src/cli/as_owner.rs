@@ -109,6 +109,17 @@ pub fn create_file(path: &Path) -> Result<File, Failure> {
     })
 }
 
+/// Opens a file for reading, by the same rights: root would read out what the user's link leads to.
+///
+/// # Errors
+/// As [`become_owner_of_folder_of`], and when it cannot be opened.
+pub fn open_file(path: &Path) -> std::io::Result<File> {
+    let opened = as_owner_of_folder_of(path, |place| {
+        Ok(File::options().read(true).custom_flags(place.flags).open(&place.path))
+    });
+    opened.map_err(std::io::Error::other).flatten()
+}
+
 fn in_a_thread<T: Send>(work: impl FnOnce() -> Result<T, Failure> + Send) -> Result<T, Failure> {
     std::thread::scope(|scope| {
         scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -14,6 +14,7 @@ mod man;
 mod offline;
 mod open_files;
 mod openapi;
+mod outside_data;
 mod progress;
 mod rebuild;
 mod rejects;

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use crate::cli::Failure;
 use crate::cli::as_owner::{as_owner_of, become_owner_of};
 use crate::cli::offline::exit_on_signal;
+use crate::cli::outside_data::check_no_data_above;
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
 use crate::snapshot::{Restored, SnapshotSource, refuse_overlap, restore};
@@ -63,6 +64,7 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     // this one became the directory's owner.
     let from = as_owner_of(&args.from, |from| Ok(SnapshotSource::open(from)?))?;
     refuse_overlap(&args.from, &args.data.data_dir)?;
+    check_no_data_above(&args.data.data_dir)?;
     let data_dir = become_owner_of(&args.data.data_dir)?;
     let progress = Arc::new(Progress::new("restore".to_owned()));
     exit_on_signal(Arc::new(Mutex::new(Arc::clone(&progress))))?;

@@ -7,20 +7,29 @@ use std::fmt::Write as _;
 
 /// What a cell begins with that a spreadsheet computes; and what is put before it, so that what begins with
 /// that can be told from it. Some read the wide forms as the narrow ones.
-const COMPUTED: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠', GUARD];
-const GUARD: char = '\'';
+const COMPUTED: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '＝', '＋', '－', '＠', '\''];
+const GUARD: &str = "'";
 
-/// A text as a cell that is shown as it stands, behind an apostrophe where it needs one.
+/// A text as a cell that is shown as it stands: behind an apostrophe wherever a spreadsheet may begin a cell,
+/// which need not take the comma for the separator, and would compute what follows.
 pub fn guarded(text: &str) -> Cow<'_, str> {
-    if is_computed(text) { Cow::Owned(format!("{GUARD}{text}")) } else { Cow::Borrowed(text) }
+    let parts = text.split_inclusive(SEPARATORS);
+    if !parts.clone().any(is_computed) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(parts.flat_map(|part| [if is_computed(part) { GUARD } else { "" }, part]).collect())
 }
 
 /// The text that was guarded.
-pub fn unguarded(cell: &str) -> &str {
-    match cell.strip_prefix(GUARD) {
-        Some(text) if is_computed(text) => text,
-        _ => cell,
+pub fn unguarded(cell: &str) -> Cow<'_, str> {
+    if !cell.contains(GUARD) {
+        return Cow::Borrowed(cell);
     }
+    let parts = cell.split_inclusive(SEPARATORS).map(|part| match part.strip_prefix(GUARD) {
+        Some(text) if is_computed(text) => text,
+        _ => part,
+    });
+    Cow::Owned(parts.collect())
 }
 
 /// A JSON object as the same one. Wherever a spreadsheet may begin a cell in one of its texts, because it
@@ -100,15 +109,24 @@ mod tests {
             "\"=1",
             " 'm",
             "\u{3164}@a",
+            "a;=1",
+            ";;-1;'x",
+            "|+1",
+            "a\t=1",
+            " \t=1",
+            "\t=1",
+            "a; \"=1;'",
         ] {
             let cell = guarded(text);
-            assert!(!is_computed(&cell) || cell.starts_with(GUARD), "{cell}");
+            let cells = cell.split_inclusive(SEPARATORS);
+            assert!(cells.into_iter().all(|cell| !is_computed(cell) || cell.starts_with(GUARD)), "{cell}");
             assert_eq!(unguarded(&cell), text, "{cell}");
         }
         for computed in ["=1+1", " =1+1", "\u{200b}=1+1", "\u{a0}\u{200b}-1", "\"=1"] {
             assert_eq!(guarded(computed), format!("'{computed}"));
         }
-        for plain in ["m=1", " m", "日本"] {
+        assert_eq!(guarded("a;=1+1|b"), "a;'=1+1|b");
+        for plain in ["m=1", " m", "日本", "a;b"] {
             assert_eq!(guarded(plain), plain);
         }
         assert_eq!(unguarded("'m"), "'m", "what is not guarded stays");

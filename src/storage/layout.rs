@@ -1,6 +1,6 @@
 //! The layout of a data directory.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::storage::error::StorageError;
 use crate::storage::files::{
@@ -85,15 +85,23 @@ pub fn check_no_snapshot(data_dir: &Path) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Whether a directory is a data directory, or a shard's directory, by its marker.
-#[must_use]
-pub fn is_of_data(directory: &Path) -> bool {
-    directory.join(MARKER).is_file()
+/// The data directory, or the shard's directory, that a place is in or would be in, or that it is itself.
+///
+/// # Errors
+/// When there is no current directory that a relative path could be of.
+pub fn data_around(place: &Path) -> std::io::Result<Option<PathBuf>> {
+    let place = std::path::absolute(place)?;
+    let existing = place.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
+    let mut around = existing.as_deref().into_iter().flat_map(Path::ancestors);
+    Ok(around.find(|directory| directory.join(MARKER).is_file()).map(Path::to_owned))
 }
 
 /// Refuses a path that is given by mistake: one that is not a directory, such as a configuration file, and a
 /// shard's own directory, whose marker would be taken for a damaged one of a data directory, and replaced.
-fn check_directory(data_dir: &Path) -> Result<(), StorageError> {
+///
+/// # Errors
+/// When it is one of these.
+pub fn check_directory(data_dir: &Path) -> Result<(), StorageError> {
     match std::fs::metadata(data_dir) {
         Ok(found) if !found.is_dir() => Err(StorageError::NotADirectory(data_dir.to_owned())),
         _ if data_dir.join(CURRENT).is_file() => Err(StorageError::OfOneShard(data_dir.to_owned())),

@@ -48,8 +48,9 @@ pub use files::{
 pub use fit::{Fit, check_fit, check_fit_on_disk, next_identity, service_of_shards};
 pub use identity::{Lineage, ServiceId, ShardIdentity};
 pub use layout::{
-    FilledFrom, RESTORING, SNAPSHOT, check_marked, check_no_snapshot, filled_from, has_lost, is_of_data,
-    known_data, known_layout, known_shards, missing_shard, remove_in_place_of_lost, service_in, shards_in,
+    FilledFrom, RESTORING, SNAPSHOT, check_directory, check_marked, check_no_snapshot, data_around,
+    filled_from, has_lost, known_data, known_layout, known_shards, missing_shard, remove_in_place_of_lost,
+    service_in, shards_in,
 };
 pub use options::{CancelLoading, StorageResources};
 pub use progress::Progress;

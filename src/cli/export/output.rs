@@ -16,6 +16,7 @@ use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::escaped::escaped_json;
 use crate::cli::export::Format;
 use crate::cli::export::row::{Hidden, Row};
+use crate::cli::outside_data::check_outside_data;
 use crate::cli::spreadsheet::{guarded, guarded_json};
 
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -74,6 +75,7 @@ impl Output {
         let (writer, unfinished): (Box<dyn Write>, _) = match path {
             None => (Box::new(io::stdout()), None),
             Some(path) => {
+                check_outside_data(path, "--output")?;
                 let (file, unfinished) = as_owner_of_folder_of(path, |place| open(path, place))?;
                 (Box::new(file), unfinished)
             }

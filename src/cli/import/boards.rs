@@ -45,6 +45,10 @@ pub struct Making {
     pub order: Vec<BestEnd>,
     /// What the keys of a score are called in the file, if that is known.
     pub key_names: Vec<String>,
+    /// What files say of boards is passed over.
+    pub rows_only: bool,
+    /// Nothing is to be sent.
+    pub is_dry: bool,
 }
 
 /// Boards that a message is about; of more, one message tells.
@@ -115,10 +119,15 @@ impl<'a> Boards<'a> {
     /// A line of the file says what a board is.
     ///
     /// # Errors
-    /// When `--order` says something of it, too.
-    pub fn describe(&mut self, line: &BoardLine, is_used: bool) -> Result<(), ImportError> {
-        if !is_used {
+    /// When `--order` says something of it, too, or the service has another board of the name.
+    pub fn describe(&mut self, line: &BoardLine) -> Result<(), ImportError> {
+        if self.making.rows_only {
             return Ok(());
+        }
+        if !self.is_sent
+            && let Some(connection) = &self.connection
+        {
+            connection.agrees(line, !self.making.is_dry)?;
         }
         if !self.making.order.is_empty() {
             return Err(ImportError::OrderOfExport);

@@ -167,6 +167,8 @@ pub enum ImportError {
         "{0} of the rows would be rejected, so nothing was sent. Mend them, or send the others with --limit-errors {0}"
     )]
     NotSent(u64),
+    #[error("{} is to be read, and --rejects would empty it: give --rejects another file. Nothing was sent", .0.display())]
+    RejectsIsInput(PathBuf),
     #[error("{0}. Nothing was sent")]
     CheckFailed(#[source] Box<ImportError>),
     #[error("stopped by a signal")]

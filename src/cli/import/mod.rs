@@ -19,7 +19,10 @@ mod source;
 mod stop;
 mod tally;
 
+use std::fs::Metadata;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::mpsc::sync_channel;
 use std::thread;
@@ -51,13 +54,28 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
     let rules = args.rules()?;
     stop::listen().map_err(ImportError::Signals)?;
     let key_names = rules.columns.scores().into_iter().map(str::to_owned).collect();
-    let making = Making { order: args.order.clone(), key_names };
+    let making =
+        Making { order: args.order.clone(), key_names, rows_only: args.rows_only, is_dry: args.dry_run };
+    if let Some(rejects) = &args.rejects {
+        refuse_input(&args.files, rejects)?;
+    }
     let mut source = Source::find(args, rules)?;
     if args.dry_run || !args.unchecked {
         let (checked, known) = check(&mut source, args, &making)?;
         return if args.dry_run { Ok(checked) } else { send(&mut source, args, &making, Some(known)) };
     }
     send(&mut source, args, &making, None)
+}
+
+/// Refuses to write rejected lines into a file that is to be read.
+fn refuse_input(files: &[PathBuf], rejects: &Path) -> Result<(), ImportError> {
+    let file = |path: &Path| std::fs::metadata(path).ok().filter(Metadata::is_file);
+    let number = |path: &Path| file(path).map(|found| (found.dev(), found.ino()));
+    let Some(of_rejects) = number(rejects) else { return Ok(()) };
+    if files.iter().any(|path| number(path) == Some(of_rejects)) {
+        return Err(ImportError::RejectsIsInput(rejects.to_owned()));
+    }
+    Ok(())
 }
 
 fn print(summary: &str) {
@@ -78,7 +96,7 @@ fn check(source: &mut Source, args: &Args, making: &Making) -> Result<(ExitCode,
     let checked = source.rows(&tell).and_then(|rows| {
         let connection = service.as_ref().map(Connection::new);
         let boards = Boards::new(connection, &tally, making, false, Known::default());
-        check_rows(rows, args, &tally, boards)
+        check_rows(rows, &tally, boards)
     });
     let (summary, all_good) = tally.finish(true)?;
     if args.dry_run {
@@ -121,12 +139,7 @@ fn service<'a>(args: &Args, tally: &'a Tally) -> Result<Option<Service<'a>>, Imp
     Ok(there.map(|client| Service::new(client, args.retry_for, tally)))
 }
 
-fn check_rows(
-    rows: Box<dyn Rows + '_>,
-    args: &Args,
-    tally: &Tally,
-    mut boards: Boards<'_>,
-) -> Result<Known, ImportError> {
+fn check_rows(rows: Box<dyn Rows + '_>, tally: &Tally, mut boards: Boards<'_>) -> Result<Known, ImportError> {
     for parsed in rows {
         if stop::is_stopped() {
             return Err(ImportError::Interrupted);
@@ -152,7 +165,7 @@ fn check_rows(
             }
             Parsed::Blank(text) => tally.blank(text),
             Parsed::Board(line) => {
-                boards.describe(&line, !args.rows_only)?;
+                boards.describe(&line)?;
                 let instance = line.instance.map(|rows_of| format!(", and rows of its {}", rows_of.instance));
                 let instance = instance.unwrap_or_default();
                 tally.note(&format!("the file has the definition of the board {}{instance}", line.board));
@@ -292,7 +305,7 @@ impl Sending<'_, '_> {
                 // A board is defined before any of its rows is sent: on another board they would rank
                 // otherwise.
                 Parsed::Board(line) => {
-                    boards.describe(&line, !args.rows_only)?;
+                    boards.describe(&line)?;
                     if !args.rows_only {
                         connection.prepare(&line, args.into_all_windows, to_finish)?;
                     }

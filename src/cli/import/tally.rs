@@ -17,6 +17,7 @@ use crate::cli::escaped::escaped_text;
 use crate::cli::import::ImportError;
 use crate::cli::import::progress::Progress;
 use crate::cli::import::read::{Place, RejectedLine, Row};
+use crate::cli::outside_data::check_outside_data;
 
 /// Rejected lines in the summary; `--rejects` has them all.
 const LISTED_MAX: usize = 20;
@@ -65,6 +66,7 @@ impl Tally {
         let mut counts = Counts::default();
         if let Some(path) = rejects {
             let create = || {
+                check_outside_data(path, "--rejects").map_err(io::Error::other)?;
                 let mut file = csv::Writer::from_writer(create_file(path).map_err(io::Error::other)?);
                 file.write_record(
                     ["file", "line", "code", "detail"].iter().skip(usize::from(files.len() < 2)),

@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::Failure;
 use crate::cli::as_owner::{FilePlace, become_owner_of_folder_of, refuse_links_of_others};
+use crate::cli::outside_data::check_outside_data;
 use crate::cli::progress::Progress;
 use crate::snapshot::{Manifest, ManifestError};
 use crate::storage::{
-    DirectoryLock, ServiceId, StorageError, is_of_data, make_private_directory, service_in, shard_directory,
+    DirectoryLock, ServiceId, StorageError, make_private_directory, service_in, shard_directory,
 };
 use crate::types::{ShardId, count};
 
@@ -54,7 +55,7 @@ impl PartialDirectory {
         let mut partial = name.to_owned();
         partial.push(".partial");
         refuse_links_of_others(&place.with_file_name(&partial))?;
-        check_outside_data(place)?;
+        check_outside_data(place, "--to")?;
         let FilePlace { path: place, .. } = become_owner_of_folder_of(place)?;
         check_free(&place)?;
         let path = place.with_file_name(partial);
@@ -152,21 +153,6 @@ fn check_free(place: &Path) -> Result<(), Failure> {
         }
         Err(error) => Err(format!("{name} cannot be read: {error}").into()),
     }
-}
-
-/// Refuses a place inside a data directory, as far as that can be told: the service may be on another
-/// machine. A restore or an operator could take the snapshot away with the data.
-fn check_outside_data(place: &Path) -> Result<(), Failure> {
-    let place = std::path::absolute(place)?;
-    let existing = place.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
-    let within = existing.as_deref().into_iter().flat_map(Path::ancestors).find(|path| is_of_data(path));
-    within.map_or(Ok(()), |data| {
-        let (place, data) = (place.display(), data.display());
-        Err(format!(
-            "{place} is inside {data}, which holds a service's data; give a directory elsewhere with --to"
-        )
-        .into())
-    })
 }
 
 fn lock(path: &Path) -> Result<DirectoryLock, Failure> {

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use axum::extract::Request;
@@ -21,6 +22,7 @@ use crate::http::request::at_once::{AtOnce, ReadAtOnce};
 use crate::http::request::body::{RequestBody, refuse};
 use crate::http::request::call::Call;
 use crate::http::request::head::Head;
+use crate::http::request::json_body::BATCH_MAX;
 use crate::http::request::metrics::{NO_ROUTE, Responses, RouteMetrics};
 use crate::http::routing::request_span::{self, TracedRoute};
 use crate::http::routing::taken::RouteTakes;
@@ -238,7 +240,8 @@ impl<E: Endpoint> axum::handler::Handler<(), Arc<Api>> for Routed<E> {
 fn entries_asked(query: &str) -> usize {
     let params = query.split('&').filter_map(|param| param.split_once('='));
     let numbers = params.filter(|(name, _)| matches!(*name, "limit" | "above" | "below"));
-    numbers.filter_map(|(_, number)| number.parse::<usize>().ok()).fold(0, usize::saturating_add)
+    let asked = numbers.filter_map(|(_, number)| number.parse::<usize>().ok()).fold(0, usize::saturating_add);
+    asked.min(BATCH_MAX)
 }
 
 /// Whether so many look-ups are done apart from the connection's thread.
@@ -261,6 +264,8 @@ pub struct Measured<H> {
     place: Place,
     /// Its requests change nothing, so that a finished answer may still be refused.
     only_reads: bool,
+    /// What an entry of the last long list took.
+    entry_bytes: AtomicUsize,
     takes: RouteTakes,
     metrics: Arc<RouteMetrics>,
 }
@@ -274,7 +279,8 @@ impl<H: Handler> Measured<H> {
             Work::Offloaded(handler) => (handler, Place::Offloaded, None),
         };
         let (only_reads, metrics) = (needs.only_reads(), Arc::new(RouteMetrics::new(name)));
-        Self { handler, at_once, place, only_reads, takes, metrics }
+        let entry_bytes = AtomicUsize::new(0);
+        Self { handler, at_once, place, only_reads, entry_bytes, takes, metrics }
     }
 
     fn is_offloaded(&self, call: &Call) -> bool {
@@ -310,6 +316,11 @@ impl<H: Handler> Measured<H> {
         // After its body is read: a slow body keeps no other request out.
         call.in_progress.admit()?;
         let in_progress = in_progress.insert(Arc::clone(&call.in_progress));
+        let entries = call.query().map_or(0, entries_asked);
+        if self.only_reads && entries > ENTRIES_INLINE {
+            // One that would be refused for its length is refused before it is made: it takes far longer.
+            in_progress.count_answer(entries * self.entry_bytes.load(Ordering::Relaxed))?;
+        }
         let reply = if self.is_offloaded(&call) {
             let api = Arc::clone(&call.api);
             let work = traces::carried(self.handler.clone().handle(call));
@@ -318,6 +329,11 @@ impl<H: Handler> Measured<H> {
         } else {
             self.handler.clone().handle(call).await
         };
+        if let Ok(reply) = &reply
+            && entries > ENTRIES_INLINE
+        {
+            self.entry_bytes.store(reply.bytes() / entries, Ordering::Relaxed);
+        }
         let counted = in_progress.count_answer(reply.as_ref().map_or_else(Problem::bytes, Reply::bytes));
         match (reply, counted) {
             // A write is done, and so it is answered.
@@ -424,7 +440,7 @@ mod tests {
             ("above=300&below=20&fill=true", 320),
             ("window=day", 0),
             ("limit=ten", 0),
-            ("limit=18446744073709551615&above=1", usize::MAX),
+            ("limit=18446744073709551615&above=1", BATCH_MAX),
         ] {
             assert_eq!(entries_asked(query), entries, "{query}");
         }

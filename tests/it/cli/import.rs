@@ -421,3 +421,25 @@ fn an_import_that_is_interrupted_says_where_to_go_on() {
     let total = service.client().get("/v1/boards/arena").1["totals"]["all"].clone();
     assert_eq!(total, json!(line - 2), "{said}");
 }
+
+/// An export of all boards, of which one is there and ranks otherwise.
+#[test]
+fn no_row_of_any_board_is_sent_if_one_board_of_an_export_ranks_otherwise() {
+    let service = Node::start();
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let client = service.client();
+    assert_eq!(client.put("/v1/boards/b", &json!({"ties": "last"})).0, 201);
+    let board = |name: &str| {
+        let keys = r#"[{"name":"score","order":"desc"}]"#;
+        let definition =
+            format!(r#"{{"keys":{keys},"ties":"first","windows":["all"],"utc_offset":"+00:00"}}"#);
+        let row = format!(r#"{{"board":"{name}","member":"ann","op":"set","score":1,"position":1}}"#);
+        format!("{{\"board\":\"{name}\",\"definition\":{definition}}}\n{row}\n")
+    };
+    let path = written(&folder, "all.ndjson", format!("{}{}", board("a"), board("b")));
+    for arguments in [&["--url", service.base()][..], &["--url", service.base(), "--dry-run"]] {
+        let said = import(&path, arguments);
+        assert!(said.code == Some(2) && said.err.contains("board_differs"), "{}", said.err);
+        assert_eq!(client.get("/v1/boards/a").0, 404, "nothing was sent");
+    }
+}

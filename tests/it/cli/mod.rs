@@ -11,6 +11,7 @@
 //! - [`redis`]: a sorted set of a real Redis ranks the same
 //! - [`load`]: the load generator's figures are what the service applied, and its errors say what to do
 //! - [`man`]: pages for man(1)
+//! - [`misplaced`]: what would be written over data, or over what is read, is refused
 //! - [`healthcheck`]: the exit code says whether a service is ready
 
 mod addresses;
@@ -24,4 +25,5 @@ mod import_forms;
 mod import_property;
 mod load;
 mod man;
+mod misplaced;
 mod redis;

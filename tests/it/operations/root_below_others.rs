@@ -88,6 +88,33 @@ fn a_snapshot_below_somebody_elses_folder_is_read_by_that_users_rights() {
     });
 }
 
+/// What a file cannot be read for would be told to the user in the file of rejected rows.
+#[test]
+fn a_file_of_rows_below_somebody_elses_folder_is_read_by_that_users_rights() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let (theirs, secret) = (folder_of_user(&place, "theirs"), place.path("secret"));
+    fs::write(&secret, "member,score\nSECRET,x\n").expect("it can be written");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).expect("root may");
+    link_of_user(&theirs.join("link.csv"), &secret);
+    let service = Node::start();
+    let rejects = theirs.join("rejects.csv");
+    let import = |file: &Path| {
+        let files = ["import", text(file), "--rejects", text(&rejects), "--board", BOARD];
+        run(&[&files[..], &["--url", service.base()]].concat())
+    };
+    let (code, said) = import(&theirs.join("link.csv"));
+    assert!(code == Some(2) && said.contains("is a link that the user 12345 has made"), "{said}");
+    // A file of root's that the user has put there cannot be read by the user, either.
+    fs::hard_link(&secret, theirs.join("hard.csv")).expect("root may");
+    let (code, said) = import(&theirs.join("hard.csv"));
+    assert!(code == Some(2) && said.contains("Permission denied"), "{said}");
+    let told = fs::read_to_string(&rejects).unwrap_or_default();
+    assert!(!told.contains("SECRET") && !said.contains("SECRET"), "{told}{said}");
+}
+
 #[test]
 fn folders_of_two_users_are_refused_and_so_is_a_service_below_one() {
     if !is_root() {

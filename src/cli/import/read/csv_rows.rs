@@ -169,7 +169,7 @@ impl<R: BufRead> CsvRows<R> {
         let Columns { board, member, at, version, meta, updated_at, hidden, is_exported, .. } = self.columns;
         // An export has each name as it is.
         let member = if is_exported { cell(member) } else { cell(member).trim() };
-        let member = if self.is_spreadsheet_safe { unguarded(member) } else { member };
+        let member = if self.is_spreadsheet_safe { unguarded(member) } else { Cow::Borrowed(member) };
         let key = |column: &usize| KeyCell { text: cell(*column).trim().into(), written: Written::Text };
         let parts = |parts: &'_ [(String, usize)]| -> Vec<(String, String)> {
             let part = |(name, column): &(String, usize)| {
@@ -180,7 +180,7 @@ impl<R: BufRead> CsvRows<R> {
             parts.iter().filter_map(part).collect()
         };
         let cells = Cells {
-            member: member.into(),
+            member,
             board: optional(board),
             keys: if let [one] = self.columns.scores.as_slice() {
                 smallvec![key(one)]

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use encoding_rs::{Encoding, UTF_8};
 use flate2::bufread::MultiGzDecoder;
 
+use crate::cli::as_owner::open_file;
 use crate::cli::import::read::encoding::{Marked, Transcoded, encoding_of};
 use crate::cli::import::read::redis_cells::is_pairs;
 use crate::cli::import::{Format, ImportError};
@@ -73,7 +74,7 @@ impl InputFile {
             }
             (Box::new(stdin), None)
         } else {
-            let file = File::open(path).map_err(failed)?;
+            let file = open_file(path).map_err(failed)?;
             let metadata = file.metadata().map_err(failed)?;
             if metadata.is_dir() {
                 return Err(failed(io::ErrorKind::IsADirectory.into()));
@@ -117,7 +118,7 @@ impl InputFile {
         let name = &self.name;
         let failed = |source| ImportError::Open { path: name.into(), source };
         let source: Box<dyn Read> = match &mut self.source {
-            Source::Path(path) => Box::new(File::open(path).map_err(failed)?),
+            Source::Path(path) => Box::new(open_file(path).map_err(failed)?),
             Source::Copy(copy) => {
                 copy.rewind().map_err(failed)?;
                 Box::new(copy.try_clone().map_err(failed)?)

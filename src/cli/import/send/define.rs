@@ -109,21 +109,55 @@ impl Connection<'_> {
             return Ok(());
         }
         if status == StatusCode::OK {
-            // The service explains what is fixed better than a comparison here could. What it would change,
-            // an import leaves alone.
-            self.put_board(board, "", &line.fixed_part(), refused)?;
-            let windows = |definition: &Value| definition.get("windows").cloned().unwrap_or_default();
-            let ours: Value = serde_json::from_str(definition).unwrap_or_default();
-            return Err(refused(format!(
-                "the board has the windows {} or its seasons, and the file has {} or others. Add windows with PUT \
-                 /v1/boards/{board}, or use --rows-only to import the rows into the board as it is",
-                windows(&found),
-                windows(&ours)
-            )));
+            return Err(self.differs(line, &found, true));
         }
         self.put_board(board, "", definition, refused)?;
         self.note(&format!("board {board} is defined as the file says"));
         Ok(())
+    }
+
+    /// Looks whether the board of a file can be used, before any row of any board is sent.
+    ///
+    /// # Arguments
+    /// `may_ask`: whether the service may be asked by a request to define the board, which it refuses.
+    ///
+    /// # Errors
+    /// When the board is there and ranks otherwise.
+    pub fn agrees(&self, line: &BoardLine, may_ask: bool) -> Result<(), ImportError> {
+        if line.instance.is_some() {
+            return Ok(());
+        }
+        let (status, found) =
+            self.ask_for_board(&line.board, "", |reason| self.refused(&line.board, reason))?;
+        let found = found.definition();
+        if status != StatusCode::OK || line.is_met_by(&found) {
+            return Ok(());
+        }
+        Err(self.differs(line, &found, may_ask))
+    }
+
+    /// Why a board that is there cannot take the rows of a file.
+    fn differs(&self, line: &BoardLine, found: &Value, may_ask: bool) -> ImportError {
+        let BoardLine { board, definition, .. } = line;
+        let refused = |reason| self.refused(board, reason);
+        // The service explains what is fixed better than a comparison here could. What it would change, an
+        // import leaves alone.
+        if may_ask && let Err(error) = self.put_board(board, "", &line.fixed_part(), refused) {
+            return error;
+        }
+        let windows = |definition: &Value| definition.get("windows").cloned().unwrap_or_default();
+        let ours: Value = serde_json::from_str(definition).unwrap_or_default();
+        let words = format!(
+            "the board has the windows {} or its seasons, and the file has {} or others. Add windows with PUT \
+             /v1/boards/{board}, or use --rows-only to import the rows into the board as it is",
+            windows(found),
+            windows(&ours)
+        );
+        refused(if may_ask {
+            words
+        } else {
+            format!("board_differs: it is there with other keys, ties or calendar, or {words}")
+        })
     }
 
     /// Takes the `entry_ttl` from a board that there is, until it is finished. `false`: it has none, and

@@ -1,0 +1,88 @@
+//! What a command makes is refused where it would take something away: in a data directory, in the file that
+//! is read.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::json;
+
+use crate::support::node::Node;
+use crate::support::snapshots::{restore, run, snapshot, text};
+
+/// All files below a folder, with what is in them.
+fn files_below(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("it is there") {
+        let path = entry.expect("it can be listed").path();
+        if path.is_dir() {
+            found.extend(files_below(&path));
+        } else {
+            found.push((text(&path).to_owned(), fs::read(&path).expect("it can be read")));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn nothing_is_written_into_a_data_directory_and_no_other_service_begins_in_one() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
+    let mut service = Node::at(&data).shards(2).start();
+    assert_eq!(service.client().put("/v1/boards/arena/members/m", &json!({"score": 1})).0, 200);
+    snapshot(&service, &copy);
+    assert!(service.terminate().success(), "{}", service.log());
+    let other = Node::start();
+    assert_eq!(other.client().put("/v1/boards/arena/members/m", &json!({"score": 2})).0, 200);
+    let rows = folder.path().join("rows.csv");
+    fs::write(&rows, "member,score\nm,x\n").expect("it can be written");
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(&data, &link).expect("it can be made");
+    let before = files_below(&data);
+    for place in ["RANKTREE", "new.csv", "shard-001/CURRENT", "shard-000/new.csv", "snapshots/new.csv"] {
+        for through in [&data, &link] {
+            let place = through.join(place);
+            let export = ["export", "--board", "arena", "--url", other.base(), "--output", text(&place)];
+            let board = ["--board", "arena", "--url", other.base()];
+            let import = [&["import", text(&rows), "--rejects", text(&place)][..], &board].concat();
+            for (flag, command) in [("--output", &export[..]), ("--rejects", &import[..])] {
+                let (code, said) = run(command);
+                let expect = format!("holds a service's data; give a place elsewhere with {flag}");
+                assert!(code == Some(2) && said.contains(&expect), "{command:?}: {said}");
+            }
+        }
+    }
+    for inner in ["inner", "snapshots", "snapshots/inner", "shard-000/inner"] {
+        let inner = data.join(inner);
+        let expect = "which holds another service's data";
+        let (status, said) = Node::at(&inner).shards(1).refusal();
+        assert!(!status.success() && said.contains(expect), "{said}");
+        let (code, said) = restore(&copy, &inner, &[]);
+        assert!(code == Some(2) && said.contains(expect), "{said}");
+    }
+    assert_eq!(files_below(&data), before);
+}
+
+#[test]
+fn rejected_rows_are_not_written_into_the_file_that_is_read() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let [rows, more, link, hard] =
+        ["rows.csv", "more.csv", "link", "hard"].map(|name| folder.path().join(name));
+    for file in [&rows, &more] {
+        fs::write(file, "member,score\nm,1\n").expect("it can be written");
+    }
+    std::os::unix::fs::symlink(&more, &link).expect("it can be made");
+    fs::hard_link(&rows, &hard).expect("it can be made");
+    let service = Node::start();
+    for rejects in [&rows, &more, &link, &hard] {
+        for dry in [&["--dry-run"][..], &["--unchecked"], &[]] {
+            let files = ["import", text(&rows), text(&more), "--rejects", text(rejects)];
+            let board = ["--board", "arena", "--url", service.base()];
+            let (code, said) = run(&[&files[..], &board, dry].concat());
+            assert!(code == Some(2) && said.contains("give --rejects another file"), "{said}");
+        }
+    }
+    assert_eq!(fs::read_to_string(&rows).expect("it is there"), "member,score\nm,1\n");
+    assert_eq!(fs::read_to_string(&more).expect("it is there"), "member,score\nm,1\n");
+    assert_eq!(service.client().get("/v1/boards/arena").0, 404, "nothing was sent");
+}
