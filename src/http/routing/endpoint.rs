@@ -283,7 +283,9 @@ impl<H: Handler> Measured<H> {
         Self { handler, at_once, place, only_reads, entry_bytes, takes, metrics }
     }
 
-    fn is_offloaded(&self, call: &Call) -> bool {
+    /// # Arguments
+    /// `entries`: how many the query asks for.
+    fn is_offloaded(&self, call: &Call, entries: usize) -> bool {
         if call.body.len() > LONG_BODY_BYTES {
             return true;
         }
@@ -293,7 +295,6 @@ impl<H: Handler> Measured<H> {
                 // Those of a list are separated by commas. More may be in texts: it need not be exact.
                 let items = 1 + memchr::memchr_iter(b',', &call.body).count();
                 let lookups = items * usize::from(call.api.node.shard_count());
-                let entries = call.query().map_or(0, entries_asked);
                 are_many(lookups, turn::has_others()) || entries > ENTRIES_INLINE
             }
             Place::Offloaded => true,
@@ -316,12 +317,15 @@ impl<H: Handler> Measured<H> {
         // After its body is read: a slow body keeps no other request out.
         call.in_progress.admit()?;
         let in_progress = in_progress.insert(Arc::clone(&call.in_progress));
-        let entries = call.query().map_or(0, entries_asked);
+        let entries = match self.place {
+            Place::InlineIfFew => call.query().map_or(0, entries_asked),
+            Place::Inline | Place::Offloaded => 0,
+        };
         if self.only_reads && entries > ENTRIES_INLINE {
             // One that would be refused for its length is refused before it is made: it takes far longer.
             in_progress.count_answer(entries * self.entry_bytes.load(Ordering::Relaxed))?;
         }
-        let reply = if self.is_offloaded(&call) {
+        let reply = if self.is_offloaded(&call, entries) {
             let api = Arc::clone(&call.api);
             let work = traces::carried(self.handler.clone().handle(call));
             let answered = Box::pin(api.offload.run(work)).await;
