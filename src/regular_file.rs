@@ -22,8 +22,8 @@ pub fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
     read_all(open_at(CWD, path, OFlags::empty())?)
 }
 
-/// The content of a file of at most so many bytes, which may be replaced by anything: by a link, by a pipe that
-/// lets its reader wait, or by a file that has no end. The directory may be a link, the file may not.
+/// The content of a file of at most so many bytes, which may be replaced by anything: by a link, by a pipe
+/// that lets its reader wait, or by a file that has no end. The directory may be a link, the file may not.
 ///
 /// # Errors
 /// When it is no regular file, has more, or cannot be read.

@@ -74,8 +74,8 @@ pub enum Work<H> {
     /// The same. A request that needs not wait is answered by the first one, as the second one would.
     AtOnce(ReadAtOnce, H),
     /// On the connection's thread if the body is a short list; apart from it if it is a long one, whose items
-    /// may take milliseconds, or if the thread has other requests to answer. So with a list of entries that the
-    /// query asks for, which takes less time for each.
+    /// may take milliseconds, or if the thread has other requests to answer. So with a list of entries that
+    /// the query asks for, which takes less time for each.
     InlineIfFew(H),
     /// Apart from the threads that connections share, because it may take milliseconds of computing.
     Offloaded(H),
@@ -236,7 +236,8 @@ impl<E: Endpoint> axum::handler::Handler<(), Arc<Api>> for Routed<E> {
     }
 }
 
-/// How many entries a query asks for, at most: it need not be exact, and a number that is none is refused later.
+/// How many entries a query asks for, at most: it need not be exact, and a number that is none is refused
+/// later.
 fn entries_asked(query: &str) -> usize {
     let params = query.split('&').filter_map(|param| param.split_once('='));
     let numbers = params.filter(|(name, _)| matches!(*name, "limit" | "above" | "below"));
