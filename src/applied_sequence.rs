@@ -51,7 +51,6 @@ impl Waiting {
 }
 
 /// Both ends, for a shard that is shown up to a sequence.
-#[must_use]
 pub fn applied_sequence(shown: Sequence) -> (AppliedSequence, AppliedSequenceReader) {
     let shared = Shared {
         shown: AtomicU64::new(shown.0),
@@ -98,7 +97,6 @@ impl Drop for WriterEnd {
 
 impl AppliedSequenceReader {
     /// The sequence up to which the shard is shown.
-    #[must_use]
     pub fn get(&self) -> Sequence {
         Sequence(self.0.shown.load(Ordering::SeqCst))
     }

@@ -65,7 +65,6 @@ impl CredentialFiles {
     }
 
     /// All that keeps a start from using what the configuration names.
-    #[must_use]
     pub fn problems(config: &HttpConfig) -> Vec<CredentialFilesError> {
         let mut credentials = Self::default();
         let loaded =

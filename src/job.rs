@@ -61,7 +61,6 @@ impl Op {
     pub const ALL: [Self; 7] =
         [Self::Set, Self::Best, Self::Incr, Self::Remove, Self::Hide, Self::Show, Self::Profile];
 
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Set => "set",
@@ -74,13 +73,11 @@ impl Op {
         }
     }
 
-    #[must_use]
     pub fn takes_score(self) -> bool {
         matches!(self, Self::Set | Self::Best | Self::Incr)
     }
 
     /// Whether it begins or ends a ban.
-    #[must_use]
     pub fn is_ban(self) -> bool {
         matches!(self, Self::Hide | Self::Show)
     }
@@ -112,7 +109,6 @@ pub struct Profile(pub Box<str>);
 
 impl Profile {
     /// The object; `None` if it is empty.
-    #[must_use]
     pub fn json(&self) -> Option<&str> {
         Some(&*self.0).filter(|json| *json != "{}")
     }
@@ -145,7 +141,6 @@ impl Job {
 
     /// As how many boards it counts where work is limited. On how many a member is that leaves all of them,
     /// only its shard knows.
-    #[must_use]
     pub fn board_count(&self) -> usize {
         match &self.targets {
             Targets::Boards(boards) => boards.len().max(1),
@@ -155,14 +150,12 @@ impl Job {
     }
 
     /// Whether the member leaves every board that it is on.
-    #[must_use]
     pub fn leaves_every_board(&self) -> bool {
         self.targets == Targets::EveryBoard && self.op == Some(Op::Remove)
     }
 
     /// Whether it changes as many rankings as its member has, which only its shard knows: the member leaves
     /// or is hidden.
-    #[must_use]
     pub fn is_wide(&self) -> bool {
         self.op.is_some_and(|op| op == Op::Remove || op.is_ban())
     }
@@ -173,7 +166,6 @@ impl Job {
     /// # Arguments
     /// `wide`: as how many a wide one counts; [`BOARDS_PER_MESSAGE`], which gives it a message of its own,
     /// where nothing is known of its shard
-    #[must_use]
     pub fn boards_in_message(&self, wide: usize) -> usize {
         if self.is_wide() { wide.max(self.board_count()) } else { self.board_count() }
     }
@@ -217,7 +209,6 @@ impl RejectCode {
         Self::FutureTime,
     ];
 
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
@@ -249,7 +240,6 @@ pub struct Reject {
 }
 
 impl Reject {
-    #[must_use]
     pub fn new(code: RejectCode, detail: impl Into<String>) -> Self {
         Self { code, detail: detail.into() }
     }

@@ -526,7 +526,6 @@ pub fn describe_disk() {
     clippy::as_conversions,
     reason = "metrics are floating-point; 2^53 is enough to look at"
 )]
-#[must_use]
 pub fn figure(count: u64) -> f64 {
     count as f64
 }

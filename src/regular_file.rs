@@ -42,9 +42,6 @@ pub fn read_small_in(directory: &Path, name: &str, most: u64) -> std::io::Result
 }
 
 /// The same by the file's path.
-///
-/// # Errors
-/// As [`read_small_in`].
 pub fn read_small(path: &Path, most: u64) -> std::io::Result<Vec<u8>> {
     let name = path.file_name().and_then(|name| name.to_str());
     let (Some(directory), Some(name)) = (path.parent(), name) else {

@@ -122,7 +122,6 @@ pub const SPEAKS_NO_TLS: &str = "this port does not speak TLS: use http:// in th
 ///
 /// # Arguments
 /// `authority`: a host and a port.
-#[must_use]
 pub fn speaks_tls(authority: &str) -> bool {
     greet(authority).unwrap_or(false)
 }
@@ -149,13 +148,11 @@ fn greet(authority: &str) -> io::Result<bool> {
 }
 
 /// Whether the other side of a handshake has answered with something else than TLS.
-#[must_use]
 pub fn is_no_tls(error: &Error) -> bool {
     matches!(error, Error::InvalidMessage(_))
 }
 
 /// Whether a connection failed because the service's certificate is not taken.
-#[must_use]
 pub fn is_untrusted(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
     matches!(inner, Some(Error::InvalidCertificate(_)))
@@ -165,7 +162,6 @@ pub fn is_untrusted(error: &io::Error) -> bool {
 ///
 /// # Arguments
 /// `host`: the host that the client asked for.
-#[must_use]
 pub fn untrusted(error: &Error, host: &str) -> Option<String> {
     let Error::InvalidCertificate(why) = error else { return None };
     Some(match why {

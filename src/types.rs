@@ -60,7 +60,6 @@ impl BoardName {
     /// # Arguments
     /// `instance`: its name, of letters, digits and `-`; for what movement needs, with one of
     /// [`MOVEMENT_ENDS`].
-    #[must_use]
     pub fn with_instance(&self, instance: &str) -> Self {
         Self(format!("{}{INSTANCE_MARK}{instance}", self.0).into())
     }
@@ -85,7 +84,6 @@ impl BoardName {
     }
 
     /// The board's own name, and the instance's if it is the name of one.
-    #[must_use]
     pub fn split(&self) -> (&str, Option<&str>) {
         match self.0.split_once(INSTANCE_MARK) {
             Some((board, instance)) => (board, Some(instance)),
@@ -94,13 +92,11 @@ impl BoardName {
     }
 
     /// Whether it is the name of an instance other than `all`, or of what movement needs since one began.
-    #[must_use]
     pub fn is_instance(&self) -> bool {
         self.0.contains(INSTANCE_MARK)
     }
 
     /// The board's own name.
-    #[must_use]
     pub fn board(&self) -> Self {
         match self.0.split_once(INSTANCE_MARK) {
             Some((board, _)) => Self(board.into()),
@@ -108,7 +104,6 @@ impl BoardName {
         }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -145,7 +140,6 @@ impl NodeName {
         if is_plain_name(text, MAX_NODE_BYTES) { Ok(Self(text.into())) } else { Err(Malformed::Node) }
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -162,7 +156,6 @@ impl fmt::Display for NodeName {
 pub struct ShardId(pub u16);
 
 impl ShardId {
-    #[must_use]
     pub fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -179,7 +172,6 @@ impl fmt::Display for ShardId {
 pub struct Sequence(pub u64);
 
 impl Sequence {
-    #[must_use]
     pub fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -239,14 +231,12 @@ impl fmt::Display for AsOf {
 
 /// The number that decimal digits, and nothing beside them, say: no sign, which Rust's own parsers take, and
 /// no space.
-#[must_use]
 pub fn decimal<N: FromStr>(text: &str) -> Option<N> {
     let is_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_digits { text.parse().ok() } else { None }
 }
 
 /// A length as a count. No length is beyond 64 bits.
-#[must_use]
 pub fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
@@ -254,7 +244,6 @@ pub fn count(length: usize) -> u64 {
 /// FNV-1a, 32 bits, the hash that NATS uses in `partition()`.
 ///
 /// Source: Fowler, Noll and Vo, <http://www.isthe.com/chongo/tech/comp/fnv/>.
-#[must_use]
 pub fn fnv1a_32(bytes: &[u8]) -> u32 {
     bytes.iter().fold(2_166_136_261, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619))
 }

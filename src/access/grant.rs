@@ -18,12 +18,10 @@ pub struct Grant {
 }
 
 impl Grant {
-    #[must_use]
     pub fn allows(&self, scope: Scope) -> bool {
         self.scope >= scope
     }
 
-    #[must_use]
     pub fn allows_board(&self, board: &str) -> bool {
         self.board_prefixes
             .as_ref()
@@ -31,7 +29,6 @@ impl Grant {
     }
 
     /// Whether it may touch every board, also those that are yet to come.
-    #[must_use]
     pub fn allows_every_board(&self) -> bool {
         self.board_prefixes.is_none()
     }

@@ -20,7 +20,6 @@ pub enum ProfileAccess {
 impl ProfileAccess {
     pub const ALL: [Self; 3] = [Self::None, Self::Read, Self::Write];
 
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::None => "none",

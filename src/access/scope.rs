@@ -18,7 +18,6 @@ pub enum Scope {
 impl Scope {
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Admin];
 
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",

@@ -61,7 +61,6 @@ impl Secret {
         if is_good { Ok(Self(text.to_owned())) } else { Err(InvalidSecret(text.len())) }
     }
 
-    #[must_use]
     pub fn digest(&self) -> Digest {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest(&SHA256, self.0.as_bytes()).as_ref());
@@ -69,7 +68,6 @@ impl Secret {
     }
 
     /// The secret, to be shown once.
-    #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -83,7 +81,6 @@ impl fmt::Debug for Secret {
 
 impl Digest {
     /// As 64 hexadecimal digits.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         if text.len() != 64 || !text.is_ascii() {

@@ -74,9 +74,6 @@ impl Tokens {
     /// Reads a list of tokens, in TOML: a table `[[token]]` each, with `name`, `scope`, optionally
     /// `board_prefixes`, `max_boards` and `profiles`, and last `sha256`. A file may have been cut anywhere,
     /// and a token without its prefixes would give all boards: without its hash it gives nothing.
-    ///
-    /// # Errors
-    /// See [`InvalidTokens`].
     pub fn parse(text: &str) -> Result<Self, InvalidTokens> {
         let List { token: lines } = toml::from_str(text).map_err(|error| malformed(text, &error))?;
         if lines.is_empty() {
@@ -151,7 +148,6 @@ impl Tokens {
 
     /// What the presented token allows, if it is listed. Compares with every token to its end, so that
     /// the time it takes says nothing.
-    #[must_use]
     pub fn find(&self, presented: &str) -> Option<Arc<Grant>> {
         // A short secret is not looked up, even if its hash is listed.
         let digest = Secret::new(presented).ok()?.digest();
@@ -219,7 +215,6 @@ fn is_prefix(text: &str) -> bool {
 pub struct ActiveTokens(RwLock<Arc<Tokens>>);
 
 impl ActiveTokens {
-    #[must_use]
     pub fn new(tokens: Tokens) -> Self {
         Self(RwLock::new(Arc::new(tokens)))
     }
@@ -229,7 +224,6 @@ impl ActiveTokens {
         *self.0.write() = Arc::new(tokens);
     }
 
-    #[must_use]
     pub fn tokens(&self) -> Arc<Tokens> {
         Arc::clone(&self.0.read())
     }

@@ -33,7 +33,6 @@ pub enum Order {
 }
 
 impl Order {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Ascending => "asc",
@@ -52,7 +51,6 @@ pub enum Beyond {
 }
 
 impl Beyond {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Reject => "reject",
@@ -78,7 +76,6 @@ pub struct Key {
 
 impl Key {
     /// The key of a board that names none: `score`, greater is better, any 64-bit value.
-    #[must_use]
     pub fn score() -> Self {
         Self {
             name: "score".to_owned(),
@@ -100,7 +97,6 @@ pub enum Policy {
 }
 
 impl Policy {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Set => "set",
@@ -122,7 +118,6 @@ pub enum Ties {
 }
 
 impl Ties {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::First => "first",
@@ -144,7 +139,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Ranking => "ranking",
@@ -330,7 +324,6 @@ impl Definition {
         rules.into_iter().find_map(|(is_broken, rule)| is_broken.then_some(rule))
     }
 
-    #[must_use]
     pub fn is_top_k(&self) -> bool {
         self.kind == Kind::TopK
     }
@@ -372,39 +365,33 @@ impl Definition {
     }
 
     /// How many entries are shown of so many that lead an instance.
-    #[must_use]
     pub fn within_capacity(&self, entries: u64) -> u64 {
         self.capacity.map_or(entries, |capacity| entries.min(capacity))
     }
 
     /// How many entries may be shown after so many that lead an instance.
-    #[must_use]
     pub fn capacity_after(&self, entries: u64) -> u64 {
         self.capacity.map_or(u64::MAX, |capacity| capacity.saturating_sub(entries))
     }
 
     /// Whether its only window is `all`, so that a job changes one tree at most.
-    #[must_use]
     pub fn has_only_all(&self) -> bool {
         self.windows == [Window::All]
     }
 
     /// How many trees of a shard a job with a score changes at most: one for each window, that of versions
     /// where `all` is none of them, and with movement two more for each window but `all`.
-    #[must_use]
     pub fn trees_of_job(&self) -> usize {
         let windows = self.windows.len();
         let of_movement = if self.movement { 2 * windows.saturating_sub(1) } else { 0 };
         windows + usize::from(!self.has_all()) + of_movement
     }
 
-    #[must_use]
     pub fn has_all(&self) -> bool {
         self.windows.contains(&Window::All)
     }
 
     /// The window that is read if a reader names none.
-    #[must_use]
     pub fn default_window(&self) -> Window {
         if self.has_all() { Window::All } else { self.windows.first().copied().unwrap_or(Window::All) }
     }
@@ -434,7 +421,6 @@ impl Definition {
     /// Whether this definition and `other` may be two of the same board, the one before and the other after a
     /// change: all that can never change is the same, and of their windows one has all that the other has.
     /// Bounds judge jobs, and not the entries that are there.
-    #[must_use]
     pub fn agrees_with(&self, other: &Self) -> bool {
         let has_windows_of =
             |one: &Self, other: &Self| other.windows.iter().all(|of| one.windows.contains(of));
@@ -450,7 +436,6 @@ impl Definition {
     }
 
     /// The windows that this definition has and a changed one would lack: no window can be taken away.
-    #[must_use]
     pub fn windows_missing_in(&self, changed: &Self) -> Vec<Window> {
         self.windows.iter().copied().filter(|window| !changed.windows.contains(window)).collect()
     }

@@ -54,7 +54,6 @@ impl Definition {
     /// The words of a score: one per key, ascending order is best first.
     ///
     /// The caller has checked the key count with [`Definition::admit`]; surplus keys are left out.
-    #[must_use]
     pub fn score_words(&self, score: &Score) -> Words {
         let mut words = Words::new();
         for (key, value) in self.keys.iter().zip(score.keys()) {
@@ -64,14 +63,12 @@ impl Definition {
     }
 
     /// The tree entry of a score: its words, then the tie-break of a member that reached it at `reached`.
-    #[must_use]
     pub fn entry_words(&self, score: &Score, reached: Timestamp, member: &[u8]) -> Words {
         self.entry_words_with(score, 0, reached, member)
     }
 
     /// The same of an entry whose score is too high by `error` at most. Where errors are kept, that is the
     /// last word.
-    #[must_use]
     pub fn entry_words_with(&self, score: &Score, error: i64, reached: Timestamp, member: &[u8]) -> Words {
         let mut words = self.score_words(score);
         words.push(match self.ties {
@@ -86,14 +83,12 @@ impl Definition {
     }
 
     /// The most by which the score of a tree entry's words is too high; `None` where scores are exact.
-    #[must_use]
     pub fn error_of(&self, words: &[u64]) -> Option<i64> {
         let error = *words.get(self.keys.len() + 1).filter(|_| self.is_top_k())?;
         Some(decode(error, Order::Ascending))
     }
 
     /// The score of a tree entry's words, which are its first.
-    #[must_use]
     pub fn score_of(&self, words: &[u64]) -> Score {
         let mut values = [0; MAX_KEYS];
         for ((value, key), word) in values.iter_mut().zip(&self.keys).zip(words) {
@@ -104,7 +99,6 @@ impl Definition {
     }
 
     /// When the entry's score was reached, where the tie-break says it.
-    #[must_use]
     pub fn reached_at(&self, words: &[u64]) -> Option<Timestamp> {
         let tie = *words.get(self.keys.len())?;
         match self.ties {
@@ -115,7 +109,6 @@ impl Definition {
     }
 
     /// Words per tree entry: one per key, the tie-break, and the error where there is one.
-    #[must_use]
     pub fn columns(&self) -> usize {
         self.keys.len() + 1 + usize::from(self.is_top_k())
     }
@@ -146,7 +139,6 @@ fn member_prefix(member: &[u8]) -> u64 {
 /// Maps a signed value to a word whose ascending order is best first.
 ///
 /// The direction is a bitwise NOT and never a negation: `-i64::MIN` does not exist.
-#[must_use]
 pub fn encode(value: i64, order: Order) -> u64 {
     let ascending = value.cast_unsigned() ^ (1 << 63);
     match order {
@@ -156,7 +148,6 @@ pub fn encode(value: i64, order: Order) -> u64 {
 }
 
 /// The inverse of [`encode`].
-#[must_use]
 pub fn decode(word: u64, order: Order) -> i64 {
     let ascending = match order {
         Order::Ascending => word,

@@ -5,13 +5,11 @@ use crate::types::{BoardName, Timestamp};
 use crate::window::{Calendar, Instance, MovementPart, Window};
 
 impl Definition {
-    #[must_use]
     pub fn calendar(&self) -> Calendar<'_> {
         Calendar { utc_offset_minutes: self.utc_offset_minutes, seasons: self.seasons.as_ref() }
     }
 
     /// When an instance closes: from then on it is final. `None`: not as far as is known.
-    #[must_use]
     pub fn closes_at(&self, instance: Instance) -> Option<Timestamp> {
         let end = self.calendar().span(instance)?.end?;
         Timestamp::from_micros(end.as_micros().checked_add(self.grace_micros)?).ok()
@@ -19,7 +17,6 @@ impl Definition {
 
     /// When an instance is dropped: when `keep` newer ones have closed, whether or not these have entries.
     /// `None`: not as far as is known.
-    #[must_use]
     pub fn drops_at(&self, instance: Instance) -> Option<Timestamp> {
         if instance.window == Window::All {
             return None;
@@ -29,7 +26,6 @@ impl Definition {
 
     /// When what shards keep under a name is dropped: an instance, or what movement needs since one began.
     /// `None`: not as far as is known.
-    #[must_use]
     pub fn drops_name_at(&self, name: &BoardName) -> Option<Timestamp> {
         match MovementPart::of_name_on_shards(name) {
             // Nobody asks for it once the next instance has begun.
@@ -40,7 +36,6 @@ impl Definition {
 
     /// When the instance begins of which shards keep something under a name: its entries, or what movement
     /// needs since then. Never, if it is a season that was cancelled. `None`: it is not one of an instance.
-    #[must_use]
     pub fn begins_name_at(&self, name: &BoardName) -> Option<Timestamp> {
         let instance = match MovementPart::of_name_on_shards(name) {
             Some((_, instance)) => instance,
@@ -50,7 +45,6 @@ impl Definition {
     }
 
     /// When an entry that is not updated again leaves. `None`: not while its instance is open.
-    #[must_use]
     pub fn expires_at(&self, instance: Instance, updated_at: Timestamp) -> Option<Timestamp> {
         let micros = updated_at.as_micros().checked_add(self.entry_ttl_micros?)?;
         let at = Timestamp::from_micros(micros).ok()?;
@@ -62,7 +56,6 @@ impl Definition {
 
     /// Whether no entry of an instance expires, however old it is: the instance had closed when the rule by
     /// which entries expire last changed.
-    #[must_use]
     pub fn keeps_entries(&self, instance: Instance) -> bool {
         // Boards of which it has not changed need not look at the calendar.
         let Some(until) = self.final_until.filter(|_| instance != Instance::ALL) else { return false };
@@ -73,7 +66,6 @@ impl Definition {
     /// [`Definition::final_until`] after a change to `asked`, so that the change makes no entry of a closed
     /// instance expire: neither of one that is closed now, though a longer `grace` opens it again, nor of one
     /// that a shorter `grace` closes.
-    #[must_use]
     pub(super) fn final_until_after(&self, asked: &Self, now: Timestamp) -> Option<Timestamp> {
         let rule = |definition: &Self| (definition.entry_ttl_micros, definition.grace_micros);
         if self.has_only_all() || asked.entry_ttl_micros.is_none() || rule(self) == rule(asked) {
@@ -85,7 +77,6 @@ impl Definition {
     }
 
     /// Whether entries may expire at other times than by the other definition.
-    #[must_use]
     pub fn expires_like(&self, other: &Self) -> bool {
         let rule = |definition: &Self| {
             let Self { entry_ttl_micros, final_until, grace_micros, seasons, .. } = definition;
@@ -95,14 +86,12 @@ impl Definition {
     }
 
     /// Whether an instance has begun at this time and is not closed.
-    #[must_use]
     pub fn is_open(&self, instance: Instance, now: Timestamp) -> bool {
         self.is_open_between(instance, now, now)
     }
 
     /// Whether an instance has begun at `latest` and is not closed at `believed`, which is earlier while it
     /// is not known whether `latest` is true.
-    #[must_use]
     pub fn is_open_between(&self, instance: Instance, believed: Timestamp, latest: Timestamp) -> bool {
         let has_begun = self.calendar().span(instance).is_some_and(|span| span.begin <= latest);
         has_begun && self.closes_at(instance).is_none_or(|closes| believed < closes)

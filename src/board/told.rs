@@ -6,7 +6,6 @@ use crate::window::Seasons;
 
 impl Definition {
     /// What a score of this board looks like in JSON, for a client that sent one with another number of keys.
-    #[must_use]
     pub fn not_a_score(&self, found: &Score) -> String {
         let keys = self.score_example();
         let form = if keys.len() == 1 { keys.concat() } else { format!("[{}]", keys.join(", ")) };
@@ -14,7 +13,6 @@ impl Definition {
     }
 
     /// The same in a query.
-    #[must_use]
     pub fn not_a_score_in_query(&self, found: &Score) -> String {
         let form = |keys: Vec<String>| format!("score={}", keys.join(","));
         let found = form(found.keys().iter().map(i64::to_string).collect());
@@ -48,7 +46,6 @@ impl Definition {
     }
 
     /// In what `asked` differs from this, of all that can never change: how it is, and how it would be.
-    #[must_use]
     pub fn differences(&self, asked: &Self) -> Vec<String> {
         let mut told = Vec::new();
         let mut differ = |name: &str, is: String, asked: String| {
@@ -101,7 +98,6 @@ fn seasons_told(definition: &Definition) -> String {
 }
 
 /// Minutes east of UTC, as definitions have them.
-#[must_use]
 pub fn offset(minutes: i16) -> String {
     let (sign, minutes) = (if minutes < 0 { '-' } else { '+' }, minutes.unsigned_abs());
     format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60)

@@ -68,9 +68,6 @@ pub struct FilePlace {
 }
 
 /// As [`become_owner_of`], for a file: whose itself is does not count, only the folders that it is in.
-///
-/// # Errors
-/// As [`become_owner_of`].
 pub fn become_owner_of_folder_of(file: &Path) -> Result<FilePlace, Failure> {
     let as_given = FilePlace { path: file.to_owned(), flags: 0 };
     if !geteuid().is_root() {
@@ -128,9 +125,6 @@ fn in_a_thread<T: Send>(work: impl FnOnce() -> Result<T, Failure> + Send) -> Res
 
 /// Refuses to start a service as root on data that somebody else can move: the service writes files there
 /// whose names that user knows.
-///
-/// # Errors
-/// When that is so.
 pub fn refuse_data_of_others(data_dir: &Path) -> Result<(), Failure> {
     if !geteuid().is_root() {
         return Ok(());
@@ -150,9 +144,6 @@ pub fn refuse_data_of_others(data_dir: &Path) -> Result<(), Failure> {
 
 /// Refuses a path that leads through a link of somebody else's, or through folders of two others, if this
 /// process is root's. It could lead anywhere, by the time that it is used.
-///
-/// # Errors
-/// When that is so.
 pub fn refuse_links_of_others(path: &Path) -> Result<(), Failure> {
     if !geteuid().is_root() {
         return Ok(());

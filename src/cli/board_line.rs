@@ -67,7 +67,6 @@ impl BoardLine {
     }
 
     /// The same for another board, if one is given.
-    #[must_use]
     pub fn with_name(self, board: Option<&BoardName>) -> Self {
         Self { board: board.cloned().unwrap_or(self.board), ..self }
     }

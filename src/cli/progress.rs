@@ -23,7 +23,6 @@ struct Shown {
 }
 
 impl Progress {
-    #[must_use]
     pub fn new(title: String) -> Self {
         let bar = ProgressBar::new(0);
         let style =
@@ -74,7 +73,6 @@ impl Progress {
     }
 
     /// The shard and the current work.
-    #[must_use]
     pub fn place(&self) -> String {
         format!("{}: {}", self.title, self.shown.lock().what)
     }

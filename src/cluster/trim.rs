@@ -75,7 +75,6 @@ pub struct TrimmingShard {
 }
 
 impl TrimmingShard {
-    #[must_use]
     pub fn new(shard: &ShardHandle, publisher: Publisher) -> Self {
         let (state, health) = (Arc::clone(&shard.state), Arc::clone(&shard.health));
         Self { id: shard.id, state, health, publisher }

@@ -42,7 +42,6 @@ pub struct WriteClient {
 }
 
 impl WriteClient {
-    #[must_use]
     pub fn new(connection: &Connection, subjects: &Names, owners: Arc<Owners>) -> Self {
         let (connection, subjects) = (connection.clone(), subjects.clone());
         Self { connection, subjects, owners, heard: Mutex::default() }

@@ -105,7 +105,6 @@ pub struct WriteService {
 
 impl WriteService {
     /// Begins to take requests for each of the shards that is live.
-    #[must_use]
     pub fn start(
         connection: &Connection,
         subjects: &Names,

@@ -169,7 +169,6 @@ impl HttpArgs {
 
 impl HttpConfig {
     /// Whether tokens are sent unencrypted, so that others on the network can read them.
-    #[must_use]
     pub fn sends_tokens_in_the_clear(&self) -> bool {
         self.tokens.is_some() && self.tls.is_none() && !self.listen.ip().is_loopback()
     }

@@ -99,9 +99,6 @@ pub fn load<C: CommandFactory + FromArgMatches>() -> Result<(C, Settings), LoadE
 }
 
 /// The same with other arguments, of which the first is the program.
-///
-/// # Errors
-/// As [`load`].
 pub fn load_from<C>(arguments: impl IntoIterator<Item = OsString>) -> Result<(C, Settings), LoadError>
 where
     C: CommandFactory + FromArgMatches,
@@ -127,7 +124,6 @@ where
 }
 
 /// Every setting of the service, with its default.
-#[must_use]
 pub fn default_settings() -> Vec<Setting> {
     let command =
         ServeArgs::augment_args(Command::new("serve")).mut_args(|arg| arg.env(None::<&'static str>));

@@ -17,7 +17,6 @@ const LETTERS_OFF: usize = 2;
 ///
 /// # Arguments
 /// `command`: the whole command line, whose arguments say what variables there are.
-#[must_use]
 pub fn misspelt_variables(command: &Command) -> Vec<(String, String)> {
     let known = known(command);
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());

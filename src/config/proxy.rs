@@ -25,7 +25,6 @@ pub struct NamedProxy {
 
 impl ProxyVariables {
     /// Those of this process.
-    #[must_use]
     pub fn of_environment() -> Self {
         Self::read(|name| std::env::var(name).ok())
     }
@@ -51,7 +50,6 @@ impl ProxyVariables {
 
     /// One proxy for everything but a list of hosts.
     #[cfg(test)]
-    #[must_use]
     pub fn for_all(url: &str, exempt: &str) -> Self {
         Self::read(|name| match name {
             "all_proxy" => Some(url.to_owned()),
@@ -64,7 +62,6 @@ impl ProxyVariables {
     ///
     /// # Arguments
     /// `host`: a name or an address, without brackets.
-    #[must_use]
     pub fn proxy_of(&self, is_https: bool, host: &str, port: u16) -> Option<&NamedProxy> {
         let own = if is_https { &self.https } else { &self.http };
         let proxy = own.as_ref().or(self.all.as_ref())?;

@@ -92,9 +92,6 @@ const CACHE_MIB_MAX: usize = 1 << 24;
 
 impl ServeConfig {
     /// Checks what one setting alone does not say.
-    ///
-    /// # Errors
-    /// See [`ConfigError`].
     pub fn resolve(args: ServeArgs) -> Result<Self, ConfigError> {
         let ServeArgs {
             file: _,

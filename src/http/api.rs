@@ -60,7 +60,6 @@ pub struct Api {
 
 impl Api {
     /// Work that takes long is offloaded to the runtime that this is called in.
-    #[must_use]
     pub fn new(
         node: Arc<Node>,
         publishers: Arc<Publishers>,
@@ -114,7 +113,6 @@ impl Api {
     /// The time that decides which instances of a board there are: what the clock says, but no earlier than
     /// the time of a shard in memory. A read over shards in memory holds them, and looks at their times
     /// itself.
-    #[must_use]
     pub fn now(&self) -> Timestamp {
         let clock = Timestamp::from_micros(jiff::Timestamp::now().as_microsecond()).unwrap_or_default();
         if self.node.remote.is_none() {
@@ -133,25 +131,21 @@ impl Api {
     }
 
     /// With what status says of this node and of others.
-    #[must_use]
     pub fn known_as(self, this_node: ThisNode, peers: Option<Arc<Peers>>) -> Self {
         Self { this_node, peers, ..self }
     }
 
     /// The same with a way to have jobs applied by other nodes.
-    #[must_use]
     pub fn with_remote_writer(self, remote_writer: Arc<dyn RemoteWriter>) -> Self {
         Self { remote_writer: Some(remote_writer), ..self }
     }
 
     /// The same with what asks the owners of other nodes' shards.
-    #[must_use]
     pub fn with_other_owners(self, other_owners: Option<Arc<AskingShards>>) -> Self {
         Self { other_owners, ..self }
     }
 
     /// The same with copies for clients to fetch.
-    #[must_use]
     pub fn with_snapshots(self, snapshots: Arc<Snapshots>) -> Self {
         Self { snapshots: Some(snapshots), ..self }
     }

@@ -6,7 +6,6 @@
 pub struct Random(u64);
 
 impl Random {
-    #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -51,7 +50,6 @@ pub struct Zipf {
 
 impl Zipf {
     /// `exponent` is above 0 and finite; `count` is at least 1.
-    #[must_use]
     pub fn new(count: u32, exponent: f64) -> Self {
         let count = f64::from(count.max(1));
         let mut zipf = Self { count, exponent, integral_first: 0.0, integral_last: 0.0, shortcut: 0.0 };

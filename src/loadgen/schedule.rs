@@ -17,7 +17,6 @@ pub struct Schedule {
 
 impl Schedule {
     /// `None` for a rate that is not above 0, or beyond a billion operations a second.
-    #[must_use]
     pub fn per_second(operations: f64) -> Option<Self> {
         let seconds = operations.recip();
         if !(1e-9..=1e9).contains(&seconds) {
@@ -29,14 +28,12 @@ impl Schedule {
     }
 
     /// When the operation of this number is due, after the start.
-    #[must_use]
     pub fn due(&self, number: u64) -> Duration {
         let nanos = u128::from(number) * self.interval_ps / PICOSECONDS;
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
     /// How many operations are due once this much time has passed.
-    #[must_use]
     pub fn count(&self, elapsed: Duration) -> u64 {
         let count = elapsed.as_nanos() * PICOSECONDS / self.interval_ps + 1;
         u64::try_from(count).unwrap_or(u64::MAX)

@@ -93,7 +93,6 @@ pub struct AppliedSummary {
 }
 
 impl AppliedSummary {
-    #[must_use]
     pub fn unknown(jobs_stored: u64, problem: String) -> Self {
         Self {
             jobs_stored,
@@ -173,7 +172,6 @@ pub struct Warmup {
 
 impl Summary {
     /// As text for people, several lines.
-    #[must_use]
     pub fn text(&self) -> String {
         let mut out = String::new();
         // Writing to a string cannot fail.
@@ -321,7 +319,6 @@ fn write_latency(out: &mut String, latency: &Latency) -> std::fmt::Result {
 }
 
 /// `812 µs`, `3.4 ms`, `1.25 s`.
-#[must_use]
 pub fn human_time(time: Duration) -> String {
     if time < Duration::from_millis(1) {
         format!("{} µs", time.as_micros())

@@ -134,7 +134,6 @@ struct Open {
 }
 
 impl Workload {
-    #[must_use]
     pub fn new(spec: Spec) -> Self {
         let zipf = match spec.distribution {
             Distribution::Uniform => None,
@@ -250,7 +249,6 @@ impl Open {
 
 impl Spec {
     /// The path that a message of one job can be put to.
-    #[must_use]
     pub fn path_of(&self, message: &Message) -> String {
         let (board, member) = message.first;
         let board = self.boards.get(board).expect("a board's place is below their count");
@@ -314,7 +312,6 @@ fn member_id(member: u32) -> [u8; MEMBER_BYTES] {
 #[cfg(test)]
 impl Spec {
     /// Sets on one board, one job a message.
-    #[must_use]
     pub fn of_sets(jobs: Option<u64>) -> Self {
         Self {
             members: 10,

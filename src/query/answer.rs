@@ -23,26 +23,22 @@ pub struct Standing {
 
 impl Standing {
     /// Competition rank: 1, 2, 2, 4.
-    #[must_use]
     pub fn rank(&self) -> u64 {
         self.better + 1
     }
 
     /// The same among the entries that are shown, of counts of all entries.
-    #[must_use]
     pub fn within_capacity(&self, definition: &Definition) -> Self {
         let [better, through, total] =
             [self.better, self.better + self.tied, self.total].map(|all| definition.within_capacity(all));
         Self { better, tied: through - better, total }
     }
 
-    #[must_use]
     pub fn worse(&self) -> u64 {
         self.total - self.better - self.tied
     }
 
     /// The share of entries that are worse, in percent; 0 for an empty board.
-    #[must_use]
     pub fn percentile(&self) -> f64 {
         percentile(self.worse(), self.total)
     }
@@ -82,12 +78,10 @@ pub struct Listed {
 
 impl Listed {
     /// Competition rank: 1, 2, 2, 4.
-    #[must_use]
     pub fn rank(&self) -> u64 {
         self.better + 1
     }
 
-    #[must_use]
     pub(super) fn new(
         definition: &Definition,
         found: &MergedEntry<'_>,
@@ -138,7 +132,6 @@ impl Listed {
     ///
     /// # Arguments
     /// `profile`: as its home shard has replied it.
-    #[must_use]
     pub(super) fn without_entry(member: &MemberId, profile: ListedProfile) -> Option<Self> {
         Some(Self {
             member: member.as_str().into(),

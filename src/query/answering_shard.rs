@@ -67,7 +67,6 @@ pub enum NotAnswered {
 }
 
 impl AnsweringShard {
-    #[must_use]
     pub fn of(shard: &ShardHandle) -> Self {
         Self {
             id: shard.id,
@@ -143,7 +142,6 @@ impl AnsweringShard {
 
     /// Whether the shard has applied this sequence, and no job from it or before is parked for a board of the
     /// question, or for any if the question is about all.
-    #[must_use]
     pub fn has_applied(&self, question: Option<&Question<'_>>, sequence: Sequence) -> bool {
         let places = &self.health.parked_places;
         let is_parked = |question: &Question<'_>| {

@@ -23,9 +23,6 @@ pub struct Around {
 /// or beyond the capacity.
 /// One round trip with its home shard, and then one with the others; another one if some shard has more of
 /// the neighbours than was asked of it.
-///
-/// # Errors
-/// When some shard does not reply.
 pub async fn around(
     board: &BoardView<'_>,
     id: &MemberId,

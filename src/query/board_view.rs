@@ -52,9 +52,6 @@ pub(super) enum BoardShards<'v> {
 
 /// Runs a read over shards in memory.
 ///
-/// # Errors
-/// When the read gives up.
-///
 /// # Panics
 /// When the read waits for something, which only reads over remote shards do.
 pub fn run_in_memory<A>(read: impl Future<Output = Result<A, ReadError>>) -> Result<A, ReadError> {
@@ -67,7 +64,6 @@ pub fn run_in_memory<A>(read: impl Future<Output = Result<A, ReadError>>) -> Res
 
 impl<'v> BoardView<'v> {
     /// The board with the incarnation of `known`, which may not have reached every shard.
-    #[must_use]
     pub fn new(view: &'v View<'_>, name: &str, known: &RegisteredBoard) -> Self {
         let shard_boards =
             view.shards.iter().map(|shard| ShardBoard::of(shard, name, known.incarnation)).collect();
@@ -79,7 +75,6 @@ impl<'v> BoardView<'v> {
     }
 
     /// The board over remote shards.
-    #[must_use]
     pub fn remote(shards: &'v RemoteShards<'v>, name: BoardName, known: &RegisteredBoard) -> Self {
         Self {
             definition: Arc::clone(&known.definition),
@@ -96,7 +91,6 @@ impl<'v> BoardView<'v> {
         &self.shards
     }
 
-    #[must_use]
     pub fn shard_count(&self) -> u16 {
         match &self.shards {
             BoardShards::InMemory(shard_boards) => u16::try_from(shard_boards.len()).unwrap_or(u16::MAX),
@@ -104,26 +98,22 @@ impl<'v> BoardView<'v> {
         }
     }
 
-    #[must_use]
     pub fn home_of(&self, member: &MemberId) -> ShardId {
         shard_of(member, self.shard_count())
     }
 
     /// Whether all round trips of a read are of one moment.
-    #[must_use]
     pub fn is_snapshot(&self) -> bool {
         matches!(self.shards, BoardShards::InMemory(_))
     }
 
     /// The words of the score that an entry's words begin with.
-    #[must_use]
     pub fn score_words<'w>(&self, words: &'w Words) -> &'w [u64] {
         let words = words.as_slice();
         words.get(..self.definition.keys.len()).unwrap_or(words)
     }
 
     /// The applied sequences behind what was read.
-    #[must_use]
     pub fn as_of(&self) -> AsOf {
         match &self.shards {
             BoardShards::InMemory(shard_boards) => AsOf(
@@ -138,7 +128,6 @@ impl<'v> BoardView<'v> {
 
     /// The latest time of the shards, as far as it is known; see
     /// [`ReadShards::time`](crate::query::ReadShards::time).
-    #[must_use]
     pub fn time(&self) -> Timestamp {
         match &self.shards {
             BoardShards::InMemory(shard_boards) => {
@@ -149,9 +138,6 @@ impl<'v> BoardView<'v> {
     }
 
     /// Entries that are shown, of all shards. Asks for it only if no round trip has told it.
-    ///
-    /// # Errors
-    /// When some shard does not reply.
     pub async fn total(&self) -> Result<u64, ReadError> {
         let listed = match &self.shards {
             BoardShards::InMemory(shard_boards) => shard_boards.iter().map(ShardBoard::total).sum(),
@@ -164,9 +150,6 @@ impl<'v> BoardView<'v> {
     }
 
     /// Entries on all shards that are not hidden, those beyond the capacity included; and hidden ones.
-    ///
-    /// # Errors
-    /// When some shard does not reply.
     pub async fn totals(&self) -> Result<(u64, u64), ReadError> {
         let counts = self.counts(&[]).await?;
         let total = counts.iter().map(|(_, counts)| counts.total).sum();
@@ -174,9 +157,6 @@ impl<'v> BoardView<'v> {
     }
 
     /// Each shard's counts at some marks.
-    ///
-    /// # Errors
-    /// When some shard does not reply.
     pub async fn counts(&self, marks: &[Mark<'_>]) -> Result<Vec<(ShardId, BoardCounts)>, ReadError> {
         match &self.shards {
             BoardShards::InMemory(shard_boards) => Ok(shard_boards
@@ -202,9 +182,6 @@ impl<'v> BoardView<'v> {
     }
 
     /// A run on each shard but `except`.
-    ///
-    /// # Errors
-    /// When some shard does not reply.
     pub async fn runs(
         &self,
         run: &RunQuestion<'_>,
@@ -214,9 +191,6 @@ impl<'v> BoardView<'v> {
     }
 
     /// Several runs on each shard but `except`, all in one round trip: for each question, the shards' runs.
-    ///
-    /// # Errors
-    /// When some shard does not reply.
     pub async fn several_runs(
         &self,
         runs: &[RunQuestion<'_>],
@@ -250,9 +224,6 @@ impl<'v> BoardView<'v> {
 
     /// The run on the home shard of a member from its entry on; `None` if it is not listed: never here,
     /// removed or hidden.
-    ///
-    /// # Errors
-    /// When the shard does not reply.
     pub async fn run_of_member(
         &self,
         member: &MemberId,
@@ -289,9 +260,6 @@ impl<'v> BoardView<'v> {
 
     /// Entries of each shard that divide what lies between two keys, for several pairs of keys in one round
     /// trip: for each question, the shards' replies.
-    ///
-    /// # Errors
-    /// When some shard does not reply.
     pub async fn splitters(
         &self,
         splitters: &[SplittersQuestion<'_>],
@@ -320,9 +288,6 @@ impl<'v> BoardView<'v> {
     ///
     /// # Arguments
     /// `members`: for each shard, by number, those of which it is the home. `keys`: of then.
-    ///
-    /// # Errors
-    /// When some shard does not reply.
     pub async fn movement(
         &self,
         since: &BoardName,

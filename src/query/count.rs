@@ -31,18 +31,12 @@ pub struct Histogram {
 }
 
 /// All entries, hidden ones and those beyond the capacity included.
-///
-/// # Errors
-/// When some shard does not reply.
 pub async fn count_all(board: &BoardView<'_>) -> Result<u64, ReadError> {
     let (listed, hidden) = board.totals().await?;
     Ok(listed + hidden)
 }
 
 /// Entries whose first key is within `min..=max`. One round trip with each shard.
-///
-/// # Errors
-/// When some shard does not reply.
 pub async fn count(board: &BoardView<'_>, min: i64, max: i64) -> Result<u64, ReadError> {
     let (within, _) = count_within(board, &[(min, max)]).await?;
     Ok(within.first().copied().unwrap_or(0))
@@ -84,9 +78,6 @@ pub(super) fn best_and_worst(board: &BoardView<'_>, min: i64, max: i64) -> (u64,
 
 /// Counts between ascending edges, at least two: each bucket from its edge to just below the next, the last
 /// one up to its upper edge, inclusive. One round trip with each shard.
-///
-/// # Errors
-/// When some shard does not reply.
 pub async fn histogram(board: &BoardView<'_>, edges: &[i64]) -> Result<Histogram, ReadError> {
     let last = edges.len().saturating_sub(2);
     let mut bounds: Vec<(i64, i64)> = Vec::with_capacity(edges.len());
@@ -107,9 +98,6 @@ pub async fn histogram(board: &BoardView<'_>, edges: &[i64]) -> Result<Histogram
 /// Edges of up to `buckets` equally wide buckets from the least to the greatest first key; none on an empty
 /// board. One round trip with each shard, and those that find a position if the board has a capacity and more
 /// entries.
-///
-/// # Errors
-/// When some shard does not reply.
 pub async fn edges_over(board: &BoardView<'_>, buckets: u32) -> Result<Vec<i64>, ReadError> {
     let Some((least, greatest)) = extremes(board).await? else { return Ok(Vec::new()) };
     // As 128 bits, because the span of 64-bit scores does not fit 64.

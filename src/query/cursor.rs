@@ -34,13 +34,11 @@ const INSTANCE_BYTES: usize = 1 + MAX_INSTANCE_BYTES;
 
 impl PageCursor {
     /// The entry that the page ended with.
-    #[must_use]
     pub fn key(&self) -> SortKey<'_> {
         SortKey { words: self.words, member: &self.member }
     }
 
     /// URL-safe text: hexadecimal, because it is short enough and has nothing to escape.
-    #[must_use]
     pub fn encode(&self, board: &str, instance: Instance) -> String {
         let mut bytes = Vec::with_capacity(HEAD_BYTES + INSTANCE_BYTES + 8 * MAX_WORDS + self.member.len());
         let is_all = instance == Instance::ALL;
@@ -69,7 +67,6 @@ impl PageCursor {
 
     /// Reads what [`PageCursor::encode`] wrote for the same board, whose entries have `columns` words, and
     /// the instance that it is of; `None` for anything else.
-    #[must_use]
     pub fn decode(text: &str, board: &str, columns: usize) -> Option<(Self, Instance)> {
         let most = HEAD_BYTES + INSTANCE_BYTES + 8 * MAX_WORDS + MAX_MEMBER_BYTES;
         if text.len() > 2 * most || !text.len().is_multiple_of(2) {

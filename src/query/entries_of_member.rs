@@ -67,9 +67,6 @@ impl ConsistentAnswer for EntriesOfMember {
 /// `windows`: the instances of each board, in place of the one; empty for all: the current ones of a board
 /// that is named, and each one that holds an entry where boards are not named. `hidden`: whether entries are
 /// wanted, too, that are kept and not listed: hidden ones, and those beyond a capacity.
-///
-/// # Errors
-/// When some shard does not reply.
 pub async fn entries_of_member(
     shards: ReadShards<'_>,
     registry: &Registry,

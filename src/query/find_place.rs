@@ -54,7 +54,6 @@ impl Place<'_> {
     ///
     /// # Arguments
     /// `limit`: at most what was asked for.
-    #[must_use]
     pub fn entries(&self, limit: usize) -> Vec<MergedEntry<'_>> {
         shown(&self.runs, self.index, limit).unwrap_or_default()
     }

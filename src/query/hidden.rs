@@ -21,7 +21,6 @@ pub struct HiddenCursor {
 
 impl HiddenCursor {
     /// URL-safe text: hexadecimal, because it has nothing to escape.
-    #[must_use]
     pub fn encode(&self) -> String {
         let bytes = [self.name.as_bytes(), &[0], self.member.as_bytes()].concat();
         let mut text = String::with_capacity(2 * bytes.len());
@@ -33,7 +32,6 @@ impl HiddenCursor {
     }
 
     /// Reads what [`HiddenCursor::encode`] wrote; `None` for anything else.
-    #[must_use]
     pub fn decode(text: &str) -> Option<Self> {
         let (pairs, rest) = text.as_bytes().as_chunks::<2>();
         if !rest.is_empty() || pairs.len() > MAX_BOARD_BYTES + 1 + MAX_MEMBER_BYTES {

@@ -24,7 +24,6 @@ pub struct HiddenEntry {
 }
 
 /// The hidden entries of an instance of a board, by member.
-#[must_use]
 pub fn hidden_entries(
     view: &View<'_>,
     name: &BoardName,

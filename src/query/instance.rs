@@ -30,7 +30,6 @@ pub enum WindowChoice {
 
 impl WindowChoice {
     /// The choice by a window's name or an instance's; `None` if the text is neither.
-    #[must_use]
     pub fn of_name(text: &str) -> Option<Self> {
         match Window::of_name(text) {
             Some(window) => Some(Self::Current(window)),
@@ -39,7 +38,6 @@ impl WindowChoice {
     }
 
     /// Whether an instance may be one that this choice has led to, at some time.
-    #[must_use]
     pub fn may_be(self, definition: &Definition, instance: Instance) -> bool {
         match self {
             Self::Default => instance.window == definition.default_window(),
@@ -137,7 +135,6 @@ pub enum NoMovement {
 
 impl InstanceAsked {
     /// The same at a later time, if `time` is later.
-    #[must_use]
     pub fn not_before(self, time: Timestamp) -> Self {
         Self { now: self.now.max(time), ..self }
     }

@@ -18,7 +18,6 @@ impl LocalShards {
     /// # Arguments
     /// - `owned`: the shards in memory.
     /// - `shard_count`: the number of all shards.
-    #[must_use]
     pub fn new(owned: &[ShardHandle], shard_count: u16) -> Self {
         let of = |id| owned.iter().find(|shard| shard.id == ShardId(id)).map(AnsweringShard::of);
         Self { shards: (0..shard_count).map(of).collect() }

@@ -11,9 +11,6 @@ use crate::types::MemberId;
 
 /// The member's entry; `None` if it is not listed: never here, removed, hidden or beyond the capacity. One
 /// round trip with its home shard, and then one with the others.
-///
-/// # Errors
-/// When some shard does not reply.
 pub async fn member(board: &BoardView<'_>, member: &MemberId) -> Result<Option<MemberEntry>, ReadError> {
     let Some(home) = board.run_of_member(member, 0, 0).await? else { return Ok(None) };
     let Some(found) = first(&home) else { return Ok(None) };

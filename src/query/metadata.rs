@@ -57,9 +57,6 @@ pub fn ask_for_profiles(node: &Node, answer: &mut impl ConsistentAnswer) {
 ///
 /// # Arguments
 /// `profiles`: whether the members' profiles are read as well.
-///
-/// # Errors
-/// When the read gives up.
 pub fn with_metadata<R: ShardsRead<Answer: ConsistentAnswer>>(
     node: &Node,
     registry: &Registry,

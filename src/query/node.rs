@@ -34,7 +34,6 @@ pub struct View<'a> {
 
 impl Node {
     /// A node that has every shard in memory.
-    #[must_use]
     pub fn in_memory(shards: Vec<ShardHandle>) -> Self {
         let shard_count = u16::try_from(shards.len()).expect("shards are numbered by 16 bits");
         let one_by_one = Arc::new(LocalShards::new(&shards, shard_count));
@@ -45,7 +44,6 @@ impl Node {
     ///
     /// # Arguments
     /// `all`: asks every shard.
-    #[must_use]
     pub fn of_some(shards: Vec<ShardHandle>, all: Arc<dyn ShardClient>) -> Self {
         let shard_count = all.shard_count();
         let one_by_one = Arc::new(LocalShards::new(&shards, shard_count));
@@ -53,7 +51,6 @@ impl Node {
     }
 
     /// The number of all shards, on this node and on others.
-    #[must_use]
     pub fn shard_count(&self) -> u16 {
         self.shard_count
     }
@@ -64,7 +61,6 @@ impl Node {
     }
 
     /// A shard that this node owns.
-    #[must_use]
     pub fn owned(&self, shard: ShardId) -> Option<&ShardHandle> {
         let at_its_place = self.shards.get(shard.index()).filter(|handle| handle.id == shard);
         at_its_place.or_else(|| self.shards.iter().find(|handle| handle.id == shard))
@@ -75,28 +71,24 @@ impl Node {
         self.all_shards().filter(|shard| self.owned(*shard).is_none())
     }
 
-    #[must_use]
     pub fn home_of(&self, member: &MemberId) -> ShardId {
         shard_of(member, self.shard_count())
     }
 
     /// The same node, whose answers are marked stale while `may_be_behind` says so. A process that was
     /// stopped is live by all that its shards know, until they have heard of what came meanwhile.
-    #[must_use]
     pub fn asking_whether_behind(self, may_be_behind: Box<dyn Fn() -> bool + Send + Sync>) -> Self {
         Self { may_be_behind: Some(may_be_behind), ..self }
     }
 
     /// Whether some shard in memory applies nothing at the moment, or may not have heard of what came while
     /// this process did not run, so that answers may be behind. Asked after the answer was read.
-    #[must_use]
     pub fn is_stale(&self) -> bool {
         !self.shards.iter().all(|shard| shard.health.is_live())
             || self.may_be_behind.as_ref().is_some_and(|may_be_behind| may_be_behind())
     }
 
     /// The latest time of the shards in memory.
-    #[must_use]
     pub fn time(&self) -> Timestamp {
         let times = self.shards.iter().map(|shard| shard.state.read(Purpose::Read).time);
         times.max().unwrap_or_default()
@@ -104,7 +96,6 @@ impl Node {
 
     /// Locks every shard for reading, on a node that has all of them in memory. Locks are taken in the order
     /// of shards, and a writer takes only its own, so there is no deadlock.
-    #[must_use]
     pub fn view(&self) -> View<'_> {
         View { shards: self.shards.iter().map(|shard| shard.state.read(Purpose::Read)).collect() }
     }

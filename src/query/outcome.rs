@@ -62,9 +62,6 @@ pub struct FoundOutcome<'a> {
 ///
 /// # Arguments
 /// `tree_of`: the tree of a board on the home shard, where metadata is read from.
-///
-/// # Errors
-/// When some shard does not reply.
 pub async fn add_other_shards(
     shards: ReadShards<'_>,
     home: ShardId,
@@ -93,7 +90,6 @@ pub async fn add_other_shards(
 ///
 /// # Arguments
 /// `as_of`: where in the only shard's queue the outcome holds.
-#[must_use]
 pub fn of_only_shard(member: &MemberId, as_of: &Arc<AsOf>, outcome: BoardOutcome) -> EntryChange {
     let sum = |ranking: &ShardRanking, place| Summed::over(ranking, &[], 0, place);
     change_of(member, outcome, Arc::clone(as_of), sum, |_| ListedMetadata::None)

@@ -16,9 +16,6 @@ use crate::tree::Words;
 /// Up to `limit` entries with a first key of `min..=max`, best first; after an entry, whether it is still
 /// there or not. One round trip with each shard, and another one if some shard has more of the page than was
 /// asked of it; nothing before the page is walked.
-///
-/// # Errors
-/// When some shard does not reply.
 pub async fn range(
     board: &BoardView<'_>,
     min: i64,

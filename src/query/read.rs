@@ -66,9 +66,6 @@ pub trait BoardRead: Send + Sync {
     }
 
     /// Whether an instance of a board has what is asked for, at this time.
-    ///
-    /// # Errors
-    /// When it does not.
     fn check(&self, _: &Definition, _: Instance, _now: Timestamp) -> Result<(), NoBoard> {
         Ok(())
     }
@@ -100,7 +97,6 @@ pub struct Answer<A> {
 
 impl<A> Answer<A> {
     /// What was found, apart from what it was exact at.
-    #[must_use]
     pub fn split(self) -> (Answer<()>, A) {
         let Self { as_of, definition, instance, total, body } = self;
         (Answer { as_of, definition, instance, total, body: () }, body)
@@ -259,9 +255,6 @@ async fn read_from<R: ShardsRead>(
 }
 
 /// As [`read`], on a node that has every shard in memory.
-///
-/// # Errors
-/// When the read gives up.
 pub fn read_in_memory<R: ShardsRead>(
     node: &Node,
     registry: &Registry,

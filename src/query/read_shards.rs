@@ -28,7 +28,6 @@ pub enum ReadShards<'v> {
 pub type CountsOfBoards = (ShardId, Vec<BoardCounts>);
 
 impl<'v> ReadShards<'v> {
-    #[must_use]
     pub fn board(self, name: &BoardName, instance: Instance, known: &RegisteredBoard) -> BoardView<'v> {
         let name = instance.name_on_shards(name);
         match self {
@@ -39,7 +38,6 @@ impl<'v> ReadShards<'v> {
 
     /// The latest time of the shards, as far as it is known. By the time of its messages a shard may be in an
     /// instance that has not begun by this node's clock.
-    #[must_use]
     pub fn time(self) -> Timestamp {
         match self {
             Self::InMemory(view) => view.shards.iter().map(|shard| shard.time).max().unwrap_or_default(),
@@ -47,7 +45,6 @@ impl<'v> ReadShards<'v> {
         }
     }
 
-    #[must_use]
     pub fn shard_count(self) -> u16 {
         match self {
             Self::InMemory(view) => u16::try_from(view.shards.len()).unwrap_or(u16::MAX),
@@ -55,13 +52,11 @@ impl<'v> ReadShards<'v> {
         }
     }
 
-    #[must_use]
     pub fn home_of(self, member: &MemberId) -> ShardId {
         shard_of(member, self.shard_count())
     }
 
     /// The applied sequences behind what was read.
-    #[must_use]
     pub fn as_of(self) -> AsOf {
         match self {
             Self::InMemory(view) => {
@@ -72,9 +67,6 @@ impl<'v> ReadShards<'v> {
     }
 
     /// Counts on each shard but `except`, for several boards.
-    ///
-    /// # Errors
-    /// When some shard does not reply.
     pub async fn counts(
         self,
         boards: Vec<(BoardLife, Vec<Mark<'_>>)>,
@@ -106,9 +98,6 @@ impl<'v> ReadShards<'v> {
     }
 
     /// The member on boards, from its home shard; `None` where it is not listed.
-    ///
-    /// # Errors
-    /// When the shard does not reply.
     pub async fn member_on_boards(
         self,
         member: &MemberId,
@@ -136,9 +125,6 @@ impl<'v> ReadShards<'v> {
     }
 
     /// The bans of each shard that are asked for.
-    ///
-    /// # Errors
-    /// When some shard does not reply.
     pub async fn hidden(self, asked: HiddenQuestion<'_>) -> Result<Vec<HiddenReply>, ReadError> {
         match self {
             Self::InMemory(view) => {
@@ -157,9 +143,6 @@ impl<'v> ReadShards<'v> {
     }
 
     /// Boards that list the member, after a place, from its home shard.
-    ///
-    /// # Errors
-    /// When the shard does not reply.
     pub async fn boards_of_member(
         self,
         member: &MemberId,

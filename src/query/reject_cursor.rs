@@ -29,7 +29,6 @@ pub struct RejectFilters {
 }
 
 /// Whether a rejected job is one of a member's, or may be: those that an erasure of the member reaches.
-#[must_use]
 pub fn is_reject_of(member: &str, job: &[u8]) -> bool {
     NamedMember::of(job).may_be(member)
 }
@@ -50,7 +49,6 @@ impl RejectFilters {
     }
 
     /// The text for the next page: letters, digits, dots and dashes, which need no escaping in a URL.
-    #[must_use]
     pub fn cursor(&self, before: &RejectsBefore) -> String {
         let mut text = format!("{FORM}-{:x}", self.mark());
         for (_, (sequence, index)) in &before.0 {
@@ -64,7 +62,6 @@ impl RejectFilters {
     ///
     /// # Arguments
     /// `shards`: those that the page is of.
-    #[must_use]
     pub fn read_cursor(&self, text: &str, shards: &[ShardId]) -> Option<RejectsBefore> {
         if text.len() > HEAD_MAX + shards.len() * DIGITS_MAX {
             return None;

@@ -58,7 +58,6 @@ pub enum NoReply {
 }
 
 impl NoReply {
-    #[must_use]
     pub fn unavailable(shard: ShardId, reason: impl Into<String>) -> Self {
         Self::Unavailable(ShardUnavailable { shard, reason: reason.into() })
     }
@@ -118,38 +117,32 @@ struct Exact {
 }
 
 impl<'v> RemoteShards<'v> {
-    #[must_use]
     pub fn new(shards: &'v dyn ShardClient) -> Self {
         let seen = Mutex::new(vec![Seen::Nothing; usize::from(shards.shard_count())]);
         Self { shards, seen, options: None, time: Timestamp::default() }
     }
 
     /// The same for a read with options.
-    #[must_use]
     pub fn with_options(self, options: &'v ReadOptions) -> Self {
         Self { options: Some(options), ..self }
     }
 
     /// The same for a read of shards that have reached this time.
-    #[must_use]
     pub fn at_time(self, time: Timestamp) -> Self {
         Self { time, ..self }
     }
 
     /// The latest time of the shards, as far as it is known.
-    #[must_use]
     pub fn time(&self) -> Timestamp {
         self.time
     }
 
     /// Whether shards that do not reply are left out ([`ReadOptions::partial`]).
-    #[must_use]
     pub fn is_partial(&self) -> bool {
         self.options.is_some_and(|options| options.partial)
     }
 
     /// Shards that were left out, because they did not reply.
-    #[must_use]
     pub fn missing(&self) -> Vec<ShardId> {
         let is_missing = |seen: &Seen| matches!(seen, Seen::Missing(_));
         self.ids()
@@ -158,7 +151,6 @@ impl<'v> RemoteShards<'v> {
             .collect()
     }
 
-    #[must_use]
     pub fn shard_count(&self) -> u16 {
         self.shards.shard_count()
     }
@@ -169,7 +161,6 @@ impl<'v> RemoteShards<'v> {
     }
 
     /// The sequence of each shard's last reply. Shards that were not asked, or are left out, are not in it.
-    #[must_use]
     pub fn as_of(&self) -> AsOf {
         let replied = |(shard, seen): (ShardId, &Seen)| match seen {
             Seen::Replied(exact) => Some((shard, exact.sequence)),
@@ -179,13 +170,11 @@ impl<'v> RemoteShards<'v> {
     }
 
     /// Whether some shard that replied does not apply what is published at present.
-    #[must_use]
     pub fn is_stale(&self) -> bool {
         self.any(|exact| !exact.is_live)
     }
 
     /// Whether a board that was asked about is over on some shard: the registry is behind.
-    #[must_use]
     pub fn has_ended_board(&self) -> bool {
         self.any(|exact| exact.has_ended_board)
     }
@@ -195,7 +184,6 @@ impl<'v> RemoteShards<'v> {
     }
 
     /// The entries of the board, by each shard's last reply; `None` unless all have told.
-    #[must_use]
     pub(super) fn total(&self) -> Option<u64> {
         let seen = self.seen.lock();
         let told = seen.iter().filter(|seen| !matches!(seen, Seen::Missing(_))).map(|seen| match seen {

@@ -22,27 +22,23 @@ pub struct ShardBoard<'v> {
 impl<'v> ShardBoard<'v> {
     /// The board of that name and life. A shard may still hold an earlier life of the name, which readers
     /// must not see.
-    #[must_use]
     pub fn of(shard: &'v Shard, name: &str, incarnation: Incarnation) -> Self {
         let board = shard.board(name).filter(|board| board.incarnation == incarnation);
         Self { shard, window: board.and_then(|board| Some((board.all, shard.tree(board.all)?))) }
     }
 
-    #[must_use]
     pub fn of_life(shard: &'v Shard, life: &BoardLife) -> Self {
         Self::of(shard, life.board.as_str(), life.incarnation)
     }
 }
 
 impl ShardBoard<'_> {
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.window.map_or(0, |(_, window)| window.total())
     }
 
     /// Entries before the mark, and with those at it. An entry at a mark is not looked for: of an entry, only
     /// those before it are counted.
-    #[must_use]
     pub fn counted(&self, mark: &Mark<'_>) -> Counted {
         match mark {
             Mark::Score(score) => self.at_score(score.as_slice()),
@@ -54,7 +50,6 @@ impl ShardBoard<'_> {
     }
 
     /// As [`ShardBoard::counted`] for each mark.
-    #[must_use]
     pub fn counted_at_all(&self, marks: &[Mark<'_>]) -> Vec<Counted> {
         let scores: Option<Vec<&[u64]>> = marks.iter().map(Mark::score_words).collect();
         let (Some((_, window)), Some(scores)) = (self.window, scores) else {
@@ -66,7 +61,6 @@ impl ShardBoard<'_> {
     }
 
     /// Entries better than a score's words, and those with the ones equal to them.
-    #[must_use]
     pub fn at_score(&self, score: &[u64]) -> Counted {
         let Some((_, window)) = self.window else { return Counted::default() };
         let (before, through) = window.tree.count_range(score);
@@ -74,13 +68,11 @@ impl ShardBoard<'_> {
     }
 
     /// Entries better than a score's words.
-    #[must_use]
     pub fn better(&self, score: &[u64]) -> u64 {
         self.window.map_or(0, |(_, window)| window.tree.count_below(score))
     }
 
     /// Entries in relation to each of these, which need not be here.
-    #[must_use]
     pub fn counts_at_keys(&self, keys: &[SortKey<'_>]) -> Vec<KeyCounts> {
         let Some((_, window)) = self.window else { return vec![KeyCounts::default(); keys.len()] };
         let members = &self.shard.members;
@@ -100,13 +92,11 @@ impl ShardBoard<'_> {
     }
 
     /// Entries before the key, which need not be here.
-    #[must_use]
     pub fn before(&self, key: &SortKey<'_>) -> u64 {
         self.count(key, |other| other)
     }
 
     /// Entries before the key, and the one at it.
-    #[must_use]
     pub fn through(&self, key: &SortKey<'_>) -> u64 {
         self.count(key, |other| other.then(Ordering::Less))
     }

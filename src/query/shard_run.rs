@@ -35,7 +35,6 @@ pub(super) enum RunEntries<'v> {
 
 impl<'v> ShardRun<'v> {
     /// A run of a shard in memory; `None` if it should begin at a member that is not listed.
-    #[must_use]
     pub fn in_memory(shard_board: ShardBoard<'v>, question: &RunQuestion<'_>) -> Option<Self> {
         let (mut score, mut first, mut at_start) = (None, None, None);
         let mut score_of = |words: &Words| {
@@ -87,7 +86,6 @@ impl<'v> ShardRun<'v> {
     ///
     /// # Arguments
     /// `keys`: how many words of an entry are its score.
-    #[must_use]
     pub fn replied(shard: ShardId, question: &RunQuestion<'_>, reply: RunReply, keys: usize) -> Self {
         let start = match question.start {
             RunStart::Top | RunStart::Bottom | RunStart::Index(_) => None,
@@ -104,7 +102,6 @@ impl<'v> ShardRun<'v> {
     }
 
     /// All listed entries of the shard.
-    #[must_use]
     pub fn total(&self) -> u64 {
         match &self.entries {
             RunEntries::InMemory { shard_board, .. } => shard_board.total(),
@@ -113,7 +110,6 @@ impl<'v> ShardRun<'v> {
     }
 
     /// Entries before the start.
-    #[must_use]
     pub fn start(&self) -> u64 {
         match &self.entries {
             RunEntries::InMemory { start, .. } => *start,
@@ -122,7 +118,6 @@ impl<'v> ShardRun<'v> {
     }
 
     /// Entries from the start to the end of the run's bound.
-    #[must_use]
     pub fn remaining(&self) -> u64 {
         match &self.entries {
             RunEntries::InMemory { start, end, .. } => end - start,
@@ -162,7 +157,6 @@ impl<'v> ShardRun<'v> {
     }
 
     /// Counts at the score of the start; none if it has no score.
-    #[must_use]
     pub fn at_start(&self) -> Counted {
         match &self.entries {
             RunEntries::InMemory { at_start: Some(at_start), .. } => *at_start,
@@ -176,7 +170,6 @@ impl<'v> ShardRun<'v> {
 
     /// Entries of the shard up to an entry that was merged from runs of this question, and that one if it is
     /// on this shard.
-    #[must_use]
     pub fn through(&self, key: &SortKey<'_>) -> u64 {
         match &self.entries {
             RunEntries::InMemory { shard_board, .. } => shard_board.through(key),
@@ -196,7 +189,6 @@ impl<'v> ShardRun<'v> {
     /// - If the run's first entry has the score, the shard has counted.
     /// - Otherwise the score lies between what is before the run and its first entry. If it is the score of
     ///   the start, the shard has counted, too. If not, all that is before the run is better.
-    #[must_use]
     pub fn better(&self, score: &[u64]) -> u64 {
         match &self.entries {
             RunEntries::InMemory { shard_board, .. } => shard_board.better(score),
@@ -219,7 +211,6 @@ impl<'v> ShardRun<'v> {
 
     /// Counts at a score, if the run is long enough to tell: it has to show where the score begins and where
     /// it ends, unless the shard begins or ends there.
-    #[must_use]
     pub fn at_score(&self, score: &[u64]) -> Option<Counted> {
         match &self.entries {
             RunEntries::InMemory { shard_board, .. } => Some(shard_board.at_score(score)),

@@ -40,7 +40,6 @@ pub async fn trim_point_of_position(
 }
 
 /// The trim point of a score, or of the first keys of one. Entries with exactly this score are not removed.
-#[must_use]
 pub fn trim_point_of_score(board: &BoardView<'_>, score: &Score, side: TrimSide) -> TrimPoint {
     TrimPoint { side, words: board.definition.score_words(score), member: None }
 }
@@ -63,12 +62,10 @@ enum ScanPosition {
 }
 
 impl TrimScan {
-    #[must_use]
     pub fn new(board: BoardName, incarnation: Incarnation, point: TrimPoint) -> Self {
         Self { board, incarnation, point, at: ScanPosition::Listed(None) }
     }
 
-    #[must_use]
     pub fn is_finished(&self) -> bool {
         matches!(self.at, ScanPosition::End)
     }

@@ -114,7 +114,6 @@ impl Drop for EmbeddedSource {
 }
 
 /// A queue for one shard.
-#[must_use]
 pub fn channel() -> (EmbeddedPublisher, EmbeddedSource) {
     let requests = Arc::new(Waiting::new(WAITING_REQUESTS));
     let source = EmbeddedSource {
@@ -142,9 +141,6 @@ impl EmbeddedPublisher {
     ///
     /// # Arguments
     /// `detail`: what the client wants to be told of the jobs.
-    ///
-    /// # Errors
-    /// As [`EmbeddedPublisher::publish_jobs`].
     pub async fn publish_in_order(
         &self,
         jobs: Vec<Job>,
@@ -156,9 +152,6 @@ impl EmbeddedPublisher {
     }
 
     /// Publishes anything as one message, and waits for its synced commit.
-    ///
-    /// # Errors
-    /// As [`EmbeddedPublisher::publish_jobs`].
     pub async fn publish(&self, payload: Payload, bytes: usize) -> Result<MessageOutcome, NotPublished> {
         self.send(payload, bytes, MessageOrder::default(), OutcomeDetail::Rankings).await
     }

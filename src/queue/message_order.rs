@@ -64,7 +64,6 @@ impl MessageOrder {
 
     /// The places of so many messages of one request in a queue that takes them in their order, and checks
     /// itself whether one before has failed.
-    #[must_use]
     pub fn in_sequence(messages: usize) -> Vec<Self> {
         let failed = (messages > 1).then(|| Arc::new(AtomicBool::new(false)));
         (0..messages).map(|_| Self { failed: failed.clone(), ..Self::default() }).collect()
@@ -92,7 +91,6 @@ impl MessageOrder {
     }
 
     /// Whether a message of the request has failed already.
-    #[must_use]
     pub fn has_failed(&self) -> bool {
         self.failed.as_ref().is_some_and(|failed| failed.load(Ordering::Relaxed))
     }
@@ -105,7 +103,6 @@ impl MessageOrder {
     }
 
     /// Whether there are other messages of the request.
-    #[must_use]
     pub fn is_one_of_several(&self) -> bool {
         self.failed.is_some()
     }

@@ -18,7 +18,6 @@ pub enum Publisher {
 
 impl Publisher {
     /// Whether the queue stores a message before the shard applies it, so that a write may return earlier.
-    #[must_use]
     pub fn stores_before_apply(&self) -> bool {
         matches!(self, Self::Stream(_))
     }
@@ -29,9 +28,6 @@ impl Publisher {
     /// - `order`: the messages of the request that go before this one. Without any, this one is published at
     ///   the first poll. The embedded queue takes it at the first poll in any case.
     /// - `detail`: what the client wants to be told of the jobs.
-    ///
-    /// # Errors
-    /// See [`NotPublished`].
     pub async fn publish_jobs(
         &self,
         jobs: Vec<Job>,
@@ -51,9 +47,6 @@ impl Publisher {
     ///
     /// # Arguments
     /// `order`: as for [`Publisher::publish_jobs`].
-    ///
-    /// # Errors
-    /// See [`NotPublished`].
     pub async fn store_jobs(
         &self,
         jobs: Vec<Job>,
@@ -72,9 +65,6 @@ impl Publisher {
     }
 
     /// Publishes a board's definition or drop, and waits until it is safe in the queue.
-    ///
-    /// # Errors
-    /// See [`NotPublished`].
     pub async fn store_command(&self, payload: Payload, bytes: usize) -> Result<Sequence, NotPublished> {
         match self {
             Self::Embedded(publisher) => {
@@ -85,9 +75,6 @@ impl Publisher {
     }
 
     /// Publishes a command, and waits until it is applied.
-    ///
-    /// # Errors
-    /// See [`NotPublished`].
     pub async fn apply_command(
         &self,
         payload: Payload,

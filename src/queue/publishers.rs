@@ -9,12 +9,10 @@ pub struct Publishers(Vec<Publisher>);
 impl Publishers {
     /// # Arguments
     /// `publishers`: one for each shard, in the order of their numbers.
-    #[must_use]
     pub fn new(publishers: Vec<Publisher>) -> Self {
         Self(publishers)
     }
 
-    #[must_use]
     pub fn of(&self, shard: ShardId) -> &Publisher {
         self.0.get(shard.index()).expect("every shard of the node has a publisher")
     }

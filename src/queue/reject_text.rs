@@ -25,7 +25,6 @@ struct RejectJson<'a> {
 }
 
 /// One compact JSON object, without a line break.
-#[must_use]
 pub fn reject_text(shard: ShardId, reject: &RejectRecord) -> String {
     let json = RejectJson {
         shard: shard.0,

@@ -17,7 +17,6 @@ impl ThisNode {
     pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
     /// A node that no other knows of.
-    #[must_use]
     pub fn unnamed() -> Self {
         let name = NodeName::new("node").expect("it is a good name");
         Self { name, address: String::new(), directory: String::new() }

@@ -90,9 +90,6 @@ pub struct Connecting {
 
 impl Connecting {
     /// Begins to connect.
-    ///
-    /// # Errors
-    /// When no connection can be opened at all.
     pub async fn open(
         settings: Settings,
         layout: &DataLayout,
@@ -225,9 +222,6 @@ impl NatsStreams {
     }
 
     /// What carries requests to the write service.
-    ///
-    /// # Errors
-    /// When no connection can be opened at all.
     pub async fn open_writes(&self) -> Result<NatsWriting, ServiceError> {
         let connection = self.nats.open_connection("writes").await?;
         Ok(NatsWriting { connection, subjects: self.nats.names.clone() })
@@ -239,9 +233,6 @@ impl NatsStreams {
     }
 
     /// Answers the questions of other nodes to these shards, all that this node owns.
-    ///
-    /// # Errors
-    /// When no connection can be opened at all.
     pub async fn answer_questions(&self, shards: &[ShardHandle]) -> Result<Questions, ServiceError> {
         let link = Link::of(&self.nats.open_connection("questions").await?);
         if self.are_set_up {

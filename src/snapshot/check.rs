@@ -14,9 +14,6 @@ const CACHE_BYTES: usize = 64 << 20;
 ///
 /// # Arguments
 /// - `states`: the applied sequence and the stream that it must hold
-///
-/// # Errors
-/// When it cannot be opened.
 pub fn findings_in(
     directory: &Path,
     (id, shards): (ShardId, u16),

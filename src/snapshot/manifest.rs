@@ -83,7 +83,6 @@ pub enum ManifestError {
 }
 
 impl Manifest {
-    #[must_use]
     pub fn new(
         snapshot: String,
         taken_at: String,
@@ -112,14 +111,12 @@ impl Manifest {
     }
 
     /// Which shards it has, of how many.
-    #[must_use]
     pub fn layout(&self) -> DataLayout {
         let own = self.shards.iter().map(|shard| ShardId(shard.shard)).collect();
         DataLayout { shards: self.shard_count, own }
     }
 
     /// All files together.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.files().map(|(_, file)| file.bytes).sum()
     }
@@ -129,9 +126,6 @@ impl Manifest {
     }
 
     /// Writes the manifest, synced.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub fn write(&self, directory: &Path) -> Result<(), ManifestError> {
         let path = directory.join(MANIFEST);
         let put = || {
@@ -211,9 +205,6 @@ impl Manifest {
     }
 
     /// Refuses a snapshot that lacks a file, or has one of another size. Reads no file.
-    ///
-    /// # Errors
-    /// When that is so.
     pub fn check_sizes(&self, directory: &Path) -> Result<(), ManifestError> {
         for (shard, file) in self.files() {
             let path = shard_directory(directory, shard).join(&file.name);
@@ -275,7 +266,6 @@ impl Manifest {
 }
 
 /// The checksum of a file, continued by a piece of it. It begins with 0.
-#[must_use]
 pub fn append_checksum(checksum: u32, piece: &[u8]) -> u32 {
     crc32c::crc32c_append(checksum, piece)
 }

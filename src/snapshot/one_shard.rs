@@ -70,9 +70,6 @@ impl StagedCopies {
     }
 
     /// As [`StagedCopies::open`], for a process that fetches no copies.
-    ///
-    /// # Errors
-    /// As [`StagedCopies::open`].
     pub fn complete(data_dir: &Path) -> Result<(), StorageError> {
         if exists(&data_dir.join(STAGED))? {
             Self::open(data_dir)?;
@@ -98,9 +95,6 @@ impl StagedCopies {
 
     /// Removes a copy that is not wanted any more. Does nothing while there is a plan: the shard may be in
     /// neither place but these.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub fn discard(&self, shard: ShardId) -> Result<(), StorageError> {
         if exists(&self.plan(shard))? {
             return Ok(());
@@ -112,9 +106,6 @@ impl StagedCopies {
     /// Opens a staged copy without writing, and does all that `ranktree verify` does. Returns what is wrong.
     /// A copy with which nothing is wrong becomes one of this data directory's service, in a lineage of its
     /// own.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
     pub fn check(
         &self,
         shard: ShardId,

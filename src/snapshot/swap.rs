@@ -98,9 +98,6 @@ impl Plan {
     }
 
     /// The plan of an interrupted restore, if there is one.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(super) fn read(data_dir: &Path) -> Result<Option<Self>, SwapError> {
         let path = data_dir.join(RESTORING);
         let bytes = match read_small_in(data_dir, RESTORING, PLAN_MAX_BYTES) {
@@ -127,9 +124,6 @@ impl Plan {
     }
 
     /// Writes the plan. From now on nothing but a restore uses the data directory.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub(super) fn write(&self, data_dir: &Path) -> Result<(), SwapError> {
         let path = data_dir.join(RESTORING);
         let put = || replace_file(&path, &data_dir.join(NEW), &serde_json::to_vec(self)?);

@@ -84,19 +84,16 @@ impl Drop for Beginning<'_> {
 }
 
 impl Snapshots {
-    #[must_use]
     pub fn new(data_dir: &Path) -> Self {
         Self { folder: data_dir.join(FOLDER), idle: IDLE, held: Mutex::default() }
     }
 
     /// Copies of single shards that other nodes fetch. They have a folder and a limit of their own.
-    #[must_use]
     pub fn for_nodes(data_dir: &Path) -> Self {
         Self { folder: data_dir.join(FOLDER_FOR_NODES), ..Self::new(data_dir) }
     }
 
     /// Whether a copy is still held.
-    #[must_use]
     pub fn holds(&self, id: &str) -> bool {
         self.held.lock().made.contains_key(id)
     }

@@ -69,17 +69,14 @@ pub struct Bans {
 }
 
 impl Bans {
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    #[must_use]
     pub fn of_member(&self, member: &MemberId) -> Option<&MemberBans> {
         self.by_member.get(member)
     }
@@ -108,7 +105,6 @@ impl Bans {
 
     /// The first bans in order, after a place or from the first on, at most `limit`; and whether there are
     /// more. Costs nothing for bans that are not asked for.
-    #[must_use]
     pub fn list(
         &self,
         asked: BansAsked<'_>,
@@ -167,13 +163,11 @@ impl Bans {
 }
 
 /// The name in the order of lists.
-#[must_use]
 pub fn name_of(scope: &BanScope) -> &str {
     scope.as_ref().map_or(ALL_BOARDS, BoardName::as_str)
 }
 
 /// Whether a member with these bans is hidden on a board.
-#[must_use]
 pub fn hides(bans: &MemberBans, board: &BoardName) -> bool {
     // Most members with bans have one, and most of those are of all boards.
     bans.contains_key(&None) || bans.contains_key(&Some(board.clone()))

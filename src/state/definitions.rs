@@ -20,7 +20,6 @@ pub struct Definitions {
 
 impl Definitions {
     /// The remembered definition that equals this one, or else this one.
-    #[must_use]
     pub fn share(&mut self, definition: &Arc<Definition>) -> Arc<Definition> {
         if let Some(known) = self.known.get(definition) {
             return Arc::clone(known);

@@ -46,7 +46,6 @@ pub struct Dropped {
 impl Dropped {
     /// # Arguments
     /// `latest`: the highest number that the shard has seen, apart from those in `names`.
-    #[must_use]
     pub fn new(
         names: impl IntoIterator<Item = DroppedName>,
         forgotten: RecordNumber,
@@ -111,31 +110,26 @@ impl Dropped {
     }
 
     /// The latest dropped incarnation of a name, if it is remembered.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<Incarnation> {
         self.by_name.get(name).map(|(life, _)| *life)
     }
 
     /// Whether an incarnation of a name is remembered as dropped. Call it for names that the shard does not
     /// hold.
-    #[must_use]
     pub fn has_ended(&self, name: &str, life: Incarnation) -> bool {
         self.get(name).is_some_and(|dropped| life <= dropped)
     }
 
     /// Whether drops up to this number were forgotten.
-    #[must_use]
     pub fn is_forgotten(&self, number: Option<RecordNumber>) -> bool {
         number.is_some_and(|number| number <= self.forgotten)
     }
 
-    #[must_use]
     pub fn forgotten(&self) -> RecordNumber {
         self.forgotten
     }
 
     /// The highest number of a record or an incarnation that the shard has seen.
-    #[must_use]
     pub fn latest(&self) -> RecordNumber {
         RecordNumber(self.latest)
     }
@@ -159,12 +153,10 @@ impl Dropped {
         })
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.by_name.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }

@@ -35,7 +35,6 @@ pub struct Entry {
 
 impl Entry {
     /// The words, listed or hidden.
-    #[must_use]
     pub fn words(&self) -> Option<Words> {
         match self.state {
             EntryState::Listed(words) | EntryState::Hidden(words) => Some(words),
@@ -43,7 +42,6 @@ impl Entry {
         }
     }
 
-    #[must_use]
     pub fn listed(&self) -> Option<Words> {
         match self.state {
             EntryState::Listed(words) => Some(words),
@@ -54,17 +52,14 @@ impl Entry {
 
 impl EntryState {
     /// The state of an entry with these words.
-    #[must_use]
     pub fn of(words: Words, is_hidden: bool) -> Self {
         if is_hidden { Self::Hidden(words) } else { Self::Listed(words) }
     }
 
-    #[must_use]
     pub fn is_hidden(&self) -> bool {
         matches!(self, Self::Hidden(_))
     }
 
-    #[must_use]
     pub fn parts(&self) -> EntryStateParts<'_> {
         match self {
             Self::Listed(words) => EntryStateParts::Listed(words.as_slice()),
@@ -75,7 +70,6 @@ impl EntryState {
 }
 
 impl Entry {
-    #[must_use]
     pub fn parts(&self) -> EntryParts<'_> {
         let Self { ref state, updated_at, version, has_metadata } = *self;
         EntryParts { state: state.parts(), updated_at, version, has_metadata }
@@ -100,7 +94,6 @@ pub struct EntryParts<'a> {
 }
 
 impl EntryParts<'_> {
-    #[must_use]
     pub fn to_entry(self) -> Entry {
         let Self { state, updated_at, version, has_metadata } = self;
         let state = match state {

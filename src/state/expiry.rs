@@ -29,7 +29,6 @@ pub struct Expiring {
 
 impl Expiring {
     /// When an entry of an instance expires. `None`: it does not, as long as the instance is open.
-    #[must_use]
     pub fn of(
         (definition, instance): (&Definition, Instance),
         member: &[u8],
@@ -57,32 +56,27 @@ pub struct Expiry {
 
 impl Expiry {
     /// When the first entry expires.
-    #[must_use]
     pub fn next(&self) -> Option<Timestamp> {
         self.first.first().map(|(at, _)| *at)
     }
 
     /// Trees by when their first entry expires, after a place in that order or from the first on.
-    #[must_use]
     pub fn tree_after(&self, place: Option<(Timestamp, TreeId)>) -> Option<(Timestamp, TreeId)> {
         let from = place.map_or(Bound::Unbounded, Bound::Excluded);
         self.first.range((from, Bound::Unbounded)).next().copied()
     }
 
     /// The next entry of a tree that expires, after this one or the first of all.
-    #[must_use]
     pub fn entry_after(&self, tree: TreeId, entry: Option<Expiring>) -> Option<Expiring> {
         let from = entry.map_or(Bound::Unbounded, Bound::Excluded);
         self.by_tree.get(&tree)?.range((from, Bound::Unbounded)).next().copied()
     }
 
     /// Entries that will expire.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.entries
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries == 0
     }
@@ -127,7 +121,6 @@ impl Expiry {
     }
 
     /// Whether entries of some tree are to be noted.
-    #[must_use]
     pub(super) fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -158,7 +151,6 @@ impl Expiry {
     }
 
     /// Memory held, in bytes, about.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         // Nodes of a B-tree are about three quarters full.
         self.entries * size_of::<Expiring>() * 4 / 3

@@ -41,7 +41,6 @@ impl Extras {
         self.versions.len() + self.times.len() + self.metadata.len() + self.hidden.len() + self.removed.len()
     }
 
-    #[must_use]
     pub(super) fn contains(&self, handle: Handle) -> bool {
         self.versions.contains(handle)
             || self.times.contains(handle)

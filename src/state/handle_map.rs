@@ -66,23 +66,19 @@ impl<V> Default for HandleMap<V> {
 }
 
 impl<V: Copy + Default> HandleMap<V> {
-    #[must_use]
     pub(super) fn len(&self) -> usize {
         self.len
     }
 
-    #[must_use]
     pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    #[must_use]
     pub(super) fn get(&self, handle: Handle) -> Option<V> {
         let hash = hash_of(handle.0);
         self.segments.get(self.segment_of(hash))?.get(hash, handle.0)
     }
 
-    #[must_use]
     pub(super) fn contains(&self, handle: Handle) -> bool {
         self.get(handle).is_some()
     }
@@ -160,7 +156,6 @@ impl<V: Copy + Default> HandleMap<V> {
     }
 
     /// Heap memory, in bytes, without the struct itself.
-    #[must_use]
     pub(super) fn bytes(&self) -> usize {
         self.slots * (size_of::<u32>() + size_of::<V>()) + self.segments.capacity() * size_of::<Segment<V>>()
     }

@@ -141,7 +141,6 @@ pub struct Ids {
 
 impl Ids {
     /// The id in a slot; empty for a slot never written.
-    #[must_use]
     #[inline]
     pub fn get(&self, handle: Handle) -> &[u8] {
         let slot = self.slot(handle);
@@ -250,7 +249,6 @@ impl Ids {
         }
     }
 
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let long: usize = self.cells.iter().map(|cells| cells.blocks.bytes()).sum();
         self.chunk_bytes + self.chunks.bytes() + long + self.cells.capacity() * size_of::<Cells>()

@@ -46,13 +46,11 @@ pub struct Index {
 }
 
 impl Index {
-    #[must_use]
     pub fn new() -> Self {
         Self { segments: vec![Segment::default(); 1 << SEGMENT_BITS], len: 0 }
     }
 
     /// An index that `members` ids fit in without growing: what a start-up fills.
-    #[must_use]
     pub fn with_capacity(members: usize) -> Self {
         let mut index = Self::new();
         let each = (members >> SEGMENT_BITS) * 5 / 4;
@@ -64,7 +62,6 @@ impl Index {
         index
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
@@ -75,7 +72,6 @@ impl Index {
     }
 
     /// The handle whose id a look-up will most likely compare first, for prefetching.
-    #[must_use]
     pub fn first_candidate(&self, hash: u64) -> Option<Handle> {
         self.find(hash, |_| true)
     }
@@ -146,7 +142,6 @@ impl Index {
         removed
     }
 
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let slots: usize = self.segments.iter().map(|segment| segment.bytes.len()).sum();
         slots + self.segments.len() * size_of::<Segment>()

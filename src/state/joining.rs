@@ -44,7 +44,6 @@ impl Joined {
     }
 
     /// Memory held, itself included.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.due.as_deref().map_or(0, DirtyEntries::bytes)
     }

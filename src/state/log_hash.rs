@@ -78,19 +78,16 @@ pub struct LogHash {
 
 impl LogHash {
     /// A hash as it was stored.
-    #[must_use]
     pub fn at(point: HashPoint) -> Self {
         Self { sequence: point.sequence, hash: point.hash, is_known: true }
     }
 
     /// Of a shard that has applied messages whose hash is not known. It is known from the next segment on.
-    #[must_use]
     pub fn unknown_at(sequence: Sequence) -> Self {
         Self { sequence, hash: 0, is_known: false }
     }
 
     /// The hash at the last message; `None` if it is not known, or nothing was applied.
-    #[must_use]
     pub fn point(&self) -> Option<HashPoint> {
         self.is_known.then_some(HashPoint { sequence: self.sequence, hash: self.hash })
     }
@@ -106,7 +103,6 @@ impl LogHash {
     }
 
     /// The hash after a message, if its sequence is one at which hashes are kept.
-    #[must_use]
     pub fn point_to_keep(&self) -> Option<HashPoint> {
         self.point().filter(|point| point.sequence.0.is_multiple_of(POINT_MESSAGES))
     }
@@ -277,7 +273,6 @@ pub struct LogHashes {
 impl LogHashes {
     /// # Arguments
     /// `points`: those that were kept, in their order.
-    #[must_use]
     pub fn new(running: LogHash, points: impl IntoIterator<Item = HashPoint>) -> Self {
         let mut hashes = Self { running, ..Self::default() };
         for point in points {
@@ -307,7 +302,6 @@ impl LogHashes {
     }
 
     /// The hash at a sequence, if it is known.
-    #[must_use]
     pub fn hash_at(&self, sequence: Sequence) -> Option<u64> {
         let kept = self.segments.iter().chain(&self.points).copied();
         kept.chain(self.running.point()).find(|point| point.sequence == sequence).map(|point| point.hash)
@@ -324,7 +318,6 @@ impl LogHashes {
 }
 
 /// Whether a hash at `later` has in it what the one at `earlier` has.
-#[must_use]
 pub fn is_in_same_segment(earlier: Sequence, later: Sequence) -> bool {
     earlier <= later && segment_of(earlier) == segment_of(later)
 }

@@ -41,17 +41,14 @@ pub struct MemberVersions {
 }
 
 impl MemberVersions {
-    #[must_use]
     pub fn len(&self) -> usize {
         self.by_member.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_member.is_empty()
     }
 
-    #[must_use]
     pub fn get(&self, member: &MemberId) -> Option<MemberVersion> {
         self.by_member.get(member).copied()
     }

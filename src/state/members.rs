@@ -78,7 +78,6 @@ impl Default for Members {
 }
 
 impl Members {
-    #[must_use]
     pub fn new() -> Self {
         Self::over(Ids::default(), Index::new(), 0)
     }
@@ -103,7 +102,6 @@ impl Members {
 
     /// How many members can still be added. Members that left count until a checkpoint has completed without
     /// them.
-    #[must_use]
     pub fn room(&self) -> usize {
         let unused = self.handles_max.saturating_sub(self.handle_space());
         self.free.len() + usize::try_from(unused).unwrap_or(usize::MAX)
@@ -116,23 +114,19 @@ impl Members {
     }
 
     /// Members that at least one tree knows.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.index.len()
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// One past the highest handle ever given out.
-    #[must_use]
     pub fn handle_space(&self) -> u32 {
         self.memberships.len()
     }
 
-    #[must_use]
     pub fn hash(&self, id: &[u8]) -> MemberHash {
         MemberHash(self.hasher.hash_one(id))
     }
@@ -143,7 +137,6 @@ impl Members {
 
     /// Prefetches the id that a look-up will compare with, and returns its handle, so that a planner can
     /// prefetch by it. A hint: the handle may be another member's.
-    #[must_use]
     pub fn prefetch_id(&self, hash: MemberHash) -> Option<Handle> {
         let handle = self.index.first_candidate(hash.0)?;
         self.ids.prefetch(handle);
@@ -161,12 +154,10 @@ impl Members {
         self.ids.prefetch_long(handle);
     }
 
-    #[must_use]
     pub fn find(&self, hash: MemberHash, id: &[u8]) -> Option<Handle> {
         self.index.find(hash.0, |handle| self.ids.get(handle) == id)
     }
 
-    #[must_use]
     pub fn get(&self, id: &[u8]) -> Option<Handle> {
         let hash = self.hash(id);
         // A look-up reads a tag, then a handle, each in a line of its own: asked for here, both come at once.
@@ -175,14 +166,12 @@ impl Members {
     }
 
     /// The id behind a handle; empty for one never given out.
-    #[must_use]
     pub fn id(&self, handle: Handle) -> &[u8] {
         self.ids.get(handle)
     }
 
     /// The handle that the `nth` member to be added from now on will get (0 is the next one). There is one if
     /// `nth` is below [`Members::room`].
-    #[must_use]
     pub fn nth_next_handle(&self, nth: usize) -> Handle {
         match self.free.nth_next_handle(nth) {
             Some(handle) => handle,
@@ -285,7 +274,6 @@ impl Members {
     }
 
     /// Whether there are handles for [`Members::free_slice`].
-    #[must_use]
     pub fn has_handles_to_free(&self) -> bool {
         !(self.freeing.is_empty() && self.freeing_now.is_empty())
     }
@@ -327,7 +315,6 @@ impl Members {
     }
 
     /// One past the highest handle that the running checkpoint may name.
-    #[must_use]
     pub fn checkpoint_handle_end(&self) -> u32 {
         self.checkpoint_handle_end
     }
@@ -346,13 +333,11 @@ impl Members {
         (first..past).map(Handle).filter(existed).map(|handle| (handle, self.ids.get(handle)))
     }
 
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes_by_part().iter().map(|(_, bytes)| bytes).sum()
     }
 
     /// Heap memory of each part, in bytes and by name.
-    #[must_use]
     pub fn bytes_by_part(&self) -> [(&'static str, usize); 4] {
         let leaving = self.free.bytes()
             + self.unavailable_until_checkpoint_ends.bytes()

@@ -27,13 +27,11 @@ impl Retired {
     }
 
     /// Which tree it was.
-    #[must_use]
     pub fn id(&self) -> TreeId {
         self.id
     }
 
     /// How many entries there are to free.
-    #[must_use]
     pub fn entries(&self) -> u64 {
         self.entries
     }

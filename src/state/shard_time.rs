@@ -31,7 +31,6 @@ pub struct ShardTime {
 
 impl ShardTime {
     /// What is known after a message of this time.
-    #[must_use]
     pub fn after(self, message: Timestamp) -> Self {
         let Self { effective, leap } = self;
         // The first message of a shard has nothing to be compared with, and nothing to destroy.
@@ -55,14 +54,12 @@ impl ShardTime {
 
     /// The time of the jobs of a message, after which this is known: the effective one, or the message's own
     /// while it is not known whether that is true. Nothing is closed or dropped by it, and no entry expires.
-    #[must_use]
     pub fn of_message(self, message: Timestamp) -> Timestamp {
         if self.leap.is_some() { message } else { self.effective }
     }
 
     /// The latest time that an instance may begin at which a job has entered. While there is a leap, that is
     /// its end, and else the effective time.
-    #[must_use]
     pub fn latest_begin(self) -> Timestamp {
         self.leap.map_or(self.effective, |first| first.plus(BELIEVED_AFTER))
     }

@@ -76,18 +76,15 @@ pub struct StepPart {
 }
 
 impl StepPart {
-    #[must_use]
     pub fn between(begin: StepPlace, end: StepPlace) -> Self {
         Self { begin, end }
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.begin == self.end
     }
 
     /// How many events and changes it has.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.end.events - self.begin.events + self.end.changes - self.begin.changes
     }
@@ -95,33 +92,27 @@ impl StepPart {
 
 impl Step {
     /// The place behind all that it does so far.
-    #[must_use]
     pub fn end(&self) -> StepPlace {
         StepPlace { events: self.events.len(), added: self.added.len(), changes: self.changes.len() }
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.end() == StepPlace::default()
     }
 
     /// All that it does, as one part.
-    #[must_use]
     pub fn whole(&self) -> StepPart {
         StepPart::between(StepPlace::default(), self.end())
     }
 
-    #[must_use]
     pub fn events_of(&self, part: StepPart) -> &[BoardEvent] {
         self.events.get(part.begin.events..part.end.events).unwrap_or_default()
     }
 
-    #[must_use]
     pub fn added_by(&self, part: StepPart) -> &[IdBytes] {
         self.added.get(part.begin.added..part.end.added).unwrap_or_default()
     }
 
-    #[must_use]
     pub fn changes_of(&self, part: StepPart) -> &[Change] {
         self.changes.get(part.begin.changes..part.end.changes).unwrap_or_default()
     }

@@ -28,7 +28,6 @@ pub struct TrimPoint {
 impl TrimPoint {
     /// Whether an entry is on the side of the place from which entries are removed. One that is at the place
     /// is not.
-    #[must_use]
     pub fn removes(&self, words: &Words, member: &[u8]) -> bool {
         let trim_point = self.words.as_slice();
         let words = words.as_slice();

@@ -62,7 +62,6 @@ pub struct DirtyEntries {
 
 impl DirtyEntries {
     /// Memory held, itself included.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         size_of::<Self>() + self.pages.bytes() + self.extras.bytes()
     }
@@ -85,14 +84,12 @@ impl TieBreakTimes {
 }
 
 impl WindowTree {
-    #[must_use]
     pub fn new(board: BoardName, definition: Arc<Definition>) -> Self {
         let tree = Tree::new(definition.columns());
         Self::from_tree(board, definition, tree)
     }
 
     /// A loaded tree, whose extras follow with [`WindowTree::load_extra`].
-    #[must_use]
     pub fn from_tree(board: BoardName, definition: Arc<Definition>, tree: Tree) -> Self {
         let mut window = Self { board, definition, tree, changed: Sequence(0), sparse_parts: None };
         if window.definition.is_top_k() {
@@ -103,7 +100,6 @@ impl WindowTree {
     }
 
     /// How many listed entries have an error above 0. O(1).
-    #[must_use]
     pub fn with_error(&self) -> u64 {
         self.extras().map_or(0, |extras| extras.with_error)
     }
@@ -203,7 +199,6 @@ impl WindowTree {
 
     /// The times in the tie-breaks of all listed entries, for loading many extras. `None` if the tree lists
     /// so few of the shard's members that looking each up is faster.
-    #[must_use]
     pub fn tie_break_times(&self, handle_space: u32) -> Option<TieBreakTimes> {
         if self.tree.len() * 4 < u64::from(handle_space) {
             return None;
@@ -231,7 +226,6 @@ impl WindowTree {
     }
 
     /// The parts of an entry that the tree does not hold, for a checkpoint. Most entries have none.
-    #[must_use]
     pub fn extra(&self, handle: Handle) -> Option<Extra> {
         let extras = self.extras()?;
         let tie_break_time =
@@ -254,19 +248,16 @@ impl WindowTree {
         self.extras().into_iter().flat_map(Extras::unlisted_handles)
     }
 
-    #[must_use]
     pub fn hidden_count(&self) -> usize {
         self.extras().map_or(0, Extras::hidden_count)
     }
 
     /// Hidden entries with handles in a range, with their words. Costs as much as the range is long, or as
     /// there are hidden entries if these are fewer.
-    #[must_use]
     pub fn hidden_in(&self, handles: Range<u32>) -> Vec<(Handle, Words)> {
         self.extras().map_or_else(Vec::new, |extras| extras.hidden_in(handles))
     }
 
-    #[must_use]
     pub fn has_entry(&self, handle: Handle) -> bool {
         self.tree.contains(handle) || self.extras().is_some_and(|extras| extras.is_unlisted(handle))
     }
@@ -290,14 +281,12 @@ impl WindowTree {
     }
 
     /// Turns the tree of a dropped board into one whose members are to be released.
-    #[must_use]
     pub fn retire(self, id: TreeId) -> Retired {
         let extras = self.sparse_parts.and_then(|parts| parts.extras);
         Retired::new(id, self.tree, extras.map(|extras| *extras).unwrap_or_default())
     }
 
     /// A member's entry.
-    #[must_use]
     pub fn entry(&self, handle: Handle) -> Option<Entry> {
         match (self.tree.get(handle), self.extras()) {
             (Some(words), extras) => Some(self.listed(handle, words, extras)),
@@ -307,7 +296,6 @@ impl WindowTree {
     }
 
     /// A member's entry and its rank counts; `None` if it is not listed.
-    #[must_use]
     pub fn ranking(&self, handle: Handle) -> Option<ShardRanking> {
         let standing = self.tree.standing(handle, self.definition.keys.len())?;
         Some(self.ranking_at(&standing, self.beside(handle), self.tree.len()))
@@ -487,13 +475,11 @@ impl WindowTree {
     }
 
     /// Members counted and listed.
-    #[must_use]
     pub fn total(&self) -> u64 {
         self.tree.len()
     }
 
     /// Heap memory, in bytes, without the struct itself. O(1).
-    #[must_use]
     pub fn bytes(&self) -> usize {
         let sparse_bytes = self.sparse_parts.as_deref().map_or(0, |parts| {
             let extras = parts.extras.as_deref().map_or(0, Extras::bytes);

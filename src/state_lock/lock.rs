@@ -48,7 +48,6 @@ pub struct StateLock {
 }
 
 impl StateLock {
-    #[must_use]
     pub fn new(shard: Shard) -> Self {
         let timings = Purpose::ALL.map(Timings::new);
         let (was_read, steps_unread) = (AtomicBool::new(true), AtomicU32::new(0));
@@ -58,7 +57,6 @@ impl StateLock {
     }
 
     /// A lock whose holds are reported to a bench or a test.
-    #[must_use]
     pub fn observed(shard: Shard, observer: &Arc<dyn HoldObserver>) -> Self {
         let mut lock = Self::new(shard);
         lock.timings.iter_mut().for_each(|timings| timings.observer = Some(Arc::clone(observer)));

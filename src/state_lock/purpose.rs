@@ -46,7 +46,6 @@ impl Purpose {
     ];
 
     /// Its name in metrics.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",

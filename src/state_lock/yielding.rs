@@ -24,7 +24,6 @@ pub struct YieldingReadGuard<'a> {
 }
 
 impl<'a> YieldingReadGuard<'a> {
-    #[must_use]
     pub fn new(lock: &'a StateLock, purpose: Purpose) -> Self {
         Self { lock, purpose, shard: Some(lock.read(purpose)) }
     }

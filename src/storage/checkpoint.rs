@@ -109,7 +109,6 @@ pub enum CheckpointPhase {
 
 impl Checkpoint {
     /// Begins a checkpoint of the shard as it is now. O(1) in the number of boards and members.
-    #[must_use]
     pub fn begin(shard: &mut Shard) -> Self {
         shard.begin_joining();
         let dictionary_pages = shard.members.begin_checkpoint();
@@ -126,14 +125,12 @@ impl Checkpoint {
         }
     }
 
-    #[must_use]
     pub fn applied(&self) -> Applied {
         self.applied
     }
 
     /// Memory held, in bytes, for the list of boards and the pages to write; the trees' copied leaves are not
     /// included.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.dictionary_pages.bytes()
             + self.dropped_trees.capacity() * size_of::<TreeId>()
@@ -360,9 +357,6 @@ impl Checkpoint {
 }
 
 /// Deletes a tree's pages from the disk, before all of them are rewritten.
-///
-/// # Errors
-/// When the disk refuses.
 pub fn forget_tree_pages(store: &Store, tree: TreeId) -> Result<(), StorageError> {
     let prefix = keys::of_tree(keys::TREE_PAGE, tree);
     let mut batch = WriteBatch::default();

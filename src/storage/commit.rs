@@ -131,9 +131,6 @@ impl Store {
 
     /// Raises the directory's format to this version's, before anything is written that an older version
     /// would ignore. From then on an older version refuses the directory.
-    ///
-    /// # Errors
-    /// As [`Store::commit`].
     pub fn adopt_format(&self) -> Result<(), StorageError> {
         let Some(meta) = self.meta()?.filter(|meta| meta.format_version < FORMAT_VERSION) else {
             return Ok(());
@@ -147,9 +144,6 @@ impl Store {
     /// Stores that messages after the applied sequence come from another queue. Once this returns, that and
     /// everything before it survives a power failure. What was applied from another stream, and is continued
     /// from this one, is another line of history from here on.
-    ///
-    /// # Errors
-    /// As [`Store::commit`].
     pub fn store_origin(&self, stream: &str) -> Result<(), StorageError> {
         let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is missing"))?;
         // Behind the identity of a stream is how its sequences are counted.
@@ -166,9 +160,6 @@ impl Store {
     }
 
     /// Stores what the shard is, first in the meta record and then in its marker; synced once this returns.
-    ///
-    /// # Errors
-    /// As [`Store::commit`].
     pub fn put_identity(&self, identity: ShardIdentity) -> Result<(), StorageError> {
         let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is missing"))?;
         self.put_meta(Meta { format_version: FORMAT_VERSION, ..meta }, identity)

@@ -27,13 +27,11 @@ const ERASED_DETAIL: &str = "its member was removed from every board, and what t
 pub struct Erasures(BTreeMap<MemberId, JobPlace>);
 
 impl Erasures {
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// All of both.
-    #[must_use]
     pub fn and(mut self, others: Self) -> Self {
         for (member, removal) in others.0 {
             let known = self.0.entry(member).or_insert(removal);
@@ -43,7 +41,6 @@ impl Erasures {
     }
 
     /// A reject as readers may see it, and whether that differs from what is stored.
-    #[must_use]
     pub fn erased(&self, reject: RejectRecord) -> (RejectRecord, bool) {
         // Usually there is none.
         if self.is_empty() || reject.job == ERASED_JOB || !self.is_to_be_erased(&reject) {
@@ -81,9 +78,6 @@ pub struct EraseRejects {
 
 impl Store {
     /// The erasures that are not complete, as of the last commit.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn erasures(&self) -> Result<Erasures, StorageError> {
         let mut erasures = Erasures::default();
         self.scan_log(&[keys::ERASURE], &[keys::ERASURE], |key, value| {
@@ -107,9 +101,6 @@ impl Store {
     }
 
     /// Begins to erase what is to be erased. `None`: nothing is.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn begin_erasing(&self) -> Result<Option<EraseRejects>, StorageError> {
         let erasures = self.erasures()?;
         Ok((!erasures.is_empty()).then_some(EraseRejects { erasures, through: (Sequence(0), 0) }))

@@ -195,7 +195,6 @@ pub fn check_fit_on_disk(
 ///
 /// # Arguments
 /// `known`: what the data directory's marker says
-#[must_use]
 pub fn next_identity(
     shard: ShardId,
     known: Option<&DataMarker>,

@@ -32,26 +32,22 @@ pub struct ShardIdentity {
 }
 
 impl ServiceId {
-    #[must_use]
     pub fn random() -> Self {
         Self(random())
     }
 
     /// Reads what [`fmt::Display`] wrote.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         hexadecimal(text).map(Self)
     }
 }
 
 impl Lineage {
-    #[must_use]
     pub fn random() -> Self {
         Self(random())
     }
 
     /// Reads what [`fmt::Display`] wrote.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         hexadecimal(text).map(Self)
     }
@@ -59,7 +55,6 @@ impl Lineage {
 
 impl ShardIdentity {
     /// The beginning of another line of history in the same service.
-    #[must_use]
     pub fn begin(service: Option<ServiceId>) -> Self {
         let opening = random_opening();
         Self { service, lineage: Some(Lineage::random()), epoch: 1, opening, opened_before: 0 }
@@ -79,7 +74,6 @@ impl fmt::Display for Lineage {
 }
 
 /// A random number of one opening of a shard.
-#[must_use]
 pub fn random_opening() -> u64 {
     let mut bytes = [0; 8];
     SystemRandom::new().fill(&mut bytes).expect("the operating system has random numbers");

@@ -58,27 +58,22 @@ pub const EXTRAS_PAGE: u8 = 0x14;
 pub const MANIFEST: u8 = 0x1f;
 pub const ERASURE: u8 = 0x20;
 
-#[must_use]
 pub fn meta() -> [u8; 1] {
     [META]
 }
 
-#[must_use]
 pub fn manifest() -> [u8; 1] {
     [MANIFEST]
 }
 
-#[must_use]
 pub fn delta(last: Sequence) -> [u8; 9] {
     join([DELTA], last.0.to_be_bytes())
 }
 
-#[must_use]
 pub fn reject(sequence: Sequence, index: u32) -> [u8; 13] {
     join(join::<1, 8, 9>([REJECT], sequence.0.to_be_bytes()), index.to_be_bytes())
 }
 
-#[must_use]
 pub fn metadata(tree: TreeId, member: &[u8]) -> Vec<u8> {
     let mut key = Vec::with_capacity(5 + member.len());
     key.extend(of_tree(METADATA, tree));
@@ -87,146 +82,120 @@ pub fn metadata(tree: TreeId, member: &[u8]) -> Vec<u8> {
 }
 
 /// The tree and the member of a metadata record's key.
-#[must_use]
 pub fn tree_and_member(key: &[u8]) -> Option<(TreeId, &[u8])> {
     let (tree, member) = key.get(1..)?.split_first_chunk()?;
     Some((TreeId(u32::from_be_bytes(*tree)), member))
 }
 
-#[must_use]
 pub fn dictionary_page(page: u32) -> [u8; 5] {
     join([DICTIONARY_PAGE], page.to_be_bytes())
 }
 
-#[must_use]
 pub fn member_page(tree: TreeId, page: u32) -> [u8; 9] {
     join(of_tree(MEMBER_PAGE, tree), page.to_be_bytes())
 }
 
 #[cfg(test)]
-#[must_use]
 pub fn extra(tree: TreeId, handle: Handle) -> [u8; 9] {
     join(of_tree(EXTRA, tree), handle.0.to_be_bytes())
 }
 
-#[must_use]
 pub fn extras_page(tree: TreeId, page: u32) -> [u8; 9] {
     join(of_tree(EXTRAS_PAGE, tree), page.to_be_bytes())
 }
 
-#[must_use]
 pub fn tree_page(tree: TreeId, page: u32) -> [u8; 9] {
     join(of_tree(TREE_PAGE, tree), page.to_be_bytes())
 }
 
 /// The prefix of all keys of a kind that belong to a tree.
-#[must_use]
 pub fn of_tree(kind: u8, tree: TreeId) -> [u8; 5] {
     join([kind], tree.0.to_be_bytes())
 }
 
 /// The big-endian number at the end of a key: a page's, a handle's, or a tree's.
-#[must_use]
 pub fn last_u32(key: &[u8]) -> Option<u32> {
     key.last_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-#[must_use]
 pub fn parked(sequence: Sequence, index: u32) -> [u8; 13] {
     join(join::<1, 8, 9>([PARKED], sequence.0.to_be_bytes()), index.to_be_bytes())
 }
 
-#[must_use]
 pub fn rejects_published() -> [u8; 1] {
     [REJECTS_PUBLISHED]
 }
 
-#[must_use]
 pub fn log_hash() -> [u8; 1] {
     [LOG_HASH]
 }
 
-#[must_use]
 pub fn hash_point(sequence: Sequence) -> [u8; 9] {
     join([HASH_POINT], sequence.0.to_be_bytes())
 }
 
 /// The sequence of a hash point's key.
-#[must_use]
 pub fn sequence_of_point(key: &[u8]) -> Option<Sequence> {
     key.get(1..)?.try_into().ok().map(|bytes| Sequence(u64::from_be_bytes(bytes)))
 }
 
-#[must_use]
 pub fn divergence() -> [u8; 1] {
     [DIVERGENCE]
 }
 
-#[must_use]
 pub fn profile(member: &[u8]) -> Vec<u8> {
     [&[PROFILE], member].concat()
 }
 
 /// The member of a key that ends with it.
-#[must_use]
 pub fn member_of(key: &[u8]) -> Option<&[u8]> {
     key.get(1..)
 }
 
 /// A member's ban, of a board or, with an empty name, of all boards. No id has a byte of zero.
-#[must_use]
 pub fn ban(member: &[u8], board: &str) -> Vec<u8> {
     [&[BAN], member, &[0], board.as_bytes()].concat()
 }
 
 /// The member and the board of a ban's key.
-#[must_use]
 pub fn member_and_board_of_ban(key: &[u8]) -> Option<(&str, &str)> {
     std::str::from_utf8(key.get(1..)?).ok()?.split_once('\0')
 }
 
-#[must_use]
 pub fn member_version(member: &[u8]) -> Vec<u8> {
     [&[MEMBER_VERSION], member].concat()
 }
 
-#[must_use]
 pub fn erasure(member: &[u8]) -> Vec<u8> {
     [&[ERASURE], member].concat()
 }
 
 /// Where the last removal of a profile is noted: one record for every 256th of the members.
-#[must_use]
 pub fn profile_removed(member: &[u8]) -> [u8; 2] {
     // Not the hash that chooses a member's shard: of one shard's members, that has few values.
     let mixed = member.iter().fold(0x9d_u8, |mixed, byte| mixed.rotate_left(3).wrapping_mul(31) ^ *byte);
     [PROFILE_REMOVED, mixed]
 }
 
-#[must_use]
 pub fn copied_from() -> [u8; 1] {
     [COPIED_FROM]
 }
 
 /// The prefix of all keys of a line of parked jobs.
-#[must_use]
 pub fn of_line(line: u32) -> [u8; 5] {
     join([PARKED_IN_LINE], line.to_be_bytes())
 }
 
-#[must_use]
 pub fn parked_in_line(line: u32, sequence: Sequence, index: u32) -> [u8; 17] {
     join(join::<5, 8, 13>(of_line(line), sequence.0.to_be_bytes()), index.to_be_bytes())
 }
 
 /// The line of a parked job's key.
-#[must_use]
 pub fn line_of(key: &[u8]) -> Option<u32> {
     Some(u32::from_be_bytes(key.get(1..5)?.try_into().ok()?))
 }
 
 /// The sequence and index that a reject's key ends with, or a parked job's.
-#[must_use]
 pub fn place_in_stream(key: &[u8]) -> Option<(Sequence, u32)> {
     let place = key.get(1..)?.last_chunk::<12>()?;
     let (sequence, index) = place.split_first_chunk::<8>()?;
@@ -234,7 +203,6 @@ pub fn place_in_stream(key: &[u8]) -> Option<(Sequence, u32)> {
 }
 
 /// The first key after all that begin with `prefix`.
-#[must_use]
 pub fn after(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {

@@ -22,9 +22,6 @@ pub const SNAPSHOT: &str = "SNAPSHOT.json";
 const CURRENT: &str = "CURRENT";
 
 /// How many shards a data directory holds: 0 for one that does not exist or is empty.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
     check_directory(data_dir)?;
     let entries = match std::fs::read_dir(data_dir) {
@@ -43,9 +40,6 @@ pub fn shards_in(data_dir: &Path) -> Result<u16, StorageError> {
 }
 
 /// How many shards the service of a data directory has; see [`known_layout`].
-///
-/// # Errors
-/// As [`known_layout`].
 pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
     Ok(known_layout(data_dir)?.map(|layout| layout.shards))
 }
@@ -60,9 +54,6 @@ pub fn known_layout(data_dir: &Path) -> Result<Option<DataLayout>, StorageError>
 }
 
 /// What a data directory has recorded of itself and its shards; `None` as for [`known_layout`].
-///
-/// # Errors
-/// As [`known_layout`].
 pub fn known_data(data_dir: &Path) -> Result<Option<DataMarker>, StorageError> {
     check_directory(data_dir)?;
     let path = data_dir.join(RESTORING);
@@ -136,9 +127,6 @@ pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError>
 
 /// Whether a shard has no data although the data directory had it in service once: its directory
 /// is gone or empty, or a start has made a new one since, which waits for a copy of another node's data.
-///
-/// # Errors
-/// When that cannot be told.
 pub fn has_lost(data_dir: &Path, shard: ShardId) -> Result<bool, StorageError> {
     let path = shard_directory(data_dir, shard);
     if !known_layout(data_dir)?.is_some_and(|known| known.own.contains(shard)) {
@@ -151,9 +139,6 @@ pub fn has_lost(data_dir: &Path, shard: ShardId) -> Result<bool, StorageError> {
 }
 
 /// Removes the shard that a start has made in the place of a lost one, as far as it is still empty.
-///
-/// # Errors
-/// When the disk refuses.
 pub fn remove_in_place_of_lost(data_dir: &Path, shard: ShardId) -> Result<(), StorageError> {
     let path = shard_directory(data_dir, shard);
     if !has_lost(data_dir, shard)? || !holds_a_database(&path)? {
@@ -206,7 +191,6 @@ pub fn service_in(shard_directory: &Path) -> Result<Option<ServiceId>, StorageEr
 }
 
 /// The first of these shards that has no directory.
-#[must_use]
 pub fn missing_shard(data_dir: &Path, shards: &ShardSet) -> Option<ShardId> {
     shards.iter().find(|id| !shard_directory(data_dir, *id).exists())
 }

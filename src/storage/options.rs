@@ -34,7 +34,6 @@ pub struct StorageResources {
 impl StorageResources {
     /// # Arguments
     /// `cache_bytes`: for blocks read from disk, over all shards. `shards`: how many stores will share.
-    #[must_use]
     pub fn new(cache_bytes: usize, shards: u16) -> Self {
         // 256 MiB of memtables over all shards, 4 MiB at least: below that, flushes become too small to be
         // worth one.

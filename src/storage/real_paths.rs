@@ -7,7 +7,6 @@ use std::fmt::Display;
 pub const OPEN_FILES: &str = "/proc/self/fd/";
 
 /// A message that names files by number, with their real paths.
-#[must_use]
 pub fn with_real_paths(message: &(impl Display + ?Sized)) -> String {
     let message = message.to_string();
     let mut parts = message.split(OPEN_FILES);

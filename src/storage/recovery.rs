@@ -458,9 +458,6 @@ fn check_extra(kind: &'static str, extra: &Extra, tree: &WindowTree) -> Result<(
 
 /// Deletes the tree pages of boards whose trees were rebuilt, because they do not match any more, and marks
 /// the trees dirty, so that the next checkpoint writes all of their pages.
-///
-/// # Errors
-/// When the disk refuses.
 pub fn mark_rebuilt(store: &Store, shard: &mut Shard, rebuilt: &[BoardName]) -> Result<(), StorageError> {
     for name in rebuilt {
         let Some(id) = shard.board(name.as_str()).map(|board| board.all) else { continue };

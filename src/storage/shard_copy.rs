@@ -83,9 +83,6 @@ pub fn begin_lineage(
 }
 
 /// Creates a directory for copies, which other users must not read.
-///
-/// # Errors
-/// When the disk refuses.
 pub fn make_private_directory(path: &Path) -> Result<(), StorageError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|error| StorageError::NoDirectory { path: path.to_owned(), error })

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use crate::types::ShardId;
 
 /// A shard's directory.
-#[must_use]
 pub fn shard_directory(data_dir: &Path, shard: ShardId) -> PathBuf {
     data_dir.join(directory_name(shard))
 }

@@ -26,9 +26,6 @@ const LISTED: usize = 20;
 pub type MemberLines<'a> = &'a dyn Fn(&MemberId) -> [u32; 2];
 
 /// Reads every parked job. Returns how many there are, and descriptions of what is wrong with them.
-///
-/// # Errors
-/// When the disk cannot be read.
 pub fn verify_parked(
     store: &Store,
     member_lines: MemberLines<'_>,

@@ -18,13 +18,11 @@ pub struct Arrived {
 
 impl Arrived {
     /// A message that these spans have caused, now. `None`: nothing is traced.
-    #[must_use]
     pub fn of(callers: Vec<TraceContext>) -> Option<Box<Self>> {
         (!callers.is_empty()).then(|| Box::new(Self { callers, at: SystemTime::now() }))
     }
 
     /// A message from elsewhere, now, by what its headers say. `None`: it is not sampled.
-    #[must_use]
     pub fn from_headers(callers: impl IntoIterator<Item = Caller>) -> Option<Box<Self>> {
         let mut callers = callers.into_iter().take(CALLERS_MAX).peekable();
         if callers.peek().is_none() {

@@ -30,7 +30,6 @@ pub struct TraceContext {
 
 impl TraceContext {
     /// Where a trace begins.
-    #[must_use]
     pub fn begin(trace: u128) -> Self {
         Self { trace, span: 0, state: None, is_remote: false }
     }
@@ -47,7 +46,6 @@ pub enum Caller {
 
 impl Caller {
     /// Reads the headers.
-    #[must_use]
     pub fn read(traceparent: Option<&str>, tracestate: Option<&str>) -> Self {
         let Some((trace, span, is_sampled)) = traceparent.and_then(read_traceparent) else {
             return Self::None;

@@ -13,7 +13,6 @@ tokio::task_local! {
 }
 
 /// The span that this task works for, if it is sampled.
-#[must_use]
 pub fn current() -> Option<TraceContext> {
     if is_on() { CURRENT.try_with(TraceContext::clone).ok() } else { None }
 }

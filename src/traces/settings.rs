@@ -86,13 +86,11 @@ impl Sampler {
         Ok(Self { threshold, follows_callers: rest.is_some() })
     }
 
-    #[must_use]
     pub fn follows_callers(self) -> bool {
         self.follows_callers
     }
 
     /// Whether a trace is chosen, by its id: every service that has the same ratio chooses the same.
-    #[must_use]
     pub fn chooses(self, trace: u128) -> bool {
         let low = u64::try_from(trace & u128::from(u64::MAX)).unwrap_or(u64::MAX);
         low >> 1 < self.threshold
@@ -122,7 +120,6 @@ fn threshold(ratio: &str) -> Result<u64, SettingsError> {
 
 impl Settings {
     /// The URL without a name and a password.
-    #[must_use]
     pub fn shown_url(&self) -> String {
         match self.url.split_once("://").zip(self.url.rsplit_once('@')) {
             Some(((scheme, _), (_, rest))) => format!("{scheme}://{rest}"),

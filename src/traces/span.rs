@@ -14,7 +14,6 @@ pub struct Span(Option<Box<SpanRecord>>);
 
 impl Span {
     /// A span that begins now.
-    #[must_use]
     pub fn child_of(parent: &TraceContext, kind: Kind, name: impl Into<Cow<'static, str>>) -> Self {
         let context = TraceContext { span: random_id(), is_remote: false, ..parent.clone() };
         Self(Some(Box::new(SpanRecord {
@@ -31,7 +30,6 @@ impl Span {
     }
 
     /// How its children refer to it.
-    #[must_use]
     pub fn context(&self) -> &TraceContext {
         &self.record().context
     }
@@ -41,7 +39,6 @@ impl Span {
     }
 
     /// The same span, with other times than those of its making and its end.
-    #[must_use]
     pub fn between(mut self, start: SystemTime, end: SystemTime) -> Self {
         let record = self.record_mut();
         record.start = start;

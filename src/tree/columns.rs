@@ -42,19 +42,16 @@ impl<'a> Columns<'a> {
         Self { len, form: Form::Narrow(block) }
     }
 
-    #[must_use]
     #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Number of columns.
-    #[must_use]
     #[inline]
     pub fn width(&self) -> usize {
         match self.form {
@@ -67,7 +64,6 @@ impl<'a> Columns<'a> {
     ///
     /// # Panics
     /// When there is no such column, or no such entry.
-    #[must_use]
     #[inline]
     pub fn word(&self, column: usize, at: usize) -> u64 {
         match self.form {
@@ -123,7 +119,6 @@ impl<'a> Columns<'a> {
     }
 
     /// The handles, and the words column by column: quicker than one by one.
-    #[must_use]
     pub fn to_whole(&self) -> (Vec<u32>, Vec<Vec<u64>>) {
         let mut handles = vec![0; self.len];
         self.read_handles(0, &mut handles);
@@ -156,7 +151,6 @@ impl<'a> Columns<'a> {
 
     /// # Panics
     /// When there is no such entry.
-    #[must_use]
     #[inline]
     pub fn handle(&self, at: usize) -> Handle {
         Handle(match self.form {
@@ -167,7 +161,6 @@ impl<'a> Columns<'a> {
 
     /// # Panics
     /// When there is no such entry.
-    #[must_use]
     #[inline]
     pub fn words(&self, at: usize) -> Words {
         match self.form {

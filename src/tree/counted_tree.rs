@@ -52,7 +52,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     ///
     /// # Panics
     /// When `columns` is 0 or above [`MAX_WORDS`].
-    #[must_use]
     pub fn new(columns: usize) -> Self {
         assert!((1..=MAX_WORDS).contains(&columns), "an entry has 1 to {MAX_WORDS} words");
         SmallTree::new(columns).into()
@@ -64,13 +63,11 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     /// # Panics
     /// When an entry does not have `columns` words, or a handle comes twice. Order is only checked in debug
     /// builds, and only by words; [`Tree::check`] does so thoroughly.
-    #[must_use]
     pub fn from_sorted(columns: usize, entries: impl IntoIterator<Item = (Words, Handle)>) -> Self {
         LargeTree::from_sorted(columns, entries).into()
     }
 
     /// Words per entry.
-    #[must_use]
     pub fn columns(&self) -> usize {
         match &self.form {
             Form::Small(small) => usize::from(small.columns),
@@ -79,7 +76,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 
     /// Number of entries.
-    #[must_use]
     #[inline]
     pub fn len(&self) -> u64 {
         match &self.form {
@@ -88,12 +84,10 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
         }
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    #[must_use]
     #[inline]
     pub fn contains(&self, handle: Handle) -> bool {
         match &self.form {
@@ -103,7 +97,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 
     /// The words of a handle's entry. Two or three cache misses; none after [`Tree::prefetch_entry`].
-    #[must_use]
     #[inline]
     pub fn get(&self, handle: Handle) -> Option<Words> {
         match &self.form {
@@ -113,7 +106,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 
     /// Heap memory, in bytes, without the struct itself, allocated but unused parts included.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         match &self.form {
             Form::Small(small) => small.bytes(),
@@ -122,7 +114,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 
     /// Heap memory of the parts of a large tree, in bytes and by name, for who asks where it goes.
-    #[must_use]
     pub fn bytes_by_part(&self) -> Vec<(&'static str, usize)> {
         match &self.form {
             Form::Small(small) => vec![("small tree", small.bytes())],
@@ -131,7 +122,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 
     /// Leaves in use. `len / (leaves * LEAF)` is the average fill.
-    #[must_use]
     pub fn leaf_count(&self) -> usize {
         match &self.form {
             Form::Small(_) => 1,
@@ -140,7 +130,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 
     /// Levels of inner nodes above the leaves.
-    #[must_use]
     pub fn levels(&self) -> u8 {
         match &self.form {
             Form::Small(_) => 0,
@@ -261,7 +250,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     ///
     /// # Panics
     /// When `prefix` has more words than an entry.
-    #[must_use]
     pub fn count_below(&self, prefix: &[u64]) -> u64 {
         match &self.form {
             Form::Small(small) => small.entries().equal_range(prefix).0 as u64,
@@ -273,7 +261,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     ///
     /// # Panics
     /// When `prefix` has more words than an entry.
-    #[must_use]
     pub fn count_through(&self, prefix: &[u64]) -> u64 {
         match &self.form {
             Form::Small(small) => small.entries().equal_range(prefix).1 as u64,
@@ -286,7 +273,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     ///
     /// # Panics
     /// When `prefix` has more words than an entry.
-    #[must_use]
     #[inline]
     pub fn count_range(&self, prefix: &[u64]) -> (u64, u64) {
         match &self.form {
@@ -342,7 +328,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     ///
     /// # Panics
     /// When `words` has more words than an entry.
-    #[must_use]
     pub fn count_before(&self, words: &[u64], compare: &mut dyn FnMut(Handle) -> Ordering) -> u64 {
         match &self.form {
             Form::Small(small) => small.entries().entries_before(words, compare) as u64,
@@ -352,7 +337,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
 
     /// Entries before the handle's own: its 0-based index. No key is compared; up from the leaf, a sum per
     /// level.
-    #[must_use]
     #[inline]
     pub fn index_of(&self, handle: Handle) -> Option<u64> {
         match &self.form {
@@ -362,7 +346,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 
     /// The entry that `index` others are before.
-    #[must_use]
     pub fn select(&self, index: u64) -> Option<(Handle, Words)> {
         match &self.form {
             Form::Small(small) if index < self.len() => {
@@ -385,7 +368,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 
     /// A cursor before the entry at `index`, or behind the last one if there is none. One descent.
-    #[must_use]
     pub fn cursor_at(&self, index: u64) -> Cursor<'_, LEAF, INNER> {
         match &self.form {
             Form::Small(small) => Cursor::over(small.entries(), index.min(self.len()) as usize),
@@ -450,7 +432,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 
     /// Pages that the next capture would hand out.
-    #[must_use]
     pub fn dirty_pages(&self) -> usize {
         match &self.form {
             Form::Small(small) => usize::from(small.dirty),
@@ -459,7 +440,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     }
 
     /// Pages of the current capture not handed out yet.
-    #[must_use]
     pub fn pending_pages(&self) -> usize {
         match &self.form {
             Form::Small(small) => usize::from(small.is_capture_pending()),

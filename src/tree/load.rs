@@ -68,7 +68,6 @@ impl<const LEAF: usize, const INNER: usize> PageLoader<LEAF, INNER> {
 
     /// # Panics
     /// When `columns` is 0 or above [`MAX_WORDS`](super::MAX_WORDS).
-    #[must_use]
     pub fn new(columns: usize) -> Self {
         Self { tree: LargeTree::without_root(columns), pages: Vec::new(), run: Run::new(columns, LEAF) }
     }

@@ -15,7 +15,6 @@ pub struct CapturedPage<'a> {
 impl CapturedPage<'_> {
     /// A copy of its content, which is read when the tree is no longer borrowed: much less work than reading
     /// the words one by one.
-    #[must_use]
     pub fn copy(&self) -> PageCopy {
         self.entries.map(|entries| PageCopy::of(&entries)).unwrap_or_default()
     }
@@ -73,7 +72,6 @@ impl PageCopy {
         }
     }
 
-    #[must_use]
     pub fn entries(&self) -> Columns<'_> {
         match &self.0 {
             Form::Whole { words, handles } => Columns::new(words, handles, handles.len().max(1)),

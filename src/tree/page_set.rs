@@ -88,7 +88,6 @@ impl PageSet {
     }
 
     /// The lowest of its pages that are not below `from`. Of a bitmap it looks at each word in between.
-    #[must_use]
     pub fn first_from(&self, from: u32) -> Option<u32> {
         match &self.form {
             Form::Listed(pages) => pages.get(pages.partition_point(|page| *page < from)).copied(),
@@ -132,18 +131,15 @@ impl PageSet {
         }
     }
 
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Heap memory, in bytes, without the struct itself.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         match &self.form {
             Form::Listed(pages) => pages.capacity() * size_of::<u32>(),

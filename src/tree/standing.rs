@@ -36,7 +36,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     ///
     /// # Panics
     /// When an entry has fewer words than a score.
-    #[must_use]
     #[inline]
     pub fn ahead(&self, handle: Handle, score_words: usize) -> Option<Ahead> {
         match &self.form {
@@ -62,7 +61,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
     ///
     /// # Panics
     /// When an entry has fewer words than a score.
-    #[must_use]
     #[inline]
     pub fn standing(&self, handle: Handle, score_words: usize) -> Option<Standing> {
         match &self.form {

@@ -16,7 +16,6 @@ pub struct Handle(pub u32);
 
 impl Handle {
     /// The handle as a place in an array.
-    #[must_use]
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -40,7 +39,6 @@ pub struct Words {
 
 impl Words {
     /// No words yet.
-    #[must_use]
     #[inline]
     pub fn new() -> Self {
         Self { words: [0; MAX_WORDS], count: 0 }
@@ -48,7 +46,6 @@ impl Words {
 
     /// # Panics
     /// When `words` has more than [`MAX_WORDS`].
-    #[must_use]
     #[inline]
     pub fn from_slice(words: &[u64]) -> Self {
         let mut all = Self::new();
@@ -65,7 +62,6 @@ impl Words {
         self.count += 1;
     }
 
-    #[must_use]
     #[inline]
     pub fn as_slice(&self) -> &[u64] {
         &self.words[..usize::from(self.count)]

@@ -27,7 +27,6 @@ pub enum Malformed {
 
 impl Malformed {
     /// With the text that was refused.
-    #[must_use]
     pub fn got(&self, text: &str) -> String {
         format!("{self}; got {}", quoted(text))
     }
@@ -38,14 +37,12 @@ const SHOWN_CHARACTERS: usize = 40;
 
 /// Somebody's text in quotation marks: cut, and escaped so that it cannot break an answer, a log line or a
 /// terminal.
-#[must_use]
 pub fn quoted(text: &str) -> String {
     let head: String = text.chars().take(SHOWN_CHARACTERS).collect();
     if head.len() < text.len() { format!("{head:?}... ({} bytes)", text.len()) } else { format!("{head:?}") }
 }
 
 /// The same for what brings its own quotation marks or needs none: JSON, a number.
-#[must_use]
 pub fn shown(text: &str) -> String {
     let head = text.chars().take(SHOWN_CHARACTERS);
     let head: String = head.map(|c| if c.is_control() { ' ' } else { c }).collect();

@@ -45,7 +45,6 @@ impl MemberId {
         }))
     }
 
-    #[must_use]
     pub fn as_str(&self) -> &str {
         match &self.0 {
             Text::Short { .. } => str::from_utf8(self.as_bytes()).expect("it was a text when it was copied"),
@@ -53,7 +52,6 @@ impl MemberId {
         }
     }
 
-    #[must_use]
     #[inline]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {

@@ -3,7 +3,6 @@
 use crate::types::{MemberId, ShardId, fnv1a_32};
 
 /// The shard that holds a member, among `shards` (at least 1).
-#[must_use]
 pub fn shard_of(member: &MemberId, shards: u16) -> ShardId {
     if shards <= 1 {
         return ShardId(0);

@@ -31,7 +31,6 @@ impl Score {
         }
     }
 
-    #[must_use]
     #[inline]
     pub fn keys(&self) -> &[i64] {
         match &self.0 {
@@ -42,7 +41,6 @@ impl Score {
     }
 
     /// Memory of its own, in bytes, beside the struct.
-    #[must_use]
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Keys::One(_) | Keys::Two(_) => 0,

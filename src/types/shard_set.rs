@@ -14,7 +14,6 @@ pub struct ShardSet(BTreeSet<ShardId>);
 
 impl ShardSet {
     /// The first shards, so many.
-    #[must_use]
     pub fn first(count: u16) -> Self {
         Self((0..count).map(ShardId).collect())
     }
@@ -52,17 +51,14 @@ impl ShardSet {
         Ok(Self(shards))
     }
 
-    #[must_use]
     pub fn contains(&self, shard: ShardId) -> bool {
         self.0.contains(&shard)
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -72,13 +68,11 @@ impl ShardSet {
         self.0.iter().copied()
     }
 
-    #[must_use]
     pub fn highest(&self) -> Option<ShardId> {
         self.0.last().copied()
     }
 
     /// Whether these are all of so many shards.
-    #[must_use]
     pub fn is_first(&self, count: u16) -> bool {
         self.len() == usize::from(count) && self.highest().is_none_or(|highest| highest.0 < count)
     }

@@ -31,19 +31,16 @@ impl Timestamp {
         Self::from_micros(instant.as_microsecond())
     }
 
-    #[must_use]
     pub fn as_micros(self) -> i64 {
         self.0
     }
 
     /// A microsecond later; [`Timestamp::MAX`] at most.
-    #[must_use]
     pub fn next(self) -> Self {
         Self((self.0 + 1).min(Self::MAX.0))
     }
 
     /// Later by this; [`Timestamp::MAX`] at most.
-    #[must_use]
     pub fn plus(self, by: Duration) -> Self {
         let micros = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(micros).min(Self::MAX.0))

@@ -13,7 +13,6 @@ const UNITS: [(char, i64); 5] = [
 ];
 
 /// The microseconds of such a text: `90s`, `5m`, `36h`, `14d`, `2w`. `None`: it is none, or too long.
-#[must_use]
 pub fn length(text: &str) -> Option<i64> {
     let unit = text.chars().next_back()?;
     let (_, micros) = UNITS.into_iter().find(|(name, _)| *name == unit)?;
@@ -22,7 +21,6 @@ pub fn length(text: &str) -> Option<i64> {
 }
 
 /// The same as text, in the longest unit that divides it. What is left of a second is not said.
-#[must_use]
 pub fn length_text(micros: i64) -> String {
     let (unit, of_it) =
         UNITS.into_iter().find(|(_, unit)| micros != 0 && micros % unit == 0).unwrap_or(('s', SECOND));

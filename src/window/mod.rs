@@ -39,7 +39,6 @@ impl Window {
     /// In the order of their numbers.
     pub const ALL: [Self; 6] = [Self::All, Self::Hour, Self::Day, Self::Week, Self::Month, Self::Season];
 
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -52,7 +51,6 @@ impl Window {
     }
 
     /// Its number on disk and in hashes of the log, which never changes.
-    #[must_use]
     pub fn number(self) -> u8 {
         match self {
             Self::All => 0,
@@ -64,14 +62,12 @@ impl Window {
         }
     }
 
-    #[must_use]
     pub fn of_number(number: u8) -> Option<Self> {
         Self::ALL.get(usize::from(number)).copied()
     }
 
     /// How long its shortest instance is, in microseconds. `None`: that follows from the board's seasons, or
     /// it never ends.
-    #[must_use]
     pub fn shortest(self) -> Option<i64> {
         match self {
             Self::Hour => Some(HOUR),
@@ -82,7 +78,6 @@ impl Window {
         }
     }
 
-    #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|window| window.name() == name)
     }
@@ -115,7 +110,6 @@ impl Instance {
     pub const ALL: Self = Self { window: Window::All, number: 0 };
 
     /// The one that is so many later.
-    #[must_use]
     pub fn later(self, by: i64) -> Self {
         Self { number: self.number.saturating_add(by), ..self }
     }
@@ -123,7 +117,6 @@ impl Instance {
 
 impl Calendar<'_> {
     /// The instance of a window that a time falls in. `None`: no season had begun.
-    #[must_use]
     pub fn instance_at(&self, window: Window, time: Timestamp) -> Option<Instance> {
         let local = time.as_micros() + i64::from(self.utc_offset_minutes) * MINUTE;
         let days = local.div_euclid(DAY);
@@ -143,7 +136,6 @@ impl Calendar<'_> {
 
     /// From when to when an instance is. `None`: there is no such instance, or it ends before 1970 or after
     /// the last time that can be said. One that begins before 1970 is said to begin then.
-    #[must_use]
     pub fn span(&self, instance: Instance) -> Option<Span> {
         let number = instance.number;
         let (begin, end) = match instance.window {

@@ -35,20 +35,17 @@ impl fmt::Display for Instance {
 
 impl Instance {
     /// The name under which shards keep this instance of a board. That of `all` is the board's own.
-    #[must_use]
     pub fn name_on_shards(self, board: &BoardName) -> BoardName {
         if self == Self::ALL { board.clone() } else { board.with_instance(&self.to_string()) }
     }
 
     /// The instance that shards keep under a name. `None`: of no window that this version knows, or what is
     /// kept is what movement needs.
-    #[must_use]
     pub fn of_name_on_shards(name: &BoardName) -> Option<Self> {
         name.split().1.map_or(Some(Self::ALL), Self::of_name)
     }
 
     /// The instance of this name, written as it is displayed. It need not have begun, nor be of any board.
-    #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let parsed = parse(name)?;
         // One instance has one name: `2026-W7` and `s07` are none.
@@ -78,13 +75,11 @@ impl MovementPart {
     }
 
     /// The name under which shards keep this part: `arena#2026-W47.then`.
-    #[must_use]
     pub fn name_on_shards(self, instance: Instance, board: &BoardName) -> BoardName {
         board.with_instance(&format!("{instance}{}", self.end()))
     }
 
     /// Which part shards keep under a name, and since when; `None`: it is the name of something else.
-    #[must_use]
     pub fn of_name_on_shards(name: &BoardName) -> Option<(Self, Instance)> {
         let kept = name.split().1?;
         Self::ALL.into_iter().find_map(|part| {

@@ -46,7 +46,6 @@ pub enum InvalidSeasons {
 
 impl Seasons {
     /// Regular seasons.
-    #[must_use]
     pub fn regular(begin: Timestamp, every: i64) -> Self {
         Self::Regular(vec![Series { first: 1, begin, every }])
     }
@@ -86,7 +85,6 @@ impl Seasons {
     }
 
     /// What of it can never change: when the first regular season starts, or that there are manual ones.
-    #[must_use]
     pub fn first(&self) -> Self {
         match self {
             Self::Regular(series) => {
@@ -98,7 +96,6 @@ impl Seasons {
 
     /// How long the shortest regular season is, in microseconds. There are few manual ones, however long each
     /// is.
-    #[must_use]
     pub fn shortest(&self) -> Option<i64> {
         match self {
             Self::Regular(series) => series.iter().map(|series| series.every).min(),
@@ -107,7 +104,6 @@ impl Seasons {
     }
 
     /// The number of the season that a time falls in. `None`: before the first.
-    #[must_use]
     pub fn number_at(&self, time: Timestamp) -> Option<i64> {
         match self {
             Self::Regular(series) => {
@@ -124,7 +120,6 @@ impl Seasons {
     }
 
     /// From when to when a season is. `None`: there is none of that number.
-    #[must_use]
     pub fn span(&self, number: i64) -> Option<Span> {
         match self {
             Self::Regular(all) => {
@@ -146,7 +141,6 @@ impl Seasons {
     }
 
     /// When a regular season ends unless it is ended early. `None`: it does not end by itself.
-    #[must_use]
     pub fn natural_end(&self, number: u32) -> Option<Timestamp> {
         let Self::Regular(all) = self else { return None };
         let after = all.partition_point(|series| series.first <= number);
@@ -215,7 +209,6 @@ impl Seasons {
 
     /// The seasons that an operator has planned and that have not begun, with the time at which they do: the
     /// number and the time of each. Regular ones that begin when their time has come are none.
-    #[must_use]
     pub fn planned(&self, now: Timestamp) -> Vec<(u32, Timestamp)> {
         match self {
             Self::Manual(begins) => {

@@ -11,7 +11,6 @@ pub struct Span {
 }
 
 impl Span {
-    #[must_use]
     pub fn contains(&self, time: Timestamp) -> bool {
         self.begin <= time && self.end.is_none_or(|end| time < end)
     }

@@ -6,7 +6,6 @@ use crate::wire::text_escapes::Escape;
 /// Compact JSON whose texts have characters themselves instead of escapes like `\u65e5`, and how deep it is
 /// nested. So the same value has the same length, whatever the client's library escapes. Numbers keep their
 /// digits and objects their fields.
-#[must_use]
 pub fn compact_unescaped(json: &str) -> (String, usize) {
     let (text, depth) = compact(json);
     if !text.contains('\\') {
@@ -25,7 +24,6 @@ pub fn compact_unescaped(json: &str) -> (String, usize) {
 }
 
 /// Well-formed JSON without the white space between its tokens, and how deep it is nested.
-#[must_use]
 pub fn compact(json: &str) -> (String, usize) {
     let mut out = String::with_capacity(json.len().min(MAX_METADATA_BYTES + 1));
     let (mut inside_text, mut escaped) = (false, false);

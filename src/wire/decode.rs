@@ -16,9 +16,6 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
 }
 
 /// Decodes as [`decode`] does, with the board names of earlier messages.
-///
-/// # Errors
-/// As [`decode`] has them.
 pub fn decode_with(names: &mut BoardNames, bytes: &[u8]) -> Result<Vec<Decoded>, Reject> {
     let mut jobs = Vec::new();
     if decode_plain(names, bytes, |job| jobs.push(Ok(job))) { Ok(jobs) } else { decode_strictly(bytes) }
@@ -26,7 +23,6 @@ pub fn decode_with(names: &mut BoardNames, bytes: &[u8]) -> Result<Vec<Decoded>,
 
 /// Decodes a message of jobs in their commonest form, and gives `each` to the caller in order. `false`: one
 /// of them is not of that form, and what was given does not count; [`decode_strictly`] reads such a message.
-#[must_use]
 pub fn decode_plain(names: &mut BoardNames, bytes: &[u8], each: impl FnMut(Job)) -> bool {
     fast_path::decode(names, bytes, each).is_some()
 }
@@ -41,7 +37,6 @@ pub fn decode_for(bytes: &[u8], board: BoardName, member: MemberId) -> Decoded {
 }
 
 /// Decodes the one job that [`encode`](crate::wire::encode()) encoded; `None` if the bytes are anything else.
-#[must_use]
 pub fn decode_one(bytes: &[u8]) -> Option<Job> {
     let mut jobs = decode(bytes).ok()?;
     let job = jobs.pop()?.ok()?;

@@ -12,7 +12,6 @@ use crate::types::Score;
 const JOB_BYTES: usize = 96;
 
 /// Encodes a job as compact JSON, which decodes to the same job. Metadata and profiles keep their text.
-#[must_use]
 pub fn encode(job: &Job) -> Vec<u8> {
     let mut out = Vec::with_capacity(JOB_BYTES);
     encode_into(&mut out, job);

@@ -8,7 +8,6 @@ use crate::types::quoted;
 const SHOWN_BYTES: usize = 24;
 
 /// Explains `error`, which a parser gave for `bytes`.
-#[must_use]
 pub fn json_words(bytes: &[u8], error: &serde_json::Error) -> String {
     if bytes.trim_ascii().is_empty() {
         return "it is empty".to_owned();

@@ -17,13 +17,11 @@ use crate::types::{MAX_KEYS, Score, quoted, shown};
 const INTEGER_DIGITS: i64 = 20;
 
 /// The text of a field that is present and not null.
-#[must_use]
 pub fn given(field: Option<&RawValue>) -> Option<&str> {
     field.map(RawValue::get).filter(|text| *text != "null")
 }
 
 /// The text of a JSON string; `None` for another kind of value, or for a string whose escapes are no text.
-#[must_use]
 pub fn text_of(json: &str) -> Option<Cow<'_, str>> {
     let inside = json.strip_prefix('"')?.strip_suffix('"')?;
     if inside.contains('\\') {
@@ -100,7 +98,6 @@ fn whole_of(json: &str) -> Option<String> {
 }
 
 /// An unsigned 64-bit integer, or its decimal string; `None` for anything else.
-#[must_use]
 pub fn unsigned_of(json: &str) -> Option<u64> {
     crate::types::decimal(text_of(json).as_deref().unwrap_or(json))
 }

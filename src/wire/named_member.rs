@@ -14,7 +14,6 @@ pub enum NamedMember<'a> {
 }
 
 impl<'a> NamedMember<'a> {
-    #[must_use]
     pub fn of(job: &'a [u8]) -> Self {
         match serde_json::from_slice::<JsonFields<'_>>(job) {
             // Of longer lists, not all fields were read.
@@ -28,7 +27,6 @@ impl<'a> NamedMember<'a> {
     }
 
     /// Whether the job is a member's, or may be: its id stands in the bytes as a JSON string.
-    #[must_use]
     pub fn may_be(&self, member: &str) -> bool {
         match self {
             Self::These(named) => named.iter().any(|named| named == member),

@@ -8,13 +8,11 @@ use crate::types::{MemberId, Score};
 use crate::wire::fast_path::Reader;
 
 /// The scores of a body `{"name": [865, [1200, 90000], ...]}` of 1 to `most` items, if all of it is plain.
-#[must_use]
 pub fn plain_scores(body: &[u8], name: &str, most: usize) -> Option<Vec<Score>> {
     plain_items(body, name, most, Reader::score)
 }
 
 /// The members of a body `{"name": ["p42", ...]}` of 1 to `most` items, if all of it is plain.
-#[must_use]
 pub fn plain_members(body: &[u8], name: &str, most: usize) -> Option<Vec<MemberId>> {
     plain_items(body, name, most, |text| MemberId::new(text.utf8()?).ok())
 }

@@ -13,7 +13,6 @@ pub enum Escape {
 
 impl Escape {
     /// Reads the escape that the text begins with, behind its backslash; and gives what follows it.
-    #[must_use]
     pub fn read(text: &str) -> (Self, &str) {
         let mut characters = text.chars();
         let character = match characters.next() {

@@ -43,7 +43,6 @@ pub enum DefineRefused {
 
 impl DefineRefused {
     /// The refusal of a definition that differs from the existing board's.
-    #[must_use]
     pub fn conflict(is: &Definition, asked: &Definition) -> Self {
         Self::Conflict(is.differences(asked).join("; "))
     }

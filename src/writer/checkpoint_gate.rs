@@ -28,7 +28,6 @@ struct Queue {
 
 impl CheckpointGate {
     /// Enqueues at the end.
-    #[must_use]
     pub fn enqueue(&self) -> CheckpointTicket {
         let shared = Arc::clone(&self.shared);
         let number = {
@@ -50,7 +49,6 @@ pub struct CheckpointTicket {
 }
 
 impl CheckpointTicket {
-    #[must_use]
     pub fn is_admitted(&self) -> bool {
         self.is_first(&self.shared.queue.lock())
     }

@@ -47,7 +47,6 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(5);
 
 impl CheckpointPolicy {
     /// The number of changes that makes a checkpoint due at once.
-    #[must_use]
     pub fn changes_max(&self, members: u64) -> u64 {
         self.changes_min.max(members * self.changes_percent / 100)
     }
@@ -81,7 +80,6 @@ pub struct Checkpointer {
 impl Checkpointer {
     /// # Arguments
     /// `changes`: how many changes the log holds after the last checkpoint.
-    #[must_use]
     pub fn new(policy: CheckpointPolicy, gate: CheckpointGate, changes: u64) -> Self {
         Self {
             policy,
@@ -110,7 +108,6 @@ impl Checkpointer {
     }
 
     /// Whether a checkpoint should begin as soon as the gate admits it.
-    #[must_use]
     pub fn is_due(&self, members: u64) -> bool {
         if self.ticket.is_some() {
             // A shard with a place at the gate stays due, even if it has gained members meanwhile: others
@@ -125,7 +122,6 @@ impl Checkpointer {
     }
 
     /// Whether a checkpoint that is not due may begin: there are changes, and the last one did not just fail.
-    #[must_use]
     pub fn can_begin(&self) -> bool {
         let failed_just_now =
             self.last_failed_at.is_some_and(|failed| failed.elapsed() < PAUSE_AFTER_FAILURE);
@@ -133,25 +129,21 @@ impl Checkpointer {
     }
 
     /// Changes committed since the last checkpoint began.
-    #[must_use]
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
     /// Checkpoints that failed since the start.
-    #[must_use]
     pub fn failures(&self) -> u64 {
         self.failures
     }
 
     /// Memory that the running checkpoint holds in addition to the shard's, in bytes.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         self.running.as_ref().map_or(0, |running| running.checkpoint.bytes())
     }
 
     /// Whether anything was committed since the last checkpoint began.
-    #[must_use]
     pub fn has_changes(&self) -> bool {
         self.changes > 0
     }

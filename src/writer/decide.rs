@@ -26,7 +26,6 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// A removal that no job asks for.
-    #[must_use]
     pub fn removal(member: &'a MemberId, at: Timestamp) -> Self {
         Self {
             op: Op::Remove,
@@ -152,7 +151,6 @@ pub fn decide(
 
 impl Decision {
     /// Of a job that leaves metadata alone, or takes them away with the entry.
-    #[must_use]
     pub fn of(after: Option<Entry>, changed: bool) -> Self {
         Self { after, changed, changes_only_metadata: false, takes_metadata: false }
     }

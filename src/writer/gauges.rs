@@ -140,7 +140,6 @@ impl WindowGauges {
 }
 
 impl Gauges {
-    #[must_use]
     pub fn new(shard: ShardId) -> Self {
         let shard = shard.to_string();
         let rejected = |code: RejectCode| {

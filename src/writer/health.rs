@@ -29,7 +29,6 @@ pub enum ShardState {
 }
 
 impl ShardState {
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -38,7 +37,6 @@ impl ShardState {
         }
     }
 
-    #[must_use]
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Live => None,
@@ -145,12 +143,10 @@ impl Default for Health {
 }
 
 impl Health {
-    #[must_use]
     pub fn state(&self) -> ShardState {
         self.state.read().clone()
     }
 
-    #[must_use]
     pub fn is_live(&self) -> bool {
         *self.state.read() == ShardState::Live
     }
@@ -160,7 +156,6 @@ impl Health {
     }
 
     /// Whether the shard is live, and the write service takes requests for it, if there is one.
-    #[must_use]
     pub fn takes_writes(&self) -> bool {
         self.is_live() && self.is_served.load(Ordering::Acquire)
     }
@@ -171,7 +166,6 @@ impl Health {
     }
 
     /// Whether the shard's data are lost: what is in memory is empty, and nothing is answered from it.
-    #[must_use]
     pub fn is_lost(&self) -> bool {
         self.is_lost.load(Ordering::Acquire)
     }
@@ -181,7 +175,6 @@ impl Health {
     }
 
     /// Jobs rejected since the shard was created.
-    #[must_use]
     pub fn jobs_rejected(&self) -> u64 {
         self.jobs_rejected.load(Ordering::Relaxed)
     }
@@ -191,7 +184,6 @@ impl Health {
     }
 
     /// Jobs that wait for the definition of a board.
-    #[must_use]
     pub fn jobs_parked(&self) -> u64 {
         self.jobs_parked.load(Ordering::Relaxed)
     }
@@ -201,7 +193,6 @@ impl Health {
     }
 
     /// Whether jobs have waited long for a board that is not defined.
-    #[must_use]
     pub fn jobs_wait_long(&self) -> bool {
         self.jobs_wait_long.load(Ordering::Relaxed)
     }
@@ -211,7 +202,6 @@ impl Health {
     }
 
     /// Place in the stream of the last reject that is known to be published.
-    #[must_use]
     pub fn rejects_published(&self) -> (Sequence, u32) {
         *self.rejects_published.read()
     }
@@ -221,7 +211,6 @@ impl Health {
     }
 
     /// Whether there are parked jobs whose boards are defined, and which are still to be unparked.
-    #[must_use]
     pub fn has_ready_jobs(&self) -> watch::Receiver<bool> {
         self.has_ready_jobs.subscribe()
     }
@@ -232,7 +221,6 @@ impl Health {
     }
 
     /// The applied sequence, as readers see it.
-    #[must_use]
     pub fn applied_sequence(&self) -> u64 {
         self.applied_sequence.load(Ordering::Relaxed)
     }
@@ -241,7 +229,6 @@ impl Health {
         self.applied_sequence.store(sequence.0, Ordering::Relaxed);
     }
 
-    #[must_use]
     pub fn last_sequence(&self) -> u64 {
         self.last_sequence.load(Ordering::Relaxed)
     }
@@ -251,7 +238,6 @@ impl Health {
     }
 
     /// What the last completed checkpoint holds.
-    #[must_use]
     pub fn checkpoint_sequence(&self) -> u64 {
         self.checkpoint_sequence.load(Ordering::Relaxed)
     }
@@ -267,7 +253,6 @@ impl Health {
     }
 
     /// What the directory holds after any crash: the queue is needed from here on.
-    #[must_use]
     pub fn safe_sequence(&self) -> u64 {
         self.checkpoint_sequence().max(self.opened_sequence.load(Ordering::Relaxed))
     }
@@ -279,7 +264,6 @@ impl Health {
 
     /// The damage found in the shard's files, and what to do; kept until a restart. After a start metadata
     /// and rejects are still unread, and compactions read all files: they find damage later.
-    #[must_use]
     pub fn damage(&self) -> Option<Arc<str>> {
         self.damage.read().clone()
     }
@@ -294,7 +278,6 @@ impl Health {
     }
 
     /// How far the shard's time is ahead of this node's clock, if that is further than jobs may be.
-    #[must_use]
     pub fn seconds_far_ahead(&self) -> Option<u64> {
         let seconds = self.seconds_ahead.load(Ordering::Relaxed);
         (seconds > SECONDS_AHEAD_MAX).then_some(seconds)
@@ -307,7 +290,6 @@ impl Health {
     }
 
     /// How far the copy of another node's data is that the shard waits for, if one is being fetched.
-    #[must_use]
     pub fn copying(&self) -> Option<Arc<CopyProgress>> {
         self.copying.read().clone()
     }
@@ -317,7 +299,6 @@ impl Health {
     }
 
     /// The hashes of the log, for other replicas to compare.
-    #[must_use]
     pub fn hashes(&self) -> LogHashes {
         self.hashes.read().clone()
     }
@@ -331,13 +312,11 @@ impl Health {
     }
 
     /// That another replica has another hash of the same log, if that halts the shard.
-    #[must_use]
     pub fn divergence(&self) -> Option<Arc<Diverged>> {
         self.found.read().as_ref().filter(|found| found.halts).map(|found| Arc::clone(&found.diverged))
     }
 
     /// That a replica was found to differ, whether it halts this one or not.
-    #[must_use]
     pub fn found(&self) -> Option<Arc<Diverged>> {
         self.found.read().as_ref().map(|found| Arc::clone(&found.diverged))
     }
@@ -349,7 +328,6 @@ impl Health {
     }
 
     /// Whose data the shard's are a copy of, as far as that is known.
-    #[must_use]
     pub fn copied_from(&self) -> Option<NodeName> {
         self.copied_from.read().clone()
     }
@@ -359,7 +337,6 @@ impl Health {
     }
 
     /// How many other replicas have another hash of the same log.
-    #[must_use]
     pub fn replicas_differing(&self) -> u64 {
         self.replicas_differing.load(Ordering::Relaxed)
     }
@@ -369,7 +346,6 @@ impl Health {
     }
 
     /// The operator has said of what was applied up to this sequence that it is right here.
-    #[must_use]
     pub fn accepted_through(&self) -> Sequence {
         Sequence(self.accepted_through.load(Ordering::Relaxed))
     }
@@ -380,7 +356,6 @@ impl Health {
 
     /// How full the queue was when it was last checked; `None` before the first check, or for a queue that
     /// has none.
-    #[must_use]
     pub fn queue_room(&self) -> Option<Arc<QueueRoom>> {
         self.queue_room.read().clone()
     }
@@ -397,7 +372,6 @@ impl Health {
         }
     }
 
-    #[must_use]
     pub fn is_checkpoint_wanted(&self) -> bool {
         self.checkpoint_wanted.load(Ordering::Relaxed) > self.checkpoint_sequence()
     }

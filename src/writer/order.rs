@@ -119,7 +119,6 @@ impl LineOrder {
     }
 
     /// Whether any line is ready.
-    #[must_use]
     pub fn has_next(&self) -> bool {
         !self.ready.is_empty() || (self.at_board_limit && !self.blocked.is_empty())
     }

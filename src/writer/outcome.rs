@@ -60,7 +60,6 @@ pub type UnparkedOutcome = Result<(Sequence, JobOutcome), CommitFailed>;
 pub struct ParkedOutcome(Arc<Mutex<Option<oneshot::Receiver<UnparkedOutcome>>>>);
 
 impl ParkedOutcome {
-    #[must_use]
     pub fn new(receiver: oneshot::Receiver<UnparkedOutcome>) -> Self {
         Self(Arc::new(Mutex::new(Some(receiver))))
     }
@@ -130,7 +129,6 @@ pub struct MessageOutcome {
 
 impl MessageOutcome {
     /// The outcome of a message of jobs, or of a command of which only the sequence matters.
-    #[must_use]
     pub fn of_jobs(sequence: Sequence, jobs: Vec<JobOutcome>) -> Self {
         Self { sequence, jobs, removed: 0 }
     }

@@ -105,13 +105,11 @@ impl ParkedPlaces {
     }
 
     /// Whether a job from this sequence or before waits that the board's readers have to wait for.
-    #[must_use]
     pub fn holds(&self, board: &BoardName, through: Sequence) -> bool {
         self.0.borrow().holds(board, through)
     }
 
     /// Whether any job from this sequence or before waits.
-    #[must_use]
     pub fn holds_any(&self, through: Sequence) -> bool {
         self.0.borrow().holds_any(through)
     }

@@ -63,7 +63,6 @@ pub struct ParkedJob {
 
 impl ParkedJob {
     /// The board that it is filed under; `None` if it names none.
-    #[must_use]
     pub fn filed_under(&self) -> Option<&BoardName> {
         usize::try_from(self.board).ok().and_then(|board| self.job.awaited_boards().nth(board))
     }
@@ -127,7 +126,6 @@ pub struct CheckedOutLine {
 }
 
 impl Parking {
-    #[must_use]
     pub fn new(auto_create: bool, wanted: Arc<WantedBoards>) -> Self {
         Self {
             auto_create,
@@ -194,24 +192,20 @@ impl Parking {
     }
 
     /// How many jobs are parked.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.jobs
     }
 
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.jobs == 0
     }
 
     /// Whether there may be jobs that can be unparked.
-    #[must_use]
     pub fn has_ready(&self) -> bool {
         self.order.has_next()
     }
 
     /// The shared line that a member's hash selects.
-    #[must_use]
     pub fn shared_line(&self, member: &MemberId) -> u32 {
         shared_line(member, self.shared_lines)
     }
@@ -227,7 +221,6 @@ impl Parking {
     }
 
     /// Whether jobs of this member may be parked, so that its next job has to wait behind them.
-    #[must_use]
     pub fn has_parked(&self, member: &MemberId) -> bool {
         self.line_in_use(member).is_some()
     }
@@ -388,7 +381,6 @@ fn own_line(member: &MemberId) -> u32 {
 }
 
 /// The lines that a member's parked jobs may be in: its own, and its shared one.
-#[must_use]
 pub fn lines_of(member: &MemberId) -> [u32; 2] {
     [own_line(member), shared_line(member, SHARED_LINES)]
 }

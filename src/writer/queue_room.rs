@@ -12,7 +12,6 @@ pub enum QueueLevel {
 }
 
 impl QueueLevel {
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Roomy => "roomy",
@@ -41,7 +40,6 @@ impl RetainedBy {
     pub const ALL: [Self; 5] =
         [Self::Lag, Self::Checkpoint, Self::DuplicateWindow, Self::Nodes, Self::KeepSetting];
 
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Lag => "lag",

@@ -76,7 +76,6 @@ struct RegistryState {
 impl Registry {
     /// # Arguments
     /// `auto_create`: whether a job for an unknown board creates it with the defaults.
-    #[must_use]
     pub fn new(auto_create: bool) -> Self {
         Self {
             state: Mutex::new(RegistryState::default()),
@@ -108,7 +107,6 @@ impl Registry {
     }
 
     /// Begins the next incarnation of a board, with its present definition. `None`: there is no such board.
-    #[must_use]
     pub fn begin_next_incarnation(&self, name: &BoardName) -> Option<RegisteredBoard> {
         let mut state = self.state.lock();
         state.by_name.get(name).filter(|registered| !registered.being_dropped)?;
@@ -132,14 +130,12 @@ impl Registry {
     }
 
     /// Whether any board's latest incarnation may not have reached every shard.
-    #[must_use]
     pub fn has_next_incarnation(&self) -> bool {
         // A client sees a new incarnation under the lock, before it writes, so this load is late enough.
         self.has_next_incarnation.load(Ordering::Acquire)
     }
 
     /// The incarnation after the one that a shard holds, if there is one.
-    #[must_use]
     pub fn next_incarnation(&self, name: &str, held: Incarnation) -> Option<RegisteredBoard> {
         let state = self.state.lock();
         let registered = state.by_name.get(name).filter(|_| state.next_incarnation.contains(name))?;
@@ -179,13 +175,11 @@ impl Registry {
     }
 
     /// Whether the board's drop has begun and not finished.
-    #[must_use]
     pub fn is_being_dropped(&self, name: &str) -> bool {
         self.state.lock().by_name.get(name).is_some_and(|registered| registered.being_dropped)
     }
 
     /// The highest known number of an incarnation or a record.
-    #[must_use]
     pub fn last_incarnation(&self) -> Incarnation {
         Incarnation(self.state.lock().last_incarnation)
     }
@@ -218,9 +212,6 @@ impl Registry {
     }
 
     /// Decides a definition at a time before all seasons.
-    ///
-    /// # Errors
-    /// As [`Registry::change`].
     #[cfg(test)]
     pub fn define(&self, name: &BoardName, definition: Definition) -> Result<Defined, DefineRefused> {
         let mut state = self.state.lock();
@@ -235,14 +226,12 @@ impl Registry {
 
     /// Whether a job may create this board by naming it, or its next incarnation while it is being dropped.
     /// The answer may be outdated when the job is planned, so the planner calls [`Registry::lookup`] instead.
-    #[must_use]
     pub fn may_create(&self, name: &str) -> bool {
         self.auto_create && self.get(name).is_none()
     }
 
     /// Looks up the board that a job names. Whether it exists and whether it may be created is answered under
     /// one lock, as another shard may create it in between.
-    #[must_use]
     pub fn lookup(&self, name: &str) -> BoardLookup {
         let lookup = match self.state.lock().by_name.get(name) {
             Some(registered) if !registered.being_dropped => BoardLookup::Exists(registered.known.clone()),
@@ -299,7 +288,6 @@ impl Registry {
     #[expect(clippy::unused_self, reason = "tests have something happen here")]
     fn run_test_hook(&self) {}
 
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<RegisteredBoard> {
         let state = self.state.lock();
         let registered = state.by_name.get(name)?;
@@ -307,13 +295,11 @@ impl Registry {
     }
 
     /// The name of a board as the registry keeps it: one that takes no further memory.
-    #[must_use]
     pub fn name(&self, name: &str) -> Option<BoardName> {
         self.state.lock().by_name.get_key_value(name).map(|(name, _)| name.clone())
     }
 
     /// Every board, by name.
-    #[must_use]
     pub fn all(&self) -> Vec<(BoardName, RegisteredBoard)> {
         let state = self.state.lock();
         let live = state.by_name.iter().filter(|(_, registered)| !registered.being_dropped);
@@ -321,7 +307,6 @@ impl Registry {
     }
 
     /// The first boards after a name, or from the beginning, that satisfy `kept`; at most `limit`.
-    #[must_use]
     pub fn page_after(
         &self,
         name: Option<&BoardName>,
@@ -336,13 +321,11 @@ impl Registry {
     }
 
     /// How many boards have a name with one of these prefixes; for `None`, how many boards there are.
-    #[must_use]
     pub fn count_named(&self, prefixes: Option<&[String]>) -> usize {
         self.state.lock().count_named(prefixes)
     }
 
     /// Which of these boards do not exist, and the result of [`Registry::count_named`], both under one lock.
-    #[must_use]
     pub fn missing<'a>(
         &self,
         names: &'a [BoardName],
@@ -355,7 +338,6 @@ impl Registry {
 
     /// Begins a drop: from now on the board is unknown to readers, and to jobs on shards that have dropped
     /// it. `None`: there is no such board.
-    #[must_use]
     pub fn begin_drop(&self, name: &str) -> Option<Incarnation> {
         let mut state = self.state.lock();
         let registered = state.by_name.get_mut(name)?;

@@ -22,7 +22,6 @@ impl RejectErasure {
         self.is_due = true;
     }
 
-    #[must_use]
     pub fn is_idle(&self) -> bool {
         !self.is_due && self.walk.is_none()
     }

@@ -54,13 +54,11 @@ impl OutcomeSender {
     }
 
     /// The same for a client that wants to be told so much.
-    #[must_use]
     pub fn telling(self, detail: OutcomeDetail) -> Self {
         Self { detail, ..self }
     }
 
     /// What the client wants to be told.
-    #[must_use]
     pub fn detail(&self) -> OutcomeDetail {
         self.detail
     }
@@ -117,13 +115,11 @@ const DEFINITION_COST: usize = 16;
 
 impl Payload {
     /// Whether it defines a board whose entries expire.
-    #[must_use]
     pub fn has_entry_ttl(&self) -> bool {
         matches!(self, Self::Define { definition, .. } if definition.entry_ttl_micros.is_some())
     }
 
     /// As how many jobs of one board a batch's limit counts it.
-    #[must_use]
     pub fn cost(&self) -> usize {
         match self {
             Self::Jobs(jobs) => jobs.iter().map(|job| job.as_ref().map_or(1, Job::board_count)).sum(),

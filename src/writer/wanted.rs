@@ -35,7 +35,6 @@ impl WantedBoards {
     }
 
     /// The boards wanted since the last call.
-    #[must_use]
     pub fn take(&self) -> BTreeSet<BoardName> {
         std::mem::take(&mut *self.boards.lock())
     }

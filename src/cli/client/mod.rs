@@ -110,9 +110,6 @@ impl Client {
     }
 
     /// Asks whether there is a service, before anything is sent that matters.
-    ///
-    /// # Errors
-    /// As [`greeting::greet`].
     pub fn greet(&self) -> Result<(), Failed> {
         let status = greeting::greet(&self.agent, &self.base, self.proxy.is_none())?;
         if status == StatusCode::OK {
@@ -149,30 +146,20 @@ impl Client {
         &self.base.text
     }
 
-    /// # Errors
-    /// When there is no answer.
     pub fn get(&self, url: &str) -> Result<Reply, Failed> {
         self.read(self.authorized(self.agent.get(url)).call())
     }
 
     /// Sends a JSON document.
-    ///
-    /// # Errors
-    /// When there is no answer.
     pub fn post(&self, url: &str, json: &str) -> Result<Reply, Failed> {
         self.send(self.agent.post(url), json)
     }
 
     /// Sends a JSON document.
-    ///
-    /// # Errors
-    /// When there is no answer.
     pub fn put(&self, url: &str, json: &str) -> Result<Reply, Failed> {
         self.send(self.agent.put(url), json)
     }
 
-    /// # Errors
-    /// When there is no answer.
     pub fn delete(&self, url: &str) -> Result<Reply, Failed> {
         self.read(self.authorized(self.agent.delete(url)).call())
     }

@@ -135,9 +135,6 @@ impl Output {
     ///
     /// # Arguments
     /// `is_of_all`: whether other boards are exported, too.
-    ///
-    /// # Errors
-    /// As [`Output::write`].
     pub fn write_hidden(&mut self, board: &str, hidden: &Hidden, is_of_all: bool) -> io::Result<()> {
         if let Some(row) = &hidden.entry {
             check_whole(row)?;

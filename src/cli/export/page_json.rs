@@ -21,9 +21,6 @@ pub fn read(answer: &str) -> serde_json::Result<Page<'_>> {
 }
 
 /// Reads one entry that a service has answered.
-///
-/// # Errors
-/// When it is none.
 pub fn read_row(answer: &str) -> serde_json::Result<Row<'_>> {
     serde_json::from_str::<RowJson<'_>>(answer).map(Row::from)
 }

@@ -39,9 +39,6 @@ impl Fetched {
 
 impl Source {
     /// A running service's.
-    ///
-    /// # Errors
-    /// When there is none.
     pub fn remote(
         url: &str,
         client: &ClientArgs,

@@ -61,7 +61,6 @@ impl Progress {
     }
 
     /// Of the pass before anything is sent.
-    #[must_use]
     pub fn of_check(self) -> Self {
         Self { verb: "checked", ..self }
     }

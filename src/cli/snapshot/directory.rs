@@ -91,14 +91,10 @@ impl PartialDirectory {
         Ok(directory)
     }
 
-    /// # Errors
-    /// When the disk refuses.
     pub fn create_shard(&self, shard: u16) -> Result<(), Failure> {
         Ok(make_private_directory(&shard_directory(&self.path, ShardId(shard)))?)
     }
 
-    /// # Errors
-    /// When the disk refuses.
     pub fn create_file(&self, shard: u16, name: &str) -> Result<File, Failure> {
         let path = shard_directory(&self.path, ShardId(shard)).join(name);
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);

@@ -72,9 +72,6 @@ pub struct Fetch<'a> {
 
 impl Fetch<'_> {
     /// Fetches and checks a copy, and leaves it staged.
-    ///
-    /// # Errors
-    /// See [`NotFetched`].
     pub async fn run(&self, needed: &NeededCopy) -> Result<StagedCopy, NotFetched> {
         let offered = self.begin(needed).await?;
         let fetched = self.fetch_files(&offered).await;

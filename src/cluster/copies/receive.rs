@@ -57,9 +57,6 @@ impl Files {
     }
 
     /// Syncs all files and the directory.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub async fn finish(self) -> Result<(), String> {
         drop(self.pieces);
         self.writing.await.map_err(|error| error.to_string())?

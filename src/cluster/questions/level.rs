@@ -47,7 +47,6 @@ pub struct PauseWatch {
 
 impl PauseWatch {
     /// Watches for as long as this is held.
-    #[must_use]
     pub fn start() -> Arc<Self> {
         let this =
             Arc::new(Self { started: Instant::now(), last: AtomicU64::new(0), pauses: watch::channel(0).0 });

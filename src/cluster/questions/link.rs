@@ -17,7 +17,6 @@ pub struct Link {
 }
 
 impl Link {
-    #[must_use]
     pub fn new(client: Client, connected: watch::Receiver<u64>) -> Self {
         Self { client, connected }
     }

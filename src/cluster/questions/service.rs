@@ -69,7 +69,6 @@ struct Shared {
 
 impl QuestionService {
     /// Starts to answer.
-    #[must_use]
     pub fn start(
         link: Link,
         subjects: AskSubjects,
@@ -102,13 +101,11 @@ impl QuestionService {
     }
 
     /// The shards that are answered for.
-    #[must_use]
     pub fn shards(&self) -> Vec<(AnsweringShard, Arc<Level>)> {
         self.shards.clone()
     }
 
     /// Tells whether one of the shards may lack what came while this process did not run, or was cut off.
-    #[must_use]
     pub fn whether_behind(&self) -> Box<dyn Fn() -> bool + Send + Sync> {
         let shards = self.shards();
         Box::new(move || shards.iter().any(|(shard, level)| !level.is_level(shard)))

@@ -13,25 +13,21 @@ pub struct AskSubjects {
 pub const GROUP: &str = "owners";
 
 impl AskSubjects {
-    #[must_use]
     pub fn new(prefix: &str) -> Self {
         Self { names: Names::new(prefix) }
     }
 
     /// Where some owner of the shard answers that is level.
-    #[must_use]
     pub fn any(&self, shard: ShardId) -> String {
         self.names.ask_subject(shard)
     }
 
     /// Whether a reply may be sent to this subject.
-    #[must_use]
     pub fn may_be_inbox(&self, subject: &str) -> bool {
         self.names.may_be_inbox(subject)
     }
 
     /// Where one owner answers.
-    #[must_use]
     pub fn of_node(&self, shard: ShardId, node: &NodeName) -> String {
         self.names.ask_node_subject(shard, node)
     }

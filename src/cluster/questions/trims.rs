@@ -37,7 +37,6 @@ pub struct Trimming {
 }
 
 impl Trimming {
-    #[must_use]
     pub fn new(shards: Vec<TrimmingShard>) -> Arc<Self> {
         Arc::new(Self { shards, at_once: Semaphore::new(TRIMS_AT_ONCE) })
     }

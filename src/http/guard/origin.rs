@@ -49,7 +49,6 @@ impl FromStr for Origin {
 pub struct AllowedOrigins(Vec<Origin>);
 
 impl AllowedOrigins {
-    #[must_use]
     pub fn new(origins: Vec<Origin>) -> Self {
         Self(origins)
     }
@@ -61,7 +60,6 @@ impl AllowedOrigins {
     }
 
     /// Whether the value of `Host` is the host of one of them.
-    #[must_use]
     pub fn have_host(&self, host: &str) -> bool {
         let is_host = |Origin(origin): &Origin| {
             origin

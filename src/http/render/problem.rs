@@ -374,7 +374,6 @@ impl Problem {
     }
 
     /// The same, naming the shards that it is about.
-    #[must_use]
     pub fn with_shards(self, shards: &[ShardId]) -> Self {
         let mut members = b"\"shards\":".to_vec();
         json::array(&mut members, shards, |out, shard| json::unsigned(out, u64::from(shard.0)));

@@ -41,13 +41,11 @@ impl ServerSent {
         Self { head: ":".to_owned(), data: Bytes::new() }
     }
 
-    #[must_use]
     pub fn id(self, id: impl Display) -> Self {
         self.before(|head| writeln!(head, "id: {id}"))
     }
 
     /// When a client that loses its connection is to connect again.
-    #[must_use]
     pub fn retry(self, after: Duration) -> Self {
         self.before(|head| writeln!(head, "retry: {}", after.as_millis()))
     }

@@ -68,9 +68,6 @@ impl RankErrors<'_> {
 
 impl Call {
     /// Asks the board of the path for counts, as exactly as the request says.
-    ///
-    /// # Errors
-    /// As [`Call::ask`].
     pub async fn ask_by_accuracy<R: BoardRead>(
         &self,
         accuracy: Accuracy,
@@ -97,9 +94,6 @@ impl Call {
 
     /// Asks the board of the path for entries, with their metadata, and for ranks as exact as the request
     /// says.
-    ///
-    /// # Errors
-    /// As [`Call::ask_entries`].
     pub async fn ask_entries_by_accuracy<R>(
         &self,
         accuracy: Accuracy,

@@ -49,9 +49,6 @@ impl Call {
     }
 
     /// As [`Call::read_params`], for a read that may be approximate.
-    ///
-    /// # Errors
-    /// As [`Call::read_params`].
     pub async fn read_params_with_accuracy(&self, known: &[&str]) -> Result<(Params<'_>, Accuracy), Problem> {
         let params = Params::parse_read(self.query(), known)?;
         let accuracy = params.accuracy()?;
@@ -348,9 +345,6 @@ impl Call {
     }
 
     /// As [`Call::ask_entries`], of an instance that is not the one of the parameter `window`.
-    ///
-    /// # Errors
-    /// As [`Call::ask_entries`].
     pub async fn ask_entries_of<R>(
         &self,
         window: WindowChoice,

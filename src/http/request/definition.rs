@@ -116,7 +116,6 @@ fn field<T>(
 }
 
 /// A definition as [`parse`] reads it and as answers show it.
-#[must_use]
 pub fn json(definition: &Definition) -> String {
     let mut out = Vec::new();
     let mut object = Object::begin(&mut out);
@@ -274,7 +273,6 @@ fn micros(name: &str, value: &Value) -> Result<i64, Problem> {
 }
 
 /// `+09:00`, `-03:30`, `Z` in minutes.
-#[must_use]
 pub fn offset_minutes(text: &str) -> Option<i16> {
     if text == "Z" {
         return Some(0);

@@ -100,9 +100,6 @@ impl<'a> Params<'a> {
     }
 
     /// A signed 64-bit integer; `None` if it is absent or empty.
-    ///
-    /// # Errors
-    /// When it is none.
     pub fn signed(&self, name: &str) -> Result<Option<i64>, Problem> {
         let Some(text) = self.given(name) else { return Ok(None) };
         let read = parse_integer(text).map_err(|why| {
@@ -201,17 +198,11 @@ pub fn list_of(query: Option<&str>, name: &str) -> Result<Vec<String>, Problem> 
 }
 
 /// A board's name in a parameter.
-///
-/// # Errors
-/// When it is none.
 pub fn board_name(text: &str) -> Result<BoardName, Problem> {
     BoardName::new(text).map_err(|why| Problem::malformed_text(&why, text))
 }
 
 /// A member's id in a parameter.
-///
-/// # Errors
-/// When it is none.
 pub fn member_id(text: &str) -> Result<MemberId, Problem> {
     MemberId::new(text).map_err(|why| Problem::malformed_text(&why, text))
 }

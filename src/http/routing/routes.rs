@@ -47,7 +47,6 @@ pub fn open_paths() -> Vec<&'static str> {
 }
 
 /// The OpenAPI document as it is served and committed.
-#[must_use]
 pub fn openapi_json() -> String {
     document::json(&operations())
 }

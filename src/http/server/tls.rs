@@ -33,9 +33,6 @@ pub struct Tls(RwLock<Arc<ServerConfig>>);
 
 impl Tls {
     /// Takes a chain of certificates and the first one's key, in PEM.
-    ///
-    /// # Errors
-    /// See [`InvalidPair`].
     pub fn new(certificates: &[u8], key: &[u8]) -> Result<Self, InvalidPair> {
         Ok(Self(RwLock::new(Arc::new(server_config(certificates, key)?))))
     }

@@ -27,7 +27,6 @@ use crate::types::{ShardId, count};
 pub struct NatsWrites(Arc<Api>);
 
 impl NatsWrites {
-    #[must_use]
     pub fn new(api: Arc<Api>) -> Self {
         Self(api)
     }

@@ -64,9 +64,6 @@ pub async fn write(call: &Call, jobs: Vec<Job>, options: WriteOptions) -> Result
 }
 
 /// As [`write`], also for requests that did not come over HTTP.
-///
-/// # Errors
-/// As [`write`] has them.
 pub async fn write_jobs(
     api: &Arc<Api>,
     in_progress: &InProgress,

@@ -28,9 +28,6 @@ pub(super) struct LiveSource {
 
 impl LiveSource {
     /// A board, and its instance at that time.
-    ///
-    /// # Errors
-    /// When there is none.
     pub(super) fn find(
         &self,
         board: &BoardName,

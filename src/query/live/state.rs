@@ -60,7 +60,6 @@ impl LiveState {
     }
 
     /// Whether the state shows the same instance in the same life of the board.
-    #[must_use]
     pub fn is_of_same(&self, other: &Self) -> bool {
         (self.incarnation, self.instance) == (other.incarnation, other.instance)
     }
@@ -102,7 +101,6 @@ impl LiveState {
 
     /// What has changed since an earlier state. `None`: it is of another instance, or of another life of the
     /// board, so that all of it is new.
-    #[must_use]
     pub fn since<'a>(&'a self, earlier: &'a Self) -> Option<LiveChange<'a>> {
         if !self.can_follow(earlier) {
             return None;

@@ -50,7 +50,6 @@ pub struct WatchedBoards {
 impl WatchedBoards {
     /// # Arguments
     /// `shards`: asks all shards, those of this node among them.
-    #[must_use]
     pub fn new(node: Arc<Node>, registry: Arc<Registry>, shards: Arc<dyn ShardClient>) -> Self {
         // The counters exist from the start, so that their rates can be asked for.
         counter!(LIVE_COMPUTATIONS_TOTAL).increment(0);

@@ -64,7 +64,6 @@ impl Watching {
     }
 
     /// The members that are watched, each once.
-    #[must_use]
     pub fn members(&self) -> &[MemberId] {
         &self.view.members
     }

@@ -24,7 +24,6 @@ use crate::window::{Instance, MovementPart};
 const LOOKED_AT_MAX: usize = if cfg!(test) { 5 } else { 2_000 };
 
 /// Answers a question. Its limits were checked ([`super::check`]).
-#[must_use]
 pub fn answer(shard: &Shard, question: &Question<'_>) -> Reply {
     match question {
         Question::Counts(boards) => Reply::Counts(
@@ -127,7 +126,6 @@ fn leave_metadata_out(entry: &mut ShardEntry) {
 }
 
 /// A board's counts on a shard.
-#[must_use]
 pub fn counts_of(shard_board: &ShardBoard<'_>, marks: &[Mark<'_>]) -> BoardCounts {
     let hidden = shard_board.window.map_or(0, |(_, window)| crate::types::count(window.hidden_count()));
     BoardCounts {
@@ -218,7 +216,6 @@ fn entries_of_members(shard_board: &ShardBoard<'_>, members: &[&str]) -> Vec<Opt
 
 /// How `all` of a board was when an instance of another window began. What has changed since is kept; all
 /// else is as it was.
-#[must_use]
 pub fn movement_of(
     shard: &Shard,
     since: &BoardLife,
@@ -255,7 +252,6 @@ pub fn movement_of(
 }
 
 /// A member of this shard, with its counts on it.
-#[must_use]
 pub fn found_member(shard_board: &ShardBoard<'_>, member: &[u8], hidden: bool) -> Option<FoundMember> {
     let handle = shard_board.shard.members.get(member)?;
     found_at(shard_board, handle).or_else(|| hidden_at(shard_board, handle).filter(|_| hidden))
@@ -277,7 +273,6 @@ fn hidden_at(shard_board: &ShardBoard<'_>, handle: Handle) -> Option<FoundMember
 }
 
 /// The bans of a shard that are asked for.
-#[must_use]
 pub fn bans_of(shard: &Shard, asked: &HiddenQuestion<'_>) -> HiddenReply {
     let limit = usize::try_from(asked.limit).unwrap_or(usize::MAX);
     if let Some(member) = &asked.member {
@@ -334,7 +329,6 @@ fn found_at(shard_board: &ShardBoard<'_>, handle: Handle) -> Option<FoundMember>
 
 /// Evenly spaced splitters, and five around the expected position: at it, and one and four standard
 /// deviations before and after it. The estimate assumes that members are spread over shards by hash.
-#[must_use]
 pub fn splitters_of(shard_board: &ShardBoard<'_>, question: &SplittersQuestion<'_>) -> SplittersReply {
     let total = shard_board.total();
     let low = question.low.map_or(0, |key| shard_board.through(&key));
@@ -379,7 +373,6 @@ fn scale(value: u64, numerator: u64, denominator: u64) -> u64 {
 
 /// The boards that list a member, or hide it if those are wanted too, in the order in which boards came,
 /// each by one of its instances.
-#[must_use]
 pub fn boards_of_member(
     shard: &Shard,
     member: &str,

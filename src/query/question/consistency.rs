@@ -15,7 +15,6 @@ use crate::storage::codec::RejectRecord;
 use crate::types::count;
 
 /// Whether the reply fits the question and itself.
-#[must_use]
 pub fn is_consistent(question: &Question<'_>, reply: &Reply) -> bool {
     match (question, reply) {
         (Question::Counts(boards), Reply::Counts(counts)) => {

@@ -56,7 +56,6 @@ pub enum Mark<'a> {
 
 impl Mark<'_> {
     /// The words of the score; `None` for the mark of an entry.
-    #[must_use]
     pub fn score_words(&self) -> Option<&[u64]> {
         match self {
             Self::Score(score) => Some(score.as_slice()),
@@ -228,7 +227,6 @@ pub struct RejectsReply {
 
 impl Question<'_> {
     /// Whether entries are replied with all that belongs to them, to be shown.
-    #[must_use]
     pub fn shows_entries(&self) -> bool {
         match self {
             Self::Runs(_, runs) => runs.iter().any(|run| run.metadata),
@@ -261,7 +259,6 @@ impl Question<'_> {
     }
 
     /// Whether it is about any board: those of a member that it does not name.
-    #[must_use]
     pub fn is_of_every_board(&self) -> bool {
         matches!(self, Self::BoardsOfMember { .. })
     }
@@ -369,14 +366,12 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    #[must_use]
     pub fn key(&self) -> SortKey<'_> {
         SortKey { words: self.words, member: &self.member }
     }
 }
 
 impl ShardEntry {
-    #[must_use]
     pub fn key(&self) -> SortKey<'_> {
         SortKey { words: self.words, member: &self.member }
     }
@@ -477,7 +472,6 @@ pub struct ShardReply {
 
 impl Reply {
     /// Whether some board that was asked about is over on the shard.
-    #[must_use]
     pub fn has_ended_board(&self) -> bool {
         let is_over = |life: LifeOnShard| life == LifeOnShard::Over;
         match self {
@@ -496,7 +490,6 @@ impl Reply {
     }
 
     /// The entries of the board on the shard, if the question was about one board and the reply tells.
-    #[must_use]
     pub fn total(&self) -> Option<u64> {
         match self {
             Self::Counts(boards) => match boards.as_slice() {

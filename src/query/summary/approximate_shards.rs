@@ -40,14 +40,12 @@ struct Guessed {
 }
 
 impl<'s> ApproximateShards<'s> {
-    #[must_use]
     pub fn new(summaries: &'s Summaries) -> Self {
         let shards = usize::from(summaries.shards().shard_count());
         Self { summaries, tree: Mutex::new(None), guessed: Mutex::new(vec![Vec::new(); shards]) }
     }
 
     /// The most by which the rank of the `nth` mark of the read, and the position there, can be off.
-    #[must_use]
     pub fn rank_error(&self, nth: usize) -> u64 {
         let mut sum = Guessed::default();
         for guessed in self.guessed.lock().iter().filter_map(|marks| marks.get(nth)) {

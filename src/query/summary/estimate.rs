@@ -9,13 +9,11 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    #[must_use]
     pub fn exactly(number: u64) -> Self {
         Self { low: number, guess: number, high: number }
     }
 
     /// The same with what is known besides: that the number is from `low` to `high`, too.
-    #[must_use]
     pub fn within(self, low: u64, high: u64) -> Self {
         let low = self.low.max(low).min(self.high);
         let high = self.high.min(high).max(low);
@@ -23,19 +21,16 @@ impl Estimate {
     }
 
     /// The same with a guess that is not below another one.
-    #[must_use]
     pub fn not_below(self, least: u64) -> Self {
         Self { guess: self.guess.max(least).clamp(self.low, self.high), ..self }
     }
 
     /// The same with a guess that is not above another one.
-    #[must_use]
     pub fn not_above(self, most: u64) -> Self {
         Self { guess: self.guess.min(most).clamp(self.low, self.high), ..self }
     }
 
     /// The most by which the guess can be off.
-    #[must_use]
     pub fn error(&self) -> u64 {
         (self.guess - self.low).max(self.high - self.guess)
     }

@@ -132,7 +132,6 @@ fn trees_max(shards: u16) -> usize {
 impl Summaries {
     /// # Arguments
     /// `shards`: asks all shards, those of this node among them.
-    #[must_use]
     pub fn new(shards: Arc<dyn ShardClient>) -> Self {
         // Before the first summary, too, there is a number.
         gauge!(SUMMARY_BYTES).set(0.0);

@@ -33,7 +33,6 @@ impl SummarySizes {
 }
 
 /// Summarises a board, or one of its instances; an empty summary if it is not on the shard.
-#[must_use]
 pub fn summarize(shard: &Shard, life: &BoardLife, sizes: &SummarySizes) -> Summary {
     let shard_board = ShardBoard::of_life(shard, life);
     let Some((_, window)) = shard_board.window else { return Summary::default() };
@@ -102,7 +101,6 @@ fn shared_scores(shard_board: &ShardBoard<'_>, summary: &Summary, sizes: &Summar
 
 impl Summary {
     /// How many entries are told without a gap, from the best one on.
-    #[must_use]
     pub fn told_whole(&self) -> u64 {
         count(self.before.iter().zip(0..).take_while(|(before, index)| **before == *index).count())
     }

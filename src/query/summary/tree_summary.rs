@@ -55,7 +55,6 @@ impl Summary {
     ///
     /// # Arguments
     /// `score`: as many words as scores have.
-    #[must_use]
     pub fn at_score(&self, score: &[u64]) -> (Estimate, Estimate) {
         let at = self.shared.partition_point(|shared| shared.score.as_slice() < score);
         if let Some(shared) = self.shared.get(at).filter(|shared| shared.score.as_slice() == score) {
@@ -72,7 +71,6 @@ impl Summary {
     ///
     /// # Arguments
     /// `words`, `member`: the key.
-    #[must_use]
     pub fn before(&self, words: &[u64], member: &[u8]) -> Estimate {
         let cut = self.marks_before(|mark, id| mark.cmp(words).then(id.cmp(member)) == Ordering::Less);
         if self.mark(cut).is_some_and(|mark| mark == (words, member)) {
@@ -152,7 +150,6 @@ impl Summary {
 
     /// A hash of all that it says. Nodes of different builds may have different ones of the same summary,
     /// which is sent once more then.
-    #[must_use]
     pub fn hash(&self) -> u64 {
         let Self { total, score_words, columns, before, words, id_ends, ids, shared } = self;
         let mut hasher = FixedState::default().build_hasher();
@@ -164,7 +161,6 @@ impl Summary {
     }
 
     /// Memory held, itself included.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         size_of::<Self>()
             + (self.before.capacity() + self.words.capacity()) * size_of::<u64>()
@@ -174,7 +170,6 @@ impl Summary {
     }
 
     /// Whether the bounds hold that are worked out from it: another node may have sent anything.
-    #[must_use]
     pub fn is_consistent(&self) -> bool {
         let (marks, total) = (self.before.len(), self.total);
         let sizes = marks <= MARKS_MAX

@@ -64,7 +64,6 @@ struct SeriesJson {
 pub const DEFINITION_FORMAT_MAX: u32 = 2;
 
 /// The format of a definition: the first version of the format that has all of it.
-#[must_use]
 pub fn format_of(definition: &Definition) -> u32 {
     let Definition { seasons, grace_micros, entry_ttl_micros, final_until, capacity, .. } = definition;
     let is_plain = definition.has_only_all()

@@ -90,9 +90,6 @@ pub struct JetStream {
 
 impl JetStream {
     /// Begins to connect, and does not wait for the connections.
-    ///
-    /// # Errors
-    /// When no connection can be opened at all.
     pub async fn open(settings: Settings, facts: ServiceFacts, this: ThisNode) -> Result<Self, SetupError> {
         let names = Names::new(&settings.prefix);
         let open = |purpose| {
@@ -120,15 +117,11 @@ impl JetStream {
     }
 
     /// Another connection of this node.
-    ///
-    /// # Errors
-    /// When no connection can be opened at all.
     pub async fn open_connection(&self, purpose: &'static str) -> Result<Connection, SetupError> {
         Connection::open(&self.settings.access, purpose).await.map_err(SetupError::Connection)
     }
 
     /// The publishing end of the queue of a shard that other nodes own.
-    #[must_use]
     pub fn other_shard(&self, id: ShardId) -> OtherShard {
         // A node has figures of its own shards only.
         let (publisher, _) = self.publisher(id, Arc::default(), metrics::Histogram::noop());
@@ -158,13 +151,11 @@ impl JetStream {
     }
 
     /// The service of the streams, once they were read and if they say it.
-    #[must_use]
     pub fn service(&self) -> Option<ServiceId> {
         self.service.get().copied()
     }
 
     /// What subjects begin with.
-    #[must_use]
     pub fn prefix(&self) -> String {
         self.settings.prefix.clone()
     }
@@ -181,27 +172,21 @@ impl JetStream {
     }
 
     /// Opens a connection of its own for copies, so that they delay nothing else.
-    ///
-    /// # Errors
-    /// When no connection can be opened at all.
     pub async fn open_copies_connection(&self) -> Result<Connection, SetupError> {
         self.open_connection("copy").await
     }
 
     /// The subject on which a node is asked for copies of a shard.
-    #[must_use]
     pub fn copy_subject(&self, node: &NodeName, shard: ShardId) -> String {
         self.names.copy_subject(node, shard)
     }
 
     /// The subjects on which this node is asked for copies.
-    #[must_use]
     pub fn own_copy_subjects(&self) -> String {
         self.names.copy_subjects(&self.peers.this.name)
     }
 
     /// The number of shards, as the streams' metadata have it.
-    #[must_use]
     pub fn shards(&self) -> u16 {
         self.facts.shards
     }

@@ -9,7 +9,6 @@ pub struct Names {
 }
 
 impl Names {
-    #[must_use]
     pub fn new(prefix: &str) -> Self {
         Self { prefix: prefix.to_owned() }
     }
@@ -32,33 +31,28 @@ impl Names {
     }
 
     /// The subject of the write service, on which the shard's owners listen.
-    #[must_use]
     pub fn write_subject(&self, shard: ShardId) -> String {
         format!("{}.write.{shard}", self.prefix)
     }
 
     /// The subject on which other nodes have one owner of a shard write.
-    #[must_use]
     pub fn write_node_subject(&self, shard: ShardId, node: &NodeName) -> String {
         format!("{}.write.{shard}.{}", self.prefix, key_of(node))
     }
 
     /// Whether an answer may be sent to this subject. A client may name any for its answer, and a node may
     /// publish to subjects that the client may not: those of streams, and of JetStream's API.
-    #[must_use]
     pub fn may_be_inbox(&self, subject: &str) -> bool {
         let ours = subject.strip_prefix(&self.prefix).is_some_and(|rest| rest.starts_with('.'));
         !ours && !subject.starts_with('$')
     }
 
     /// Where some owner of a shard answers questions.
-    #[must_use]
     pub fn ask_subject(&self, shard: ShardId) -> String {
         format!("{}.ask.{shard}", self.prefix)
     }
 
     /// Where one owner of a shard answers questions.
-    #[must_use]
     pub fn ask_node_subject(&self, shard: ShardId, node: &NodeName) -> String {
         format!("{}.ask.{shard}.{}", self.prefix, key_of(node))
     }

@@ -32,7 +32,6 @@ pub struct NatsShard {
 
 impl NatsShard {
     /// Whether it applies nothing until an operator acts.
-    #[must_use]
     pub fn is_halted(&self) -> bool {
         matches!(self.health.state(), ShardState::Halted(_))
     }

@@ -30,18 +30,15 @@ impl Dictionary {
         self.handles = self.handles.max(handle.0 + 1);
     }
 
-    #[must_use]
     pub fn has_id(&self, handle: Handle) -> bool {
         !self.ids.get(handle).is_empty()
     }
 
     /// One past the highest handle.
-    #[must_use]
     pub fn handle_space(&self) -> u32 {
         self.handles
     }
 
-    #[must_use]
     pub fn index(&self) -> DictionaryIndex {
         let hasher = foldhash::fast::RandomState::default();
         let mut index = Index::with_capacity(self.present);
@@ -63,7 +60,6 @@ impl Dictionary {
     }
 
     /// The members of this dictionary, not yet on any tree. Handles without an id are free.
-    #[must_use]
     pub fn into_members(self, index: DictionaryIndex) -> Members {
         let free = (0..self.handles).rev().map(Handle).filter(|handle| !self.has_id(*handle)).collect();
         let DictionaryIndex { index, hasher } = index;

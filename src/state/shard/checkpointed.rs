@@ -6,7 +6,6 @@ use crate::state::shard::Shard;
 
 impl Shard {
     /// The trees dropped since the last call: what the checkpoint that begins now removes from the disk.
-    #[must_use]
     pub fn take_dropped_trees(&mut self) -> Vec<TreeId> {
         self.first_tree_not_on_disk = self.next_tree;
         std::mem::take(&mut self.dropped_trees)

@@ -25,7 +25,6 @@ impl Shard {
     }
 
     /// When a message must come at the latest, so that what is due happens. `None`: nothing will be.
-    #[must_use]
     pub fn next_due(&self) -> Option<Timestamp> {
         let drop = self.drops_due.first().map(|(at, _)| *at);
         drop.into_iter().chain(self.expiry.next()).min()
@@ -33,7 +32,6 @@ impl Shard {
 
     /// Instances that have not begun by the shard's time, with the time at which they begin: jobs of a leap
     /// have entered them. See [`ShardTime`](crate::state::ShardTime).
-    #[must_use]
     pub fn early_instances(&self) -> EarlyInstances {
         let instances = self.boards.iter().filter(|(name, _)| name.is_instance());
         let early = instances.filter_map(|(name, board)| {
@@ -43,13 +41,11 @@ impl Shard {
         early.collect()
     }
 
-    #[must_use]
     pub fn expiry(&self) -> &Expiry {
         &self.expiry
     }
 
     /// Whether entries of some tree are to be noted before the next change; see [`Shard::note_expiring`].
-    #[must_use]
     pub fn has_expiry_to_note(&self) -> bool {
         self.expiry.is_waiting()
     }
@@ -106,14 +102,12 @@ impl Shard {
         Some((definition.drops_name_at(name)?, name.clone()))
     }
 
-    #[must_use]
     pub fn has_expired_to_free(&self) -> bool {
         !self.expired.is_empty()
     }
 
     /// The memory of what is known of expired entries of trees that are gone, for the caller to free without
     /// the lock.
-    #[must_use]
     pub fn take_expired(&mut self) -> Vec<BTreeSet<Expiring>> {
         std::mem::take(&mut self.expired)
     }

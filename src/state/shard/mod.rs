@@ -85,7 +85,6 @@ pub struct Shard {
 }
 
 impl Shard {
-    #[must_use]
     pub fn new(id: ShardId) -> Self {
         Self {
             id,
@@ -115,7 +114,6 @@ impl Shard {
     }
 
     /// A shard as a checkpoint left it.
-    #[must_use]
     pub fn restore(
         id: ShardId,
         applied: Applied,
@@ -143,7 +141,6 @@ impl Shard {
         shard
     }
 
-    #[must_use]
     pub fn board(&self, name: &str) -> Option<&Board> {
         let known = self.boards.get(name)?;
         // Mostly nothing is unfinished.
@@ -164,13 +161,11 @@ impl Shard {
         self.boards.instances_of(board)
     }
 
-    #[must_use]
     pub fn board_count(&self) -> usize {
         self.boards.board_count()
     }
 
     /// How many instances there are, apart from `all`.
-    #[must_use]
     pub fn instance_count(&self) -> usize {
         self.boards.instance_count()
     }
@@ -181,13 +176,11 @@ impl Shard {
     }
 
     /// Who is hidden.
-    #[must_use]
     pub fn bans(&self) -> &Bans {
         &self.bans
     }
 
     /// The versions that hold for members on every board.
-    #[must_use]
     pub fn member_versions(&self) -> &MemberVersions {
         &self.versions
     }
@@ -197,13 +190,11 @@ impl Shard {
         (self.bans, self.versions) = (bans, versions);
     }
 
-    #[must_use]
     pub fn dropped(&self) -> &Dropped {
         &self.dropped
     }
 
     /// The remembered drops as of now. Copy on write: a later drop copies them if this is still held.
-    #[must_use]
     pub fn dropped_as_of_now(&self) -> Arc<Dropped> {
         Arc::clone(&self.dropped)
     }
@@ -212,7 +203,6 @@ impl Shard {
     ///
     /// # Arguments
     /// `name`: of the board. Its instances end with it.
-    #[must_use]
     pub fn has_ended(&self, name: &str, life: Incarnation) -> bool {
         let name = name.split(INSTANCE_MARK).next().unwrap_or(name);
         match self.boards.get(name) {
@@ -235,12 +225,10 @@ impl Shard {
         Arc::make_mut(&mut self.dropped).number_all();
     }
 
-    #[must_use]
     pub fn next_tree(&self) -> TreeId {
         TreeId(self.next_tree)
     }
 
-    #[must_use]
     pub fn tree(&self, id: TreeId) -> Option<&WindowTree> {
         self.trees.get(&id).map(|tree| &**tree)
     }
@@ -259,12 +247,10 @@ impl Shard {
     }
 
     /// The tree of a board's `all` window.
-    #[must_use]
     pub fn board_tree(&self, name: &str) -> Option<&WindowTree> {
         self.tree(self.boards.get(name)?.all)
     }
 
-    #[must_use]
     pub fn entry(&self, tree: TreeId, handle: Handle) -> Option<Entry> {
         self.trees.get(&tree)?.entry(handle)
     }
@@ -347,13 +333,11 @@ impl Shard {
 
     /// A tree is as it was at this sequence, or the sequence is a little too high: whoever has read the tree
     /// at this sequence or later has read what it is now.
-    #[must_use]
     pub fn changed(&self, tree: &WindowTree) -> Sequence {
         tree.changed.max(self.restored)
     }
 
     /// What the shard knows of the time.
-    #[must_use]
     pub fn known_time(&self) -> ShardTime {
         ShardTime { effective: self.time, leap: self.leap }
     }
@@ -485,7 +469,6 @@ impl Shard {
     }
 
     /// Memory held by trees, and by boards that joined a checkpoint early, in bytes.
-    #[must_use]
     pub fn tree_bytes(&self) -> usize {
         self.tree_bytes + self.expiry.bytes() + self.joining.as_ref().map_or(0, Joining::bytes)
     }

@@ -8,7 +8,6 @@ const COST_OF_A_BOARD: usize = 8;
 
 impl Shard {
     /// Whether members of dropped boards are still to be released.
-    #[must_use]
     pub fn has_retired(&self) -> bool {
         !self.retired.is_empty()
     }
@@ -44,7 +43,6 @@ impl Shard {
 
     /// The memory of dropped boards, for the caller to free without the lock: half a second for ten million
     /// entries.
-    #[must_use]
     pub fn take_released(&mut self) -> Vec<Retired> {
         std::mem::take(&mut self.released)
     }

@@ -18,7 +18,6 @@ const INSTANCES_AT_ONCE: usize = if cfg!(test) { 3 } else { 32 };
 
 impl Shard {
     /// Whether instances of a board are still to be changed. Nothing else may be applied, or planned, before.
-    #[must_use]
     pub fn has_unfinished(&self) -> bool {
         !self.unfinished.is_empty()
     }

@@ -70,7 +70,6 @@ struct NumbersWire {
     dropped: Vec<Option<u64>>,
 }
 
-#[must_use]
 pub fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
     let boards = manifest.boards.iter().map(|board| {
         let definition = definition_to_wire(&board.definition);
@@ -133,7 +132,6 @@ pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
 }
 
 /// Members of a dictionary page: (handle, id).
-#[must_use]
 pub fn encode_dictionary<'a>(members: impl Iterator<Item = (Handle, &'a [u8])>) -> Vec<u8> {
     let members: Vec<(u32, &[u8])> = members.map(|(handle, id)| (handle.0, id)).collect();
     to_vec(&members)
@@ -163,7 +161,6 @@ pub fn decode_dictionary(bytes: &[u8], mut each: impl FnMut(Handle, &[u8])) -> R
 }
 
 /// A run of entries; `columns` are as long as `handles`.
-#[must_use]
 pub fn encode_entries(handles: &[u32], columns: &[&[u64]]) -> Vec<u8> {
     to_vec(&PageWire { handles, columns })
 }

@@ -34,7 +34,6 @@ pub struct Delta {
     pub changes: Vec<DeltaChange>,
 }
 
-#[must_use]
 pub fn encode_delta(delta: &Delta) -> Vec<u8> {
     let mut encoder = DeltaEncoder::new(delta.first, delta.applied, &delta.events, delta.changes.len());
     for change in &delta.changes {
@@ -64,7 +63,6 @@ pub struct DeltaEncoder {
 }
 
 impl DeltaEncoder {
-    #[must_use]
     pub fn new(first: Sequence, applied: Applied, events: &[BoardEvent], changes: usize) -> Self {
         let events: Vec<EventWire> = events.iter().map(event_to_wire).collect();
         let count = u64::try_from(changes).expect("counts fit 64 bits");
@@ -120,7 +118,6 @@ impl DeltaEncoder {
         bytes.push(has_metadata.into());
     }
 
-    #[must_use]
     pub fn finish(self) -> Vec<u8> {
         self.bytes
     }

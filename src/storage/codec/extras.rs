@@ -12,7 +12,6 @@ use crate::types::Timestamp;
 type ExtraFields = (Option<u64>, bool, Option<EntryStateWire>);
 
 /// A page of extras. Times are stored relative to the least of them.
-#[must_use]
 pub fn encode_extras(extras: &[(Handle, &Extra)]) -> Vec<u8> {
     let micros = |extra: &Extra| extra.updated_at.as_micros();
     let base = extras.iter().map(|(_, extra)| micros(extra)).min().unwrap_or(0);
@@ -51,14 +50,11 @@ pub fn decode_extras(
 }
 
 /// One extra, as format 1 wrote them.
-#[must_use]
 pub fn encode_extra(extra: &Extra) -> Vec<u8> {
     let (version, has_metadata, state) = rest_of(extra);
     to_vec(&(extra.updated_at.as_micros(), version, has_metadata, state))
 }
 
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_extra(bytes: &[u8]) -> Result<Extra, Undecodable> {
     let (micros, version, has_metadata, state): (i64, Option<u64>, bool, Option<EntryStateWire>) =
         from_slice("extra", bytes)?;

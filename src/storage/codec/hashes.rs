@@ -48,7 +48,6 @@ struct DivergenceWire {
 
 /// # Arguments
 /// `applied`: the applied sequence of the same write batch.
-#[must_use]
 pub fn encode_log_hash(hash: &LogHash, applied: Sequence) -> Vec<u8> {
     let hash = hash.point().map(|point| point.hash);
     to_vec(&LogHashWire { version: HASH_VERSION, sequence: applied.0, hash })
@@ -56,9 +55,6 @@ pub fn encode_log_hash(hash: &LogHash, applied: Sequence) -> Vec<u8> {
 
 /// The running hash at the applied sequence. It is unknown if another version has computed it, or if an
 /// earlier version, which keeps no hash, has applied messages since.
-///
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_log_hash(bytes: &[u8], applied: Sequence) -> Result<LogHash, Undecodable> {
     let LogHashWire { version, sequence, hash } = from_slice("hash of the log", bytes)?;
     let hash = hash.filter(|_| version == HASH_VERSION && sequence == applied.0);
@@ -66,33 +62,25 @@ pub fn decode_log_hash(bytes: &[u8], applied: Sequence) -> Result<LogHash, Undec
     Ok(hash.map_or(LogHash::unknown_at(applied), at))
 }
 
-#[must_use]
 pub fn encode_hash_point(point: HashPoint) -> Vec<u8> {
     to_vec(&PointWire { version: HASH_VERSION, hash: point.hash })
 }
 
 /// `None`: another version has computed the hash.
-///
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_hash_point(sequence: Sequence, bytes: &[u8]) -> Result<Option<HashPoint>, Undecodable> {
     let PointWire { version, hash } = from_slice("hash point", bytes)?;
     Ok((version == HASH_VERSION).then_some(HashPoint { sequence, hash }))
 }
 
-#[must_use]
 pub fn encode_copied_from(node: &NodeName) -> Vec<u8> {
     to_vec(&node.to_string())
 }
 
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_copied_from(bytes: &[u8]) -> Result<NodeName, Undecodable> {
     let name: String = from_slice("name of a node", bytes)?;
     NodeName::new(&name).map_err(|error| undecodable("name of a node", error))
 }
 
-#[must_use]
 pub fn encode_divergence(divergence: &Divergence) -> Vec<u8> {
     let Divergence { stream, sequence, by, own, node, theirs } = divergence;
     to_vec(&DivergenceWire {
@@ -105,8 +93,6 @@ pub fn encode_divergence(divergence: &Divergence) -> Vec<u8> {
     })
 }
 
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_divergence(bytes: &[u8]) -> Result<Divergence, Undecodable> {
     let DivergenceWire { stream, sequence, by, own, node, theirs } = from_slice("divergence", bytes)?;
     let name = |name: &str| NodeName::new(name).map_err(|error| undecodable("divergence", error));

@@ -35,7 +35,6 @@ pub struct Meta {
 
 impl Meta {
     /// What the shard knew of the time after its last message.
-    #[must_use]
     pub fn time(&self) -> ShardTime {
         let effective = Timestamp::from_micros(self.time_micros).unwrap_or_default();
         let leap = self.leap_micros.and_then(|micros| Timestamp::from_micros(micros).ok());
@@ -115,12 +114,10 @@ pub struct ProfileRecord {
 }
 
 /// The format version of a meta record, even of a newer one, of which nothing else can be decoded.
-#[must_use]
 pub fn format_version(meta: &[u8]) -> Option<u32> {
     bincode::decode_from_slice(meta, CONFIG).ok().map(|(version, _)| version)
 }
 
-#[must_use]
 pub fn encode_meta(meta: &Meta) -> Vec<u8> {
     let mut bytes = to_vec(&MetaWire {
         format_version: meta.format_version,
@@ -145,8 +142,6 @@ pub fn encode_meta(meta: &Meta) -> Vec<u8> {
     bytes
 }
 
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_meta(bytes: &[u8]) -> Result<Meta, Undecodable> {
     let fail = |error: DecodeError| undecodable("meta record", error);
     let (wire, read): (MetaWire, usize) = decode_bounded(bytes).map_err(fail)?;
@@ -183,66 +178,50 @@ fn decode_identity(bytes: &[u8]) -> Result<ShardIdentity, Undecodable> {
     Ok(ShardIdentity { service, lineage, epoch, opening, opened_before })
 }
 
-#[must_use]
 pub fn encode_metadata(record: &MetadataRecord) -> Vec<u8> {
     to_vec(record)
 }
 
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_metadata(bytes: &[u8]) -> Result<MetadataRecord, Undecodable> {
     from_slice("metadata record", bytes)
 }
 
-#[must_use]
 pub fn encode_profile(record: &ProfileRecord) -> Vec<u8> {
     to_vec(record)
 }
 
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_profile(bytes: &[u8]) -> Result<ProfileRecord, Undecodable> {
     from_slice("profile", bytes)
 }
 
-#[must_use]
 pub fn encode_ban(record: BanRecord) -> Vec<u8> {
     to_vec(&(record.since.as_micros(), record.version))
 }
 
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_ban(bytes: &[u8]) -> Result<BanRecord, Undecodable> {
     let (micros, version) = from_slice("ban", bytes)?;
     let since = Timestamp::from_micros(micros).map_err(|error| undecodable("ban", error))?;
     Ok(BanRecord { since, version })
 }
 
-#[must_use]
 pub fn encode_member_version(version: MemberVersion) -> Vec<u8> {
     to_vec(&(version.version, version.sequence.0))
 }
 
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_member_version(bytes: &[u8]) -> Result<MemberVersion, Undecodable> {
     let (version, sequence) = from_slice("member's version", bytes)?;
     Ok(MemberVersion { version, sequence: Sequence(sequence) })
 }
 
 /// A sequence: of the last removal of a profile.
-#[must_use]
 pub fn encode_sequence(sequence: Sequence) -> Vec<u8> {
     to_vec(&sequence.0)
 }
 
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_sequence(kind: &'static str, bytes: &[u8]) -> Result<Sequence, Undecodable> {
     from_slice(kind, bytes).map(Sequence)
 }
 
-#[must_use]
 pub fn encode_reject(record: &RejectRecord) -> Vec<u8> {
     let code = RejectCode::ALL.iter().position(|code| *code == record.code).unwrap_or_default();
     let code = u8::try_from(code).expect("there are fewer than 256 codes");
@@ -254,8 +233,6 @@ pub fn encode_reject(record: &RejectRecord) -> Vec<u8> {
     bytes
 }
 
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_reject(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<RejectRecord, Undecodable> {
     let fail = |error: DecodeError| undecodable("reject", error);
     let (wire, read): (RejectWire, usize) = decode_bounded(bytes).map_err(fail)?;
@@ -272,7 +249,6 @@ pub fn decode_reject(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<Rej
     Ok(RejectRecord { sequence, index, code, detail: wire.detail, job: wire.job, time })
 }
 
-#[must_use]
 pub fn encode_parked(record: &ParkedRecord) -> Vec<u8> {
     let mut bytes = to_vec(&(record.timestamp.as_micros(), record.job.as_slice()));
     // Nearly every job waits for the first board that it names.
@@ -282,8 +258,6 @@ pub fn encode_parked(record: &ParkedRecord) -> Vec<u8> {
     bytes
 }
 
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_parked(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<ParkedRecord, Undecodable> {
     let fail = |error: DecodeError| undecodable("parked job", error);
     let ((micros, job), read): ((i64, Vec<u8>), usize) = decode_bounded(bytes).map_err(fail)?;
@@ -297,13 +271,10 @@ pub fn decode_parked(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<Par
 }
 
 /// A job's place in the stream: its message's sequence, and its index in the message.
-#[must_use]
 pub fn encode_place(sequence: Sequence, index: u32) -> Vec<u8> {
     to_vec(&(sequence.0, index))
 }
 
-/// # Errors
-/// When the bytes are no such record.
 pub fn decode_place(bytes: &[u8]) -> Result<(Sequence, u32), Undecodable> {
     let (sequence, index): (u64, u32) = from_slice("place", bytes)?;
     Ok((Sequence(sequence), index))

@@ -54,7 +54,6 @@ pub struct DataLayout {
 
 impl DataLayout {
     /// A directory with every shard.
-    #[must_use]
     pub fn all(shards: u16) -> Self {
         Self { shards, own: ShardSet::first(shards) }
     }
@@ -106,9 +105,6 @@ pub fn read_data_marker(data_dir: &Path) -> Result<Option<DataMarker>, StorageEr
 
 /// Records that these shards exist, with what their own markers say that they are. The file is synced once
 /// this returns.
-///
-/// # Errors
-/// When the disk refuses.
 pub fn mark_layout(data_dir: &Path, layout: &DataLayout) -> Result<(), StorageError> {
     let _changing = CHANGING.lock();
     let before = read_data_marker(data_dir).unwrap_or_default();
@@ -126,9 +122,6 @@ pub fn mark_layout(data_dir: &Path, layout: &DataLayout) -> Result<(), StorageEr
 
 /// Records what lies in a shard's place now, and was put there by this process. Does nothing if the data
 /// directory has no marker.
-///
-/// # Errors
-/// When the disk refuses.
 pub fn mark_shard(data_dir: &Path, shard: ShardId) -> Result<(), StorageError> {
     let _changing = CHANGING.lock();
     let Some(mut marker) = read_data_marker(data_dir)? else { return Ok(()) };
@@ -139,9 +132,6 @@ pub fn mark_shard(data_dir: &Path, shard: ShardId) -> Result<(), StorageError> {
 
 /// Raises the floors of shards to what they have applied and synced. A shard that is not recorded as the one
 /// that the caller has open is left as it is: another data directory may lie at this path by now.
-///
-/// # Errors
-/// When the disk refuses.
 pub fn raise_floors(data_dir: &Path, reached: &[(ShardId, ShardIdentity, u64)]) -> Result<(), StorageError> {
     let _changing = CHANGING.lock();
     let Some(mut marker) = read_data_marker(data_dir)? else { return Ok(()) };
@@ -189,9 +179,6 @@ fn put(data_dir: &Path, marker: &DataMarker) -> Result<(), StorageError> {
 }
 
 /// Whether a shard's directory has a marker of its own, damaged or not.
-///
-/// # Errors
-/// When that cannot be told.
 pub fn has_marker(shard_directory: &Path) -> Result<bool, StorageError> {
     let path = shard_directory.join(MARKER);
     path.try_exists().map_err(|error| StorageError::Io { path, error })

@@ -27,7 +27,6 @@ pub fn holds_a_database(path: &Path) -> Result<bool, StorageError> {
 }
 
 /// Whether only a database leaves a file of this name.
-#[must_use]
 pub fn is_of_a_database(name: &str) -> bool {
     let numbered = |name: &str| !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
     matches!(name, "CURRENT" | "IDENTITY" | MARKER)

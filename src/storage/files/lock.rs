@@ -31,9 +31,6 @@ impl DirectoryLock {
     }
 
     /// A shared lock, for a process that only reads: others may read too, and none may write.
-    ///
-    /// # Errors
-    /// As [`DirectoryLock::exclusive`].
     pub fn shared(path: &Path) -> Result<Self, StorageError> {
         Self::take(path, FlockOperation::NonBlockingLockShared)
     }
@@ -52,7 +49,6 @@ impl DirectoryLock {
         Ok(Self { held })
     }
 
-    #[must_use]
     pub fn held(&self) -> &HeldDirectory {
         &self.held
     }
@@ -79,15 +75,11 @@ impl HeldDirectory {
     }
 
     /// The same directory, held once more and without a lock.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
     pub fn hold_again(&self) -> Result<Self, StorageError> {
         Self::open(&self.anchor(), &self.path)
     }
 
     /// The path by which the directory was opened.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -95,7 +87,6 @@ impl HeldDirectory {
     /// A path that leads to this directory while it is held, wherever it is moved. RocksDB deletes and
     /// creates files by path, at times of its own. By this path it never reaches another directory. Where
     /// there is no such path, it is the one that the directory was opened by.
-    #[must_use]
     pub fn anchor(&self) -> PathBuf {
         let anchor = PathBuf::from(format!("{OPEN_FILES}{}", self.directory.as_raw_fd()));
         if self.is_at(&anchor).unwrap_or(false) { anchor } else { self.path.clone() }

@@ -105,16 +105,12 @@ fn last_value(logs: &[PathBuf], key: &[u8]) -> Result<Option<Vec<u8>>, StorageEr
 
 impl TornEnd {
     /// The log's name within its directory.
-    #[must_use]
     pub fn name(&self) -> String {
         self.log.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
     /// Truncates the logs at the break. RocksDB would do so too, but it skips some breaks, never returns from
     /// others, and begins a new log behind a torn one, which is one more state in which it can crash.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub fn truncate(&self) -> Result<(), StorageError> {
         let failed = |path: &Path| {
             let path = path.to_owned();

@@ -68,7 +68,6 @@ pub struct Floor {
 
 impl Floor {
     /// The greater of both, by component.
-    #[must_use]
     pub fn max(self, other: Self) -> Self {
         Self {
             applied: self.applied.max(other.applied),
@@ -149,9 +148,6 @@ impl Marker {
     }
 
     /// Writes a marker, replacing an existing one; synced once this returns.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub fn put(
         directory: &Path,
         stage: Stage,
@@ -165,15 +161,11 @@ impl Marker {
     }
 
     /// The same marker, written by another path that leads to its directory.
-    #[must_use]
     pub fn written_in(self, directory: &Path) -> Self {
         Self { path: directory.join(MARKER), ..self }
     }
 
     /// Stores a new stage.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub fn set_stage(&mut self, stage: Stage) -> Result<(), StorageError> {
         if self.stage == stage {
             return Ok(());
@@ -188,9 +180,6 @@ impl Marker {
     }
 
     /// Stores that the shard is filled from a stream. A broken log may have lost the record that says so.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub fn note_filled_from_stream(&self) -> Result<(), StorageError> {
         if std::mem::replace(&mut self.written.lock().is_filled_from_stream, true) {
             return Ok(());
@@ -207,9 +196,6 @@ impl Marker {
     }
 
     /// Stores what the shard is; synced once this returns.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub fn set_identity(&self, identity: ShardIdentity) -> Result<(), StorageError> {
         let before = self.written.lock().identity.replace(identity);
         if before == Some(identity) {

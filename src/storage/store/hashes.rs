@@ -21,9 +21,6 @@ pub struct HashCommit {
 
 impl Store {
     /// The hashes of the log up to the applied sequence.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn log_hashes(&self, applied: Sequence) -> Result<LogHashes, StorageError> {
         let found = self.db.get_pinned_cf(self.log(), keys::log_hash());
         let running = match found.map_err(|error| self.failed(error))? {
@@ -59,9 +56,6 @@ impl Store {
     }
 
     /// That another replica's hash differs, if that was found and not mended.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn divergence(&self) -> Result<Option<Divergence>, StorageError> {
         let found = self.db.get_pinned_cf(self.log(), keys::divergence());
         let found = found.map_err(|error| self.failed(error))?;
@@ -70,9 +64,6 @@ impl Store {
 
     /// Stores that another replica's hash differs, or that none does any more. It survives a power failure
     /// once this returns.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub fn note_divergence(&self, divergence: Option<&Divergence>) -> Result<(), StorageError> {
         let mut batch = WriteBatch::default();
         match divergence {
@@ -83,9 +74,6 @@ impl Store {
     }
 
     /// Whose data these are a copy of, as far as that was noted; `None`: they were applied here.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn copied_from(&self) -> Result<Option<NodeName>, StorageError> {
         let found = self.db.get_pinned_cf(self.log(), keys::copied_from());
         let found = found.map_err(|error| self.failed(error))?;
@@ -107,9 +95,6 @@ impl Store {
 
     /// Forgets the hashes that are kept: what others say of these sequences is not compared any more. The
     /// running hash stays.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub fn forget_hash_points(&self) -> Result<(), StorageError> {
         let mut batch = WriteBatch::default();
         let prefix = [keys::HASH_POINT];

@@ -14,9 +14,6 @@ use crate::types::{BoardName, MemberId};
 
 impl Store {
     /// Reads the bans and the versions of members, as of the last commit.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn member_records(&self) -> Result<(Bans, MemberVersions), StorageError> {
         let (mut bans, mut versions) = (Bans::default(), MemberVersions::default());
         self.scan_log(&[keys::BAN], &[keys::BAN], |key, value| {

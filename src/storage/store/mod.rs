@@ -97,7 +97,6 @@ impl Store {
     }
 
     /// What the shard is.
-    #[must_use]
     pub fn identity(&self) -> ShardIdentity {
         *self.identity.lock()
     }
@@ -201,17 +200,11 @@ impl Store {
     }
 
     /// The directory, to be opened again with [`Store::reopen`].
-    ///
-    /// # Errors
-    /// When it cannot be opened.
     pub fn hold_directory(&self) -> Result<HeldDirectory, StorageError> {
         self.lock.held().hold_again()
     }
 
     /// Makes everything written so far survive a power failure.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub fn sync(&self) -> Result<(), StorageError> {
         let floor = *self.written.lock();
         self.db.flush_wal(true)?;
@@ -240,9 +233,6 @@ impl Store {
     }
 
     /// Writes the existing meta record again, to find out whether the disk accepts writes.
-    ///
-    /// # Errors
-    /// When it does not.
     pub fn probe(&self) -> Result<(), StorageError> {
         let Some(meta) = self.meta()? else { return Ok(()) };
         let mut batch = WriteBatch::default();
@@ -274,30 +264,25 @@ impl Store {
         self.db.path().join(STAGING)
     }
 
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    #[must_use]
     pub fn shard(&self) -> ShardId {
         self.shard
     }
 
-    #[must_use]
     pub fn shards(&self) -> u16 {
         self.shards
     }
 
     /// One of RocksDB's integer properties, summed over the column families.
-    #[must_use]
     pub fn property(&self, name: &str) -> u64 {
         let of = |family| self.db.property_int_value_cf(family, name).ok().flatten().unwrap_or(0);
         of(self.log()) + of(self.checkpoint())
     }
 
     /// One of RocksDB's integer properties of the whole database, or of what the column families share.
-    #[must_use]
     pub fn database_property(&self, name: &str) -> u64 {
         self.db.property_int_value_cf(self.log(), name).ok().flatten().unwrap_or(0)
     }
@@ -310,7 +295,6 @@ impl Store {
 
     /// The first damage that was found since the store was opened, and what to do about it. A start does not
     /// read every record, so damage may be found later.
-    #[must_use]
     pub fn first_damage(&self) -> Option<&str> {
         self.damage.get().map(String::as_str)
     }

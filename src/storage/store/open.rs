@@ -53,9 +53,6 @@ impl Store {
 
     /// As [`Store::open`], but existing files are only read until [`Store::into_writable`]. The caller loads
     /// the shard in between. So damage that is found while loading leaves the directory unchanged, too.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
     pub fn open_to_load(
         path: &Path,
         shard: ShardId,
@@ -88,9 +85,6 @@ impl Store {
 
     /// Locks a shard's directory, and checks whether it may be opened, before RocksDB reads or writes
     /// anything in it. Creates the directory if it does not exist, and changes nothing else.
-    ///
-    /// # Errors
-    /// As [`Store::open`].
     pub fn inspect(
         path: &Path,
         shard: ShardId,
@@ -157,9 +151,6 @@ impl Store {
     }
 
     /// Marks that every shard of the data directory exists. From then on an empty shard has lost its data.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub fn mark_in_service(&mut self) -> Result<(), StorageError> {
         self.marker.as_mut().map_or(Ok(()), |marker| marker.set_stage(Stage::InService))
     }
@@ -219,7 +210,6 @@ impl Store {
     }
 
     /// A description of the log's torn end, if it has one. Nothing that was synced is missing then.
-    #[must_use]
     pub fn torn_end(&self) -> Option<String> {
         self.torn.as_ref().map(|torn| {
             format!(
@@ -232,7 +222,6 @@ impl Store {
     }
 
     /// Whether any part of the marker cannot be read.
-    #[must_use]
     pub fn has_damaged_marker(&self) -> bool {
         self.marker.as_ref().is_some_and(|marker| marker.damage.is_some())
     }
@@ -307,7 +296,6 @@ enum DirectoryContents {
 impl InspectedDirectory {
     /// Whether opening it to load changes files: a new shard is created, or a log is cut at a break that
     /// RocksDB would skip.
-    #[must_use]
     pub fn changes_when_opened(&self) -> bool {
         match &self.found {
             DirectoryContents::Nothing => true,
@@ -316,7 +304,6 @@ impl InspectedDirectory {
     }
 
     /// What the shard's marker says that it is; `None` if it says nothing. RocksDB was not opened for that.
-    #[must_use]
     pub fn marked_identity(&self) -> Option<ShardIdentity> {
         match &self.found {
             DirectoryContents::Shard { marker: Some(marker), .. } if marker.damage.is_none() => {
@@ -328,9 +315,6 @@ impl InspectedDirectory {
 
     /// Opens the directory to load the shard. Existing files are only read from then on, until
     /// [`Store::into_writable`].
-    ///
-    /// # Errors
-    /// As [`Store::open`].
     pub fn open(self) -> Result<Store, StorageError> {
         let Self { place, lock, found } = self;
         match found {

@@ -86,9 +86,6 @@ impl Store {
     }
 
     /// Whether a job waits in a line.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn is_parked(&self, line: u32, (sequence, index): (Sequence, u32)) -> Result<bool, StorageError> {
         let key = keys::parked_in_line(line, sequence, index);
         Ok(self.db().get_pinned_cf(self.log(), key)?.is_some())
@@ -110,9 +107,6 @@ impl Store {
     }
 
     /// Moves parked jobs of format 1 into lines, atomically.
-    ///
-    /// # Errors
-    /// As [`Store::commit`].
     pub fn move_into_lines(&self, parked: &[(u32, ParkedRecord)]) -> Result<(), StorageError> {
         let mut batch = WriteBatch::default();
         for (line, record) in parked {
@@ -125,9 +119,6 @@ impl Store {
     }
 
     /// All jobs of a line.
-    ///
-    /// # Errors
-    /// As [`Store::each_parked_in`].
     #[cfg(test)]
     pub fn parked_in(&self, line: u32) -> Result<Vec<ParkedRecord>, StorageError> {
         let mut parked = Vec::new();
@@ -139,9 +130,6 @@ impl Store {
     }
 
     /// Puts a job where format 1 kept it.
-    ///
-    /// # Errors
-    /// As [`Store::commit`].
     #[cfg(test)]
     pub fn park_as_format_1(&self, parked: &ParkedRecord) -> Result<(), StorageError> {
         let mut batch = WriteBatch::default();

@@ -26,7 +26,6 @@ pub struct ReadPlace {
 
 impl ReadPlace {
     /// Whether every record was read.
-    #[must_use]
     pub fn is_at_end(&self) -> bool {
         self.family == FAMILIES
     }

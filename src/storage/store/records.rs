@@ -16,9 +16,6 @@ pub type ProfileAt = Result<Option<Box<str>>, Sequence>;
 
 impl Store {
     /// The metadata of an entry, as of the last commit.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn metadata(&self, tree: TreeId, member: &[u8]) -> Result<Option<MetadataRecord>, StorageError> {
         let found = self.db.get_pinned_cf(self.log(), keys::metadata(tree, member));
         let found = found.map_err(|error| self.failed(error))?;
@@ -26,9 +23,6 @@ impl Store {
     }
 
     /// The profile of a member, as of the last commit.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn profile(&self, member: &[u8]) -> Result<Option<ProfileRecord>, StorageError> {
         let found = self.db.get_pinned_cf(self.log(), keys::profile(member));
         let found = found.map_err(|error| self.failed(error))?;
@@ -36,17 +30,11 @@ impl Store {
     }
 
     /// The profile of a member as it was at a sequence.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn profile_at(&self, member: &[u8], at: Sequence) -> Result<ProfileAt, StorageError> {
         profile_at(self, |key| self.db.get_pinned_cf(self.log(), key), member, at)
     }
 
     /// Hands every profile to `each`, with its member, in the order of members.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn each_profile(&self, mut each: impl FnMut(&[u8], ProfileRecord)) -> Result<(), StorageError> {
         self.scan_log(&[keys::PROFILE], &[keys::PROFILE], |key, value| {
             each(keys::member_of(key).unwrap_or_default(), codec::decode_profile(value)?);
@@ -55,15 +43,11 @@ impl Store {
     }
 
     /// A snapshot of the store as it is now. Later commits do not change it.
-    #[must_use]
     pub fn snapshot(&self) -> StoreSnapshot<'_> {
         StoreSnapshot { store: self, moment: self.db.snapshot() }
     }
 
     /// The newest rejects, newest first.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn rejects(&self, limit: usize) -> Result<Vec<RejectRecord>, StorageError> {
         let erasures = self.erasures()?;
         let mut rejects = Vec::new();
@@ -81,9 +65,6 @@ impl Store {
     }
 
     /// Rejects after this place, the oldest first.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn rejects_after(
         &self,
         place: (Sequence, u32),
@@ -117,9 +98,6 @@ impl Store {
     }
 
     /// The places of all rejects that are kept, the oldest first.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn reject_places(&self, mut each: impl FnMut(Sequence, u32)) -> Result<(), StorageError> {
         self.scan_log(&[keys::REJECT], &[keys::REJECT], |key, _| {
             if let Some((sequence, index)) = keys::place_in_stream(key) {
@@ -130,9 +108,6 @@ impl Store {
     }
 
     /// The place of the last reject that was published; zeros if none was.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn rejects_published(&self) -> Result<(Sequence, u32), StorageError> {
         let found = self.db.get_pinned_cf(self.log(), keys::rejects_published());
         let Some(bytes) = found.map_err(|error| self.failed(error))? else {
@@ -142,9 +117,6 @@ impl Store {
     }
 
     /// Stores the place of the last reject that was published. A power failure may undo that.
-    ///
-    /// # Errors
-    /// When the disk refuses.
     pub fn note_rejects_published(&self, (sequence, index): (Sequence, u32)) -> Result<(), StorageError> {
         let mut batch = WriteBatch::default();
         batch.put_cf(self.log(), keys::rejects_published(), codec::encode_place(sequence, index));
@@ -161,9 +133,6 @@ pub struct StoreSnapshot<'a> {
 
 impl StoreSnapshot<'_> {
     /// The metadata of an entry.
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn metadata(&self, tree: TreeId, member: &[u8]) -> Result<Option<MetadataRecord>, StorageError> {
         let found = self.moment.get_pinned_cf(self.store.log(), keys::metadata(tree, member));
         found
@@ -173,9 +142,6 @@ impl StoreSnapshot<'_> {
     }
 
     /// As [`Store::profile_at`].
-    ///
-    /// # Errors
-    /// When the disk cannot be read.
     pub fn profile_at(&self, member: &[u8], at: Sequence) -> Result<ProfileAt, StorageError> {
         let log = self.store.log();
         profile_at(self.store, |key| self.moment.get_pinned_cf(log, key), member, at)

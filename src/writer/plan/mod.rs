@@ -242,7 +242,6 @@ impl Planner<'_> {
     /// # Arguments
     /// `parking`: the parked jobs, if definitions come through the queue. `None`: the registry creates
     /// unknown boards at once.
-    #[must_use]
     pub fn plan(&self, messages: Vec<Message>, parking: Option<Parking>) -> Plan {
         // Memory is reserved before the lock is taken, for one board per job: growing a vector of ten
         // thousand changes copies it into fresh memory, which takes milliseconds.

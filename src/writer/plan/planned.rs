@@ -98,7 +98,6 @@ pub enum PlannedStep {
 impl PlannedStep {
     /// Takes the waiting clients out of a step that will not be applied: those that wait for its messages,
     /// and those that wait for jobs which it would have unparked.
-    #[must_use]
     pub fn into_waiters(self) -> (Vec<(Sequence, OutcomeSender)>, Vec<OutcomeWaiter>) {
         let of_told = |told: Vec<ToldMessage>| -> Vec<_> {
             told.into_iter().map(|message| (message.sequence, message.answer)).collect()
@@ -115,7 +114,6 @@ impl PlannedStep {
 
     /// As how many jobs of one board it counts, if it is a message that a client waits for and does nothing
     /// but its jobs.
-    #[must_use]
     pub fn answered_jobs(&self) -> Option<usize> {
         /// A job of one board changes an entry, and looks the member up before and after. So do jobs that
         /// name several boards on each of them, even where they change nothing.
@@ -135,7 +133,6 @@ impl PlannedStep {
         }
     }
 
-    #[must_use]
     pub fn step(&self) -> &Step {
         match self {
             Self::Bulk { step, .. } | Self::Unparked { step, .. } | Self::Answered { step, .. } => step,
@@ -143,7 +140,6 @@ impl PlannedStep {
     }
 
     /// Boards whose drops came from the boards' stream.
-    #[must_use]
     pub fn dropped(&self) -> Vec<(BoardName, Incarnation)> {
         let Self::Bulk { step: Step { events, .. }, .. } = self else { return Vec::new() };
         let dropped = events.iter().filter_map(|event| match event {

@@ -38,9 +38,6 @@ impl Batch<'_> {
 
     /// Refuses a job of a message that has changed too many trees already, before anything is looked up for
     /// it: a member may be on a hundred thousand boards.
-    ///
-    /// # Errors
-    /// As [`Batch::count_trees`].
     pub(super) fn check_room(&self) -> Result<(), Reject> {
         if self.trees_counted <= MAX_TREES_PER_MESSAGE || self.replaying_parked {
             return Ok(());

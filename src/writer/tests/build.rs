@@ -47,17 +47,14 @@ pub fn profile(id: &str, json: &str) -> Job {
 }
 
 impl Job {
-    #[must_use]
     pub fn op(self, op: Op) -> Self {
         Self { op: Some(op), ..self }
     }
 
-    #[must_use]
     pub fn version(self, version: u64) -> Self {
         Self { version: Some(version), ..self }
     }
 
-    #[must_use]
     pub fn meta(self, json: &str) -> Self {
         Self { meta: Some(Metadata(json.into())), ..self }
     }

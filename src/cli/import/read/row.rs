@@ -26,7 +26,6 @@ pub struct Place {
 impl Place {
     /// From where to go on once the row here is settled. Of a line with several rows, that is the line
     /// itself: none of them may be passed over.
-    #[must_use]
     pub fn behind(self) -> Self {
         Self { line: self.line + u64::from(!self.is_shared), ..self }
     }
@@ -125,7 +124,6 @@ impl Row {
     }
 
     /// The same, in want of a time.
-    #[must_use]
     pub fn without_time(self) -> Self {
         Self { takes_time: true, ..self }
     }

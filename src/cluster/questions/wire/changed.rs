@@ -9,16 +9,12 @@ use crate::cluster::questions::wire::{QUESTION_BYTES_MAX, Undecodable, body_of};
 /// Far from the formats of questions, and from those of trims, profiles, movement and summaries.
 pub const CHANGED_FORMAT: u8 = 115;
 
-/// # Errors
-/// When it takes too many bytes.
 pub fn encode_question_of_changed(asked: &AskedQuestion<'_>) -> Result<Vec<u8>, Undecodable> {
     let mut bytes = vec![CHANGED_FORMAT];
     bytes.extend(encode_question(asked)?);
     Ok(bytes)
 }
 
-/// # Errors
-/// When the bytes are no such question.
 pub fn decode_question_of_changed(bytes: &[u8]) -> Result<AskedQuestion<'_>, Undecodable> {
     decode_question(body_of(CHANGED_FORMAT, bytes, QUESTION_BYTES_MAX + 1)?)
 }

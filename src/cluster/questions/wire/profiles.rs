@@ -16,16 +16,12 @@ use crate::query::question::{EntryProfile, ShardReply};
 /// Far from the formats of questions, and from that of trims.
 pub const PROFILES_FORMAT: u8 = 102;
 
-/// # Errors
-/// When it takes too many bytes.
 pub fn encode_question_with_profiles(asked: &AskedQuestion<'_>) -> Result<Vec<u8>, Undecodable> {
     let mut bytes = vec![PROFILES_FORMAT];
     bytes.extend(encode_question(asked)?);
     Ok(bytes)
 }
 
-/// # Errors
-/// When the bytes are no such question.
 pub fn decode_question_with_profiles(bytes: &[u8]) -> Result<AskedQuestion<'_>, Undecodable> {
     decode_question(body_of(PROFILES_FORMAT, bytes, QUESTION_BYTES_MAX + 1)?)
 }
@@ -41,8 +37,6 @@ enum ProfileWire<'a> {
     AsBefore,
 }
 
-/// # Errors
-/// When it takes too many bytes.
 pub fn encode_reply_with_profiles(reply: &mut ShardReply) -> Result<Vec<u8>, Undecodable> {
     let without = encode_reply(reply)?;
     let (mut taken, mut members) = (Vec::new(), Vec::new());

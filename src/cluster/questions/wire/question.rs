@@ -27,8 +27,6 @@ pub struct AskedQuestion<'a> {
     pub may_be_behind: bool,
 }
 
-/// # Errors
-/// When it takes too many bytes.
 pub fn encode_question(asked: &AskedQuestion<'_>) -> Result<Vec<u8>, Undecodable> {
     let wire = AskedWire {
         least: asked.least.0,

@@ -17,8 +17,6 @@ use crate::state::{Ban, name_of};
 use crate::storage::codec::RejectRecord;
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 
-/// # Errors
-/// When it takes too many bytes.
 pub fn encode_reply(reply: &ShardReply) -> Result<Vec<u8>, Undecodable> {
     let wire = ShardReplyWire {
         sequence: reply.sequence.0,

@@ -16,16 +16,12 @@ use crate::tree::MAX_WORDS;
 /// Far from the formats of questions, and beside those of trims and profiles.
 pub const SUMMARY_FORMAT: u8 = 110;
 
-/// # Errors
-/// When it takes too many bytes.
 pub fn encode_question_of_summary(asked: &AskedQuestion<'_>) -> Result<Vec<u8>, Undecodable> {
     let mut bytes = vec![SUMMARY_FORMAT];
     bytes.extend(encode_question(asked)?);
     Ok(bytes)
 }
 
-/// # Errors
-/// When the bytes are no such question.
 pub fn decode_question_of_summary(bytes: &[u8]) -> Result<AskedQuestion<'_>, Undecodable> {
     decode_question(body_of(SUMMARY_FORMAT, bytes, QUESTION_BYTES_MAX + 1)?)
 }

@@ -42,8 +42,6 @@ struct TrimmedWire {
     is_finished: bool,
 }
 
-/// # Errors
-/// When it takes too many bytes.
 pub fn encode_trim(asked: &AskedTrim) -> Result<Vec<u8>, Undecodable> {
     let TrimOrder { board, incarnation, point } = &asked.order;
     let life = BoardLife { board: board.clone(), incarnation: *incarnation };

@@ -91,7 +91,6 @@ pub struct BoardsStream {
 }
 
 impl BoardsStream {
-    #[must_use]
     pub fn new(
         nats: &JetStream,
         registry: Arc<Registry>,
@@ -127,7 +126,6 @@ impl BoardsStream {
     }
 
     /// Whether it is known which boards there are: all records were read once since the start.
-    #[must_use]
     pub fn was_read(&self) -> bool {
         *self.was_read.borrow()
     }

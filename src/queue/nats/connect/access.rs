@@ -65,13 +65,11 @@ impl NatsAccess {
     }
 
     /// Whether there are credentials for servers that ask for some.
-    #[must_use]
     pub fn has_login(&self) -> bool {
         self.credentials.login != Login::Nobody
     }
 
     /// Options for a connection to [`NatsAccess::servers`], with nothing else set.
-    #[must_use]
     pub fn options(&self) -> ConnectOptions {
         self.credentials.options().custom_inbox_prefix(&self.inbox)
     }

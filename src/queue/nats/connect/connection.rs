@@ -73,9 +73,6 @@ struct Problems {
 
 impl Connection {
     /// Starts to connect, and tries again until it succeeds.
-    ///
-    /// # Errors
-    /// When no connection can be opened at all.
     pub async fn open(access: &NatsAccess, purpose: &'static str) -> Result<Self, String> {
         let (count, connected) = watch::channel(0);
         let label = || [("connection", purpose)];
@@ -152,7 +149,6 @@ impl Connection {
     }
 
     /// Whether it is up at the moment.
-    #[must_use]
     pub fn is_up(&self) -> bool {
         self.client.connection_state() == async_nats::connection::State::Connected
     }
@@ -190,7 +186,6 @@ impl Connection {
     }
 
     /// Why there is no connection.
-    #[must_use]
     pub fn why_down(&self) -> String {
         match &self.problems.lock().failure {
             Some(failure) => format!("NATS cannot be reached: {failure}"),
@@ -221,7 +216,6 @@ impl Connection {
     /// Whether to log a reason that [`Connection::explain`] gave. Requests are tried again all the time, so
     /// the same reason is logged once in a while from the same place. One that all requests share is logged
     /// once in a while altogether.
-    #[must_use]
     #[track_caller]
     pub fn should_log(&self, reason: &str) -> bool {
         if reason != NO_JETSTREAM {

@@ -22,7 +22,6 @@ const FILE_MAX: u64 = 1 << 20;
 pub struct Secret(String);
 
 impl Secret {
-    #[must_use]
     pub fn new(text: String) -> Self {
         Self(text)
     }
@@ -142,7 +141,6 @@ impl NatsCredentials {
     }
 
     /// Options for a connection, with nothing else set. Files are read at each attempt to connect.
-    #[must_use]
     pub fn options(&self) -> ConnectOptions {
         let mut options = if self.login == Login::Nobody {
             ConnectOptions::new()

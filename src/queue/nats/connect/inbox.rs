@@ -49,7 +49,6 @@ impl fmt::Display for InboxPrefix {
 impl InboxPrefix {
     /// The default: of the user, if the login has a name that can be one word of a subject, and otherwise of
     /// the service, whose names begin with `prefix`.
-    #[must_use]
     pub fn of(login: &Login, prefix: &str) -> Self {
         let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
         let own = match login {
@@ -62,7 +61,6 @@ impl InboxPrefix {
     }
 
     /// Whether these subjects are among those that begin with `prefix`, where nodes send no answers.
-    #[must_use]
     pub fn is_within(&self, prefix: &str) -> bool {
         self.0.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }

@@ -76,7 +76,6 @@ impl Servers {
         Ok((Self(servers), login))
     }
 
-    #[must_use]
     pub fn addresses(&self) -> &[ServerAddr] {
         &self.0
     }

@@ -72,7 +72,6 @@ impl ShardCopies {
         *self.lost.lock() = why;
     }
 
-    #[must_use]
     pub fn lost(&self) -> Option<String> {
         self.lost.lock().clone()
     }
@@ -104,7 +103,6 @@ impl ShardCopies {
     }
 
     /// What the shard needs; `None`: nothing.
-    #[must_use]
     pub fn need(&self) -> watch::Receiver<Option<NeededCopy>> {
         self.need.subscribe()
     }
@@ -117,7 +115,6 @@ impl ShardCopies {
         });
     }
 
-    #[must_use]
     pub fn outlook(&self) -> watch::Receiver<CopyOutlook> {
         self.outlook.subscribe()
     }
@@ -142,7 +139,6 @@ impl ShardCopies {
     }
 
     /// The lowest sequence of the copies that this node gives.
-    #[must_use]
     pub fn given(&self) -> Option<u64> {
         self.floors.lock().given
     }
@@ -153,7 +149,6 @@ impl ShardCopies {
     /// - `stream`: the identity of the stream, empty if no session has read it yet
     /// - `safe`: the last sequence of it that no crash takes back. Asked for only once it is known that no
     ///   copy is fetched: when one was put in place, it is the copy's, and was less a moment before
-    #[must_use]
     pub fn floor(&self, stream: &str, safe: impl FnOnce() -> Option<u64>) -> Option<CopyFloor> {
         let floors = self.floors.lock();
         if let Some(fetched) = &floors.fetched {
@@ -169,7 +164,6 @@ impl ShardCopies {
         self.stored.send_replace(Some(floor));
     }
 
-    #[must_use]
     pub fn stored(&self) -> watch::Receiver<Option<CopyFloor>> {
         self.stored.subscribe()
     }

@@ -151,9 +151,6 @@ impl ShardStream {
 
     /// The connection that brings messages. The first call opens it, on the caller's runtime: the fetch
     /// thread's.
-    ///
-    /// # Errors
-    /// When no connection can be opened at all.
     pub async fn connection(&self) -> Result<&Connection, String> {
         self.connection.get_or_try_init(|| Connection::open(&self.access, "consume")).await
     }

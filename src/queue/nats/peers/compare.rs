@@ -138,7 +138,6 @@ impl NatsShard {
     ///
     /// # Arguments
     /// `node`: this node's name.
-    #[must_use]
     pub fn own_hashes(&self, node: &NodeName) -> Option<OwnHashes> {
         let stream = self.stream.stream();
         let is_known = self.stream.sequence_offset() == Some(0) && !stream.is_empty();

@@ -26,7 +26,6 @@ impl FloorsOfOthers {
 
     /// With the lowest sequence of the copies that this node gives: the nodes that fetch them need what comes
     /// after it.
-    #[must_use]
     pub fn with_given(mut self, given: Option<u64>) -> Self {
         let Some(given) = given else { return self };
         if given < self.all {

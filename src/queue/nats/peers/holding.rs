@@ -112,7 +112,6 @@ impl Peers {
     }
 
     /// The floor that a data directory has stored of a shard last, as of what was read.
-    #[must_use]
     pub fn floor_of(&self, shard: ShardId, directory: &str) -> Option<ReadFloor> {
         let known = self.known.lock();
         let floors = known.floors.iter().filter(|((of, _), _)| *of == shard);

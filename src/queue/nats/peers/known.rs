@@ -122,7 +122,6 @@ pub struct Received<E> {
 }
 
 impl Peers {
-    #[must_use]
     pub fn new(this: ThisNode, run: String, forget_after: Duration) -> Self {
         Self { this, run, forget_after, known: Mutex::default() }
     }
@@ -252,13 +251,11 @@ impl Peers {
     }
 
     /// Whether all floors were read, so that all owners are known.
-    #[must_use]
     pub fn knows_owners(&self) -> bool {
         matches!(self.known.lock().floors_read, Some(Ok(())))
     }
 
     /// Whether all other nodes that run were heard of.
-    #[must_use]
     pub fn hearing(&self) -> Hearing {
         self.hearing_at(Instant::now())
     }

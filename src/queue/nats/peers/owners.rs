@@ -107,7 +107,6 @@ struct Looked {
 }
 
 impl AppliedByOthers {
-    #[must_use]
     pub fn new(peers: Arc<Peers>, shard: ShardId) -> Self {
         Self { peers, shard, looked: Mutex::default() }
     }

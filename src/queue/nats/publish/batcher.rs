@@ -282,7 +282,6 @@ fn bytes_max(payload_max: usize) -> usize {
 impl PublishBatcher {
     /// # Arguments
     /// `replicas`: of the stream.
-    #[must_use]
     pub fn new(replicas: usize) -> Self {
         let in_flight_max = if replicas > 1 { IN_FLIGHT_REPLICATED_MAX } else { IN_FLIGHT_MAX };
         Self { queue: Mutex::default(), in_flight_max }

@@ -84,7 +84,6 @@ impl BulkPublisher {
         Ok(publisher)
     }
 
-    #[must_use]
     pub fn shards(&self) -> u16 {
         u16::try_from(self.shards.len()).expect("there are at most MAX_SHARDS shards")
     }

@@ -183,17 +183,11 @@ impl StreamPublisher {
     }
 
     /// Publishes a board's definition or drop, and returns once it is stored.
-    ///
-    /// # Errors
-    /// As [`StreamPublisher::store_jobs`].
     pub async fn store_command(&self, payload: &Payload) -> Result<Sequence, NotPublished> {
         self.send_command(payload).await?.stored().await
     }
 
     /// Publishes a command, and waits until this node has applied it.
-    ///
-    /// # Errors
-    /// As [`StreamPublisher::publish_jobs`].
     pub async fn publish_command(&self, payload: &Payload) -> Result<MessageOutcome, NotPublished> {
         let (pending, applied) = self.inner.pending_replies.expect_reply(OutcomeDetail::Rankings);
         let message = command_message(&self.inner.stream, payload)?.message_id(pending.id());
@@ -203,9 +197,6 @@ impl StreamPublisher {
     }
 
     /// Sends a board's definition or drop, without waiting until it is stored.
-    ///
-    /// # Errors
-    /// As [`StreamPublisher::store_jobs`].
     pub async fn send_command(&self, payload: &Payload) -> Result<SentCommand, NotPublished> {
         let message = command_message(&self.inner.stream, payload)?;
         let sent = self.send(&self.inner.control_subject, message).await?;
@@ -276,9 +267,6 @@ pub struct SentCommand {
 
 impl SentCommand {
     /// Waits until the command is stored.
-    ///
-    /// # Errors
-    /// As [`StreamPublisher::store_jobs`].
     pub async fn stored(self) -> Result<Sequence, NotPublished> {
         sequence(self.sent.await, &self.health)
     }

@@ -24,9 +24,6 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The number of shards of the streams under this prefix; `None` if there are none, or they do not say.
 /// Tries again for as long as NATS cannot be reached.
-///
-/// # Errors
-/// When no connection can be opened at all.
 pub async fn find_shards(settings: &Settings) -> Result<Option<u16>, SetupError> {
     let names = Names::new(&settings.prefix);
     let client = connect(settings).await?;
