@@ -124,6 +124,11 @@ pub enum ImportError {
     )]
     Separator { found: String, separator: &'static str, option: &'static str },
     #[error(
+        "the file's header is one cell, {0}: each line may stand in quotation marks as a whole, or --delimiter is \
+         another; take the marks away first, such as by sed 's/^\"//; s/\"$//'"
+    )]
+    OneCell(String),
+    #[error(
         "the file's header names the column {0:?} twice; --no-header --skip-lines 1 reads columns by their numbers"
     )]
     RepeatedColumn(String),

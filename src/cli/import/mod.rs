@@ -14,6 +14,7 @@ mod clock;
 mod error;
 mod progress;
 mod read;
+mod repeats;
 mod send;
 mod source;
 mod stop;
@@ -35,6 +36,7 @@ use args::Format;
 use boards::{Boards, Known, Making};
 use clock::Clock;
 use read::{Parsed, Place, Rows};
+use repeats::Repeats;
 use send::{Connection, Lane, Service, ToFinish};
 use source::Source;
 use tally::Tally;
@@ -140,6 +142,7 @@ fn service<'a>(args: &Args, tally: &'a Tally) -> Result<Option<Service<'a>>, Imp
 }
 
 fn check_rows(rows: Box<dyn Rows + '_>, tally: &Tally, mut boards: Boards<'_>) -> Result<Known, ImportError> {
+    let mut repeats = Repeats::default();
     for parsed in rows {
         if stop::is_stopped() {
             return Err(ImportError::Interrupted);
@@ -156,7 +159,10 @@ fn check_rows(rows: Box<dyn Rows + '_>, tally: &Tally, mut boards: Boards<'_>) -
                 tally.read();
                 match refusal {
                     Some(line) => tally.rejected(line)?,
-                    None => tally.checked(&row),
+                    None => {
+                        repeats.note(&row);
+                        tally.checked(&row);
+                    }
                 }
             }
             Parsed::Rejected(line) => {
@@ -172,6 +178,7 @@ fn check_rows(rows: Box<dyn Rows + '_>, tally: &Tally, mut boards: Boards<'_>) -
             }
         }
     }
+    repeats.tell(tally);
     Ok(boards.into_known())
 }
 

@@ -443,3 +443,23 @@ fn no_row_of_any_board_is_sent_if_one_board_of_an_export_ranks_otherwise() {
         assert_eq!(client.get("/v1/boards/a").0, 404, "nothing was sent");
     }
 }
+
+#[test]
+fn rows_of_a_member_that_an_earlier_row_names_are_counted_and_told() {
+    let service = Node::start();
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = folder.path().join("laps.csv");
+    fs::write(&path, "member,score\nann,5\nbob,7\nann,3\nann,4\n").expect("it can be written");
+    let board = |name| ["--board", name, "--url", service.base()];
+    let expect = "2 rows are of a member that an earlier row names: --op best keeps";
+    for dry in [&["--dry-run"][..], &[]] {
+        let said = import(&path, &[&board("laps")[..], dry].concat());
+        assert!(said.code == Some(0) && said.err.contains(expect), "{}", said.err);
+    }
+    assert_eq!(service.client().get(&entry_path("laps", "ann")).1["score"], json!(4), "the last one");
+    for (name, score) in [("best", 5), ("incr", 12), ("set", 4)] {
+        let said = import(&path, &[&board(name)[..], &["--op", name]].concat());
+        assert!(said.code == Some(0) && !said.err.contains("an earlier row"), "{}", said.err);
+        assert_eq!(service.client().get(&entry_path(name, "ann")).1["score"], json!(score), "{name}");
+    }
+}

@@ -245,6 +245,9 @@ impl Header<'_> {
         if let [only] = self.names
             && let Some((_, separator, option)) = SEPARATORS.iter().find(|(mark, _, _)| only.contains(*mark))
         {
+            if self.rules.delimiter.is_some() {
+                return ImportError::OneCell(shown(only));
+            }
             return ImportError::Separator { found: shown(only), separator, option };
         }
         let found = self.sample.first().filter(|_| self.rules.no_header).map(|(_, _, first)| {

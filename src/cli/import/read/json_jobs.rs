@@ -41,7 +41,6 @@ pub struct Peek<'a> {
     #[serde(borrow)]
     updated_at: Option<Cow<'a, str>>,
     position: Option<IgnoredAny>,
-    rank: Option<IgnoredAny>,
     /// In place of the position, of entries that have none.
     #[serde(borrow)]
     hidden: Option<&'a RawValue>,
@@ -52,7 +51,8 @@ pub struct Peek<'a> {
 impl Peek<'_> {
     /// Whether the line is an entry of an export, of which not every field is a job's.
     pub fn is_exported(&self) -> bool {
-        let is_listed = self.position.is_some() && (self.rank.is_none() || self.updated_at.is_some());
+        // Standings of others have a position or a rank, too.
+        let is_listed = self.position.is_some() && self.updated_at.is_some();
         is_listed || self.hidden.is_some_and(|hidden| hidden.get() == "true")
     }
 

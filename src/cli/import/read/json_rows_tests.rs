@@ -333,7 +333,8 @@ fn lines_that_are_no_job_are_rejected_and_the_next_is_read() {
 /// Otherwise the rows of a past season would go into `all`.
 #[test]
 fn rows_of_an_export_do_not_come_without_their_board() {
-    let row = r#"{"board":"b","member":"m","op":"set","score":1,"position":1}"#;
+    let row =
+        r#"{"board":"b","member":"m","op":"set","score":1,"position":1,"updated_at":"2026-11-20T10:00:00Z"}"#;
     for first in [r#"{"board":"b","window":"s0","definition":{"windows":["season"]}}"#, r#"{"board":"b","#] {
         let text = format!("{first}\n{row}\n");
         let mut rows = JsonRows::open(text.as_bytes(), text.as_bytes(), &Rules::default(), 0);

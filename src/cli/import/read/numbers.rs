@@ -57,6 +57,9 @@ impl DurationUnit {
     }
 }
 
+/// Digits behind the point that the largest round `--scale` keeps.
+const SCALE_PLACES: u32 = 9;
+
 /// What a key that cannot be read is, besides what is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
@@ -111,7 +114,16 @@ impl Numbers {
         self.whole(&number, self.scale, text, || {
             if self.scale == 1 {
                 let places = number.places();
-                let scale = 10_u64.saturating_pow(places.min(9));
+                if places > SCALE_PLACES {
+                    return format!(
+                        "{} is not a whole number, and has {places} places after the {:?}: --scale {} --round \
+                         keeps {SCALE_PLACES} of them",
+                        quoted(text),
+                        self.decimal.to_string(),
+                        10_u64.pow(SCALE_PLACES)
+                    );
+                }
+                let scale = 10_u64.pow(places);
                 let separates = if written == Written::Text && self.thousands.is_none() && places == 3 {
                     format!(", or --thousands {:?} if it separates thousands", self.decimal.to_string())
                 } else {
@@ -124,9 +136,13 @@ impl Numbers {
                     self.decimal.to_string()
                 )
             } else {
+                let larger = if self.scale < 10_u32.pow(SCALE_PLACES) {
+                    "a larger --scale keeps more places (100 keeps two), and "
+                } else {
+                    ""
+                };
                 format!(
-                    "{} times {} is not a whole number; a larger --scale keeps more places (100 keeps two), and \
-                     --round rounds",
+                    "{} times {} is not a whole number; {larger}--round rounds",
                     quoted(text),
                     self.scale
                 )
@@ -171,6 +187,13 @@ impl Numbers {
             && unsigned.chars().all(is_of_number);
         if let (true, Some(separator)) = (is_grouped, foreign.next()) {
             return self.separator_explained(&told, unsigned, separator);
+        }
+        let around = unsigned.trim_matches(|c: char| !c.is_ascii_digit());
+        if around != unsigned && around.chars().all(is_of_number) && !around.is_empty() {
+            return format!(
+                "{told} is not a number such as 1200 or -3.25, with nothing before or behind it: take away what \
+                 is there but {around:?}"
+            );
         }
         if unsigned.chars().any(|c| c.is_ascii_digit()) {
             return format!("{told} is not a number such as 1200 or -3.25");

@@ -178,7 +178,15 @@ fn a_refusal_names_the_separator_and_the_option_that_helps() {
         (Numbers::default(), "DNF", "\"DNF\" is not a number; --blank \"DNF\" leaves such rows out"),
         (Numbers::default(), "-", "--blank \"-\" leaves such rows out"),
         (Numbers::default(), "", "the score is empty; --blank \"\""),
-        (Numbers::default(), "12 pts", "is not a number such as 1200"),
+        (Numbers::default(), "12 pts", "take away what is there but \"12\""),
+        (Numbers::default(), "$8,694", "take away what is there but \"8,694\""),
+        (Numbers::default(), "12a3", "is not a number such as 1200 or -3.25"),
+        (
+            Numbers::default(),
+            "1.2345678901",
+            "has 10 places after the \".\": --scale 1000000000 --round keeps 9",
+        ),
+        (numbers('.', None, 1_000_000_000), "1.2345678901", "is not a whole number; --round rounds"),
         (Numbers::default(), "1e30", "is outside the signed 64-bit range"),
         (
             Numbers { duration: Some(DurationUnit::S), ..Numbers::default() },

@@ -1,5 +1,6 @@
 //! One row on its way to becoming a job, whatever file it came from.
 
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use smallvec::SmallVec;
@@ -7,7 +8,7 @@ use smallvec::SmallVec;
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
 use crate::job::{Op, RejectCode};
-use crate::types::{Timestamp, fnv1a_32};
+use crate::types::Timestamp;
 
 /// A file's rows, in order. Lines that are no rows come as [`Parsed::Rejected`] and do not end it.
 pub trait Rows: Iterator<Item = Result<Parsed, ImportError>> {}
@@ -89,7 +90,7 @@ pub struct Row {
     pub is_undecided: bool,
     /// The boards that it names; empty for a job on every board.
     pub boards: Boards,
-    pub member_hash: u32,
+    pub member_hash: u64,
     /// It gives the entry of the row before it the time of its last update, and is no row of the file.
     pub is_repeat: bool,
 }
@@ -107,7 +108,7 @@ impl Row {
         let place = place.into();
         let is_undecided = op.is_none() && !has_version;
         let adds = op == Some(Op::Incr.name()) && !has_version;
-        let member_hash = fnv1a_32(member.as_bytes());
+        let member_hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(member);
         Self { place, job, takes_time: false, adds, is_undecided, boards, member_hash, is_repeat: false }
     }
 
@@ -139,7 +140,8 @@ impl Row {
 
     /// Which of `lanes` (at least 1) sends it: always the same for a member.
     pub fn lane(&self, lanes: usize) -> usize {
-        usize::try_from(self.member_hash).map_or(0, |hash| hash % lanes)
+        let lanes = u64::try_from(lanes).unwrap_or(1);
+        usize::try_from(self.member_hash % lanes).unwrap_or(0)
     }
 }
 
