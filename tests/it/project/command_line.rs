@@ -12,6 +12,7 @@ use crate::support::compose::Compose;
 const DOCUMENTS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
+    "docs/api.md",
     "docs/benchmarks.md",
     "docs/boards.md",
     "docs/contributing.md",
