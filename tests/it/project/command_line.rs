@@ -12,6 +12,7 @@ use crate::support::compose::Compose;
 const DOCUMENTS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
+    "docs/api.md",
     "docs/benchmarks.md",
     "docs/boards.md",
     "docs/contributing.md",
@@ -45,12 +46,19 @@ const DOCUMENTS: &[&str] = &[
 
 /// Flags in them that are other programs', and whose.
 const OF_OTHERS: &[(&str, &str)] = &[
+    ("before", "benches/http_vs_redis"),
+    ("systems", "benches/visible"),
+    ("seconds", "benches"),
+    ("rows", "benches/transfer"),
+    ("runs", "benches"),
+    ("rounds", "benches"),
+    ("cases", "benches"),
+    ("batches", "benches"),
     ("bench", "cargo"),
     ("check", "sha256sum"),
     ("config", "prometheus"),
     ("csv", "redis-cli"),
     ("dupe-window", "nats"),
-    ("early", "benches/engine_reads"),
     ("ignore-missing", "sha256sum"),
     ("inbox-prefix", "nats"),
     ("lib", "cargo"),
