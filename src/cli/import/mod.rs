@@ -157,12 +157,11 @@ fn check_rows(rows: Box<dyn Rows + '_>, tally: &Tally, mut boards: Boards<'_>) -
                     continue;
                 }
                 tally.read();
-                match refusal {
-                    Some(line) => tally.rejected(line)?,
-                    None => {
-                        repeats.note(&row);
-                        tally.checked(&row);
-                    }
+                if let Some(line) = refusal {
+                    tally.rejected(line)?;
+                } else {
+                    repeats.note(&row);
+                    tally.checked(&row);
                 }
             }
             Parsed::Rejected(line) => {
