@@ -22,9 +22,10 @@ impl Play {
         let other = self.cluster.other(5);
         for board in BOARDS {
             let known = self.world.boards.get(board).expect("it is defined").clone();
-            let instances = exportable(&known);
+            let mut instances = exportable(&known);
             for _ in 0..instances.len().min(2) {
-                let instance = self.random.pick(&instances).clone();
+                // None twice: the versions of a copy are not newer than its own.
+                let instance = instances.swap_remove(self.random.index(instances.len()));
                 let copy = format!("{board}-{instance}");
                 let file = self.cluster.path(&format!("{copy}.ndjson"));
                 let source = self.cluster.nodes[0].base().to_owned();
