@@ -294,7 +294,8 @@ impl<H: Handler> Measured<H> {
             Place::Inline => false,
             Place::InlineIfFew => {
                 // Those of a list are separated by commas. More may be in texts: it need not be exact.
-                let items = 1 + memchr::memchr_iter(b',', &call.body).count();
+                let separators = memchr::memchr_iter(b',', &call.body).count();
+                let items = separators + usize::from(!call.body.is_empty());
                 let lookups = items * usize::from(call.api.node.shard_count());
                 are_many(lookups, turn::has_others()) || entries > ENTRIES_INLINE
             }
