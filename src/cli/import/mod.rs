@@ -212,7 +212,7 @@ fn send(
     }
     if outcome.is_err() && tally.has_outcomes() {
         let place = service.pending.first().unwrap_or(next);
-        print(&source.go_on(place, service.client.base(), tally.adds_twice()));
+        print(&source.go_on(place, tally.adds_twice()));
     }
     outcome?;
     Ok(if all_applied { ExitCode::SUCCESS } else { ExitCode::from(1) })

@@ -4,6 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use clap::Args as _;
+
 use crate::cli::import::args::Args;
 use crate::cli::import::error::ImportError;
 use crate::cli::import::progress::Progress;
@@ -102,21 +104,86 @@ impl Source {
     /// # Arguments
     /// - `place`: of the first row that is not settled.
     /// - `adds`: rows add to scores, and sending them twice counts them twice.
-    pub fn go_on(&self, place: Place, to: &str, adds: bool) -> String {
+    pub fn go_on(&self, place: Place, adds: bool) -> String {
         let Origin::Files(files) = &self.from else {
             return format!("{:<14}run the same import again\n", "go on");
         };
-        let left: Vec<String> =
-            files.iter().skip(place.file).map(|file| format!("'{}'", file.name)).collect();
+        let settled: Vec<&str> = files.iter().take(place.file).map(|file| file.name.as_str()).collect();
         let name = files.get(place.file).map_or("", |file| file.name.as_str());
         let line = place.line.max(1);
         let caution =
             if adds { ". Rows behind it may be applied already, and these would count twice" } else { "" };
+        let given: Vec<String> =
+            std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         format!(
-            "{:<14}all rows before line {line} of {name} are settled{caution}. With the other options as they were: \
-             ranktree import {} --from-line {line} --url {to}\n",
+            "{:<14}all rows before line {line} of {name} are settled{caution}: {}\n",
             "go on",
-            left.join(" ")
+            command_from(&given, &settled, line)
         )
+    }
+}
+
+/// The command line that goes on at a line: what was given, without the files that are settled.
+fn command_from(given: &[String], settled: &[&str], line: u64) -> String {
+    let known = Args::augment_args(clap::Command::new("import"));
+    let takes_value = |word: &str| {
+        let argument = known.get_arguments().find(|argument| {
+            let names =
+                argument.get_long().into_iter().chain(argument.get_all_aliases().into_iter().flatten());
+            word.strip_prefix("--").is_some_and(|word| names.into_iter().any(|name| name == word))
+        });
+        argument.is_some_and(|argument| argument.get_action().takes_values())
+    };
+    let mut settled = settled.iter().peekable();
+    let mut words = vec!["ranktree".to_owned(), "import".to_owned(), format!("--from-line {line}")];
+    let mut given = given.iter().skip(1);
+    while let Some(word) = given.next() {
+        let value = if takes_value(word) { given.next() } else { None };
+        let is_settled = !word.starts_with("--") && settled.next_if(|file| *file == word).is_some();
+        if is_settled || word == "--from-line" || word.starts_with("--from-line=") {
+            continue;
+        }
+        words.extend([Some(word), value].into_iter().flatten().map(|word| shell_word(word)));
+    }
+    words.join(" ")
+}
+
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:=,@%+".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_to_go_on_from_has_the_options_that_were_given() {
+        let go_on = |given: &[&str], settled: &[&str]| {
+            let given: Vec<String> = given.iter().map(|word| (*word).to_owned()).collect();
+            command_from(&given, settled, 7)
+        };
+        assert_eq!(
+            go_on(
+                &["import", "a.csv", "my file.csv", "--column", "score=Best time", "--blank", ""],
+                &["a.csv"]
+            ),
+            "ranktree import --from-line 7 'my file.csv' --column 'score=Best time' --blank ''"
+        );
+        assert_eq!(
+            go_on(
+                &["import", "--from-line", "3", "--rejects", "a.csv", "--to", "http://h:1", "a.csv", "a.csv"],
+                &["a.csv"]
+            ),
+            "ranktree import --from-line 7 --rejects a.csv --to http://h:1 a.csv",
+            "an option's value is no file"
+        );
+        assert_eq!(
+            go_on(&["import", "--round", "it's.csv", "--from-line=2", "--decimal=,"], &[]),
+            "ranktree import --from-line 7 --round 'it'\\''s.csv' --decimal=,"
+        );
     }
 }

@@ -160,7 +160,8 @@ impl Tally {
             let record = name.into_iter().chain([&number, &line.code, &line.detail]);
             file.write_record(record).map_err(|error| rejects_error(path, error.into()))?;
         }
-        counts.listed.insert(line.place, line);
+        // Of a document on one line, the first of its rows.
+        counts.listed.entry(line.place).or_insert(line);
         if counts.listed.len() > LISTED_MAX {
             counts.listed.pop_last();
         }

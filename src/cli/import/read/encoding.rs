@@ -1,7 +1,7 @@
 //! A file's bytes as UTF-8: what `--encoding` says that they are in, or what their byte order mark says.
 //!
-//! Text that cannot be of that encoding is an error with its line. So is a file of UTF-8 that another
-//! encoding would garble without a word.
+//! Text that cannot be of that encoding is an error with its line. So is UTF-8, all of a file or some lines of
+//! it, that another encoding would garble without a word.
 
 use std::io::{self, Read};
 
@@ -56,6 +56,57 @@ pub enum BadEncoding {
     Malformed { line: u64, encoding: &'static str },
     #[error("the file is UTF-8, and --encoding {encoding} would garble it; leave --encoding away")]
     IsUtf8 { encoding: &'static str },
+    #[error(
+        "line {utf8} is UTF-8, which --encoding {encoding} would garble, and line {other} is not: the file mixes \
+         encodings. Make all of its lines one of them first. If all are {encoding} after all, \
+         iconv -f {encoding} -t UTF-8 makes a file that is read without --encoding"
+    )]
+    IsMixed { encoding: &'static str, utf8: u64, other: u64 },
+}
+
+/// The first line of each kind, of those that are not ASCII alone. Long lines are judged in pieces of a buffer.
+#[derive(Default)]
+struct LineKinds {
+    /// What came before the buffer of the line that it begins with.
+    begun: Vec<u8>,
+    lines: u64,
+    utf8: Option<u64>,
+    other: Option<u64>,
+}
+
+impl LineKinds {
+    fn note(&mut self, bytes: &[u8], is_last: bool) {
+        let mut rest = bytes;
+        while let Some((line, behind)) =
+            memchr::memchr(b'\n', rest).and_then(|at| rest.split_at_checked(at + 1))
+        {
+            if self.begun.is_empty() {
+                self.judge(line);
+            } else {
+                self.begun.extend_from_slice(line);
+                self.judge_begun();
+            }
+            self.lines += 1;
+            rest = behind;
+        }
+        self.begun.extend_from_slice(rest);
+        if is_last || self.begun.len() > BUFFER_BYTES {
+            self.judge_begun();
+        }
+    }
+
+    fn judge_begun(&mut self) {
+        let line = std::mem::take(&mut self.begun);
+        self.judge(&line);
+    }
+
+    fn judge(&mut self, line: &[u8]) {
+        if line.is_ascii() {
+            return;
+        }
+        let kind = if std::str::from_utf8(line).is_ok() { &mut self.utf8 } else { &mut self.other };
+        kind.get_or_insert(self.lines + 1);
+    }
 }
 
 /// Text of another encoding, as UTF-8.
@@ -71,9 +122,8 @@ pub struct Transcoded<R> {
     output: Vec<u8>,
     ready: std::ops::Range<usize>,
     line: u64,
-    /// Whether all bytes so far are UTF-8, of which some are not ASCII.
-    utf8: Option<Decoder>,
-    has_more_than_ascii: bool,
+    /// `None` where bytes of zero are part of most characters, so that nothing is taken for UTF-8.
+    kinds: Option<LineKinds>,
 }
 
 impl<R: Read> Transcoded<R> {
@@ -91,8 +141,7 @@ impl<R: Read> Transcoded<R> {
             output: vec![0; 3 * BUFFER_BYTES + LAST_BYTES],
             ready: 0..0,
             line: 1,
-            utf8: is_of_bytes.then(|| UTF_8.new_decoder_without_bom_handling()),
-            has_more_than_ascii: false,
+            kinds: is_of_bytes.then(LineKinds::default),
         }
     }
 
@@ -125,29 +174,18 @@ impl<R: Read> Transcoded<R> {
     }
 
     fn look_for_utf8(&mut self) -> io::Result<()> {
-        let Some(decoder) = &mut self.utf8 else { return Ok(()) };
-        let source = self.input.get(self.rest.clone()).unwrap_or_default();
-        self.has_more_than_ascii |= !source.is_ascii();
-        let mut rest = source;
-        loop {
-            let mut scratch = [0; 1024];
-            let (result, read, _) =
-                decoder.decode_to_utf8_without_replacement(rest, &mut scratch, self.is_last);
-            rest = rest.get(read..).unwrap_or_default();
-            match result {
-                DecoderResult::Malformed(..) => {
-                    self.utf8 = None;
-                    return Ok(());
-                }
-                DecoderResult::OutputFull => {}
-                DecoderResult::InputEmpty => break,
+        let Some(kinds) = &mut self.kinds else { return Ok(()) };
+        kinds.note(self.input.get(self.rest.clone()).unwrap_or_default(), self.is_last);
+        let encoding = self.encoding.name();
+        let bad = match (kinds.utf8, kinds.other) {
+            // Two characters of an encoding with several bytes for one are UTF-8 now and then.
+            (Some(utf8), Some(other)) if self.encoding.is_single_byte() => {
+                BadEncoding::IsMixed { encoding, utf8, other }
             }
-        }
-        if self.is_last && self.has_more_than_ascii {
-            let bad = BadEncoding::IsUtf8 { encoding: self.encoding.name() };
-            return Err(io::Error::new(io::ErrorKind::InvalidData, bad));
-        }
-        Ok(())
+            (Some(_), None) if self.is_last => BadEncoding::IsUtf8 { encoding },
+            _ => return Ok(()),
+        };
+        Err(io::Error::new(io::ErrorKind::InvalidData, bad))
     }
 }
 
@@ -210,6 +248,26 @@ mod tests {
         let told = read(garbled.as_bytes(), "windows-1252").expect_err("it is UTF-8");
         assert!(told.starts_with("the file is UTF-8, and --encoding windows-1252 would garble it"), "{told}");
         assert_eq!(read(b"ascii", "windows-1252"), Ok("ascii".to_owned()));
+        assert!(read("a\nJosé".as_bytes(), "gbk").is_err(), "the last line has no end");
+    }
+
+    #[test]
+    fn a_file_of_two_encodings_is_refused_with_a_line_of_each() {
+        let told = read(b"ann,1\nJos\xe9,5\nZo\xc3\xab,6\n", "windows-1252").expect_err("it is mixed");
+        assert!(
+            told.starts_with(
+                "line 3 is UTF-8, which --encoding windows-1252 would garble, and line 2 is not"
+            ),
+            "{told}"
+        );
+        let long = [b"Zo\xc3\xab,6\n".repeat(40_000), b"Jos\xe9".to_vec()].concat();
+        let told = read(&long, "iso-8859-2").expect_err("it is mixed");
+        assert!(
+            told.starts_with("line 1 is UTF-8, which --encoding ISO-8859-2 would garble, and line 40001"),
+            "{told}"
+        );
+        // Two characters of GBK that are UTF-8 as well, beside some that are not.
+        assert_eq!(read(b"\xc1\xaa\xcd\xa8\n\xc4\xe3", "gbk").as_deref(), Ok("联通\n你"));
     }
 
     #[test]

@@ -158,6 +158,12 @@ impl JobLine<'_> {
     /// # Errors
     /// When the line is no JSON object.
     pub fn peek(&self) -> Result<Peek<'_>, RejectedLine> {
+        if self.text.starts_with('[') {
+            return Err(self.malformed(&format!(
+                "the row is an array, {}; --column member=0 --column score=1 reads its places, from 0",
+                quoted(self.text)
+            )));
+        }
         if !self.text.starts_with('{') {
             return Err(self.malformed(&format!("the row begins with {}, not with {{", quoted(self.text))));
         }

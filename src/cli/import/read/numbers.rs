@@ -95,7 +95,8 @@ impl Numbers {
             return Err("the score is empty; --blank \"\" leaves such rows out".to_owned());
         }
         if let Some(unit) = self.duration {
-            let seconds = seconds_of(text, self.decimal).map_err(|why| format!("{}: {why}", quoted(text)))?;
+            let seconds = seconds_of(text, self.decimal)
+                .map_err(|why| format!("{}: {why}{}", quoted(text), self.decimal_of_duration(text)))?;
             return self.whole(&seconds, unit.per_second(), text, || {
                 let finer = match unit {
                     DurationUnit::S => "--duration ms keeps more, and --round rounds",
@@ -177,7 +178,8 @@ impl Numbers {
     fn explained(&self, text: &str) -> String {
         let told = quoted(text);
         if looks_like_duration(text) {
-            return format!("{told} looks like a duration: --duration ms reads it, in milliseconds");
+            let decimal = self.decimal_of_duration(text);
+            return format!("{told} looks like a duration: --duration ms reads it, in milliseconds{decimal}");
         }
         let is_of_number = |c: char| c.is_ascii_digit() || is_separator(c);
         let unsigned = text.trim_start_matches(['-', '+', '−']);
@@ -199,6 +201,14 @@ impl Numbers {
             return format!("{told} is not a number such as 1200 or -3.25");
         }
         format!("{told} is not a number; --blank {told} leaves such rows out, and counts them")
+    }
+
+    /// The option that reads a duration with another decimal point, if it seems to have one.
+    fn decimal_of_duration(&self, text: &str) -> String {
+        let mut others = [',', '.'].into_iter().filter(|other| *other != self.decimal);
+        let found = others.find(|other| text.matches(*other).count() == 1 && !text.contains(self.decimal));
+        found
+            .map_or_else(String::new, |other| format!("; --decimal \"{other}\" if that is its decimal point"))
     }
 
     fn separator_explained(&self, told: &str, unsigned: &str, first: char) -> String {
@@ -333,7 +343,7 @@ fn spelled_seconds(text: &str, decimal: char) -> Option<Exact> {
         least = order;
         let exact = Exact::parse(number, decimal, None).or_else(|| Exact::parse(number, '.', None))?;
         let is_last = after.trim().is_empty();
-        if !exact.fraction.is_empty() && (!is_last || seconds > 1) {
+        if !exact.fraction.is_empty() && !is_last {
             return None;
         }
         if seconds == 0 {
@@ -345,7 +355,14 @@ fn spelled_seconds(text: &str, decimal: char) -> Option<Exact> {
             digits.trim_end_matches('0').clone_into(&mut total.fraction);
         } else {
             total.whole = total.whole.checked_add(exact.whole.checked_mul(seconds)?)?;
-            total.fraction = exact.fraction;
+            // A part of a minute, such as that of 12.5 min, is a number of seconds with as many places.
+            let places = exact.fraction.len();
+            let part =
+                if places == 0 { 0 } else { exact.fraction.parse::<i128>().ok()?.checked_mul(seconds)? };
+            let one = 10_i128.checked_pow(u32::try_from(places).ok()?)?;
+            total.whole = total.whole.checked_add(part / one)?;
+            total.fraction = if places == 0 { String::new() } else { format!("{:0places$}", part % one) };
+            total.fraction.truncate(total.fraction.trim_end_matches('0').len());
         }
         rest = after;
         count += 1;
