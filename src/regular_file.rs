@@ -38,7 +38,10 @@ pub fn read_small_in(directory: &Path, name: &str, most: u64) -> std::io::Result
             return Ok(content);
         }
     }
-    Err(Error::other(format!("it has more than {most} bytes, and no such file of ranktree's has so many")))
+    Err(Error::other(format!(
+        "it has more than {most} bytes, and no such file of ranktree's has so many: it is damaged, or another \
+         program's; restore the directory from a snapshot, or name another directory"
+    )))
 }
 
 /// The same by the file's path.

@@ -14,13 +14,7 @@ use crate::storage::{check_directory, data_around};
 /// # Errors
 /// When it is in one.
 pub fn check_outside_data(place: &Path, flag: &str) -> Result<(), Failure> {
-    data_around(place)?.map_or(Ok(()), |data| {
-        let (place, data) = (place.display(), data.display());
-        Err(format!(
-            "{place} is inside {data}, which holds a service's data; give a place elsewhere with {flag}"
-        )
-        .into())
-    })
+    check_outside(place, place, flag)
 }
 
 /// The same for a directory that is to be a data directory itself.
@@ -31,14 +25,16 @@ pub fn check_no_data_above(data_dir: &Path) -> Result<(), Failure> {
     check_directory(data_dir)?;
     let data_dir = std::path::absolute(data_dir)?;
     let data_dir = data_dir.canonicalize().unwrap_or(data_dir);
-    data_dir.parent().map_or(Ok(()), |above| {
-        data_around(above)?.map_or(Ok(()), |data| {
-            let (place, data) = (data_dir.display(), data.display());
-            Err(format!(
-                "{place} is inside {data}, which holds another service's data, and may be removed with them; give \
-                 a place elsewhere with --data-dir"
-            )
-            .into())
-        })
+    data_dir.parent().map_or(Ok(()), |above| check_outside(&data_dir, above, "--data-dir"))
+}
+
+fn check_outside(place: &Path, from: &Path, flag: &str) -> Result<(), Failure> {
+    data_around(from)?.map_or(Ok(()), |data| {
+        let (place, data) = (place.display(), data.display());
+        Err(format!(
+            "{place} is inside {data}, which holds a service's data, and may be removed with them; give a place \
+             elsewhere with {flag}"
+        )
+        .into())
     })
 }

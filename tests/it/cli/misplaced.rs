@@ -47,14 +47,14 @@ fn nothing_is_written_into_a_data_directory_and_no_other_service_begins_in_one()
             let import = [&["import", text(&rows), "--rejects", text(&place)][..], &board].concat();
             for (flag, command) in [("--output", &export[..]), ("--rejects", &import[..])] {
                 let (code, said) = run(command);
-                let expect = format!("holds a service's data; give a place elsewhere with {flag}");
+                let expect = format!("may be removed with them; give a place elsewhere with {flag}");
                 assert!(code == Some(2) && said.contains(&expect), "{command:?}: {said}");
             }
         }
     }
     for inner in ["inner", "snapshots", "snapshots/inner", "shard-000/inner"] {
         let inner = data.join(inner);
-        let expect = "which holds another service's data";
+        let expect = "which holds a service's data";
         let (status, said) = Node::at(&inner).shards(1).refusal();
         assert!(!status.success() && said.contains(expect), "{said}");
         let (code, said) = restore(&copy, &inner, &[]);
