@@ -1,8 +1,9 @@
 //! Counts the rows whose member an earlier row names, too: which of them holds is for whoever imports to say.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::hash::BuildHasher as _;
 
+use foldhash::quality::FixedState;
 use indicatif::HumanCount;
 
 use crate::cli::import::read::Row;
@@ -14,7 +15,7 @@ const ENTRIES_MAX: usize = 4 << 20;
 /// What is known of the rows so far. Two members in some 10^12 are taken for one.
 #[derive(Default)]
 pub struct Repeats {
-    seen: HashSet<u64>,
+    seen: HashSet<u64, FixedState>,
     repeated: u64,
 }
 
@@ -24,7 +25,7 @@ impl Repeats {
         if !row.is_undecided {
             return;
         }
-        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        let hasher = FixedState::default();
         let entries = row.boards.iter().map(|board| hasher.hash_one((board, row.member_hash)));
         let mut is_repeated = false;
         for entry in entries {

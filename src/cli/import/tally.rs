@@ -48,6 +48,7 @@ struct Counts {
     blanks: BTreeMap<String, u64>,
     /// Where rows were sent to.
     boards: BTreeSet<Arc<str>>,
+    last_named: Option<Arc<str>>,
     rejected_by_code: BTreeMap<String, u64>,
     /// The first ones by line, whichever connection reported them first.
     listed: BTreeMap<Place, RejectedLine>,
@@ -195,8 +196,10 @@ impl Tally {
 
 impl Counts {
     fn name(&mut self, board: &Arc<str>) {
-        if !self.boards.contains(board) {
+        // Rows that come together mostly share one name.
+        if self.last_named.as_ref().is_none_or(|last| !Arc::ptr_eq(last, board)) {
             self.boards.insert(Arc::clone(board));
+            self.last_named = Some(Arc::clone(board));
         }
     }
 

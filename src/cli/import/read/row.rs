@@ -1,8 +1,9 @@
 //! One row on its way to becoming a job, whatever file it came from.
 
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
+use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
+use foldhash::quality::FixedState;
 use smallvec::SmallVec;
 
 use crate::cli::board_line::BoardLine;
@@ -108,7 +109,7 @@ impl Row {
         let place = place.into();
         let is_undecided = op.is_none() && !has_version;
         let adds = op == Some(Op::Incr.name()) && !has_version;
-        let member_hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(member);
+        let member_hash = FixedState::default().hash_one(member);
         Self { place, job, takes_time: false, adds, is_undecided, boards, member_hash, is_repeat: false }
     }
 
