@@ -161,6 +161,18 @@ fn links_between_documents_have_targets_that_exist() {
     assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
 }
 
+/// Who looks up a word of two meanings finds the first, and takes it for the other.
+#[test]
+fn the_glossary_has_no_word_twice() {
+    let glossary = read(&root().join("docs/glossary.md"));
+    let cells = glossary.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let mut seen = BTreeSet::new();
+    for word in cells.flat_map(|cell| cell.split(", ")).filter(|word| *word != "term") {
+        assert!(seen.insert(word), "the glossary has {word} twice");
+    }
+    assert!(seen.len() > 100, "{} words", seen.len());
+}
+
 #[test]
 fn paths_in_documents_and_comments_exist() {
     let mut missing = BTreeSet::new();
