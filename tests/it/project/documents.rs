@@ -36,9 +36,15 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
 
 pub fn documents() -> Vec<PathBuf> {
     let mut found = files("docs", ".md");
-    found.extend(
-        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "examples/README.md"].map(|name| root().join(name)),
-    );
+    let others = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "examples/README.md",
+    ];
+    found.extend(others.map(|name| root().join(name)));
     found
 }
 
