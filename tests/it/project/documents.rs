@@ -137,6 +137,24 @@ fn nothing_is_said_to_be_unsupported_for_now() {
     assert_eq!(found, Vec::<String>::new());
 }
 
+/// What was before, and what was tried, is told by decisions and by commits. A document that tells it as well
+/// has to be kept true for two states.
+#[test]
+fn documents_tell_what_is_and_not_what_was() {
+    let was = ["since then", "previously", "used to be", "the commit before", "## what was tried"];
+    let decisions = root().join("docs/decisions");
+    let mut found = Vec::new();
+    for path in documents().into_iter().filter(|path| !path.starts_with(&decisions)) {
+        for (number, line) in read(&path).lines().enumerate() {
+            let line = line.to_lowercase();
+            if was.iter().any(|words| line.contains(words)) {
+                found.push(format!("{}:{}: {line}", path.display(), number + 1));
+            }
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
 #[test]
 fn links_between_documents_have_targets_that_exist() {
     let mut dead = Vec::new();
