@@ -1,4 +1,5 @@
-//! Every link, every path of a source file and every module that documents and comments name exists.
+//! Every link, every path of a source file and every module that documents and comments name exists; documents
+//! tell what is, and the glossary has a word once.
 
 use std::collections::BTreeSet;
 use std::fs;
