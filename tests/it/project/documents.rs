@@ -1,5 +1,5 @@
-//! Every link, every path of a source file and every module that documents and comments name exists; documents
-//! tell what is, and the glossary has a word once.
+//! Every link, every path of a source file and every module that documents and comments name exists; the
+//! documents tell what is, and the glossary has a word once.
 
 use std::collections::BTreeSet;
 use std::fs;
