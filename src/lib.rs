@@ -5,36 +5,8 @@
 //! counts up.
 //!
 //! # Layout
-//! In reading order, which is also the direction of dependencies: a module knows only modules above it.
-//!
-//! - [`types`]: the nouns that need no other
-//! - [`metrics`]: the name of every metric
-//! - [`tls_roots`]: which certificates a client of a service accepts
-//! - [`regular_file`]: opens files for reading, and neither waits for a pipe nor follows links of others
-//! - [`short_slice`]: time slices of threads that answer readers
-//! - [`allocator`]: how long free memory is kept
-//! - `processor`: ends the program where the processor lacks what RocksDB was compiled for
-//! - [`traces`]: spans of what is sampled, and their way to a collector
-//! - [`tree`]: the counted B+ tree
-//! - [`access`]: tokens, and what each allows
-//! - [`window`]: when instances of a board's windows begin and end, and what they are called
-//! - [`board`], [`job`]: definitions of boards, and jobs
-//! - [`wire`]: a job as JSON
-//! - [`state`]: a shard in memory
-//! - [`state_lock`]: the lock that its writer and its readers share
-//! - [`applied_sequence`]: up to where a shard is shown, and who waits for that
-//! - [`storage`]: a shard on disk
-//! - [`writer`]: fetch → plan → commit → apply → show
-//! - [`snapshot`]: copies of all shards, and how they are put in place
-//! - [`query`]: reads, summed and merged over shards
-//! - [`queue`]: where jobs come from, and where writes are published; it and [`query`] do not know each other
-//! - [`cluster`]: what nodes do for each other over NATS: questions to shards, writes, copies of shards
-//! - [`http`]: the API
-//! - [`loadgen`]: a load generator for a running service, and what it measured
-//! - [`config`]: the settings
-//! - [`credential_files`]: tokens and certificates from files, read again when they change
-//! - [`service`]: puts it all together
-//! - [`cli`]: a file or folder per subcommand
+//! The modules stand in the order in which they may know one another, from the nouns to the command line:
+//! a module knows only modules above it. `ARCHITECTURE.md` tells the order, and what each of them is.
 
 #[cfg(test)]
 mod allocated;

@@ -1,4 +1,5 @@
-//! Every link, every path of a source file and every module that documents and comments name exists.
+//! Every link, every path of a source file and every module that documents and comments name exists; the
+//! documents tell what is, and the glossary has a word once.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -36,9 +37,15 @@ fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
 
 pub fn documents() -> Vec<PathBuf> {
     let mut found = files("docs", ".md");
-    found.extend(
-        ["README.md", "ARCHITECTURE.md", "CHANGELOG.md", "examples/README.md"].map(|name| root().join(name)),
-    );
+    let others = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "examples/README.md",
+    ];
+    found.extend(others.map(|name| root().join(name)));
     found
 }
 
@@ -131,6 +138,24 @@ fn nothing_is_said_to_be_unsupported_for_now() {
     assert_eq!(found, Vec::<String>::new());
 }
 
+/// What was before, and what was tried, is told by decisions and by commits. A document that tells it as well
+/// has to be kept true for two states.
+#[test]
+fn documents_tell_what_is_and_not_what_was() {
+    let was = ["since then", "previously", "used to be", "the commit before", "## what was tried"];
+    let decisions = root().join("docs/decisions");
+    let mut found = Vec::new();
+    for path in documents().into_iter().filter(|path| !path.starts_with(&decisions)) {
+        for (number, line) in read(&path).lines().enumerate() {
+            let line = line.to_lowercase();
+            if was.iter().any(|words| line.contains(words)) {
+                found.push(format!("{}:{}: {line}", path.display(), number + 1));
+            }
+        }
+    }
+    assert_eq!(found, Vec::<String>::new());
+}
+
 #[test]
 fn links_between_documents_have_targets_that_exist() {
     let mut dead = Vec::new();
@@ -159,6 +184,18 @@ fn links_between_documents_have_targets_that_exist() {
     }
     assert!(seen > 40, "{seen} links");
     assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+}
+
+/// Who looks up a word of two meanings finds the first, and takes it for the other.
+#[test]
+fn the_glossary_has_no_word_twice() {
+    let glossary = read(&root().join("docs/glossary.md"));
+    let cells = glossary.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
+    let mut seen = BTreeSet::new();
+    for word in cells.flat_map(|cell| cell.split(", ")).filter(|word| *word != "term") {
+        assert!(seen.insert(word), "the glossary has {word} twice");
+    }
+    assert!(seen.len() > 100, "{} words", seen.len());
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! Checks in the source what modules must not name: the order of modules, and the first three of the
-//! invariants that `ARCHITECTURE.md` states as absences.
+//! Checks in the source what modules must not name: the order of modules that `ARCHITECTURE.md` tells, and
+//! the first three of the invariants that it states as absences.
 //!
 //! Comments and text in quotes do not count. Words are whole: `rocksdb` is not found in
 //! `ranktree_rocksdb_reads`.
 
 use std::collections::BTreeSet;
+use std::fs;
 
+use crate::project::documents::root;
 use crate::support::rust_words::{sources, words};
 
 /// Where something may be named: everywhere but, or nowhere but, in these files and folders of `src`.
@@ -88,8 +90,8 @@ const RULES: &[Rule] = &[
     },
 ];
 
-/// The modules of `src`, from the bottom up, as `ARCHITECTURE.md` and `lib.rs` list them. A module may name
-/// those on floors below its own. It must not name those on its own floor, or above.
+/// The modules of `src`, from the bottom up, as `ARCHITECTURE.md` tells them. A module may name those on
+/// floors below its own. It must not name those on its own floor, or above.
 const FLOORS: &[&[&str]] = &[
     &["types", "metrics", "tls_roots", "regular_file", "short_slice", "allocator", "processor"],
     &["tree", "access", "window", "traces"],
@@ -156,6 +158,16 @@ fn modules_name_only_those_below_them() {
         broken.extend(found.map(|found| format!("{found}: it is not below {module}")));
     }
     assert!(broken.is_empty(), "\n{}", broken.join("\n"));
+}
+
+#[test]
+fn the_order_that_the_architecture_tells_is_the_one_that_is_held() {
+    let document = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("it comes with the source");
+    let lines = document.lines().skip_while(|line| !line.starts_with("    types, "));
+    let order: String = lines.take_while(|line| line.starts_with("    ")).collect();
+    let told: Vec<Vec<&str>> =
+        order.split('←').map(|floor| floor.split(',').map(str::trim).collect()).collect();
+    assert_eq!(told, FLOORS, "ARCHITECTURE.md tells the floors, in their order");
 }
 
 #[test]

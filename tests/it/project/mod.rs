@@ -1,8 +1,8 @@
 //! Tests that read the repository itself.
 //!
-//! - [`layering`]: what a module must not know
+//! - [`layering`]: what a module must not know, as `ARCHITECTURE.md` tells it
 //! - [`circles`]: files import one another without circles
-//! - [`documents`]: links, paths and modules that documents and comments name exist
+//! - [`documents`]: links, paths and modules that documents and comments name exist; documents tell what is
 //! - [`command_line`]: the commands, flags and variables that documents and containers name exist
 //! - [`widths`]: lines are no wider than agreed
 //! - [`recipes`]: the commands of the page of recipes are answered as it says
