@@ -90,6 +90,11 @@ pub struct Settings {
     pub file: Option<PathBuf>,
 }
 
+/// The words of the command line behind the program's name, as they were given.
+pub fn given_words() -> Vec<String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
 /// Reads the process's command line, the environment, and the file that they name.
 ///
 /// # Errors

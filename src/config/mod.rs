@@ -64,7 +64,8 @@ pub use duration::duration;
 pub use error::ConfigError;
 pub use http::{HttpArgs, HttpConfig, TlsFiles, TokenSource};
 pub use layers::{
-    LoadError, NamedPath, Secrecy, Setting, SettingOrigin, Settings, default_settings, load, load_from,
+    LoadError, NamedPath, Secrecy, Setting, SettingOrigin, Settings, default_settings, given_words, load,
+    load_from,
 };
 pub use log_levels::log_levels;
 pub use misspelt_variables::misspelt_variables;

@@ -10,6 +10,7 @@ use crate::cli::import::args::Args;
 use crate::cli::import::error::ImportError;
 use crate::cli::import::progress::Progress;
 use crate::cli::import::read::{FileRows, InputFile, Place, Reading, RedisRows, RedisSource, Rows, Rules};
+use crate::config::given_words;
 use crate::types::Timestamp;
 
 pub struct Source {
@@ -113,12 +114,10 @@ impl Source {
         let line = place.line.max(1);
         let caution =
             if adds { ". Rows behind it may be applied already, and these would count twice" } else { "" };
-        let given: Vec<String> =
-            std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
         format!(
             "{:<14}all rows before line {line} of {name} are settled{caution}: {}\n",
             "go on",
-            command_from(&given, &settled, line)
+            command_from(&given_words(), &settled, line)
         )
     }
 }

@@ -58,7 +58,11 @@ fn a_quotation_mark_that_is_not_closed_is_found_before_anything_is_sent() {
     let total = client.get("/v1/boards/arena").1["totals"]["all"].clone();
     assert_eq!(total, json!(BAD), "all rows before it, and none behind");
     assert!(has(&client, "m99") && !has(&client, "m101"));
-    assert!(said.out.contains(&format!("--from-line {} --url {}", BAD + 2, service.base())), "{}", said.out);
+    assert!(
+        said.out.contains(&format!("ranktree import --from-line {} {}", BAD + 2, path.display())),
+        "{}",
+        said.out
+    );
 }
 
 /// A file whose lines do not end where its rows do would be held in memory as one row.

@@ -1,7 +1,7 @@
 //! A file's bytes as UTF-8: what `--encoding` says that they are in, or what their byte order mark says.
 //!
-//! Text that cannot be of that encoding is an error with its line. So is UTF-8, all of a file or some lines of
-//! it, that another encoding would garble without a word.
+//! Text that cannot be of that encoding is an error with its line. So is UTF-8, all of a file or some lines
+//! of it, that another encoding would garble without a word.
 
 use std::io::{self, Read};
 
@@ -64,7 +64,7 @@ pub enum BadEncoding {
     IsMixed { encoding: &'static str, utf8: u64, other: u64 },
 }
 
-/// The first line of each kind, of those that are not ASCII alone. Long lines are judged in pieces of a buffer.
+/// The first line of each kind, of those that are not ASCII alone. Long lines are judged in pieces.
 #[derive(Default)]
 struct LineKinds {
     /// What came before the buffer of the line that it begins with.
