@@ -23,29 +23,16 @@ const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 /// refusal.
 const BODY_BYTES_DISCARDED: usize = 8 << 20;
 
-/// A request's body, which is not read yet.
-pub enum RequestBody {
-    /// All of it came with the head.
-    Whole(Vec<u8>),
-    /// It is still to come, or on its way.
-    Coming(Body),
-}
-
 /// Reads the body of a request.
 ///
 /// # Errors
 /// When it has more than [`BODY_BYTES_MAX`] bytes, breaks off, or is too slow; when all bodies take too much
 /// memory.
-pub async fn read(api: &Arc<Api>, head: &Head, body: RequestBody) -> Result<(Vec<u8>, BodyBytes), Problem> {
+pub async fn read(api: &Arc<Api>, head: &Head, body: Body) -> Result<(Vec<u8>, BodyBytes), Problem> {
     let mut counted = BodyBytes::none(&api.admission);
-    let body = match body {
-        RequestBody::Whole(bytes) if bytes.is_empty() || counted.take(bytes.len()) => {
-            return Ok((bytes, counted));
-        }
-        RequestBody::Whole(_) => return Err(Problem::overloaded()),
-        RequestBody::Coming(body) if body.is_end_stream() => return Ok((Vec::new(), counted)),
-        RequestBody::Coming(body) => body,
-    };
+    if body.is_end_stream() {
+        return Ok((Vec::new(), counted));
+    }
     // Most requests have no body: their futures need no room to read one.
     let read = Box::pin(read_in_time(api, head, body, &mut counted)).await?;
     Ok((read, counted))
@@ -58,7 +45,6 @@ async fn read_in_time(
     counted: &mut BodyBytes,
 ) -> Result<Vec<u8>, Problem> {
     if announced(&body) > BODY_BYTES_MAX {
-        let body = RequestBody::Coming(body);
         return Err(refuse(head.headers(), body, Problem::body_too_large()).await);
     }
     let read = read_pieces(body, api.limits.body_stall, counted);
@@ -89,11 +75,9 @@ async fn read_pieces(mut body: Body, stall: Duration, counted: &mut BodyBytes) -
 }
 
 /// Refuses a request whose body no handler reads.
-pub async fn refuse(headers: &HeaderMap, body: RequestBody, problem: Problem) -> Problem {
+pub async fn refuse(headers: &HeaderMap, body: Body, problem: Problem) -> Problem {
     // A client that asks before it sends has sent nothing. Reading on would tell it to send.
-    if let RequestBody::Coming(body) = body
-        && !asks_first(headers)
-    {
+    if !asks_first(headers) {
         discard(body).await;
     }
     problem

@@ -48,27 +48,13 @@ const HEADER: u8 = 0;
 const BUSY: u8 = 1;
 const IDLE: u8 = 2;
 
-/// hyper holds no byte of the client's, and none for it.
-const FREE: u8 = 0;
-/// It was given bytes of the client's, and may have some of them left.
-const READING: u8 = 1;
-/// It has used up all that it was given, and may have an answer to write.
-const WRITING: u8 = 2;
-
 /// What a connection is doing. Times are microseconds after its beginning.
 pub struct Activity {
     began: Instant,
     doing: AtomicU8,
     since: AtomicU64,
-    /// When [`Activity::overdue`] said to call it again.
-    check_at: AtomicU64,
     /// Locked by one task only, the connection's.
     pipeline: Mutex<Pipeline>,
-    hyper: AtomicU8,
-    /// The connection works on a request by itself.
-    is_direct: AtomicBool,
-    /// The server shuts down: no further request is begun.
-    is_draining: AtomicBool,
     /// A write had to wait, and not everything has been written since.
     is_stalled: AtomicBool,
     stalled_since: AtomicU64,
@@ -90,11 +76,7 @@ impl Activity {
             began: Instant::now(),
             doing: AtomicU8::new(HEADER),
             since: AtomicU64::new(0),
-            check_at: AtomicU64::new(0),
             pipeline: Mutex::default(),
-            hyper: AtomicU8::new(FREE),
-            is_direct: AtomicBool::new(false),
-            is_draining: AtomicBool::new(false),
             is_stalled: AtomicBool::new(false),
             stalled_since: AtomicU64::new(0),
             is_half_closed: AtomicBool::new(false),
@@ -106,11 +88,7 @@ impl Activity {
     }
 
     fn now(&self) -> u64 {
-        self.micros_until(Instant::now())
-    }
-
-    fn micros_until(&self, time: Instant) -> u64 {
-        u64::try_from(time.saturating_duration_since(self.began).as_micros()).unwrap_or(u64::MAX)
+        u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
     fn is_doing(&self, doing: u8, since: u64) {
@@ -124,7 +102,6 @@ impl Activity {
     /// # Arguments
     /// `body`: how many bytes the body has; `None` if it comes in chunks.
     pub fn request_begins(&self, body: Option<u64>) -> bool {
-        self.hyper.store(READING, Ordering::Relaxed);
         self.is_doing(BUSY, 0);
         self.pipeline.lock().request_begins(body)
     }
@@ -147,12 +124,7 @@ impl Activity {
     pub fn request_ends(&self, in_progress: Option<Arc<InProgress>>) {
         self.unwritten.lock().extend(in_progress);
         self.is_streaming.store(false, Ordering::Relaxed);
-        let mut pipeline = self.pipeline.lock();
-        let next = if pipeline.request_ends() { HEADER } else { IDLE };
-        if pipeline.is_even() {
-            self.hyper.store(WRITING, Ordering::Relaxed);
-        }
-        drop(pipeline);
+        let next = if self.pipeline.lock().request_ends() { HEADER } else { IDLE };
         self.is_doing(next, self.now());
     }
 
@@ -172,64 +144,13 @@ impl Activity {
         self.is_half_closed.load(Ordering::Relaxed)
     }
 
-    /// Whether hyper holds no byte of the client's and none for it. If so, the connection may answer what
-    /// comes next by itself.
-    pub fn is_free(&self) -> bool {
-        self.hyper.load(Ordering::Relaxed) == FREE
-    }
-
-    /// Notes that the connection works on a request by itself.
-    pub fn direct_begins(&self) {
-        self.is_direct.store(true, Ordering::Relaxed);
-        self.is_doing(BUSY, 0);
-    }
-
-    /// Notes that such a request has its answer, which is written from now on.
-    pub fn direct_is_answered(&self) {
-        self.is_doing(IDLE, self.now());
-    }
-
-    /// Notes that such a request is answered and the answer is written, both at once.
-    ///
-    /// # Arguments
-    /// `now`: the time, which the caller knows.
-    pub fn direct_is_done(&self, now: Instant) {
-        self.is_doing(IDLE, self.micros_until(now));
-    }
-
-    /// Notes that the answer to such a request waits to be written.
-    pub fn direct_waits_to_be_written(&self) {
-        self.is_direct.store(true, Ordering::Relaxed);
-    }
-
-    /// Notes that the answer is written.
-    pub fn direct_ends(&self) {
-        self.is_direct.store(false, Ordering::Relaxed);
-        self.stall_ends();
-    }
-
-    /// Whether the connection works on a request by itself, until its answer is written.
-    pub fn is_direct(&self) -> bool {
-        self.is_direct.load(Ordering::Relaxed)
-    }
-
-    /// Notes that the server shuts down.
-    pub fn drain(&self) {
-        self.is_draining.store(true, Ordering::Relaxed);
-    }
-
-    pub fn is_draining(&self) -> bool {
-        self.is_draining.load(Ordering::Relaxed)
-    }
-
     /// Whether a handler works on a request.
     pub fn is_busy(&self) -> bool {
         self.doing.load(Ordering::Relaxed) == BUSY
     }
 
-    /// Notes that hyper is given bytes. Returns how many bytes of the current request's head have arrived.
+    /// Notes that bytes have come. Returns how many bytes of the current request's head have arrived.
     pub fn has_read(&self, bytes: &[u8]) -> usize {
-        self.hyper.store(READING, Ordering::Relaxed);
         let mut pipeline = self.pipeline.lock();
         pipeline.read(bytes);
         let head_bytes = pipeline.head_bytes();
@@ -257,22 +178,10 @@ impl Activity {
 
     /// Notes that hyper has flushed.
     pub fn all_is_written(&self) {
-        // What waits to be written then is not hyper's.
-        if self.is_free() {
-            return;
-        }
         // hyper flushes once it has written all that it holds, and takes an answer in the poll in which the
         // handler ends. If a client pipelines requests, one share may be dropped before its answer is
         // written.
         self.unwritten.lock().clear();
-        let had_used_all = self.hyper.load(Ordering::Relaxed) == WRITING;
-        if had_used_all && !self.is_busy() {
-            self.hyper.store(FREE, Ordering::Relaxed);
-        }
-        self.stall_ends();
-    }
-
-    fn stall_ends(&self) {
         if self.is_stalled.load(Ordering::Relaxed) {
             self.is_stalled.store(false, Ordering::Relaxed);
             if !self.is_busy() {
@@ -281,23 +190,11 @@ impl Activity {
         }
     }
 
-    /// Whether what was noted last came before the connection is to be looked at again. A timer that was set
-    /// for that time has not fired then.
-    pub fn is_before_check(&self) -> bool {
-        self.since.load(Ordering::Relaxed) < self.check_at.load(Ordering::Relaxed)
-    }
-
     /// When to ask again whether the connection is overdue.
     ///
     /// # Errors
     /// When the connection is overdue, and why.
     pub fn overdue(&self, timeouts: &ClientTimeouts) -> Result<Instant, Overdue> {
-        let again = self.check(timeouts)?;
-        self.check_at.store(self.micros_until(again), Ordering::Relaxed);
-        Ok(again)
-    }
-
-    fn check(&self, timeouts: &ClientTimeouts) -> Result<Instant, Overdue> {
         let since = Duration::from_micros(self.since.load(Ordering::Relaxed));
         let (began, allowed, why) = if self.is_stalled.load(Ordering::Relaxed) {
             let began = Duration::from_micros(self.stalled_since.load(Ordering::Relaxed));
