@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use hyper::body::{Body as _, Frame};
+use tokio::time::{Instant, timeout_at};
 
 use crate::http::api::Api;
 use crate::http::guard::admission::{BodyBytes, FIRST_BYTES};
@@ -34,29 +35,26 @@ pub async fn read(api: &Arc<Api>, head: &Head, body: Body) -> Result<(Vec<u8>, B
         return Ok((Vec::new(), counted));
     }
     // Most requests have no body: their futures need no room to read one.
-    let read = Box::pin(read_in_time(api, head, body, &mut counted)).await?;
+    let read = Box::pin(read_pieces(api, head, body, &mut counted)).await?;
     Ok((read, counted))
 }
 
-async fn read_in_time(
+async fn read_pieces(
     api: &Api,
     head: &Head,
-    body: Body,
+    mut body: Body,
     counted: &mut BodyBytes,
 ) -> Result<Vec<u8>, Problem> {
     if announced(&body) > BODY_BYTES_MAX {
         return Err(refuse(head.headers(), body, Problem::body_too_large()).await);
     }
-    let read = read_pieces(body, api.limits.body_stall, counted);
-    tokio::time::timeout(api.limits.body, read).await.map_err(|_| Problem::body_too_slow())?
-}
-
-async fn read_pieces(mut body: Body, stall: Duration, counted: &mut BodyBytes) -> Result<Vec<u8>, Problem> {
+    let end = Instant::now() + api.limits.body;
     // A client gets no more memory at first than it has to send to fill it.
     let mut bytes = Vec::with_capacity(announced(&body).min(FIRST_BYTES));
     let mut seen: usize = 0;
     loop {
-        let data = tokio::time::timeout(stall, next(&mut body)).await;
+        let deadline = end.min(Instant::now() + api.limits.body_stall);
+        let data = timeout_at(deadline, next(&mut body)).await;
         let Some(data) = data.map_err(|_| Problem::body_too_slow())? else { break };
         let data = data?;
         seen += data.len();

@@ -172,18 +172,9 @@ fn are_many(lookups: usize, has_others: bool) -> bool {
     lookups > if has_others { LOOKUPS_INLINE_AMONG_OTHERS } else { LOOKUPS_INLINE }
 }
 
-/// Where a handler works, as [`Work`] describes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Inline,
-    InlineIfFew,
-    Offloaded,
-}
-
 /// A handler whose requests are shed when there are too many, and measured.
 pub struct Measured<H> {
-    handler: H,
-    place: Place,
+    work: Work<H>,
     /// Its requests change nothing, so that a finished answer may still be refused.
     only_reads: bool,
     /// What an entry of the last long list took.
@@ -194,13 +185,13 @@ pub struct Measured<H> {
 
 impl<H: Handler> Measured<H> {
     pub fn new(work: Work<H>, needs: Needs, takes: RouteTakes, name: &'static str) -> Self {
-        let (handler, place) = match work {
-            Work::Inline(handler) => (handler, Place::Inline),
-            Work::InlineIfFew(handler) => (handler, Place::InlineIfFew),
-            Work::Offloaded(handler) => (handler, Place::Offloaded),
-        };
         let (only_reads, metrics) = (needs.only_reads(), Arc::new(RouteMetrics::new(name)));
-        Self { handler, place, only_reads, entry_bytes: AtomicUsize::new(0), takes, metrics }
+        Self { work, only_reads, entry_bytes: AtomicUsize::new(0), takes, metrics }
+    }
+
+    fn handler(&self) -> H {
+        let (Work::Inline(handler) | Work::InlineIfFew(handler) | Work::Offloaded(handler)) = &self.work;
+        handler.clone()
     }
 
     /// # Arguments
@@ -209,16 +200,16 @@ impl<H: Handler> Measured<H> {
         if call.body.len() > LONG_BODY_BYTES {
             return true;
         }
-        match self.place {
-            Place::Inline => false,
-            Place::InlineIfFew => {
+        match self.work {
+            Work::Inline(_) => false,
+            Work::InlineIfFew(_) => {
                 // Those of a list are separated by commas. More may be in texts: it need not be exact.
                 let separators = memchr::memchr_iter(b',', &call.body).count();
                 let items = separators + usize::from(!call.body.is_empty());
                 let lookups = items * usize::from(call.api.node.shard_count());
                 are_many(lookups, turn::has_others()) || entries > ENTRIES_INLINE
             }
-            Place::Offloaded => true,
+            Work::Offloaded(_) => true,
         }
     }
 
@@ -238,9 +229,9 @@ impl<H: Handler> Measured<H> {
         // After its body is read: a slow body keeps no other request out.
         call.in_progress.admit()?;
         let in_progress = in_progress.insert(Arc::clone(&call.in_progress));
-        let entries = match self.place {
-            Place::InlineIfFew => call.query().map_or(0, entries_asked),
-            Place::Inline | Place::Offloaded => 0,
+        let entries = match self.work {
+            Work::InlineIfFew(_) => call.query().map_or(0, entries_asked),
+            Work::Inline(_) | Work::Offloaded(_) => 0,
         };
         if self.only_reads && entries > ENTRIES_INLINE {
             // One that would be refused for its length is refused before it is made: it takes far longer.
@@ -248,11 +239,11 @@ impl<H: Handler> Measured<H> {
         }
         let reply = if self.is_offloaded(&call, entries) {
             let api = Arc::clone(&call.api);
-            let work = traces::carried(self.handler.clone().handle(call));
+            let work = traces::carried(self.handler().handle(call));
             let answered = Box::pin(api.offload.run(work)).await;
             answered.unwrap_or_else(|| Err(Problem::internal()))
         } else {
-            self.handler.clone().handle(call).await
+            self.handler().handle(call).await
         };
         if let Ok(reply) = &reply
             && entries > ENTRIES_INLINE

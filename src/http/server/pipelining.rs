@@ -1,4 +1,4 @@
-//! Pipelining: whether a client has begun to send its next request.
+//! Where requests end among the bytes of a connection, on their way to hyper, which reads them.
 //!
 //! hyper does not say what it has read in advance. If half a head came with the request before it, the
 //! connection would pass for idle. So the bytes are followed as they are read: where a head ends, and how
@@ -9,6 +9,8 @@
 //! by the letter of RFC 9112, section 7.1, and where they are not of that form, or hyper has found a head
 //! that was not found here, it is said so ([`Pipeline::knows_body_end`]), and the connection answers no
 //! further request.
+//!
+//! Must not know: what a request asks for. What is found here can only end a connection.
 
 /// Follows the bytes of a connection.
 #[derive(Debug, Default)]
@@ -206,7 +208,7 @@ impl Head {
         let mut at = 0;
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
-            let length = rest.iter().position(|byte| *byte == b'\n');
+            let length = memchr::memchr(b'\n', rest);
             let line = length.map_or(rest, |length| rest.get(..length).unwrap_or_default());
             if line.iter().any(|byte| *byte != b'\r') {
                 (self.is_begun, self.is_in_line) = (true, true);

@@ -56,34 +56,25 @@ impl Service<Request<Incoming>> for ConnectionRequests {
         request.extensions_mut().insert(self.client);
         let is_in_doubt = self.activity.request_begins(request.body().size_hint().exact());
         let framing = framing::check(request.version(), request.headers(), is_in_doubt);
-        let path = percent::check(request.uri().path());
+        let mut must_close = framing.is_err();
+        let malformed = framing.and_then(|()| percent::check(request.uri().path())).err();
         let is_shed = self.is_overflow && !PROBES.contains(&request.uri().path());
         let page = Page::of(request.headers(), &self.context.origins, self.context.tls.is_some());
         let foreign = refused_sender(&self.context, &request, &page);
         let (context, activity, client) =
             (Arc::clone(&self.context), Arc::clone(&self.activity), self.client);
         Box::pin(async move {
-            let mut must_close = false;
             let mut response = if is_shed {
                 count_shed();
                 Problem::too_many_connections().into_response()
-            } else if let Err(problem) = framing {
-                must_close = true;
-                let response = refuse_request(request, problem).await;
-                Responses::new(NO_ROUTE).note(response.status());
-                response
-            } else if let Err(problem) = path {
-                let response = refuse_request(request, problem).await;
-                Responses::new(NO_ROUTE).note(response.status());
-                response
+            } else if let Some(problem) = malformed {
+                noted(refuse_request(request, problem).await)
             } else if let Some(problem) = foreign {
                 refuse_foreign(&context, client, request, problem).await
             } else if matches!(page, Page::Allowed(_))
                 && cors::is_preflight(request.method(), request.headers())
             {
-                let response = cors::allow(request.headers());
-                Responses::new(NO_ROUTE).note(response.status());
-                response
+                noted(cors::allow(request.headers()))
             } else {
                 context.router.clone().oneshot(request.map(Body::new)).await?
             };
@@ -161,6 +152,12 @@ impl Drop for ObservedBody {
     fn drop(&mut self) {
         self.activity.request_ends(None);
     }
+}
+
+/// Notes an answer to a request that reaches no route.
+fn noted(response: Response) -> Response {
+    Responses::new(NO_ROUTE).note(response.status());
+    response
 }
 
 async fn refuse_request(request: Request<Incoming>, problem: Problem) -> Response {

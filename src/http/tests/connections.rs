@@ -41,7 +41,7 @@ impl Served {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = Serving { threads: 1, ..Serving::default() };
+        let serving = Serving { threads: 1, loopback_guard: true, ..Serving::default() };
         let ended = runtime.spawn(serve(listener, Arc::clone(&fixture.api), serving, async {
             let _ = stopped.await;
         }));
@@ -157,6 +157,68 @@ fn requests_that_come_together_are_answered_in_their_order() {
             assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
         }
     }
+    drop(stream);
+    served.stop(&runtime);
+}
+
+#[test]
+fn requests_of_rarer_forms_are_answered_or_refused_with_a_reason() {
+    const ENTRY: &str = "/v1/boards/arena/members/p1";
+    let runtime = runtime();
+    let served = Served::start(&runtime);
+    let get = |path: &str| request("GET", path, "", "");
+    let with = |fields: &str| request("GET", ENTRY, fields, "");
+    let put = |fields: &str| request("PUT", ENTRY, fields, r#"{"score":5}"#);
+    let (mut stream, mut wrong) = (served.connect(), Vec::new());
+    for (request, status) in [
+        (put("content-type: x/y\r\n"), "200"),
+        (get(ENTRY), "200"),
+        (format!("\r\n{}", get(ENTRY)), "200"),
+        (get("/v1/boards/arena/members/p%31"), "200"),
+        (get("/v1/boards/arena/members/p1?"), "200"),
+        (get("/v1/boards/arena/members/p1?window=all&&accuracy=exact"), "200"),
+        (get("/v1/boards/arena/members/p1?x=1"), "422"),
+        (get("/v1/boards/arena/members/%ff"), "400"),
+        (get("/v1/boards/arena/members/p1/"), "404"),
+        (get("/v1/boards/arena/members/"), "404"),
+        (get("/v1/boards//members/p1"), "422"),
+        (get("/v1/boards/arena:clear"), "404"),
+        (get("http://localhost/v1/boards/arena"), "200"),
+        (get(&format!("/v1/boards/arena/members/{}", "x".repeat(9_000))), "422"),
+        (request("GET", ENTRY, "", "a body"), "422"),
+        (request("POST", ENTRY, "", "{}"), "405"),
+        (request("PATCH", ENTRY, "", "{}"), "405"),
+        (put("Idempotency-Key: a\r\n"), "422"),
+        (with("idempotency-key: a\r\n"), "200"),
+        (with("te: trailers\r\n"), "200"),
+        (with("content-length: 0\r\ncontent-length: 0\r\n"), "400"),
+        (with("content-length: +0\r\n"), "400"),
+        (with("expect: 100-continue\r\n"), "200"),
+        (with("connection: keep-alive, x\r\n"), "200"),
+        (with("connection: Keep-Alive\r\naccept: */*\r\n"), "200"),
+        (with("host: localhost\r\n"), "400"),
+        (get(ENTRY).replace("host: localhost\r\n", ""), "400"),
+        // Who sends it.
+        (get(ENTRY).replace("localhost", "evil.example"), "403"),
+        (get(ENTRY).replace("localhost", ""), "403"),
+        (with("origin: http://evil.example\r\n"), "403"),
+        (with("origin: http://localhost:3000\r\n"), "403"),
+        (put("origin: http://localhost:3000\r\n"), "403"),
+        (with("sec-fetch-site: cross-site\r\n"), "403"),
+        (with("sec-fetch-site: same-origin\r\norigin: http://localhost\r\n"), "200"),
+        (with("connection: close\r\n"), "200"),
+    ] {
+        stream.write_all(request.as_bytes()).expect("it is open");
+        let said = answer(&mut stream).unwrap_or_default();
+        if !said.starts_with(&format!("HTTP/1.1 {status} ")) {
+            wrong.push(format!("{request:.200} is not {status}: {said}"));
+        }
+        if said.contains("\r\nconnection: close\r\n") {
+            assert_eq!(answer(&mut stream), None, "{request:.200}");
+            stream = served.connect();
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     drop(stream);
     served.stop(&runtime);
 }
