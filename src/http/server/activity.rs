@@ -275,7 +275,7 @@ mod tests {
         activity.sending_ends();
         activity.request_ends(None);
         assert_eq!(ended(&activity, began).await, (75, Overdue::Idle));
-        let (activity, began) = (Activity::new(), Instant::now());
+        let activity = Activity::new();
         activity.request_begins(Some(0));
         activity.streams();
         activity.sending_ends();
@@ -304,7 +304,7 @@ mod tests {
         activity.all_is_written();
         assert_eq!(ended(&activity, began).await, (175, Overdue::Idle), "idle from the last byte on");
 
-        let (activity, began) = (Activity::new(), Instant::now());
+        let activity = Activity::new();
         activity.request_begins(Some(0));
         activity.request_ends(None);
         activity.write_waits();
