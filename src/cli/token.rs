@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_written_at_once() {
+    fn lines_are_written_in_one_piece() {
         struct Writes(Vec<usize>);
         impl std::io::Write for Writes {
             fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -57,7 +57,7 @@ pub async fn load_shards(
     layout: &DataLayout,
     shutdown: &mut (impl Future<Output = ()> + Unpin),
 ) -> Result<Option<Vec<OpenedShard>>, ServiceError> {
-    let resources = StorageResources::new(config.cache_bytes, opened_at_once(layout));
+    let resources = StorageResources::new(config.cache_bytes, opened_together(layout));
     let stop = resources.stop.clone();
     let progress = Arc::new(LoadProgress::default());
     let (done, mut loaded) = oneshot::channel();
@@ -92,7 +92,7 @@ pub async fn load_shards(
 pub fn lost_shards(config: &ServeConfig, layout: &DataLayout) -> Result<Vec<ShardId>, ServiceError> {
     check_no_snapshot(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     let known = known_layout(&config.data_dir).map_err(ServiceError::DataDirectory)?;
-    let resources = StorageResources::new(config.cache_bytes, opened_at_once(layout));
+    let resources = StorageResources::new(config.cache_bytes, opened_together(layout));
     check_layout(config, layout, &resources, known.as_ref())
 }
 
@@ -138,7 +138,7 @@ impl fmt::Display for LoadProgress {
 }
 
 /// Shares of the memory for what is read from disk.
-fn opened_at_once(layout: &DataLayout) -> u16 {
+fn opened_together(layout: &DataLayout) -> u16 {
     u16::try_from(layout.own.len()).unwrap_or(u16::MAX).max(1)
 }
 

@@ -351,7 +351,6 @@ fn serving(config: &HttpConfig, credentials: &CredentialFiles) -> Serving {
             per_client: config.max_connections_per_client,
         },
         threads: config.threads,
-        by_hyper_alone: false,
     }
 }
 

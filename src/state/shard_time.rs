@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_message_and_all_of_an_hour_at_most_are_believed_at_once() {
+    fn the_first_message_and_all_of_an_hour_at_most_are_believed_immediately() {
         assert_eq!(ShardTime::default().after(at(50 * DAY)), ShardTime::from(at(50 * DAY)));
         assert_eq!(after(&[HOUR]), known(HOUR, None));
         assert_eq!(after(&[HOUR, 2 * HOUR, 3 * HOUR]), known(3 * HOUR, None));

@@ -12,7 +12,7 @@ fn a_loaded_entry_is_listed_or_not_and_never_both() {
     let score = Score::new(&[1]).expect("one key");
     let words = definition.entry_words(&score, Timestamp::default(), b"m");
     let not_listed = [Some(Unlisted::Removed), Some(Unlisted::Hidden(Box::new(words))), None];
-    for (unlisted, all_at_once) in not_listed.iter().flat_map(|how| [(how, false), (how, true)]) {
+    for (unlisted, all_together) in not_listed.iter().flat_map(|how| [(how, false), (how, true)]) {
         let extra = Extra {
             updated_at: Timestamp::MAX,
             version: Some(7),
@@ -21,7 +21,7 @@ fn a_loaded_entry_is_listed_or_not_and_never_both() {
         };
         let tree = Tree::from_sorted(definition.columns(), [(words, Handle(3))]);
         let mut window = WindowTree::from_tree(board.clone(), Arc::clone(&definition), tree);
-        if all_at_once {
+        if all_together {
             let tie_break_times = window.tie_break_times(4).expect("a quarter of the members is listed");
             let extras = [(Handle(3), extra.clone()), (Handle(4), extra)];
             window.load_extras(&extras, Some(&tie_break_times));

@@ -294,11 +294,6 @@ impl Registry {
         (!registered.being_dropped).then(|| registered.known.clone())
     }
 
-    /// The name of a board as the registry keeps it: one that takes no further memory.
-    pub fn name(&self, name: &str) -> Option<BoardName> {
-        self.state.lock().by_name.get_key_value(name).map(|(name, _)| name.clone())
-    }
-
     /// Every board, by name.
     pub fn all(&self) -> Vec<(BoardName, RegisteredBoard)> {
         let state = self.state.lock();

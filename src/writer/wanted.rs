@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn new_boards_are_reported_at_once_and_all_after_deferral_ends() {
+    fn new_boards_are_reported_immediately_and_all_after_deferral_ends() {
         let names = ["a", "b", "c"].map(|name| BoardName::new(name).expect("a good name"));
         let [a, b, c] = &names;
         let reported = |wanted: &WantedBoards| wanted.take().into_iter().collect::<Vec<_>>();

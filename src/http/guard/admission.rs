@@ -48,14 +48,6 @@ impl Admission {
         (others < self.limits.requests_in_flight).then_some(permit)
     }
 
-    /// Whether one more request may be in progress, and its answer have so many bytes. For a request that is
-    /// answered in one go: it is counted only if its answer has to wait to be written.
-    pub fn has_room(&self, answer: usize) -> bool {
-        self.requests.load(Ordering::Relaxed) < self.limits.requests_in_flight
-            && self.answer_bytes.load(Ordering::Relaxed).saturating_add(answer)
-                <= self.limits.answer_bytes_in_flight
-    }
-
     /// Requests that hold a permit.
     #[cfg(test)]
     pub fn requests(&self) -> usize {

@@ -48,37 +48,13 @@ impl Needs {
 pub fn find_grant(tokens: &ActiveTokens, headers: &HeaderMap) -> Result<Arc<Grant>, Problem> {
     let mut values = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(value), None) = (values.next(), values.next()) else { return Err(Problem::unauthorized()) };
-    grant_of(tokens, value.to_str().map_err(|_| Problem::invalid_token())?)
-}
-
-/// What a token allows.
-///
-/// # Arguments
-/// `value`: of `Authorization`.
-fn grant_of(tokens: &ActiveTokens, value: &str) -> Result<Arc<Grant>, Problem> {
+    let value = value.to_str().map_err(|_| Problem::invalid_token())?;
     // The scheme's name has no case (RFC 9110, section 11.1).
     let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
     if !scheme.eq_ignore_ascii_case("bearer") {
         return Err(Problem::unauthorized());
     }
     tokens.tokens().find(token.trim_matches(' ')).ok_or_else(Problem::invalid_token)
-}
-
-/// Whether a request may go on, without saying why not.
-///
-/// # Arguments
-/// `tokens`: `None` if everybody may do everything. `authorization`: the value of that header, if there is
-/// one and no other. `board`: as of [`authorize`].
-pub fn is_allowed<'b>(
-    tokens: Option<&ActiveTokens>,
-    needs: Needs,
-    authorization: Option<&[u8]>,
-    board: impl FnOnce() -> Option<&'b str>,
-) -> bool {
-    let (Some(tokens), Needs::Token(scope, check)) = (tokens, needs) else { return true };
-    let value = authorization.and_then(|value| str::from_utf8(value).ok()).filter(|value| value.is_ascii());
-    let grant = value.and_then(|value| grant_of(tokens, value).ok());
-    grant.is_some_and(|grant| authorize(&grant, scope, check, board()).is_ok())
 }
 
 /// Judges a request whose route needs a token.

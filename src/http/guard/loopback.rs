@@ -19,7 +19,7 @@ pub fn is_local(uri: &Uri, headers: &HeaderMap, allowed: &AllowedOrigins) -> boo
 }
 
 /// Whether the value of `Host` is such a name.
-pub fn is_local_host(value: &[u8], allowed: &AllowedOrigins) -> bool {
+fn is_local_host(value: &[u8], allowed: &AllowedOrigins) -> bool {
     let host = std::str::from_utf8(value).ok().filter(|text| text.is_ascii());
     host.is_some_and(|host| is_own_host(host) || allowed.have_host(host))
 }

@@ -117,7 +117,7 @@ pub fn is_followed_link(headers: &HeaderMap) -> bool {
 ///
 /// # Arguments
 /// `host`: the value of `Host`. `is_tls`: as of [`Page::of`].
-pub fn is_of_host(origin: &[u8], host: &[u8], is_tls: bool) -> bool {
+fn is_of_host(origin: &[u8], host: &[u8], is_tls: bool) -> bool {
     let (Some(origin), Some(host)) = (ascii(origin), ascii(host)) else { return false };
     let Some((scheme, named)) = origin.split_once("://") else { return false };
     // What speaks no TLS may stand behind a proxy that does.

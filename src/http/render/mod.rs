@@ -1,7 +1,6 @@
 //! What answers look like: JSON, problems, entries and lists, server-sent events.
 
 pub mod fields;
-pub mod finished;
 pub mod json;
 pub mod problem;
 pub mod repeated;

@@ -7,9 +7,8 @@ use axum::response::{IntoResponse, Response};
 
 use crate::access::Scope;
 use crate::board::{Definition, InvalidDefinition};
-use crate::http::render::finished::Finished;
 use crate::http::render::json::{self, Object};
-use crate::http::render::reply::PROBLEM_JSON;
+use crate::http::render::reply::{PROBLEM_JSON, body_response};
 use crate::job::{Reject, RejectCode};
 use crate::query::{ReadError, UnknownWindow};
 use crate::queue::NotPublished;
@@ -546,21 +545,12 @@ impl Problem {
     }
 }
 
-impl From<Problem> for Finished {
-    fn from(problem: Problem) -> Self {
-        let mut finished = Self::new(problem.status, PROBLEM_JSON, problem.to_json());
-        if let Some(seconds) = problem.retry_after {
-            finished.add(header::RETRY_AFTER, seconds.into());
-        }
-        if let Some(challenge) = problem.challenge {
-            finished.add(header::WWW_AUTHENTICATE, challenge);
-        }
-        finished
-    }
-}
-
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        Finished::from(self).into_response()
+        let mut response = body_response(self.status, PROBLEM_JSON, self.to_json());
+        let headers = response.headers_mut();
+        self.retry_after.map(|seconds| headers.insert(header::RETRY_AFTER, seconds.into()));
+        self.challenge.map(|challenge| headers.insert(header::WWW_AUTHENTICATE, challenge));
+        response
     }
 }

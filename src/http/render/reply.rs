@@ -4,7 +4,6 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use crate::http::render::finished::Finished;
 use crate::http::render::json::Object;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -67,21 +66,13 @@ impl Reply {
     }
 }
 
-impl From<Reply> for Finished {
-    fn from(reply: Reply) -> Self {
-        let Reply { status, kind, crc32c, body } = reply;
-        let mut finished = Self::new(status, kind, body);
-        let checksum = crc32c.and_then(|crc32c| HeaderValue::from_str(&format!("{crc32c:08x}")).ok());
-        if let Some(checksum) = checksum {
-            finished.add(CRC32C, checksum);
-        }
-        finished
-    }
-}
-
 impl IntoResponse for Reply {
     fn into_response(self) -> Response {
-        Finished::from(self).into_response()
+        let Self { status, kind, crc32c, body } = self;
+        let mut response = body_response(status, kind, body);
+        let checksum = crc32c.and_then(|crc32c| HeaderValue::from_str(&format!("{crc32c:08x}")).ok());
+        checksum.map(|checksum| response.headers_mut().insert(CRC32C, checksum));
+        response
     }
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, header};
 use hyper::body::{Body as _, Frame};
+use tokio::time::{Instant, timeout_at};
 
 use crate::http::api::Api;
 use crate::http::guard::admission::{BodyBytes, FIRST_BYTES};
@@ -23,54 +24,37 @@ const DISCARD_TIMEOUT: Duration = Duration::from_secs(5);
 /// refusal.
 const BODY_BYTES_DISCARDED: usize = 8 << 20;
 
-/// A request's body, which is not read yet.
-pub enum RequestBody {
-    /// All of it came with the head.
-    Whole(Vec<u8>),
-    /// It is still to come, or on its way.
-    Coming(Body),
-}
-
 /// Reads the body of a request.
 ///
 /// # Errors
 /// When it has more than [`BODY_BYTES_MAX`] bytes, breaks off, or is too slow; when all bodies take too much
 /// memory.
-pub async fn read(api: &Arc<Api>, head: &Head, body: RequestBody) -> Result<(Vec<u8>, BodyBytes), Problem> {
+pub async fn read(api: &Arc<Api>, head: &Head, body: Body) -> Result<(Vec<u8>, BodyBytes), Problem> {
     let mut counted = BodyBytes::none(&api.admission);
-    let body = match body {
-        RequestBody::Whole(bytes) if bytes.is_empty() || counted.take(bytes.len()) => {
-            return Ok((bytes, counted));
-        }
-        RequestBody::Whole(_) => return Err(Problem::overloaded()),
-        RequestBody::Coming(body) if body.is_end_stream() => return Ok((Vec::new(), counted)),
-        RequestBody::Coming(body) => body,
-    };
+    if body.is_end_stream() {
+        return Ok((Vec::new(), counted));
+    }
     // Most requests have no body: their futures need no room to read one.
-    let read = Box::pin(read_in_time(api, head, body, &mut counted)).await?;
+    let read = Box::pin(read_pieces(api, head, body, &mut counted)).await?;
     Ok((read, counted))
 }
 
-async fn read_in_time(
+async fn read_pieces(
     api: &Api,
     head: &Head,
-    body: Body,
+    mut body: Body,
     counted: &mut BodyBytes,
 ) -> Result<Vec<u8>, Problem> {
     if announced(&body) > BODY_BYTES_MAX {
-        let body = RequestBody::Coming(body);
         return Err(refuse(head.headers(), body, Problem::body_too_large()).await);
     }
-    let read = read_pieces(body, api.limits.body_stall, counted);
-    tokio::time::timeout(api.limits.body, read).await.map_err(|_| Problem::body_too_slow())?
-}
-
-async fn read_pieces(mut body: Body, stall: Duration, counted: &mut BodyBytes) -> Result<Vec<u8>, Problem> {
+    let end = Instant::now() + api.limits.body;
     // A client gets no more memory at first than it has to send to fill it.
     let mut bytes = Vec::with_capacity(announced(&body).min(FIRST_BYTES));
     let mut seen: usize = 0;
     loop {
-        let data = tokio::time::timeout(stall, next(&mut body)).await;
+        let deadline = end.min(Instant::now() + api.limits.body_stall);
+        let data = timeout_at(deadline, next(&mut body)).await;
         let Some(data) = data.map_err(|_| Problem::body_too_slow())? else { break };
         let data = data?;
         seen += data.len();
@@ -89,11 +73,9 @@ async fn read_pieces(mut body: Body, stall: Duration, counted: &mut BodyBytes) -
 }
 
 /// Refuses a request whose body no handler reads.
-pub async fn refuse(headers: &HeaderMap, body: RequestBody, problem: Problem) -> Problem {
+pub async fn refuse(headers: &HeaderMap, body: Body, problem: Problem) -> Problem {
     // A client that asks before it sends has sent nothing. Reading on would tell it to send.
-    if let RequestBody::Coming(body) = body
-        && !asks_first(headers)
-    {
+    if !asks_first(headers) {
         discard(body).await;
     }
     problem

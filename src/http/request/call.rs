@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
+use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use parking_lot::Mutex;
 
@@ -13,7 +14,7 @@ use crate::http::guard::authorize::Needs;
 use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::refusal_log::ClientAddress;
 use crate::http::render::problem::Problem;
-use crate::http::request::body::{self, RequestBody};
+use crate::http::request::body;
 use crate::http::request::change::{Author, Change};
 use crate::http::request::head::Head;
 use crate::http::request::held_token::HeldToken;
@@ -60,7 +61,7 @@ impl Call {
         api: Arc<Api>,
         head: Head,
         grant: Option<Arc<Grant>>,
-        body: RequestBody,
+        body: Body,
         metrics: Arc<RouteMetrics>,
     ) -> Result<Box<Self>, Problem> {
         let (body, body_bytes) = body::read(&api, &head, body).await?;

@@ -1,15 +1,13 @@
 //! A request as handlers see it: its path, parameters and body, and the boards that it asks.
 //!
-//! - `call`: a request, all of it read: from `head` and `body`; `plain`: one that needs no hyper to be read
+//! - `call`: a request, all of it read: from `head` and `body`
 //! - `params`: parameters of the query; `json_body`, `definition`: bodies that are no jobs
-//! - `ask`: how a handler asks a board; `accuracy`: how it asks for approximate ranks; `at_once`: how it asks
-//!   where nothing has to be waited for
+//! - `ask`: how a handler asks a board; `accuracy`: how it asks for approximate ranks
 //! - `change`: the audit log; `held_token`: the token of a request that is answered for long
 //! - `metrics`: the metrics of requests; `percent`: how paths are encoded
 
 pub mod accuracy;
 pub mod ask;
-pub mod at_once;
 pub mod body;
 pub mod call;
 pub mod change;
@@ -20,4 +18,3 @@ pub mod json_body;
 pub mod metrics;
 pub mod params;
 pub mod percent;
-pub mod plain;

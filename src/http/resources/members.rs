@@ -11,7 +11,6 @@ use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::repeated::Repeated;
 use crate::http::render::reply::Reply;
-use crate::http::request::at_once::AtOnce;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::{Params, TIMEOUT_MS, board_name, invalid_value, number};
@@ -164,18 +163,6 @@ async fn hidden_entry(call: &Call, definition: &Definition, instance: Instance) 
         fields::entry(object, call.board(), &window, entry, &answer.as_of);
         call.write_freshness(object);
     }))
-}
-
-/// As [`get`].
-pub fn get_at_once(asked: &AtOnce<'_>, out: &mut Vec<u8>) -> Option<()> {
-    let params = asked.params(&["movement"])?;
-    let answer = asked.ask_entries(&params, MemberOf { member: asked.member()? })?;
-    let (board, entry) = (asked.board()?, answer.body.as_ref()?);
-    let mut object = Object::begin(out);
-    fields::entry(&mut object, board, &fields::instance_name(answer.instance), entry, &answer.as_of);
-    asked.write_freshness(&mut object);
-    object.end();
-    Some(())
 }
 
 pub async fn around(call: Box<Call>) -> Result<Reply, Problem> {

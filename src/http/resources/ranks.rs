@@ -6,13 +6,10 @@ use crate::http::render::fields;
 use crate::http::render::json::{self, Object};
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::request::at_once::AtOnce;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::{BATCH_MAX, parse_list};
 use crate::http::request::params::invalid_value;
-use crate::query::{
-    Answer, CountBetween, HistogramEdges, HistogramOver, RanksOf, ScoreRank, ScoreTarget, ScoresAt, Standing,
-};
+use crate::query::{CountBetween, HistogramEdges, HistogramOver, RanksOf, ScoreTarget, ScoresAt, Standing};
 use crate::types::Score;
 use crate::wire;
 use crate::wire::lenient::{parse_integer, parse_score, score_of};
@@ -44,29 +41,12 @@ pub async fn of_score(call: Box<Call>) -> Result<Reply, Problem> {
     let ranks = ranks.map_err(|score| Problem::bad_score(answer.definition.not_a_score_in_query(&score)))?;
     let ranked = ranks.first().ok_or_else(Problem::internal)?;
     Ok(Reply::object(|object| {
-        write_rank(object, call.board(), &answer, &score, ranked);
+        object.text("board", call.board());
+        fields::window(object, answer.instance);
+        fields::rank(object, &score, &ranked.standing, &ranked.shards);
         errors.write(object, 0);
         call.write_answer_end(object, &answer.as_of);
     }))
-}
-
-/// As [`of_score`].
-pub fn of_score_at_once(asked: &AtOnce<'_>, out: &mut Vec<u8>) -> Option<()> {
-    let params = asked.params(&["score"])?;
-    let score = parse_score(params.get("score")?).ok()?;
-    let (answer, ranks) = asked.ask(&params, RanksOf { scores: slice::from_ref(&score) })?.split();
-    let ranks = ranks.ok()?;
-    let mut object = Object::begin(out);
-    write_rank(&mut object, asked.board()?, &answer, &score, ranks.first()?);
-    asked.write_answer_end(&mut object, &answer.as_of);
-    object.end();
-    Some(())
-}
-
-fn write_rank(object: &mut Object<'_>, board: &str, answer: &Answer<()>, score: &Score, ranked: &ScoreRank) {
-    object.text("board", board);
-    fields::window(object, answer.instance);
-    fields::rank(object, score, &ranked.standing, &ranked.shards);
 }
 
 pub async fn of_scores(call: Box<Call>) -> Result<Reply, Problem> {

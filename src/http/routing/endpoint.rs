@@ -6,20 +6,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use axum::body::Body;
 use axum::extract::Request;
-use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 
 use crate::access::Grant;
 use crate::http::api::Api;
 use crate::http::guard::admission::count_shed;
-use crate::http::guard::authorize::{Needs, is_allowed};
+use crate::http::guard::authorize::Needs;
 use crate::http::guard::in_progress::InProgress;
-use crate::http::render::finished::Finished;
 use crate::http::render::problem::Problem;
 use crate::http::render::reply::Reply;
-use crate::http::request::at_once::{AtOnce, ReadAtOnce};
-use crate::http::request::body::{RequestBody, refuse};
+use crate::http::request::body::refuse;
 use crate::http::request::call::Call;
 use crate::http::request::head::Head;
 use crate::http::request::json_body::BATCH_MAX;
@@ -71,8 +69,6 @@ where
 pub enum Work<H> {
     /// On the connection's thread. A long body is offloaded all the same.
     Inline(H),
-    /// The same. A request that needs not wait is answered by the first one, as the second one would.
-    AtOnce(ReadAtOnce, H),
     /// On the connection's thread if the body is a short list; apart from it if it is a long one, whose items
     /// may take milliseconds, or if the thread has other requests to answer. So with a list of entries that
     /// the query asks for, which takes less time for each.
@@ -86,53 +82,7 @@ pub trait Endpoint: Send + Sync + 'static {
     /// Whether its requests may be traced. Probes are asked all the time.
     const IS_TRACED: bool = true;
 
-    type Answer: Answer;
-
-    fn respond(&self, request: Authorized) -> impl Future<Output = Self::Answer> + Send;
-}
-
-/// What comes of a request.
-pub trait Answer: IntoResponse + Send {
-    /// The answer to a request that reaches no endpoint.
-    fn refused(problem: Problem) -> Self;
-
-    fn status(&self) -> StatusCode;
-}
-
-impl Answer for Response {
-    fn refused(problem: Problem) -> Self {
-        problem.into_response()
-    }
-
-    fn status(&self) -> StatusCode {
-        self.status()
-    }
-}
-
-/// A finished answer, and what its request takes of what all requests share.
-pub struct MeasuredAnswer {
-    pub finished: Finished,
-    /// To be held until the answer is written; `None` if the request was not admitted.
-    pub in_progress: Option<Arc<InProgress>>,
-}
-
-impl IntoResponse for MeasuredAnswer {
-    fn into_response(self) -> Response {
-        let mut response = self.finished.into_response();
-        // The connection holds it until the answer is written.
-        self.in_progress.map(|in_progress| response.extensions_mut().insert(in_progress));
-        response
-    }
-}
-
-impl Answer for MeasuredAnswer {
-    fn refused(problem: Problem) -> Self {
-        Self { finished: problem.into(), in_progress: None }
-    }
-
-    fn status(&self) -> StatusCode {
-        self.finished.status()
-    }
+    fn respond(&self, request: Authorized) -> impl Future<Output = Response> + Send;
 }
 
 /// A request that its token allows. Its body is not read yet.
@@ -141,7 +91,7 @@ pub struct Authorized {
     pub head: Head,
     /// What the token allows; `None` where no tokens are needed.
     pub grant: Option<Arc<Grant>>,
-    pub body: RequestBody,
+    pub body: Body,
 }
 
 /// A route's endpoint behind the check of tokens.
@@ -155,84 +105,56 @@ pub struct Guarded<E> {
     traced: TracedRoute,
 }
 
-impl<H: Handler> Guarded<Measured<H>> {
-    /// Answers a request of the route at once, if that can be: appends the body, a JSON object, 200. Returns
-    /// when that was done. `None`: [`Self::answer`] answers it, and refuses what is to be refused.
-    pub fn answer_at_once(&self, asked: &AtOnce<'_>, body: &mut Vec<u8>) -> Option<Instant> {
-        let read = self.endpoint.at_once?;
-        let (began, metrics) = (Instant::now(), &self.endpoint.metrics);
-        let AtOnce { api, request, .. } = asked;
-        let may_ask =
-            || is_allowed(api.access.as_deref(), self.needs, request.authorization, || asked.board());
-        let has_room = |answer| api.admission.has_room(answer);
-        if traces::is_on() || !request.body.is_empty() || !has_room(0) || !may_ask() {
-            return None;
-        }
-        let before = body.len();
-        read(asked, body)?;
-        // It takes a permit and is counted only if it cannot be written at once.
-        if !has_room(body.len() - before) {
-            return None;
-        }
-        turn::begin_request();
-        let now = Instant::now();
-        // Nearly all of the request is its read.
-        metrics.read_seconds.record(now - began);
-        metrics.read_shards.record(f64::from(api.node.shard_count()));
-        metrics.request_seconds.record(now - began);
-        metrics.responses.note(StatusCode::OK);
-        Some(now)
-    }
-}
-
 impl<E: Endpoint> Guarded<E> {
     pub fn new(endpoint: E, needs: Needs, verb: Option<&'static str>, traced: TracedRoute) -> Self {
         Self { endpoint, needs, verb, refused: Responses::new(NO_ROUTE), traced }
     }
 
     /// Answers a request of the route.
-    pub async fn answer(&self, head: Head, body: RequestBody, api: Arc<Api>) -> E::Answer {
+    pub async fn answer(&self, request: Request, api: Arc<Api>) -> Response {
+        let (parts, body) = request.into_parts();
+        let head = Head::new(parts, self.verb).await;
         let mut span = if E::IS_TRACED { self.traced.begin(&head) } else { None };
         if let (Some(span), Some(board)) = (&mut span, head.board()) {
             span.attribute("ranktree.board", board.to_owned());
         }
-        let answer = match head.authorize(&api, self.needs) {
+        let response = match head.authorize(&api, self.needs) {
             Ok(grant) => {
                 let responding = pin!(self.endpoint.respond(Authorized { api, head, grant, body }));
                 traces::within(span.as_ref(), responding).await
             }
             Err(problem) => {
-                let answer = E::Answer::refused(Box::pin(refuse(head.headers(), body, problem)).await);
-                self.refused.note(answer.status());
-                answer
+                let response = Box::pin(refuse(head.headers(), body, problem)).await.into_response();
+                self.refused.note(response.status());
+                response
             }
         };
         if let Some(span) = span {
-            request_span::end(span, answer.status());
+            request_span::end(span, response.status());
         }
-        answer
+        response
     }
 }
 
 /// A route as the router calls it.
-pub struct Routed<E>(pub Arc<Guarded<E>>);
+#[derive(Clone)]
+pub struct Routed(Arc<dyn Fn(Request, Arc<Api>) -> Responding + Send + Sync>);
 
-impl<E> Clone for Routed<E> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+impl Routed {
+    pub fn new<E: Endpoint>(guarded: Guarded<E>) -> Self {
+        let guarded = Arc::new(guarded);
+        Self(Arc::new(move |request, api| {
+            let guarded = Arc::clone(&guarded);
+            Box::pin(async move { guarded.answer(request, api).await })
+        }))
     }
 }
 
-impl<E: Endpoint> axum::handler::Handler<(), Arc<Api>> for Routed<E> {
+impl axum::handler::Handler<(), Arc<Api>> for Routed {
     type Future = Responding;
 
     fn call(self, request: Request, api: Arc<Api>) -> Responding {
-        let Self(guarded) = self;
-        Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            let head = Head::new(parts, guarded.verb).await;
-            guarded.answer(head, RequestBody::Coming(body), api).await.into_response()
-        })
+        (self.0)(request, api)
     }
 }
 
@@ -250,19 +172,9 @@ fn are_many(lookups: usize, has_others: bool) -> bool {
     lookups > if has_others { LOOKUPS_INLINE_AMONG_OTHERS } else { LOOKUPS_INLINE }
 }
 
-/// Where a handler works, as [`Work`] describes it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
-    Inline,
-    InlineIfFew,
-    Offloaded,
-}
-
 /// A handler whose requests are shed when there are too many, and measured.
 pub struct Measured<H> {
-    handler: H,
-    at_once: Option<ReadAtOnce>,
-    place: Place,
+    work: Work<H>,
     /// Its requests change nothing, so that a finished answer may still be refused.
     only_reads: bool,
     /// What an entry of the last long list took.
@@ -273,15 +185,13 @@ pub struct Measured<H> {
 
 impl<H: Handler> Measured<H> {
     pub fn new(work: Work<H>, needs: Needs, takes: RouteTakes, name: &'static str) -> Self {
-        let (handler, place, at_once) = match work {
-            Work::Inline(handler) => (handler, Place::Inline, None),
-            Work::AtOnce(at_once, handler) => (handler, Place::Inline, Some(at_once)),
-            Work::InlineIfFew(handler) => (handler, Place::InlineIfFew, None),
-            Work::Offloaded(handler) => (handler, Place::Offloaded, None),
-        };
         let (only_reads, metrics) = (needs.only_reads(), Arc::new(RouteMetrics::new(name)));
-        let entry_bytes = AtomicUsize::new(0);
-        Self { handler, at_once, place, only_reads, entry_bytes, takes, metrics }
+        Self { work, only_reads, entry_bytes: AtomicUsize::new(0), takes, metrics }
+    }
+
+    fn handler(&self) -> H {
+        let (Work::Inline(handler) | Work::InlineIfFew(handler) | Work::Offloaded(handler)) = &self.work;
+        handler.clone()
     }
 
     /// # Arguments
@@ -290,16 +200,16 @@ impl<H: Handler> Measured<H> {
         if call.body.len() > LONG_BODY_BYTES {
             return true;
         }
-        match self.place {
-            Place::Inline => false,
-            Place::InlineIfFew => {
+        match self.work {
+            Work::Inline(_) => false,
+            Work::InlineIfFew(_) => {
                 // Those of a list are separated by commas. More may be in texts: it need not be exact.
                 let separators = memchr::memchr_iter(b',', &call.body).count();
                 let items = separators + usize::from(!call.body.is_empty());
                 let lookups = items * usize::from(call.api.node.shard_count());
                 are_many(lookups, turn::has_others()) || entries > ENTRIES_INLINE
             }
-            Place::Offloaded => true,
+            Work::Offloaded(_) => true,
         }
     }
 
@@ -319,9 +229,9 @@ impl<H: Handler> Measured<H> {
         // After its body is read: a slow body keeps no other request out.
         call.in_progress.admit()?;
         let in_progress = in_progress.insert(Arc::clone(&call.in_progress));
-        let entries = match self.place {
-            Place::InlineIfFew => call.query().map_or(0, entries_asked),
-            Place::Inline | Place::Offloaded => 0,
+        let entries = match self.work {
+            Work::InlineIfFew(_) => call.query().map_or(0, entries_asked),
+            Work::Inline(_) | Work::Offloaded(_) => 0,
         };
         if self.only_reads && entries > ENTRIES_INLINE {
             // One that would be refused for its length is refused before it is made: it takes far longer.
@@ -329,11 +239,11 @@ impl<H: Handler> Measured<H> {
         }
         let reply = if self.is_offloaded(&call, entries) {
             let api = Arc::clone(&call.api);
-            let work = traces::carried(self.handler.clone().handle(call));
+            let work = traces::carried(self.handler().handle(call));
             let answered = Box::pin(api.offload.run(work)).await;
             answered.unwrap_or_else(|| Err(Problem::internal()))
         } else {
-            self.handler.clone().handle(call).await
+            self.handler().handle(call).await
         };
         if let Ok(reply) = &reply
             && entries > ENTRIES_INLINE
@@ -350,20 +260,30 @@ impl<H: Handler> Measured<H> {
 }
 
 impl<H: Handler> Endpoint for Measured<H> {
-    type Answer = MeasuredAnswer;
-
-    async fn respond(&self, request: Authorized) -> MeasuredAnswer {
+    async fn respond(&self, request: Authorized) -> Response {
         let started = Instant::now();
         let mut in_progress = None;
         let answer = self.answer(request, &mut in_progress).await;
-        if answer.as_ref().is_err_and(Problem::is_overload) {
-            count_shed();
-        }
-        let finished = answer.map_or_else(Finished::from, Finished::from);
-        self.metrics.request_seconds.record(started.elapsed());
-        self.metrics.responses.note(finished.status());
-        MeasuredAnswer { finished, in_progress }
+        let mut response = measured(&self.metrics, started, answer);
+        // The connection holds it until the answer is written.
+        in_progress.map(|in_progress| response.extensions_mut().insert(in_progress));
+        response
     }
+}
+
+/// The answer to a request of a route, noted in the route's metrics.
+fn measured(
+    metrics: &RouteMetrics,
+    started: Instant,
+    answer: Result<impl IntoResponse, Problem>,
+) -> Response {
+    if answer.as_ref().is_err_and(Problem::is_overload) {
+        count_shed();
+    }
+    let response = answer.into_response();
+    metrics.request_seconds.record(started.elapsed());
+    metrics.responses.note(response.status());
+    response
 }
 
 /// A handler whose answers go on for long. Its requests are admitted and measured until an answer begins.
@@ -384,8 +304,6 @@ where
     H: Fn(Box<Call>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response, Problem>> + Send + 'static,
 {
-    type Answer = Response;
-
     async fn respond(&self, request: Authorized) -> Response {
         let started = Instant::now();
         let Authorized { api, head, grant, body } = request;
@@ -395,14 +313,7 @@ where
             call.in_progress.admit()?;
             (self.handler)(call).await
         };
-        let answer = answer.await;
-        if answer.as_ref().is_err_and(Problem::is_overload) {
-            count_shed();
-        }
-        let response = answer.unwrap_or_else(Problem::into_response);
-        self.metrics.request_seconds.record(started.elapsed());
-        self.metrics.responses.note(response.status());
-        response
+        measured(&self.metrics, started, answer.await)
     }
 }
 
@@ -415,8 +326,6 @@ where
     F: Future<Output = Response> + Send + 'static,
 {
     const IS_TRACED: bool = false;
-
-    type Answer = Response;
 
     async fn respond(&self, request: Authorized) -> Response {
         (self.0)(request.api).await

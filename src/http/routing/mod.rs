@@ -4,16 +4,14 @@
 //! - `router_builder`: makes the router of them
 //! - `endpoint`: a request on its way through its route: authorized, read, admitted, answered, measured
 //! - `taken`: what a route takes of a request, and the refusal of the rest
-//! - `direct`: the routes that a connection may answer without the router
 //! - `unrouted`: requests that no route takes
 //! - `verbs`, `verb_dispatch`: verbs behind a board's name, such as `:clear`
 
-pub mod direct;
 pub mod endpoint;
 pub mod request_span;
 mod router_builder;
 pub mod routes;
-mod taken;
+pub mod taken;
 pub mod unrouted;
 pub mod verb_dispatch;
 pub mod verbs;

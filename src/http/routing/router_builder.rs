@@ -1,4 +1,4 @@
-//! Collects routes, and makes the router of them, and the list of those that need no router.
+//! Collects routes, and makes the router of them.
 //!
 //! A route is added with all that there is to say about it: its path, its name, what it needs of a token,
 //! where its handler works, and its description. So the router, the check of tokens and the OpenAPI document
@@ -7,22 +7,19 @@
 use std::sync::Arc;
 
 use axum::Router;
-use axum::handler::Handler as _;
 use axum::routing::{MethodFilter, on};
 
 use crate::http::api::Api;
 use crate::http::guard::authorize::Needs;
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operation::{Method, Operation};
-use crate::http::render::problem::Problem;
-use crate::http::routing::direct::DirectRoutes;
 use crate::http::routing::endpoint::{
     Endpoint, Guarded, Handler, Measured, Routed, Streamed, Unlimited, Work,
 };
 use crate::http::routing::request_span::TracedRoute;
 use crate::http::routing::taken::RouteTakes;
 use crate::http::routing::unrouted::Unrouted;
-use crate::http::routing::verb_dispatch::{VerbDispatch, VerbEndpoint};
+use crate::http::routing::verb_dispatch::VerbDispatch;
 use crate::http::routing::verbs::{self, BOARD};
 
 /// Where a route is. Its name is its label in metrics, and its `operationId` in the document.
@@ -53,8 +50,8 @@ pub fn delete(path: &'static str, name: &'static str) -> Route {
 #[derive(Default)]
 pub struct RouterBuilder {
     router: Router<Arc<Api>>,
-    verbs: Vec<VerbEndpoint>,
-    direct: DirectRoutes,
+    /// Each with its colon.
+    verbs: Vec<(&'static str, Routed)>,
     /// All routes, in the order in which the document has them.
     pub operations: Vec<Operation>,
 }
@@ -66,13 +63,8 @@ impl RouterBuilder {
     /// `needs`: what a request needs of its token.
     /// `work`: the handler, and where it works.
     pub fn add(&mut self, route: Route, needs: Needs, work: Work<impl Handler>, doc: Doc) -> &mut Self {
-        let is_inline = !matches!(work, Work::Offloaded(_));
         let takes = RouteTakes::of(route.method, needs, &doc);
-        let guarded = self.put(route, needs, Measured::new(work, needs, takes, route.name), doc);
-        if is_inline && verbs::verb_of(route.path).is_none() {
-            self.direct.add(route.method, route.path, guarded);
-        }
-        self
+        self.put(route, needs, Measured::new(work, needs, takes, route.name), doc)
     }
 
     /// Adds a route whose answers go on for long.
@@ -81,8 +73,7 @@ impl RouterBuilder {
         Streamed<H>: Endpoint,
     {
         let takes = RouteTakes::of(route.method, needs, &doc);
-        self.put(route, needs, Streamed::new(handler, takes, route.name), doc);
-        self
+        self.put(route, needs, Streamed::new(handler, takes, route.name), doc)
     }
 
     /// Adds a route that an overloaded node answers all the same.
@@ -90,37 +81,32 @@ impl RouterBuilder {
     where
         Unlimited<H>: Endpoint,
     {
-        self.put(route, needs, Unlimited(handler), doc);
-        self
+        self.put(route, needs, Unlimited(handler), doc)
     }
 
-    fn put<E: Endpoint>(&mut self, route: Route, needs: Needs, endpoint: E, doc: Doc) -> Arc<Guarded<E>> {
+    fn put(&mut self, route: Route, needs: Needs, endpoint: impl Endpoint, doc: Doc) -> &mut Self {
         let Route { method, path, name } = route;
         let verb = verbs::verb_of(path);
-        let guarded = Arc::new(Guarded::new(endpoint, needs, verb, TracedRoute::new(method, path)));
-        let routed = Routed(Arc::clone(&guarded));
+        let routed = Routed::new(Guarded::new(endpoint, needs, verb, TracedRoute::new(method, path)));
         if let Some(verb) = verb {
-            let answer = move |request, api| routed.clone().call(request, api);
-            self.verbs.push(VerbEndpoint { verb, answer: Arc::new(answer) });
+            self.verbs.push((verb, routed));
         } else {
             self.router = std::mem::take(&mut self.router).route(path, on(filter(method), routed));
         }
         self.operations.push(Operation { method, path, name, needs, doc });
-        guarded
+        self
     }
 
-    /// The router of all routes, and those that need none.
-    pub fn build(self, api: Arc<Api>) -> (Router, DirectRoutes) {
-        let Self { router, verbs, direct, .. } = self;
-        let names: Arc<[_]> = verbs.iter().map(|endpoint| endpoint.verb).collect();
-        let unrouted = |problem| Unrouted::new(problem, Arc::clone(&names));
-        let dispatch = VerbDispatch::new(verbs, unrouted(Problem::method_not_allowed));
-        let router = router
+    /// The router of all routes.
+    pub fn build(self, api: Arc<Api>) -> Router {
+        let Self { router, verbs, .. } = self;
+        let names: Arc<[_]> = verbs.iter().map(|(verb, _)| *verb).collect();
+        let dispatch = VerbDispatch::new(verbs, Unrouted::method(Arc::clone(&names)));
+        router
             .route(BOARD, on(MethodFilter::POST, dispatch))
-            .fallback(unrouted(Problem::unknown_route))
-            .method_not_allowed_fallback(unrouted(Problem::method_not_allowed))
-            .with_state(api);
-        (router, direct)
+            .fallback(Unrouted::path())
+            .method_not_allowed_fallback(Unrouted::method(names))
+            .with_state(api)
     }
 }
 

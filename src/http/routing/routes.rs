@@ -16,8 +16,7 @@ use crate::http::request::call::Call;
 use crate::http::resources::{
     boards, hidden, jobs, lists, live, members, probes, ranks, rejects, removals, seasons, snapshots, status,
 };
-use crate::http::routing::direct::DirectRoutes;
-use crate::http::routing::endpoint::Work::{AtOnce, Inline, InlineIfFew, Offloaded};
+use crate::http::routing::endpoint::Work::{Inline, InlineIfFew, Offloaded};
 use crate::http::routing::router_builder::{RouterBuilder, delete, get, post, put};
 use crate::http::routing::verbs::BOARD;
 
@@ -27,11 +26,6 @@ const MEMBER: &str = "/v1/members/{member}";
 
 /// All of the API. Metrics go to the recorder that is installed at this moment.
 pub fn router(api: Arc<Api>) -> Router {
-    router_and_direct(api).0
-}
-
-/// As [`router`], with the routes that a connection may answer by itself.
-pub fn router_and_direct(api: Arc<Api>) -> (Router, DirectRoutes) {
     routes().build(api)
 }
 
@@ -84,10 +78,7 @@ fn routes() -> RouterBuilder {
         )
         .add(post("/v1/jobs", "jobs"), Token(Write, ByHandler), Inline(jobs::post), docs::jobs());
     routes
-        .add(
-            get(ENTRY, "member"),
-            Token(Read, InPath), AtOnce(members::get_at_once, members::get), docs::member(),
-        )
+        .add(get(ENTRY, "member"), Token(Read, InPath), Inline(members::get), docs::member())
         .add(
             get("/v1/boards/{board}/members/{member}/around", "around"),
             Token(Read, InPath), InlineIfFew(members::around), docs::around(),
@@ -114,7 +105,7 @@ fn routes() -> RouterBuilder {
     routes
         .add(
             get("/v1/boards/{board}/rank", "rank"),
-            Token(Read, InPath), AtOnce(ranks::of_score_at_once, ranks::of_score), docs::rank(),
+            Token(Read, InPath), Inline(ranks::of_score), docs::rank(),
         )
         .add(
             post("/v1/boards/{board}/ranks:of", "ranks_of"),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::Request;
 use axum::http::{Method, header};
 use axum::response::IntoResponse as _;
 
@@ -10,7 +10,7 @@ use crate::http::api::Api;
 use crate::http::guard::authorize::Needs;
 use crate::http::page;
 use crate::http::render::problem::Problem;
-use crate::http::request::body::{RequestBody, refuse};
+use crate::http::request::body::refuse;
 use crate::http::request::head::Head;
 use crate::http::request::metrics::{NO_ROUTE, Responses};
 use crate::http::routing::endpoint::Responding;
@@ -19,15 +19,21 @@ use crate::http::routing::verbs;
 /// Refuses such requests.
 #[derive(Clone)]
 pub struct Unrouted {
-    problem: fn() -> Problem,
-    /// The verbs of boards, each with its colon.
-    verbs: Arc<[&'static str]>,
-    responses: Arc<Responses>,
+    /// The verbs of boards, each with its colon, where the path is known and the method is not; `None` where
+    /// the path is unknown.
+    verbs: Option<Arc<[&'static str]>>,
+    responses: Responses,
 }
 
 impl Unrouted {
-    pub fn new(problem: fn() -> Problem, verbs: Arc<[&'static str]>) -> Self {
-        Self { problem, verbs, responses: Arc::new(Responses::new(NO_ROUTE)) }
+    /// What answers requests whose path is none of the API.
+    pub fn path() -> Self {
+        Self { verbs: None, responses: Responses::new(NO_ROUTE) }
+    }
+
+    /// What answers requests whose path does not take their method.
+    pub fn method(verbs: Arc<[&'static str]>) -> Self {
+        Self { verbs: Some(verbs), responses: Responses::new(NO_ROUTE) }
     }
 }
 
@@ -36,9 +42,8 @@ impl axum::handler::Handler<(), Arc<Api>> for Unrouted {
 
     fn call(self, request: Request, api: Arc<Api>) -> Responding {
         Box::pin(async move {
-            let route = request.extensions().get::<MatchedPath>().cloned();
             let (parts, body) = request.into_parts();
-            if route.is_none()
+            if self.verbs.is_none()
                 && matches!(parts.method, Method::GET | Method::HEAD)
                 && let Some(response) = page::at(parts.uri.path(), &parts.headers)
             {
@@ -46,18 +51,17 @@ impl axum::handler::Handler<(), Arc<Api>> for Unrouted {
                 return response;
             }
             let head = Head::new(parts, None).await;
-            // Anybody may know which paths there are. A method that a path does not take is not a way around
-            // tokens.
-            let unauthorized = route.as_ref().and_then(|_| head.authorize(&api, Needs::MOST).err());
-            let allowed = match (&route, &unauthorized) {
-                (Some(route), None) => verbs::allowed_at(head.path(), route, &self.verbs),
-                _ => None,
+            let (problem, allowed) = match &self.verbs {
+                // Anybody may know which paths there are. A method that a path does not take is not a way
+                // around tokens.
+                Some(verbs) => match head.authorize(&api, Needs::MOST) {
+                    Ok(_) => (Problem::method_not_allowed(), verbs::allowed_at(head.path(), verbs)),
+                    Err(problem) => (problem, None),
+                },
+                None if has_slash_in_id(head.path()) => (Problem::unencoded_slash(), None),
+                None => (Problem::unknown_route(), None),
             };
-            let has_slash = route.is_none() && has_slash_in_id(head.path());
-            let problem: fn() -> Problem = if has_slash { Problem::unencoded_slash } else { self.problem };
-            let problem = unauthorized.unwrap_or_else(problem);
-            let mut response =
-                refuse(head.headers(), RequestBody::Coming(body), problem).await.into_response();
+            let mut response = refuse(head.headers(), body, problem).await.into_response();
             allowed.map(|allowed| response.headers_mut().insert(header::ALLOW, allowed));
             self.responses.note(response.status());
             response

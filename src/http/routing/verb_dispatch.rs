@@ -5,28 +5,22 @@ use std::sync::Arc;
 use axum::extract::{FromRequestParts as _, RawPathParams, Request};
 
 use crate::http::api::Api;
-use crate::http::routing::endpoint::Responding;
+use crate::http::routing::endpoint::{Responding, Routed};
 use crate::http::routing::unrouted::Unrouted;
 use crate::http::routing::verbs;
 
-/// Answers the requests for a verb.
-pub struct VerbEndpoint {
-    /// With its colon.
-    pub verb: &'static str,
-    pub answer: Arc<dyn Fn(Request, Arc<Api>) -> Responding + Send + Sync>,
-}
-
-/// Hands a request to the endpoint of its verb. Without a known verb it is refused as a method that boards do
+/// Hands a request to the route of its verb. Without a known verb it is refused as a method that boards do
 /// not take.
 #[derive(Clone)]
 pub struct VerbDispatch {
-    endpoints: Arc<[VerbEndpoint]>,
+    /// Each with its verb, which has a colon.
+    routes: Arc<[(&'static str, Routed)]>,
     without_verb: Unrouted,
 }
 
 impl VerbDispatch {
-    pub fn new(endpoints: Vec<VerbEndpoint>, without_verb: Unrouted) -> Self {
-        Self { endpoints: endpoints.into(), without_verb }
+    pub fn new(routes: Vec<(&'static str, Routed)>, without_verb: Unrouted) -> Self {
+        Self { routes: routes.into(), without_verb }
     }
 }
 
@@ -38,12 +32,11 @@ impl axum::handler::Handler<(), Arc<Api>> for VerbDispatch {
             let (mut parts, body) = request.into_parts();
             let path = RawPathParams::from_request_parts(&mut parts, &()).await.ok();
             let board = path.iter().flatten().find(|(name, _)| *name == "board").map(|(_, segment)| segment);
-            let endpoint = board.and_then(|board| {
-                self.endpoints.iter().find(|endpoint| verbs::ends_with_verb(board, endpoint.verb))
-            });
+            let route = board
+                .and_then(|board| self.routes.iter().find(|(verb, _)| verbs::ends_with_verb(board, verb)));
             let request = Request::from_parts(parts, body);
-            match endpoint {
-                Some(endpoint) => (endpoint.answer)(request, api).await,
+            match route {
+                Some((_, routed)) => routed.clone().call(request, api).await,
                 None => self.without_verb.call(request, api).await,
             }
         })

@@ -5,7 +5,6 @@
 //! to call it again.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -44,78 +43,48 @@ impl Overdue {
     }
 }
 
-const HEADER: u8 = 0;
-const BUSY: u8 = 1;
-const IDLE: u8 = 2;
+/// What a connection is doing. Locked by one task only, the connection's.
+pub struct Activity(Mutex<State>);
 
-/// hyper holds no byte of the client's, and none for it.
-const FREE: u8 = 0;
-/// It was given bytes of the client's, and may have some of them left.
-const READING: u8 = 1;
-/// It has used up all that it was given, and may have an answer to write.
-const WRITING: u8 = 2;
-
-/// What a connection is doing. Times are microseconds after its beginning.
-pub struct Activity {
-    began: Instant,
-    doing: AtomicU8,
-    since: AtomicU64,
-    /// When [`Activity::overdue`] said to call it again.
-    check_at: AtomicU64,
-    /// Locked by one task only, the connection's.
-    pipeline: Mutex<Pipeline>,
-    hyper: AtomicU8,
-    /// The connection works on a request by itself.
-    is_direct: AtomicBool,
-    /// The server shuts down: no further request is begun.
-    is_draining: AtomicBool,
+struct State {
+    doing: Doing,
+    pipeline: Pipeline,
     /// A write had to wait, and not everything has been written since.
-    is_stalled: AtomicBool,
-    stalled_since: AtomicU64,
-    /// The client sends nothing more.
-    is_half_closed: AtomicBool,
-    half_closed_since: AtomicU64,
+    stalled: Option<Stalled>,
+    /// Since when the client sends nothing more.
+    half_closed: Option<Instant>,
     /// The answer goes on for long. What is written to a client that left tells that it did.
-    is_streaming: AtomicBool,
-    /// Bytes written since a write had to wait.
-    written: AtomicU64,
-    /// The shares of requests whose answers may not be written yet. Locked by one task only, the
-    /// connection's.
-    unwritten: Mutex<Vec<Arc<InProgress>>>,
+    is_streaming: bool,
+    /// The shares of requests whose answers may not be written yet.
+    unwritten: Vec<Arc<InProgress>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doing {
+    /// It waits for a head since then.
+    Header(Instant),
+    /// A handler works on a request.
+    Busy,
+    /// There is no request since then.
+    Idle(Instant),
+}
+
+struct Stalled {
+    since: Instant,
+    /// Bytes written since.
+    written: u64,
 }
 
 impl Activity {
     pub fn new() -> Self {
-        Self {
-            began: Instant::now(),
-            doing: AtomicU8::new(HEADER),
-            since: AtomicU64::new(0),
-            check_at: AtomicU64::new(0),
-            pipeline: Mutex::default(),
-            hyper: AtomicU8::new(FREE),
-            is_direct: AtomicBool::new(false),
-            is_draining: AtomicBool::new(false),
-            is_stalled: AtomicBool::new(false),
-            stalled_since: AtomicU64::new(0),
-            is_half_closed: AtomicBool::new(false),
-            half_closed_since: AtomicU64::new(0),
-            is_streaming: AtomicBool::new(false),
-            written: AtomicU64::new(0),
-            unwritten: Mutex::default(),
-        }
-    }
-
-    fn now(&self) -> u64 {
-        self.micros_until(Instant::now())
-    }
-
-    fn micros_until(&self, time: Instant) -> u64 {
-        u64::try_from(time.saturating_duration_since(self.began).as_micros()).unwrap_or(u64::MAX)
-    }
-
-    fn is_doing(&self, doing: u8, since: u64) {
-        self.since.store(since, Ordering::Relaxed);
-        self.doing.store(doing, Ordering::Relaxed);
+        Self(Mutex::new(State {
+            doing: Doing::Header(Instant::now()),
+            pipeline: Pipeline::default(),
+            stalled: None,
+            half_closed: None,
+            is_streaming: false,
+            unwritten: Vec::new(),
+        }))
     }
 
     /// Notes that a request's head has arrived and its handler begins. Returns whether it is in doubt where
@@ -124,19 +93,19 @@ impl Activity {
     /// # Arguments
     /// `body`: how many bytes the body has; `None` if it comes in chunks.
     pub fn request_begins(&self, body: Option<u64>) -> bool {
-        self.hyper.store(READING, Ordering::Relaxed);
-        self.is_doing(BUSY, 0);
-        self.pipeline.lock().request_begins(body)
+        let mut state = self.0.lock();
+        state.doing = Doing::Busy;
+        state.pipeline.request_begins(body)
     }
 
     /// How many bytes of the current request's head have arrived.
     pub fn head_bytes(&self) -> usize {
-        self.pipeline.lock().head_bytes()
+        self.0.lock().pipeline.head_bytes()
     }
 
     /// Whether it is beyond doubt where the current request's body ends.
     pub fn knows_body_end(&self) -> bool {
-        self.pipeline.lock().knows_body_end()
+        self.0.lock().pipeline.knows_body_end()
     }
 
     /// Notes that the handler has its answer, which is written from now on.
@@ -145,146 +114,66 @@ impl Activity {
     /// `in_progress`: the request's share, which is dropped once the answer is written, or with the
     /// connection.
     pub fn request_ends(&self, in_progress: Option<Arc<InProgress>>) {
-        self.unwritten.lock().extend(in_progress);
-        self.is_streaming.store(false, Ordering::Relaxed);
-        let mut pipeline = self.pipeline.lock();
-        let next = if pipeline.request_ends() { HEADER } else { IDLE };
-        if pipeline.is_even() {
-            self.hyper.store(WRITING, Ordering::Relaxed);
-        }
-        drop(pipeline);
-        self.is_doing(next, self.now());
+        let (mut state, now) = (self.0.lock(), Instant::now());
+        state.unwritten.extend(in_progress);
+        state.is_streaming = false;
+        let has_next = state.pipeline.request_ends();
+        state.doing = if has_next { Doing::Header(now) } else { Doing::Idle(now) };
     }
 
     /// Notes that the answer to the request goes on for long.
     pub fn streams(&self) {
-        self.is_streaming.store(true, Ordering::Relaxed);
+        self.0.lock().is_streaming = true;
     }
 
     /// Notes that the client sends nothing more.
     pub fn sending_ends(&self) {
-        self.half_closed_since.store(self.now(), Ordering::Relaxed);
-        self.is_half_closed.store(true, Ordering::Relaxed);
+        self.0.lock().half_closed = Some(Instant::now());
     }
 
     /// Whether the client sends nothing more, as far as it was noted.
     pub fn is_half_closed(&self) -> bool {
-        self.is_half_closed.load(Ordering::Relaxed)
-    }
-
-    /// Whether hyper holds no byte of the client's and none for it. If so, the connection may answer what
-    /// comes next by itself.
-    pub fn is_free(&self) -> bool {
-        self.hyper.load(Ordering::Relaxed) == FREE
-    }
-
-    /// Notes that the connection works on a request by itself.
-    pub fn direct_begins(&self) {
-        self.is_direct.store(true, Ordering::Relaxed);
-        self.is_doing(BUSY, 0);
-    }
-
-    /// Notes that such a request has its answer, which is written from now on.
-    pub fn direct_is_answered(&self) {
-        self.is_doing(IDLE, self.now());
-    }
-
-    /// Notes that such a request is answered and the answer is written, both at once.
-    ///
-    /// # Arguments
-    /// `now`: the time, which the caller knows.
-    pub fn direct_is_done(&self, now: Instant) {
-        self.is_doing(IDLE, self.micros_until(now));
-    }
-
-    /// Notes that the answer to such a request waits to be written.
-    pub fn direct_waits_to_be_written(&self) {
-        self.is_direct.store(true, Ordering::Relaxed);
-    }
-
-    /// Notes that the answer is written.
-    pub fn direct_ends(&self) {
-        self.is_direct.store(false, Ordering::Relaxed);
-        self.stall_ends();
-    }
-
-    /// Whether the connection works on a request by itself, until its answer is written.
-    pub fn is_direct(&self) -> bool {
-        self.is_direct.load(Ordering::Relaxed)
-    }
-
-    /// Notes that the server shuts down.
-    pub fn drain(&self) {
-        self.is_draining.store(true, Ordering::Relaxed);
-    }
-
-    pub fn is_draining(&self) -> bool {
-        self.is_draining.load(Ordering::Relaxed)
+        self.0.lock().half_closed.is_some()
     }
 
     /// Whether a handler works on a request.
     pub fn is_busy(&self) -> bool {
-        self.doing.load(Ordering::Relaxed) == BUSY
+        self.0.lock().doing == Doing::Busy
     }
 
-    /// Notes that hyper is given bytes. Returns how many bytes of the current request's head have arrived.
+    /// Notes that bytes have come. Returns how many bytes of the current request's head have arrived.
     pub fn has_read(&self, bytes: &[u8]) -> usize {
-        self.hyper.store(READING, Ordering::Relaxed);
-        let mut pipeline = self.pipeline.lock();
-        pipeline.read(bytes);
-        let head_bytes = pipeline.head_bytes();
-        drop(pipeline);
-        if self.doing.load(Ordering::Relaxed) == IDLE {
-            self.is_doing(HEADER, self.now());
+        let mut state = self.0.lock();
+        state.pipeline.read(bytes);
+        if let Doing::Idle(_) = state.doing {
+            state.doing = Doing::Header(Instant::now());
         }
-        head_bytes
+        state.pipeline.head_bytes()
     }
 
     pub fn has_written(&self, bytes: usize) {
-        if self.is_stalled.load(Ordering::Relaxed) {
-            self.written.fetch_add(u64::try_from(bytes).unwrap_or(u64::MAX), Ordering::Relaxed);
+        if let Some(stalled) = &mut self.0.lock().stalled {
+            stalled.written = stalled.written.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
         }
     }
 
     /// Notes that a write has to wait for the client.
     pub fn write_waits(&self) {
-        if !self.is_stalled.load(Ordering::Relaxed) {
-            self.written.store(0, Ordering::Relaxed);
-            self.stalled_since.store(self.now(), Ordering::Relaxed);
-            self.is_stalled.store(true, Ordering::Relaxed);
-        }
+        self.0.lock().stalled.get_or_insert_with(|| Stalled { since: Instant::now(), written: 0 });
     }
 
     /// Notes that hyper has flushed.
     pub fn all_is_written(&self) {
-        // What waits to be written then is not hyper's.
-        if self.is_free() {
-            return;
-        }
+        let mut state = self.0.lock();
         // hyper flushes once it has written all that it holds, and takes an answer in the poll in which the
         // handler ends. If a client pipelines requests, one share may be dropped before its answer is
         // written.
-        self.unwritten.lock().clear();
-        let had_used_all = self.hyper.load(Ordering::Relaxed) == WRITING;
-        if had_used_all && !self.is_busy() {
-            self.hyper.store(FREE, Ordering::Relaxed);
+        state.unwritten.clear();
+        if state.stalled.take().is_some()
+            && let Doing::Header(since) | Doing::Idle(since) = &mut state.doing
+        {
+            *since = Instant::now();
         }
-        self.stall_ends();
-    }
-
-    fn stall_ends(&self) {
-        if self.is_stalled.load(Ordering::Relaxed) {
-            self.is_stalled.store(false, Ordering::Relaxed);
-            if !self.is_busy() {
-                self.since.store(self.now(), Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// Whether what was noted last came before the connection is to be looked at again. A timer that was set
-    /// for that time has not fired then.
-    pub fn is_before_check(&self) -> bool {
-        self.since.load(Ordering::Relaxed) < self.check_at.load(Ordering::Relaxed)
     }
 
     /// When to ask again whether the connection is overdue.
@@ -292,37 +181,27 @@ impl Activity {
     /// # Errors
     /// When the connection is overdue, and why.
     pub fn overdue(&self, timeouts: &ClientTimeouts) -> Result<Instant, Overdue> {
-        let again = self.check(timeouts)?;
-        self.check_at.store(self.micros_until(again), Ordering::Relaxed);
-        Ok(again)
-    }
-
-    fn check(&self, timeouts: &ClientTimeouts) -> Result<Instant, Overdue> {
-        let since = Duration::from_micros(self.since.load(Ordering::Relaxed));
-        let (began, allowed, why) = if self.is_stalled.load(Ordering::Relaxed) {
-            let began = Duration::from_micros(self.stalled_since.load(Ordering::Relaxed));
-            let more = Duration::from_secs(self.written.load(Ordering::Relaxed) / READ_RATE_MIN);
-            (began, timeouts.write + more, Overdue::SlowReader)
-        } else {
-            match self.doing.load(Ordering::Relaxed) {
-                HEADER => (since, timeouts.header, Overdue::SlowHeader),
-                IDLE => (since, timeouts.idle, Overdue::Idle),
-                _ if self.is_half_closed() && !self.is_streaming.load(Ordering::Relaxed) => {
-                    let began = Duration::from_micros(self.half_closed_since.load(Ordering::Relaxed));
-                    (began, HALF_CLOSED_MAX, Overdue::Left)
-                }
-                // Bodies and handlers have time limits of their own.
-                _ => (self.began.elapsed(), Duration::MAX, Overdue::Idle),
-            }
-        };
-        let now = Instant::now();
-        let deadline = self.began.checked_add(began.saturating_add(allowed));
-        if deadline.is_some_and(|deadline| now >= deadline) {
-            return Err(why);
-        }
+        let (state, now) = (self.0.lock(), Instant::now());
         // What begins after this moment is overdue no sooner than its whole time limit after this moment.
         let soonest = now + timeouts.header.min(timeouts.idle).min(timeouts.write);
-        Ok(deadline.map_or(soonest, |deadline| deadline.min(soonest)))
+        let (began, allowed, why) = match (&state.stalled, state.doing) {
+            (Some(stalled), _) => {
+                let more = Duration::from_secs(stalled.written / READ_RATE_MIN);
+                (stalled.since, timeouts.write.saturating_add(more), Overdue::SlowReader)
+            }
+            (None, Doing::Header(since)) => (since, timeouts.header, Overdue::SlowHeader),
+            (None, Doing::Idle(since)) => (since, timeouts.idle, Overdue::Idle),
+            (None, Doing::Busy) => match state.half_closed.filter(|_| !state.is_streaming) {
+                Some(since) => (since, HALF_CLOSED_MAX, Overdue::Left),
+                // Bodies and handlers have time limits of their own.
+                None => return Ok(soonest),
+            },
+        };
+        match began.checked_add(allowed) {
+            Some(deadline) if now >= deadline => Err(why),
+            Some(deadline) => Ok(deadline.min(soonest)),
+            None => Ok(soonest),
+        }
     }
 }
 
@@ -336,12 +215,13 @@ mod tests {
         write: Duration::from_secs(30),
     };
 
-    /// Asks as a connection's task does. Returns when the connection is ended, and why.
-    async fn ended(activity: &Activity) -> (u64, Overdue) {
+    /// Asks as a connection's task does. Returns how many seconds after `began` the connection is ended, and
+    /// why.
+    async fn ended(activity: &Activity, began: Instant) -> (u64, Overdue) {
         loop {
             match activity.overdue(&TIMEOUTS) {
                 Ok(again) => tokio::time::sleep_until(again).await,
-                Err(why) => return (activity.began.elapsed().as_secs(), why),
+                Err(why) => return (began.elapsed().as_secs(), why),
             }
         }
     }
@@ -352,11 +232,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_head_is_timed_from_the_connections_beginning_or_its_first_byte() {
-        let activity = Activity::new();
+        let (activity, began) = (Activity::new(), Instant::now());
         activity.has_read(b"a");
-        assert_eq!(ended(&activity).await, (10, Overdue::SlowHeader));
+        assert_eq!(ended(&activity, began).await, (10, Overdue::SlowHeader));
 
-        let activity = Activity::new();
+        let (activity, began) = (Activity::new(), Instant::now());
         activity.request_begins(Some(0));
         pass(100).await;
         activity.request_ends(None);
@@ -368,33 +248,33 @@ mod tests {
             activity.has_read(b"a");
             assert!(activity.overdue(&TIMEOUTS).is_ok());
         }
-        assert_eq!(ended(&activity).await, (160, Overdue::SlowHeader));
+        assert_eq!(ended(&activity, began).await, (160, Overdue::SlowHeader));
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_ended_and_a_busy_one_is_not() {
-        let activity = Activity::new();
+        let (activity, began) = (Activity::new(), Instant::now());
         activity.request_begins(Some(0));
         pass(1_000).await;
         assert!(activity.overdue(&TIMEOUTS).is_ok());
         activity.request_ends(None);
-        assert_eq!(ended(&activity).await, (1_075, Overdue::Idle));
+        assert_eq!(ended(&activity, began).await, (1_075, Overdue::Idle));
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_sends_nothing_more_is_waited_for_while_its_request_is_worked_on() {
-        let activity = Activity::new();
+        let (activity, began) = (Activity::new(), Instant::now());
         activity.request_begins(Some(0));
         pass(100).await;
         activity.sending_ends();
-        assert_eq!(ended(&activity).await, (110, Overdue::Left));
+        assert_eq!(ended(&activity, began).await, (110, Overdue::Left));
 
         // Writing the answer has a limit of its own, and so has an answer that goes on.
-        let activity = Activity::new();
+        let (activity, began) = (Activity::new(), Instant::now());
         activity.request_begins(Some(0));
         activity.sending_ends();
         activity.request_ends(None);
-        assert_eq!(ended(&activity).await, (75, Overdue::Idle));
+        assert_eq!(ended(&activity, began).await, (75, Overdue::Idle));
         let activity = Activity::new();
         activity.request_begins(Some(0));
         activity.streams();
@@ -405,13 +285,13 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_does_not_read_is_ended_and_one_that_reads_slowly_is_not() {
-        let activity = Activity::new();
+        let (activity, began) = (Activity::new(), Instant::now());
         activity.request_begins(Some(0));
         activity.request_ends(None);
         activity.write_waits();
-        assert_eq!(ended(&activity).await, (30, Overdue::SlowReader));
+        assert_eq!(ended(&activity, began).await, (30, Overdue::SlowReader));
 
-        let activity = Activity::new();
+        let (activity, began) = (Activity::new(), Instant::now());
         activity.request_begins(Some(0));
         activity.request_ends(None);
         activity.write_waits();
@@ -422,7 +302,7 @@ mod tests {
             assert!(activity.overdue(&TIMEOUTS).is_ok());
         }
         activity.all_is_written();
-        assert_eq!(ended(&activity).await, (175, Overdue::Idle), "idle from the last byte on");
+        assert_eq!(ended(&activity, began).await, (175, Overdue::Idle), "idle from the last byte on");
 
         let activity = Activity::new();
         activity.request_begins(Some(0));

@@ -12,7 +12,6 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::task::coop::has_budget_remaining;
 use tokio::time::Instant;
 
 use crate::http::guard::admission::HeadBytes;
@@ -21,9 +20,8 @@ use crate::http::server::activity::{Activity, Overdue};
 use crate::http::server::cleartext::{self, is_cleartext};
 use crate::http::server::connection_limit::ConnectionPermit;
 use crate::http::server::context::ServerContext;
-use crate::http::server::direct::Direct;
 use crate::http::server::ended::count_ended;
-use crate::http::server::observed_stream::{ObservedStream, Remaining, SharedStream};
+use crate::http::server::observed_stream::ObservedStream;
 use crate::http::server::requests::ConnectionRequests;
 use crate::http::server::socket::{ClientEnd, Disconnect, split};
 use crate::http::server::timeouts::ClientTimeouts;
@@ -86,14 +84,11 @@ pub async fn serve(
             Err(_) => return count_ended("handshake"),
         }
     }
-    // Overflow connections are only told that they are too many.
-    let direct = (!permit.is_overflow)
-        .then(|| Direct::new(Arc::clone(&context), Arc::clone(&activity), requests.client));
     let heads = HeadBytes::none(&context.api.admission);
     let (stream, disconnect) = split(stream);
     let conditions = CloseConditions { activity: Arc::clone(&activity), timeouts, stage, disconnect };
     let Some(tls) = &context.tls else {
-        return speak(ObservedStream::new(stream, activity, direct, heads), requests, conditions).await;
+        return speak(ObservedStream::new(stream, activity, heads), requests, conditions).await;
     };
     let mut stage = conditions.stage.clone();
     let accepted = tokio::select! {
@@ -103,7 +98,7 @@ pub async fn serve(
     };
     match accepted {
         Ok(Ok(stream)) => {
-            speak(ObservedStream::new(stream, activity, direct, heads), requests, conditions).await;
+            speak(ObservedStream::new(stream, activity, heads), requests, conditions).await;
         }
         Ok(Err(error)) => {
             count_ended("handshake");
@@ -130,44 +125,8 @@ enum Served {
     ClientLeft,
 }
 
-/// Answers requests until the connection ends. What the connection answers by itself comes first at each
-/// wake-up. Mostly that is all there is to do: then neither hyper nor what may end the connection is looked
-/// at.
+/// Answers requests until the connection ends.
 async fn speak<S>(stream: ObservedStream<S>, requests: ConnectionRequests, conditions: CloseConditions)
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (activity, stage) = (Arc::clone(&conditions.activity), conditions.stage.clone());
-    let stream = SharedStream::new(stream);
-    let mut by_hyper = pin!(speak_by_hyper(stream.clone(), requests, conditions));
-    // A task that has used up its share of a turn is told that nothing is ready, and is called again at once.
-    // The timer and the stage may not have noted its waker then.
-    let mut was_cut_short = false;
-    poll_fn(|context| {
-        loop {
-            let remaining = stream.answer_direct(context);
-            // Neither the timer nor the stage can have woken this task up without being seen here: the one
-            // does not fire before its time, and the other has changed then.
-            let is_due = !activity.is_before_check() || stage.has_changed().unwrap_or(true);
-            if remaining == Remaining::Nothing && !is_due && !was_cut_short {
-                return Poll::Pending;
-            }
-            if by_hyper.as_mut().poll(context).is_ready() {
-                return Poll::Ready(());
-            }
-            was_cut_short = !has_budget_remaining();
-            // hyper is done with its request. What comes next is read here again.
-            let is_read_directly = remaining == Remaining::OfHyper && stream.is_read_directly();
-            if !is_read_directly || activity.is_draining() {
-                return Poll::Pending;
-            }
-        }
-    })
-    .await;
-}
-
-/// Lets hyper answer what is left to it, until the connection ends.
-async fn speak_by_hyper<S>(stream: SharedStream<S>, requests: ConnectionRequests, conditions: CloseConditions)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -180,21 +139,12 @@ where
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), requests));
     let mut timeout_check = pin!(tokio::time::sleep_until(Instant::now()));
     let mut until = Stage::Draining;
-    let mut has_shut_down = false;
     let (mut sending_ends, mut is_reset) = (pin!(disconnect.sending_ends()), pin!(disconnect.is_reset()));
     let (mut is_half_closed, mut has_left) = (false, false);
     loop {
         let served = poll_fn(|context| {
             if let Poll::Ready(ended) = connection.as_mut().poll(context) {
                 return Poll::Ready(Served::Completed(ended));
-            }
-            // hyper knows nothing of an answer that is not its own, and would close before it is written.
-            if activity.is_draining() && !has_shut_down && !activity.is_direct() {
-                has_shut_down = true;
-                connection.as_mut().graceful_shutdown();
-                if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-                    return Poll::Ready(Served::Completed(ended));
-                }
             }
             if !is_half_closed && let Poll::Ready(end) = sending_ends.as_mut().poll(context) {
                 is_half_closed = true;
@@ -227,7 +177,7 @@ where
             reached = stage.wait_for(|stage| *stage >= until) => match reached.map(|stage| *stage) {
                 Ok(Stage::Draining) => {
                     until = Stage::Over;
-                    activity.drain();
+                    connection.as_mut().graceful_shutdown();
                 }
                 _ => return,
             },

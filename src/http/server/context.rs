@@ -6,15 +6,12 @@ use axum::Router;
 
 use crate::http::api::Api;
 use crate::http::guard::origin::AllowedOrigins;
-use crate::http::routing::direct::DirectRoutes;
 use crate::http::server::timeouts::ClientTimeouts;
 use crate::http::server::tls::Tls;
 
 /// What all connections share.
 pub struct ServerContext {
     pub router: Router,
-    /// Those of its routes that a connection may answer by itself.
-    pub direct: DirectRoutes,
     /// Paths that need no token, and that anybody may read, whoever asks.
     pub open_paths: Vec<&'static str>,
     pub tls: Option<Arc<Tls>>,

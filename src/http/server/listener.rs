@@ -11,8 +11,7 @@ use tokio::sync::watch;
 
 use crate::http::api::Api;
 use crate::http::guard::origin::AllowedOrigins;
-use crate::http::routing::direct::DirectRoutes;
-use crate::http::routing::routes::{open_paths, router_and_direct};
+use crate::http::routing::routes::{open_paths, router};
 use crate::http::server::connection::{self, Stage};
 use crate::http::server::connection_limit::{ConnectionLimiter, ConnectionLimits};
 use crate::http::server::context::ServerContext;
@@ -42,9 +41,6 @@ pub struct Serving {
     pub origins: AllowedOrigins,
     /// The number of threads; for 0, one fewer than there are cores.
     pub threads: usize,
-    /// Whether hyper reads every request, also those that a connection could answer by itself. Tests compare
-    /// the two.
-    pub by_hyper_alone: bool,
 }
 
 /// Serves the API until `shutdown` completes, then lets requests in progress end.
@@ -60,13 +56,11 @@ pub async fn serve(
     serving: Serving,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> std::io::Result<Threads> {
-    let Serving { tls, timeouts, connections, loopback_guard, origins, threads, by_hyper_alone } = serving;
+    let Serving { tls, timeouts, connections, loopback_guard, origins, threads } = serving;
     let threads = Threads::start(threads)?;
     unread::limit(&listener);
-    let ((router, direct), open_paths) = (router_and_direct(Arc::clone(&api)), open_paths());
-    let direct = if by_hyper_alone { DirectRoutes::default() } else { direct };
-    let context = ServerContext { router, direct, open_paths, tls, timeouts, api, loopback_guard, origins };
-    let context = Arc::new(context);
+    let (router, open_paths) = (router(Arc::clone(&api)), open_paths());
+    let context = Arc::new(ServerContext { router, open_paths, tls, timeouts, api, loopback_guard, origins });
     let limiter = ConnectionLimiter::new(connections);
     let open = metrics::gauge!(HTTP_CONNECTIONS);
     register_ended();

@@ -6,19 +6,15 @@
 //! - `connection`: from the handshake (`tls`) to the end (`ended`); `cleartext`: who speaks no TLS; `socket`:
 //!   whether the client has left
 //! - `activity`, `observed_stream`, `pipelining`, `timeouts`: what a connection is doing, and for how long
-//! - `requests`: the requests of a connection, handed to the router; `direct`: those that it answers by
-//!   itself, in an `answer_buffer`; `answer_head`: what all answers say; `cors`: what browsers are told of
-//!   pages of allowed origins; `context`: what all connections share
+//! - `requests`: the requests of a connection, handed to the router; `cors`: what browsers are told of pages
+//!   of allowed origins; `context`: what all connections share
 
 mod activity;
-mod answer_buffer;
-mod answer_head;
 mod cleartext;
 mod connection;
 pub mod connection_limit;
 mod context;
 mod cors;
-mod direct;
 mod ended;
 pub mod listener;
 mod observed_stream;

@@ -1,4 +1,4 @@
-//! Pipelining: whether a client has begun to send its next request.
+//! Where requests end among the bytes of a connection, on their way to hyper, which reads them.
 //!
 //! hyper does not say what it has read in advance. If half a head came with the request before it, the
 //! connection would pass for idle. So the bytes are followed as they are read: where a head ends, and how
@@ -9,6 +9,8 @@
 //! by the letter of RFC 9112, section 7.1, and where they are not of that form, or hyper has found a head
 //! that was not found here, it is said so ([`Pipeline::knows_body_end`]), and the connection answers no
 //! further request.
+//!
+//! Must not know: what a request asks for. What is found here can only end a connection.
 
 /// Follows the bytes of a connection.
 #[derive(Debug, Default)]
@@ -24,8 +26,6 @@ pub struct Pipeline {
     beyond: Vec<u8>,
     /// hyper understood a head whose end was not found here: nothing is followed any more.
     is_lost: bool,
-    /// A request has ended, and hyper was given nothing beyond it, not even an empty line.
-    is_even: bool,
 }
 
 impl Pipeline {
@@ -34,7 +34,6 @@ impl Pipeline {
         if self.is_lost {
             return;
         }
-        self.is_even = false;
         let bytes = bytes.get(self.body.read(bytes)..).unwrap_or_default();
         if self.has_head {
             self.beyond.extend_from_slice(bytes);
@@ -78,18 +77,9 @@ impl Pipeline {
     /// Notes that the request is answered. Returns whether a next request has begun.
     pub fn request_ends(&mut self) -> bool {
         let (body, beyond) = (std::mem::take(&mut self.body), std::mem::take(&mut self.beyond));
-        let is_even = !self.is_lost && beyond.is_empty() && body == BodyRest::Bytes(0);
         *self = Self { body, ..Self::default() };
-        if !is_even {
-            self.read(&beyond);
-        }
-        self.is_even = is_even;
+        self.read(&beyond);
         self.head.is_begun
-    }
-
-    /// Whether the request that ended last came whole, and nothing behind it.
-    pub fn is_even(&self) -> bool {
-        self.is_even
     }
 }
 
@@ -218,7 +208,7 @@ impl Head {
         let mut at = 0;
         loop {
             let rest = bytes.get(at..).unwrap_or_default();
-            let length = rest.iter().position(|byte| *byte == b'\n');
+            let length = memchr::memchr(b'\n', rest);
             let line = length.map_or(rest, |length| rest.get(..length).unwrap_or_default());
             if line.iter().any(|byte| *byte != b'\r') {
                 (self.is_begun, self.is_in_line) = (true, true);
@@ -405,31 +395,9 @@ mod tests {
             pipeline.request_begins(Some(body));
             assert_eq!(pipeline.request_ends(), next);
         }
-        assert!(!pipeline.is_even());
         pipeline.read(b"T / HTTP/1.1\r\n\r\n");
         pipeline.request_begins(None);
         pipeline.read(b"1\r\na\r\n0\r\n\r\nGE");
         assert!(pipeline.request_ends(), "it is followed on");
-    }
-
-    #[test]
-    fn what_hyper_was_given_beyond_a_request_is_noticed() {
-        for (bytes, body, is_even) in [
-            (GET.to_owned(), Some(0), true),
-            (format!("{GET}abc"), Some(3), true),
-            (format!("{GET}0\r\n\r\n"), None, true),
-            (format!("{GET}ab"), Some(3), false),
-            (format!("{GET}0\r\n"), None, false),
-            (format!("{GET}\r\n"), Some(0), false),
-            (format!("{GET}G"), Some(0), false),
-            // A head whose end was not found.
-            ("GET / HTTP/1.1\r\nhost: x".to_owned(), Some(0), false),
-        ] {
-            let mut pipeline = Pipeline::default();
-            pipeline.read(bytes.as_bytes());
-            pipeline.request_begins(body);
-            pipeline.request_ends();
-            assert_eq!(pipeline.is_even(), is_even, "{bytes:?}");
-        }
     }
 }

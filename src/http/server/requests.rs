@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use hyper::Request;
 use hyper::body::{Body as _, Frame, Incoming};
@@ -23,17 +23,21 @@ use crate::http::guard::origin::{Page, is_followed_link};
 use crate::http::guard::refusal_log::{ClientAddress, RefusedRequest};
 use crate::http::render::problem::Problem;
 use crate::http::render::server_sent;
-use crate::http::request::body::{RequestBody, refuse};
+use crate::http::request::body::refuse;
 use crate::http::request::metrics::{NO_ROUTE, Responses};
 use crate::http::request::percent;
 use crate::http::resources::live::GoesOn;
 use crate::http::server::activity::Activity;
-use crate::http::server::answer_head;
 use crate::http::server::context::ServerContext;
 use crate::http::server::cors;
 
 /// What overflow connections are answered.
 const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+
+const NOSNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+/// Ranks move: no answer may be used again, and none may be stored in a shared cache.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// Answers the requests of one connection.
 pub struct ConnectionRequests {
@@ -52,34 +56,25 @@ impl Service<Request<Incoming>> for ConnectionRequests {
         request.extensions_mut().insert(self.client);
         let is_in_doubt = self.activity.request_begins(request.body().size_hint().exact());
         let framing = framing::check(request.version(), request.headers(), is_in_doubt);
-        let path = percent::check(request.uri().path());
+        let mut must_close = framing.is_err();
+        let malformed = framing.and_then(|()| percent::check(request.uri().path())).err();
         let is_shed = self.is_overflow && !PROBES.contains(&request.uri().path());
         let page = Page::of(request.headers(), &self.context.origins, self.context.tls.is_some());
         let foreign = refused_sender(&self.context, &request, &page);
         let (context, activity, client) =
             (Arc::clone(&self.context), Arc::clone(&self.activity), self.client);
         Box::pin(async move {
-            let mut must_close = false;
             let mut response = if is_shed {
                 count_shed();
                 Problem::too_many_connections().into_response()
-            } else if let Err(problem) = framing {
-                must_close = true;
-                let response = refuse_request(request, problem).await;
-                Responses::new(NO_ROUTE).note(response.status());
-                response
-            } else if let Err(problem) = path {
-                let response = refuse_request(request, problem).await;
-                Responses::new(NO_ROUTE).note(response.status());
-                response
+            } else if let Some(problem) = malformed {
+                noted(refuse_request(request, problem).await)
             } else if let Some(problem) = foreign {
                 refuse_foreign(&context, client, request, problem).await
             } else if matches!(page, Page::Allowed(_))
                 && cors::is_preflight(request.method(), request.headers())
             {
-                let response = cors::allow(request.headers());
-                Responses::new(NO_ROUTE).note(response.status());
-                response
+                noted(cors::allow(request.headers()))
             } else {
                 context.router.clone().oneshot(request.map(Body::new)).await?
             };
@@ -87,14 +82,15 @@ impl Service<Request<Incoming>> for ConnectionRequests {
             // The memory that a long head has taken is given back with its connection.
             must_close |= HeadBytes::is_long(activity.head_bytes());
             let headers = response.headers_mut();
-            answer_head::add_common(headers);
+            headers.insert(header::X_CONTENT_TYPE_OPTIONS, NOSNIFF);
+            headers.entry(header::CACHE_CONTROL).or_insert(NO_STORE);
             if let Page::Allowed(origin) = page {
                 cors::add(headers, origin);
             }
             if must_close {
                 // The rest of the body may still come, or its end may be understood otherwise by a proxy.
                 // What comes next must not be read as a request.
-                headers.insert(header::CONNECTION, answer_head::CLOSE);
+                headers.insert(header::CONNECTION, CLOSE);
             }
             if response.extensions_mut().remove::<GoesOn>().is_some() {
                 // The connection is at work until the body ends: an answer that goes on for long is not idle.
@@ -158,9 +154,15 @@ impl Drop for ObservedBody {
     }
 }
 
+/// Notes an answer to a request that reaches no route.
+fn noted(response: Response) -> Response {
+    Responses::new(NO_ROUTE).note(response.status());
+    response
+}
+
 async fn refuse_request(request: Request<Incoming>, problem: Problem) -> Response {
     let (parts, body) = request.into_parts();
-    refuse(&parts.headers, RequestBody::Coming(Body::new(body)), problem).await.into_response()
+    refuse(&parts.headers, Body::new(body), problem).await.into_response()
 }
 
 /// Why a request is refused for where it comes from. Pages of other sites are kept from what changes

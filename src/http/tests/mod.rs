@@ -42,7 +42,7 @@ use crate::writer::{
     JobSource as _, Message, MessageOutcome, ParkedOutcome, Payload, RegisteredBoard, Registry, ShardState,
 };
 
-mod direct;
+mod connections;
 mod offload;
 mod reads;
 mod refusals;

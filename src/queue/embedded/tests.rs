@@ -187,7 +187,7 @@ fn nobody_is_left_waiting_once_the_writer_has_gone_and_no_writer_once_nobody_pub
 /// Those who were just answered come back at once, while the writer gathers. How many it waits for is tested
 /// with `gathering`.
 #[test]
-fn all_who_come_back_at_once_are_answered_and_their_messages_are_in_order() {
+fn all_who_come_back_together_are_answered_and_their_messages_are_in_order() {
     const PUBLISHERS: usize = 8;
     let (publisher, mut source) = channel();
     let rounds = 200;

@@ -58,7 +58,7 @@ mod tests {
     use crate::types::{BoardName, ShardId};
 
     #[test]
-    fn boards_that_are_dropped_at_once_make_nothing_large_grow_and_are_released_several_at_a_time() {
+    fn boards_that_are_dropped_together_make_nothing_large_grow_and_are_released_several_at_a_time() {
         let (mut shard, boards) = (Shard::new(ShardId(0)), 20_000);
         let (incarnation, number) = (Incarnation::default(), None);
         let name = |board: u32| {

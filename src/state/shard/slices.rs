@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_board_that_ends_is_gone_at_once_and_its_instances_are_let_go_of_in_slices() {
+    fn a_board_that_ends_is_gone_immediately_and_its_instances_are_let_go_of_in_slices() {
         let board = BoardName::new("b").expect("a good name");
         let incarnation = Incarnation(1);
         let drop = BoardEvent::Drop { board: board.clone(), incarnation, number: None };

@@ -161,7 +161,7 @@ fn a_clock_that_stays_ahead_is_believed_after_a_minute() {
 
 /// The service was stopped over the weekend, and longer than entries of the board stay.
 #[test]
-fn jobs_after_a_long_stop_count_in_the_instances_of_their_time_at_once_and_stay() {
+fn jobs_after_a_long_stop_count_in_the_instances_of_their_time_immediately_and_stay() {
     for stopped in [9 * HOUR, 3 * DAY, 45 * DAY] {
         let mut leaping = Leaping::new(true);
         let (now, later) = (friday(), friday() + stopped);

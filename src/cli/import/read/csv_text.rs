@@ -212,7 +212,7 @@ mod tests {
     proptest! {
         /// What is passed at once is passed as byte by byte.
         #[test]
-        fn plain_bytes_pass_at_once(
+        fn plain_bytes_pass_in_one_go(
             bytes in prop::collection::vec(prop::sample::select(b"\"\"\",,\n\r ab".to_vec()), 0..40),
             piece in 1_usize..50,
         ) {
