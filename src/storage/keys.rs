@@ -9,7 +9,6 @@
 //!   02 last_sequence:u64            delta
 //!   03 sequence:u64 index:u32       reject
 //!   04 tree:u32 member:bytes        metadata
-//!   05 sequence:u64 index:u32       parked job, as format 1 kept them
 //!   06 line:u32 sequence:u64 index:u32   parked job
 //!   07                              place of the last reject that was published: sequence:u64 index:u32
 //!   08                              the running hash of the log
@@ -39,7 +38,6 @@ pub const META: u8 = 0x01;
 pub const DELTA: u8 = 0x02;
 pub const REJECT: u8 = 0x03;
 pub const METADATA: u8 = 0x04;
-pub const PARKED: u8 = 0x05;
 pub const PARKED_IN_LINE: u8 = 0x06;
 pub const REJECTS_PUBLISHED: u8 = 0x07;
 pub const LOG_HASH: u8 = 0x08;
@@ -116,10 +114,6 @@ pub fn of_tree(kind: u8, tree: TreeId) -> [u8; 5] {
 /// The big-endian number at the end of a key: a page's, a handle's, or a tree's.
 pub fn last_u32(key: &[u8]) -> Option<u32> {
     key.last_chunk().map(|bytes| u32::from_be_bytes(*bytes))
-}
-
-pub fn parked(sequence: Sequence, index: u32) -> [u8; 13] {
-    join(join::<1, 8, 9>([PARKED], sequence.0.to_be_bytes()), index.to_be_bytes())
 }
 
 pub fn rejects_published() -> [u8; 1] {
@@ -234,7 +228,6 @@ mod tests {
         assert_eq!(delta(Sequence(0x0102)), [0x02, 0, 0, 0, 0, 0, 0, 1, 2]);
         assert_eq!(reject(Sequence(3), 4), [0x03, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4]);
         assert_eq!(metadata(TreeId(5), b"p42"), [0x04, 0, 0, 0, 5, b'p', b'4', b'2']);
-        assert_eq!(parked(Sequence(3), 4), [0x05, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4]);
         let line = 0x0403_0201;
         let place = [0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4];
         assert_eq!(parked_in_line(line, Sequence(3), 4), join::<5, 12, 17>([0x06, 4, 3, 2, 1], place));
@@ -263,7 +256,6 @@ mod tests {
     fn a_place_and_a_line_are_read_back_from_keys() {
         let place = (Sequence(0x0102_0304_0506_0708), 9);
         assert_eq!(place_in_stream(&reject(place.0, place.1)), Some(place));
-        assert_eq!(place_in_stream(&parked(place.0, place.1)), Some(place));
         let key = parked_in_line(0x0403_0201, place.0, place.1);
         assert_eq!((line_of(&key), place_in_stream(&key)), (Some(0x0403_0201), Some(place)));
         assert_eq!(place_in_stream(&key[..12]), None);

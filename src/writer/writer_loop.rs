@@ -23,7 +23,7 @@ use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
 use crate::writer::one_batch::length_of_batch;
 use crate::writer::parked_places::ParkedChanges;
-use crate::writer::parking::{ParkedJob, Parking};
+use crate::writer::parking::Parking;
 use crate::writer::plan::{Plan, PlannedStep, Planner, ReadOn};
 use crate::writer::registry::Registry;
 use crate::writer::reject_erasure::RejectErasure;
@@ -174,14 +174,6 @@ impl<S: JobSource> Writer<S> {
 
     /// Loads the lines of parked jobs from the store.
     fn load_parking(&self, parking: &mut Parking, store: &Store) -> Result<(), String> {
-        let mut in_lines = Vec::new();
-        for record in store.parked_of_format_1().map_err(|error| error.to_string())? {
-            let (_, ParkedJob { job, .. }) = stored_parked::read_parked(record.clone())?;
-            in_lines.push((parking.shared_line(&job.member), record));
-        }
-        if !in_lines.is_empty() {
-            store.move_into_lines(&in_lines).map_err(|error| error.to_string())?;
-        }
         let (lines, names) = (stored_parked::lines(store)?, stored_parked::names(store)?);
         // After a failed commit readers are served while this runs, so the lock is released between lines.
         let is_known = |board: &BoardName| self.shard.read(Purpose::Start).board(board.as_str()).is_some();
