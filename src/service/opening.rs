@@ -372,7 +372,6 @@ fn open_shard(
     let started = std::time::Instant::now();
     progress.note(id, "opening the store for writing", 0, 0);
     let store = store.into_writable()?;
-    store.adopt_format()?;
     store.put_identity(identify(id, &store))?;
     let mut rebuilt = Vec::new();
     for (board, reason) in recovered.rebuilt {
@@ -452,7 +451,7 @@ mod tests {
             assert_eq!(entries.count(), 4, "with {shards} shards");
         }
         assert_eq!(open(&config(3)).expect("as it was").len(), 3);
-        // The markers of an earlier version do not say how many shards there are; the shards' own files do.
+        // Without the data directory's marker, the shards' own files say how many there are.
         let marker = folder.path().join("RANKTREE");
         std::fs::remove_file(&marker).expect("it is there");
         for shards in [1, 2, 4, 9] {

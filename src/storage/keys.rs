@@ -23,15 +23,12 @@
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
 //!   11 tree:u32 page:u32            member page: handle → words
-//!   12 tree:u32 handle:u32          extra: what the tree cannot hold; as format 1 wrote it, only read
 //!   13 tree:u32 page:u32            tree page: a leaf of the counted tree
 //!   14 tree:u32 page:u32            extras page: handle → what the tree cannot hold
 //!   1f                              manifest
 //! ```
 
 use crate::state::TreeId;
-#[cfg(test)]
-use crate::tree::Handle;
 use crate::types::Sequence;
 
 pub const META: u8 = 0x01;
@@ -50,7 +47,6 @@ pub const MEMBER_VERSION: u8 = 0x0e;
 pub const COPIED_FROM: u8 = 0x0f;
 pub const DICTIONARY_PAGE: u8 = 0x10;
 pub const MEMBER_PAGE: u8 = 0x11;
-pub const EXTRA: u8 = 0x12;
 pub const TREE_PAGE: u8 = 0x13;
 pub const EXTRAS_PAGE: u8 = 0x14;
 pub const MANIFEST: u8 = 0x1f;
@@ -91,11 +87,6 @@ pub fn dictionary_page(page: u32) -> [u8; 5] {
 
 pub fn member_page(tree: TreeId, page: u32) -> [u8; 9] {
     join(of_tree(MEMBER_PAGE, tree), page.to_be_bytes())
-}
-
-#[cfg(test)]
-pub fn extra(tree: TreeId, handle: Handle) -> [u8; 9] {
-    join(of_tree(EXTRA, tree), handle.0.to_be_bytes())
 }
 
 pub fn extras_page(tree: TreeId, page: u32) -> [u8; 9] {
@@ -246,7 +237,6 @@ mod tests {
         assert_eq!(copied_from(), [0x0f]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);
-        assert_eq!(extra(TreeId(9), Handle(10)), [0x12, 0, 0, 0, 9, 0, 0, 0, 10]);
         assert_eq!(tree_page(TreeId(11), 12), [0x13, 0, 0, 0, 11, 0, 0, 0, 12]);
         assert_eq!(extras_page(TreeId(13), 14), [0x14, 0, 0, 0, 13, 0, 0, 0, 14]);
         assert_eq!(manifest(), [0x1f]);

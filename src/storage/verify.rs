@@ -269,7 +269,6 @@ pub fn rebuild(store: Store, progress: Progress<'_>) -> Result<CheckpointFigures
     }
     let store = store.into_writable()?;
     let boards: Vec<BoardName> = shard.boards_and_instances().map(|(name, _)| name.clone()).collect();
-    store.adopt_format()?;
     mark_rebuilt(&store, &mut shard, &boards)?;
     shard.mark_all_dirty();
     progress("writing the checkpoint", 0, 0);

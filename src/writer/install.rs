@@ -71,7 +71,6 @@ impl<S: JobSource> Writer<S> {
             rebuilt.push(board);
         }
         mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
-        store.adopt_format()?;
         // Another replica's hash says nothing more of what it and its copy have in common.
         store.note_copied_from(&copy.from)?;
         // The giver goes on, so what it has noted is mended there. Here it would halt the next start.
