@@ -10,7 +10,6 @@ use crate::board::Definition;
 use crate::state::entry::{Entry, EntryState, Extra, TreeId, Unlisted};
 use crate::state::extras::{Extras, UnlistedPlace};
 use crate::state::members::Members;
-use crate::state::ranking::ShardRanking;
 use crate::state::retired::Retired;
 use crate::tree::{Edit, Handle, PageSet, PreImagePieces, Standing, Tree, Words};
 use crate::types::{BoardName, Sequence, Timestamp, count};
@@ -464,6 +463,22 @@ impl WindowTree {
         });
         self.tree.bytes() + sparse_bytes
     }
+}
+
+/// An entry and its rank counts within its own shard, at one applied sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardRanking {
+    pub words: Words,
+    pub updated_at: Timestamp,
+    pub has_metadata: bool,
+    /// Entries of this shard with a strictly better score.
+    pub better: u64,
+    /// Entries of this shard with the same score, this one included.
+    pub tied: u64,
+    /// Entries of this shard that come before it: better, or equal and ahead by the tie rule.
+    pub ahead: u64,
+    /// All entries of this shard.
+    pub total: u64,
 }
 
 #[cfg(test)]

@@ -14,9 +14,8 @@ use crate::state::{
 use crate::storage::codec::{self, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
-use crate::storage::progress::Progress;
 use crate::storage::replay::{ExpectedCounts, replay};
-use crate::storage::store::Store;
+use crate::storage::store::{Progress, Store};
 use crate::storage::walk::TreeWalk;
 use crate::tree::{Edit, Handle, PageError, PageLoader, Tree, Words};
 use crate::types::{BoardName, Sequence, ShardId, count};

@@ -11,8 +11,7 @@ use crate::job::Job;
 use crate::storage::codec::{self, ParkedRecord};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
-use crate::storage::progress::Progress;
-use crate::storage::store::Store;
+use crate::storage::store::{Progress, Store};
 use crate::types::{MemberId, Sequence};
 use crate::wire;
 

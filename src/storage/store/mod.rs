@@ -23,7 +23,7 @@ use rocksdb::{ColumnFamily, DB, ReadOptions, WriteBatch, WriteOptions};
 pub use hashes::HashCommit;
 pub use open::{InspectedDirectory, Reopened};
 pub use parked::ParkedLine;
-pub use read_all::ReadPlace;
+pub use read_all::{Progress, ReadPlace};
 pub use records::{ProfileAt, StoreSnapshot};
 
 use crate::storage::codec::{self, FORMAT_VERSION, Meta, Undecodable};

@@ -15,10 +15,8 @@ use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::{ErrorCode, Message};
 use futures_util::StreamExt as _;
 
-use crate::queue::nats::boards::boards_stream::BoardsStream;
-use crate::queue::nats::boards::following::{Following, Unconfirmed};
-use crate::queue::nats::boards::foreign_shard::ForeignShard;
-use crate::queue::nats::boards::last_records::LastRecords;
+use crate::queue::nats::boards::boards_stream::{BoardsStream, ForeignShard};
+use crate::queue::nats::boards::following::{Following, LastRecords, Unconfirmed};
 use crate::queue::nats::boards::record::{RecordJson, is_foreign};
 use crate::queue::nats::boards::store::NewRecord;
 use crate::queue::nats::boards::tombstones::Tombstones;

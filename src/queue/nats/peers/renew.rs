@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::message::PublishMessage;
 
+use crate::queue::nats::consume::shard_stream::Prepared;
 use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::peers::claim::{Claim, NotClaimed, RENEW_INTERVAL};
 use crate::queue::nats::peers::entries::{self, FloorEntry, NodeEntry, ShardEntry};
 use crate::queue::nats::peers::gauges::PeerGauges;
 use crate::queue::nats::peers::hashes::HashesEntry;
 use crate::queue::nats::shard::NatsShard;
-use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::this_node::ThisNode;
 
 const FLOOR_INTERVAL: Duration = Duration::from_secs(60);
