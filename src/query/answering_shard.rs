@@ -83,7 +83,7 @@ impl AnsweringShard {
     /// When the question asks for too much, or the shard has not applied that in time.
     pub async fn answer(&self, question: &Question<'_>, terms: AskTerms) -> Result<ShardReply, NotAnswered> {
         question::check(question)?;
-        if self.health.is_lost() {
+        if self.health.get(|health| health.is_lost) {
             return Err(NotAnswered::Lost);
         }
         self.wait_for(Some(question), terms).await?;

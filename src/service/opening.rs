@@ -25,7 +25,7 @@ use crate::storage::{
     shard_directory,
 };
 use crate::types::{ShardId, ShardSet};
-use crate::writer::Health;
+use crate::writer::{Health, HealthFacts};
 
 /// How often a long start logs how far it is.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
@@ -380,11 +380,14 @@ fn open_shard(
     }
     mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
     progress.forget(id);
-    let health = Arc::new(Health::default());
-    health.set_jobs_rejected(store.meta()?.map_or(0, |meta| meta.jobs_rejected));
-    health.set_last_sequence(recovered.shard.applied.sequence.0);
-    health.set_checkpoint_sequence(recovered.checkpoint.0);
-    health.set_opened_sequence(recovered.shard.applied.sequence.0);
+    let applied = recovered.shard.applied.sequence.0;
+    let health = Health::new(HealthFacts {
+        jobs_rejected: store.meta()?.map_or(0, |meta| meta.jobs_rejected),
+        last_sequence: applied,
+        checkpoint_sequence: recovered.checkpoint.0,
+        opened_sequence: applied,
+        ..HealthFacts::default()
+    });
     tracing::info!(
         shard = %id,
         applied = %recovered.shard.applied.sequence,
@@ -400,7 +403,7 @@ fn open_shard(
         id,
         store: Arc::default(),
         state: Arc::new(StateLock::new(recovered.shard)),
-        health,
+        health: Arc::new(health),
         // Deltas without changes count too: what they parked or rejected holds the stream back until a
         // checkpoint.
         replayed: recovered.changes + recovered.deltas,

@@ -123,7 +123,7 @@ impl Fetch<'_> {
         self.store_floor(offered).await?;
         let progress =
             Arc::new(CopyProgress { from: self.giver.to_string(), bytes: 0.into(), bytes_total: total });
-        self.shard.health.set_copying(Some(Arc::clone(&progress)));
+        self.shard.health.set(|health| health.copying = Some(Arc::clone(&progress)));
         let directory =
             self.staged.begin(self.shard.id).map_err(|error| NotFetched::NotHere(error.to_string()))?;
         let file_names = offered.files.iter().map(|(name, _)| name.clone()).collect();

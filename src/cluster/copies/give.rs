@@ -152,7 +152,7 @@ impl Giver {
         if let ShardState::Halted(reason) = shard.health.state() {
             return Err(format!("the shard is halted here: {reason}"));
         }
-        if let Some(damage) = shard.health.damage() {
+        if let Some(damage) = shard.health.get(|health| health.damage.clone()) {
             return Err(format!("the shard's files are damaged here: {damage}"));
         }
         // Until its own floor is stored, nothing holds the stream for this node or for the other.

@@ -139,7 +139,7 @@ impl ShardClient for AskingShards {
             let Some(asked) = self.shards.get(shard.index()) else {
                 return Err(NoReply::unavailable(shard, "there is no such shard"));
             };
-            let own = asked.own.as_ref().filter(|(own, _)| !own.health.is_lost());
+            let own = asked.own.as_ref().filter(|(own, _)| !own.health.get(|health| health.is_lost));
             let Some((own, level)) = own else {
                 return self.ask_others(shard, asked, question, terms).await;
             };

@@ -272,7 +272,7 @@ impl Answering {
         if *self.shared.ending.borrow() {
             return Err(Refusal::new(Reason::Ending, "the node is shutting down"));
         }
-        if self.shard.health.is_lost() {
+        if self.shard.health.get(|health| health.is_lost) {
             return Err(refusal(NotAnswered::Lost));
         }
         Ok(())

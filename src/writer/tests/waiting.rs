@@ -96,10 +96,10 @@ fn a_restart_goes_on_rejecting_what_waits_for_boards_that_cannot_come() {
     let waiting: Vec<_> = (0..8).map(|number| job(&format!("m{number}"), &[("never", &[1])])).collect();
     let (source, _) = VecSource::new(vec![jobs(waiting), define("b")]);
     Writer { parking: Some(full()), ..running.writer(source) }.run();
-    assert_eq!(running.health.jobs_parked(), 5, "a definition unparks three");
+    assert_eq!(running.health.get(|health| health.jobs_parked), 5, "a definition unparks three");
     running.load();
-    let has_ready_jobs = running.health.has_ready_jobs();
-    running.health.set_has_ready_jobs(false);
+    let has_ready_jobs = running.health.has_ready_jobs.subscribe();
+    running.health.has_ready_jobs.send_replace(false);
     let (mut source, _) =
         VecSource::new(vec![jobs(Vec::new()), jobs(Vec::new()), Payload::Unpark { jobs: 100 }]);
     let (mut fetches, asked) = (0, Arc::new(AtomicBool::new(false)));
@@ -114,5 +114,8 @@ fn a_restart_goes_on_rejecting_what_waits_for_boards_that_cannot_come() {
     });
     Writer { parking: Some(full()), ..running.writer(source) }.run();
     assert!(asked.load(Ordering::SeqCst), "commands are asked for");
-    assert_eq!((running.health.jobs_parked(), running.health.jobs_rejected()), (0, 8));
+    assert_eq!(
+        (running.health.get(|health| health.jobs_parked), running.health.get(|health| health.jobs_rejected)),
+        (0, 8)
+    );
 }

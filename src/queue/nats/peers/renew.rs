@@ -100,9 +100,9 @@ impl JetStream {
                 state: shard.health.state().name().to_owned(),
                 stream: shard.stream.filled_from(),
                 applied,
-                checkpoint: shard.health.checkpoint_sequence(),
+                checkpoint: shard.health.get(|health| health.checkpoint_sequence),
                 safe: shard.health.safe_sequence(),
-                lag: shard.health.last_sequence().saturating_sub(applied),
+                lag: shard.health.get(|health| health.last_sequence).saturating_sub(applied),
                 hashes: self.hashes_entry(shard),
             }
         };

@@ -80,7 +80,7 @@ impl JetStream {
             if !self.managing.is_up() {
                 continue;
             }
-            let count = health.jobs_rejected();
+            let count = health.get(|health| health.jobs_rejected);
             if published == Some(count) {
                 continue;
             }
@@ -118,7 +118,7 @@ impl JetStream {
             if last > remembered {
                 shard.with_store(move |store| store.note_rejects_published(last)).await?;
             }
-            shard.health.set_rejects_published(last);
+            shard.health.set(|health| health.rejects_published = last);
             let rejects = shard.with_store(move |store| store.rejects_after(last, AT_A_TIME)).await?;
             let Some(newest) = rejects.last() else { return Ok(()) };
             last = (newest.sequence, newest.index);
@@ -135,7 +135,7 @@ impl JetStream {
         if last > remembered {
             shard.with_store(move |store| store.note_rejects_published(last)).await?;
         }
-        shard.health.set_rejects_published(last);
+        shard.health.set(|health| health.rejects_published = last);
         Ok(shard.with_store(move |store| store.rejects_after(last, 1)).await?.is_empty())
     }
 

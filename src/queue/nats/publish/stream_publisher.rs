@@ -132,7 +132,7 @@ impl StreamPublisher {
 
     /// What of the stream is known to be applied, on this node or another one.
     fn applied(&self) -> AppliedBefore {
-        let own = self.inner.health.applied_sequence();
+        let own = self.inner.health.get(|health| health.applied_sequence);
         match self.inner.applied_by_others.more_than(own) {
             Some((node, sequence)) => AppliedBefore { sequence, node: Some(node) },
             None => AppliedBefore { sequence: own, node: None },
@@ -239,7 +239,13 @@ impl StreamPublisher {
         if !self.inner.connection.is_up() {
             return Err(NotPublished::Unavailable("NATS cannot be reached".to_owned()));
         }
-        match self.inner.health.queue_room().as_ref().and_then(|room| room.fault.as_ref()) {
+        match self
+            .inner
+            .health
+            .get(|health| health.queue_room.clone())
+            .as_ref()
+            .and_then(|room| room.fault.as_ref())
+        {
             Some(fault) if fault.refuses_writes => Err(NotPublished::Unavailable(fault.what.clone())),
             Some(_) | None => Ok(()),
         }
@@ -326,7 +332,7 @@ fn will_be_applied(failed: CommitFailed) -> NotPublished {
 /// Why a stream is full, as retention saw it last.
 fn full(health: &Health) -> String {
     health.note_queue_full();
-    match health.queue_room() {
+    match health.get(|health| health.queue_room.clone()) {
         Some(room) => format!("its stream is full; try again in a moment: {}", room.reason),
         None => {
             "its stream is full, because the service is behind or does not purge it; try again in a moment"
