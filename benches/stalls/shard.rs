@@ -207,7 +207,7 @@ impl Running {
     }
 
     pub fn jobs_parked(&self) -> u64 {
-        self.health.jobs_parked()
+        self.health.get(|health| health.jobs_parked)
     }
 
     /// Sends what is ready, and waits until readers see all of it.

@@ -115,7 +115,7 @@ impl WriteService {
         let (stopping, _) = watch::channel(false);
         let (mut listening, mut in_progress, mut endpoints) = (JoinSet::new(), Vec::new(), Vec::new());
         for shard in shards {
-            shard.health.set_served(false);
+            shard.health.set(|health| health.is_unserved = true);
             let shard_id = shard.id;
             let endpoint =
                 Arc::new(Endpoint::new(format!("write-{}", shard.id), subjects.write_subject(shard.id)));
@@ -219,7 +219,7 @@ impl ShardEndpoint {
                         None => return,
                     },
                     request = own.next() => match request {
-                        Some(request) if self.is_greeting(&request) => self.shard.health.set_served(true),
+                        Some(request) if self.is_greeting(&request) => self.shard.health.set(|health| health.is_unserved = false),
                         Some(request) => self.take_own(request).await,
                         None => return,
                     },
@@ -231,7 +231,7 @@ impl ShardEndpoint {
                             if subscribed.elapsed() < GREETING_TIMEOUT {
                                 self.greet().await;
                             } else {
-                                self.shard.health.set_served(true);
+                                self.shard.health.set(|health| health.is_unserved = false);
                             }
                         }
                     }
@@ -239,7 +239,7 @@ impl ShardEndpoint {
                 }
             };
             self.endpoint.set_listed(false);
-            self.shard.health.set_served(false);
+            self.shard.health.set(|health| health.is_unserved = true);
             tokio::join!(self.leave(requests), self.leave(own));
             if is_stopping {
                 return;

@@ -14,9 +14,8 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Args as _, Command, CommandFactory, FromArgMatches};
 use thiserror::Error;
 
-use crate::config::environment_secret::EnvironmentSecret;
 use crate::config::file::{File, FileValue};
-use crate::config::nats_access::ENVIRONMENT_SECRETS;
+use crate::config::nats_access::{ENVIRONMENT_SECRETS, EnvironmentSecret};
 use crate::config::{ConfigError, ServeArgs};
 
 /// The argument that names the file.

@@ -39,11 +39,10 @@
 //! A whole new group is flattened into [`ServeArgs`]; subcommands flatten the groups they need, and
 //! [`FileArgs`]. One file serves them all: it may have the keys of every subcommand, and each takes its own.
 
-mod board;
+use std::time::Duration;
+
 mod client;
 mod data;
-mod duration;
-mod environment_secret;
 mod error;
 mod file;
 mod http;
@@ -54,13 +53,10 @@ mod nats;
 mod nats_access;
 mod proxy;
 mod serve;
-mod storage;
 mod traces;
 
-pub use board::BoardArgs;
 pub use client::{ClientArgs, RedisArgs};
-pub use data::{DataArgs, FileArgs};
-pub use duration::duration;
+pub use data::{BoardArgs, DataArgs, FileArgs, StorageArgs};
 pub use error::ConfigError;
 pub use http::{HttpArgs, HttpConfig, TlsFiles, TokenSource};
 pub use layers::{
@@ -73,10 +69,19 @@ pub use nats::{NatsArgs, check_prefix};
 pub use nats_access::NatsAccessArgs;
 pub use proxy::{NamedProxy, ProxyVariables};
 pub use serve::{ServeArgs, ServeConfig};
-pub use storage::StorageArgs;
 pub use traces::TracesArgs;
 
 /// What a switch may be told: true or false, yes or no, on or off, 1 or 0.
 fn switch() -> clap::builder::BoolishValueParser {
     clap::builder::BoolishValueParser::new()
+}
+
+/// Reads `500ms`, `60s`, `5m`, `1h`.
+///
+/// # Errors
+/// When the text is no duration, or a negative one.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("{text:?} is not a duration; write it like 60s or 5m");
+    let span: jiff::SignedDuration = text.parse().map_err(|_| wrong())?;
+    Duration::try_from(span).map_err(|_| wrong())
 }

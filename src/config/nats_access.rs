@@ -7,7 +7,6 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args};
 
-use crate::config::environment_secret::EnvironmentSecret;
 use crate::config::{ConfigError, switch};
 use crate::queue::nats::{InboxPrefix, Login, NatsAccess, NatsCredentials, Secret, SecretFrom, Tls};
 
@@ -174,6 +173,17 @@ fn one_of<const N: usize>(
         }
     }
     Ok(found.map_or((None, Login::Nobody), |(name, login)| (Some(name), login)))
+}
+
+/// A secret that only the environment can give, besides a file of its own: it has no flag, and no key in the
+/// configuration file.
+pub struct EnvironmentSecret {
+    /// Its name, also where settings are listed; the keys of other settings can stand in the configuration
+    /// file.
+    pub variable: &'static str,
+    /// The setting that names its file; the secret is listed behind that.
+    pub listed_after: &'static str,
+    pub help: &'static str,
 }
 
 #[cfg(test)]

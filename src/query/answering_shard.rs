@@ -7,7 +7,8 @@
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use parking_lot::Mutex;
+use tokio::sync::{Semaphore, SemaphorePermit, watch};
 
 use crate::applied_sequence::AppliedSequenceReader;
 use crate::query::question::{
@@ -15,11 +16,9 @@ use crate::query::question::{
 };
 use crate::query::rejects_of_shard::read_rejects;
 use crate::query::remote_shards::AskTerms;
-use crate::query::shard_handle::ShardHandle;
 use crate::query::summary::{MadeSummaries, TooBusy};
-use crate::query::unreadable_log::log_unreadable;
 use crate::state_lock::{Purpose, StateLock};
-use crate::storage::StoreSlot;
+use crate::storage::{StorageError, StoreSlot};
 use crate::types::{Sequence, ShardId};
 use crate::writer::Health;
 
@@ -84,7 +83,7 @@ impl AnsweringShard {
     /// When the question asks for too much, or the shard has not applied that in time.
     pub async fn answer(&self, question: &Question<'_>, terms: AskTerms) -> Result<ShardReply, NotAnswered> {
         question::check(question)?;
-        if self.health.is_lost() {
+        if self.health.get(|health| health.is_lost) {
             return Err(NotAnswered::Lost);
         }
         self.wait_for(Some(question), terms).await?;
@@ -269,4 +268,42 @@ fn fill(shard: ShardId, store: &StoreSlot, reply: &mut ShardReply) -> Option<Seq
         last = Some((entry.member.clone(), entry.profile.clone()));
     });
     ahead
+}
+
+/// One shard as reads see it; clone it freely.
+#[derive(Clone)]
+pub struct ShardHandle {
+    pub id: ShardId,
+    /// The state at one applied sequence. Held for microseconds at a time, and never across an await or a
+    /// disk read.
+    pub state: Arc<StateLock>,
+    /// The applied sequence, after readers can see it.
+    pub applied: AppliedSequenceReader,
+    /// Whether the writer has begun to work.
+    pub started: watch::Receiver<bool>,
+    pub health: Arc<Health>,
+    /// Holds metadata and rejects.
+    pub store: Arc<StoreSlot>,
+    /// Those that were made for approximate ranks.
+    pub summaries: Arc<MadeSummaries>,
+}
+
+/// The least time between two log lines about metadata that cannot be read.
+const LINE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Logs that the disk cannot be read, at most every ten seconds.
+pub(super) fn log_unreadable(shard: ShardId, error: &StorageError) {
+    static LAST_LINE: Mutex<Option<Instant>> = Mutex::new(None);
+    let mut last = LAST_LINE.lock();
+    if last.is_none_or(|at| at.elapsed() >= LINE_INTERVAL) {
+        *last = Some(Instant::now());
+        match error {
+            StorageError::Closed => {
+                tracing::warn!(%shard, "metadata and profiles are answered as null until the shard's storage is open again; /readyz says why it is closed");
+            }
+            _ => {
+                tracing::error!(%shard, %error, "metadata or profiles cannot be read and are answered as null; ranktree verify tells what is damaged");
+            }
+        }
+    }
 }

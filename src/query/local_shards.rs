@@ -2,10 +2,9 @@
 
 use futures_util::future::BoxFuture;
 
-use crate::query::answering_shard::{AnsweringShard, NotAnswered};
+use crate::query::answering_shard::{AnsweringShard, NotAnswered, ShardHandle};
 use crate::query::question::{Question, ShardReply};
 use crate::query::remote_shards::{AskTerms, NoReply, ShardClient};
-use crate::query::shard_handle::ShardHandle;
 use crate::types::ShardId;
 
 /// The shards in this node's memory. A shard of another node is unavailable.

@@ -8,11 +8,11 @@
 use std::time::Duration;
 
 use crate::query::answer::{Listed, ListedMetadata, ListedProfile};
+use crate::query::answering_shard::log_unreadable;
 use crate::query::entries::ConsistentAnswer;
 use crate::query::node::Node;
 use crate::query::read::{ShardsRead, read_in_memory};
 use crate::query::remote_shards::ReadError;
-use crate::query::unreadable_log::log_unreadable;
 use crate::state::TreeId;
 use crate::storage::codec::MetadataRecord;
 use crate::storage::{ProfileAt, StorageError};

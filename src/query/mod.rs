@@ -10,8 +10,6 @@ mod instance;
 mod instances_of_board;
 mod local_shards;
 mod node;
-mod shard_handle;
-mod unreadable_log;
 
 pub mod live;
 pub mod question;
@@ -51,7 +49,6 @@ mod entries;
 mod metadata;
 mod outcome;
 mod read;
-mod read_options;
 mod reject_cursor;
 mod rejects_of_shard;
 mod rejects_page;
@@ -62,7 +59,7 @@ mod model;
 mod tests;
 
 pub use answer::{Listed, ListedMetadata, ListedMovement, ListedProfile, MemberEntry, Page, Standing};
-pub use answering_shard::{AnsweringShard, NotAnswered};
+pub use answering_shard::{AnsweringShard, NotAnswered, ShardHandle};
 pub use around::{Around, AroundMember, around};
 pub use board_view::{BoardView, ShardStanding, run_in_memory};
 pub use count::{
@@ -92,12 +89,12 @@ pub use rank::{RanksOf, ScoreRank, ranks_of_scores};
 pub use read::{
     Answer, BoardRead, NoBoard, OfBoard, ReadReply, ShardsRead, TotalOnly, read, read_in_memory, read_remote,
 };
-pub use read_options::ReadOptions;
 pub use read_shards::ReadShards;
 pub use reject_cursor::{RejectFilters, is_reject_of};
 pub use rejects_page::page_of_remote_rejects;
-pub use remote_shards::{AskTerms, NoReply, ReadError, RemoteShards, ShardClient, ShardUnavailable};
+pub use remote_shards::{
+    AskTerms, NoReply, ReadError, ReadOptions, RemoteShards, ShardClient, ShardUnavailable,
+};
 pub use score_at::{ScoreTarget, ScoresAt, score_at, scores_at};
-pub use shard_handle::ShardHandle;
 pub use top::{Start, Top, top};
 pub use trim_scan::{FindTrimPoint, TrimFrom, TrimScan, trim_point_of_position, trim_point_of_score};

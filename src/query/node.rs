@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
+use crate::query::answering_shard::ShardHandle;
 use crate::query::few::Few;
 use crate::query::local_shards::LocalShards;
 use crate::query::remote_shards::ShardClient;
-use crate::query::shard_handle::ShardHandle;
 use crate::state_lock::{Purpose, ReadGuard};
 use crate::types::{MemberId, ShardId, Timestamp, shard_of};
 

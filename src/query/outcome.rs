@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use crate::query::answer::{Listed, ListedMetadata, ListedMovement, ListedProfile, MemberEntry, Standing};
+use crate::query::answering_shard::ShardHandle;
 use crate::query::entries::ConsistentAnswer;
 use crate::query::question::{BoardLife, Mark, SortKey};
 use crate::query::read::ShardsRead;
 use crate::query::read_shards::{CountsOfBoards, ReadShards};
 use crate::query::remote_shards::ReadError;
 use crate::query::shard_board::ShardBoard;
-use crate::query::shard_handle::ShardHandle;
 use crate::state::{Shard, ShardRanking, TreeId};
 use crate::state_lock::Purpose;
 use crate::tree::Words;

@@ -95,7 +95,7 @@ struct RejectsOfShard {
 impl RejectsOfShard {
     /// The greatest comes first.
     fn order(&self) -> (Option<Timestamp>, Reverse<ShardId>) {
-        (self.rejects.front().and_then(|reject| reject.time), Reverse(self.shard))
+        (self.rejects.front().map(|reject| reject.time), Reverse(self.shard))
     }
 
     fn next_before(&self) -> JobPlace {
@@ -143,7 +143,7 @@ mod tests {
             code: RejectCode::BadScore,
             detail: String::new(),
             job: Vec::new(),
-            time: Timestamp::from_micros(micros).ok(),
+            time: Timestamp::from_micros(micros).expect("in range"),
         }
     }
 

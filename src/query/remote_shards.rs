@@ -10,7 +10,6 @@ use parking_lot::Mutex;
 use thiserror::Error;
 
 use crate::query::question::{EntryMetadata, EntryProfile, Question, Reply, ShardReply, is_consistent};
-use crate::query::read_options::ReadOptions;
 use crate::types::{AsOf, Sequence, ShardId, Timestamp};
 
 /// Puts questions to shards, on this node or on others.
@@ -300,4 +299,18 @@ const UNEXPECTED: &str = "its node sent a reply that does not fit the question";
 /// A reply that cannot be one to its question: the other node is at fault.
 pub(super) fn unexpected(shard: ShardId) -> ReadError {
     ReadError::Unavailable(vec![ShardUnavailable { shard, reason: UNEXPECTED.to_owned() }])
+}
+
+/// How a read treats shards that have to be waited for, or that do not reply.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// Answer without the shards that do not reply, instead of not at all.
+    pub partial: bool,
+    /// Whether entries are wanted with their members' profiles.
+    pub profiles: bool,
+    /// What the answer must be of at least: a shard named here replies once it has applied this sequence. A
+    /// read over shards in memory takes no notice of it: whoever asks has waited for them.
+    pub after: AsOf,
+    /// Until when shards are waited for; `None`: as long as any read waits.
+    pub deadline: Option<Instant>,
 }

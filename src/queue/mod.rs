@@ -10,12 +10,9 @@ pub mod embedded;
 pub mod nats;
 
 pub mod publisher;
-mod publishers;
-mod remote_writer;
 
 pub use error::NotPublished;
 pub use message_order::MessageOrder;
-pub use publishers::Publishers;
+pub use publisher::{Publishers, RemoteWriter};
 pub use reject_text::reject_text;
-pub use remote_writer::RemoteWriter;
 pub use this_node::ThisNode;

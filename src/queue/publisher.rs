@@ -1,12 +1,14 @@
 //! The publishing end of a shard's queue, whichever it is: the embedded queue (`queue::embedded`) or the
 //! shard's stream (`queue::nats::publish::stream_publisher`).
 
+use futures_util::future::BoxFuture;
+
 use crate::job::Job;
 use crate::queue::embedded::EmbeddedPublisher;
 use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::queue::nats::StreamPublisher;
-use crate::types::Sequence;
+use crate::types::{Sequence, ShardId};
 use crate::writer::{MessageOutcome, OutcomeDetail, Payload};
 
 /// A shard's publishing end; clone it freely.
@@ -93,4 +95,50 @@ impl Publisher {
             Self::Stream(publisher) => publisher.close(),
         }
     }
+}
+
+/// One publisher for each shard, by number.
+pub struct Publishers(Vec<Publisher>);
+
+impl Publishers {
+    /// # Arguments
+    /// `publishers`: one for each shard, in the order of their numbers.
+    pub fn new(publishers: Vec<Publisher>) -> Self {
+        Self(publishers)
+    }
+
+    pub fn of(&self, shard: ShardId) -> &Publisher {
+        self.0.get(shard.index()).expect("every shard of the node has a publisher")
+    }
+
+    /// Ends the queues of all shards for this node; see [`Publisher::close`].
+    pub fn close(&self) {
+        for publisher in &self.0 {
+            publisher.close();
+        }
+    }
+}
+
+/// Has jobs applied by an owner of their shard.
+pub trait RemoteWriter: Send + Sync {
+    /// The most bytes that the jobs of a request may have, and that its answer may have.
+    fn bytes_max(&self) -> usize;
+
+    /// Sends jobs of one shard, and waits until an owner has applied them.
+    ///
+    /// # Arguments
+    /// - `jobs`: a JSON array of 1 to 1,000 jobs.
+    /// - `only_changed`: the results tell only whether each job changed anything (`results=changed`).
+    ///
+    /// Returns the body of what `POST /v1/jobs?wait=applied` answers: a JSON object with `token`, and
+    /// `results` in the order of the jobs; or a problem.
+    ///
+    /// # Errors
+    /// When no owner takes the jobs, or it is unknown whether one did.
+    fn write(
+        &self,
+        shard: ShardId,
+        jobs: Vec<u8>,
+        only_changed: bool,
+    ) -> BoxFuture<'_, Result<Vec<u8>, NotPublished>>;
 }

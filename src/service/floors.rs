@@ -56,7 +56,11 @@ impl Floors {
             }
             let Some(identity) = known.get(&shard.id) else { continue };
             let health = &shard.health;
-            let floor = if self.has_streams { health.safe_sequence() } else { health.applied_sequence() };
+            let floor = if self.has_streams {
+                health.safe_sequence()
+            } else {
+                health.get(|health| health.applied_sequence)
+            };
             reached.push((shard.id, *identity, floor));
         }
         let raised = raise_floors(&self.data_dir, &reached);

@@ -25,7 +25,7 @@ use crate::storage::{
     shard_directory,
 };
 use crate::types::{ShardId, ShardSet};
-use crate::writer::Health;
+use crate::writer::{Health, HealthFacts};
 
 /// How often a long start logs how far it is.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
@@ -372,7 +372,6 @@ fn open_shard(
     let started = std::time::Instant::now();
     progress.note(id, "opening the store for writing", 0, 0);
     let store = store.into_writable()?;
-    store.adopt_format()?;
     store.put_identity(identify(id, &store))?;
     let mut rebuilt = Vec::new();
     for (board, reason) in recovered.rebuilt {
@@ -381,11 +380,14 @@ fn open_shard(
     }
     mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
     progress.forget(id);
-    let health = Arc::new(Health::default());
-    health.set_jobs_rejected(store.meta()?.map_or(0, |meta| meta.jobs_rejected));
-    health.set_last_sequence(recovered.shard.applied.sequence.0);
-    health.set_checkpoint_sequence(recovered.checkpoint.0);
-    health.set_opened_sequence(recovered.shard.applied.sequence.0);
+    let applied = recovered.shard.applied.sequence.0;
+    let health = Health::new(HealthFacts {
+        jobs_rejected: store.meta()?.map_or(0, |meta| meta.jobs_rejected),
+        last_sequence: applied,
+        checkpoint_sequence: recovered.checkpoint.0,
+        opened_sequence: applied,
+        ..HealthFacts::default()
+    });
     tracing::info!(
         shard = %id,
         applied = %recovered.shard.applied.sequence,
@@ -401,7 +403,7 @@ fn open_shard(
         id,
         store: Arc::default(),
         state: Arc::new(StateLock::new(recovered.shard)),
-        health,
+        health: Arc::new(health),
         // Deltas without changes count too: what they parked or rejected holds the stream back until a
         // checkpoint.
         replayed: recovered.changes + recovered.deltas,
@@ -452,7 +454,7 @@ mod tests {
             assert_eq!(entries.count(), 4, "with {shards} shards");
         }
         assert_eq!(open(&config(3)).expect("as it was").len(), 3);
-        // The markers of an earlier version do not say how many shards there are; the shards' own files do.
+        // Without the data directory's marker, the shards' own files say how many there are.
         let marker = folder.path().join("RANKTREE");
         std::fs::remove_file(&marker).expect("it is there");
         for shards in [1, 2, 4, 9] {

@@ -283,7 +283,8 @@ async fn join_writers(threads: Vec<JoinHandle<()>>) -> std::io::Result<()> {
 /// Whether the node has the data of all shards. For a shard whose data are lost, other owners are asked,
 /// until it has a copy; the node goes on asking its shards one by one until the next start.
 fn has_all(layout: &DataLayout, shards: &[ShardHandle]) -> bool {
-    layout.own.is_first(layout.shards) && !shards.iter().any(|shard| shard.health.is_lost())
+    layout.own.is_first(layout.shards)
+        && !shards.iter().any(|shard| shard.health.get(|health| health.is_lost))
 }
 
 /// The node of these shards, which are those that it owns.
@@ -394,7 +395,10 @@ async fn all_live(node: &Node, catch_up_timeout: Duration) {
     let deadline = tokio::time::Instant::now() + catch_up_timeout;
     for shard in &node.shards {
         let is_halted = || matches!(shard.health.state(), ShardState::Halted(_));
-        while !shard.health.takes_writes() && !is_halted() && shard.health.copying().is_none() {
+        while !shard.health.takes_writes()
+            && !is_halted()
+            && shard.health.get(|health| health.copying.clone()).is_none()
+        {
             if tokio::time::Instant::now() >= deadline {
                 return;
             }

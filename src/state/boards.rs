@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::state::definitions::Definitions;
+use crate::state::dropped::Incarnation;
 use crate::state::entry::TreeId;
-use crate::state::incarnation::Incarnation;
 use crate::types::BoardName;
 
 /// Sorts after the mark in an instance's name, and before everything that a board's name may have.

@@ -11,7 +11,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
-use crate::state::incarnation::Incarnation;
 use crate::types::BoardName;
 
 /// How many of the latest drops a shard remembers. Replicas of a shard must agree on it. Only a definition
@@ -161,6 +160,10 @@ impl Dropped {
         self.by_name.is_empty()
     }
 }
+
+/// Distinguishes successive boards of the same name. Greater is later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Incarnation(pub u64);
 
 #[cfg(test)]
 mod tests {

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::state::boards::Board;
+use crate::state::dropped::Incarnation;
 use crate::state::entry::TreeId;
-use crate::state::incarnation::Incarnation;
 use crate::state::window_tree::{DirtyEntries, WindowTree};
 use crate::types::BoardName;
 

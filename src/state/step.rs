@@ -8,8 +8,7 @@ use smallvec::SmallVec;
 
 use crate::board::Definition;
 use crate::state::bans::BanChange;
-use crate::state::dropped::RecordNumber;
-use crate::state::incarnation::Incarnation;
+use crate::state::dropped::{Incarnation, RecordNumber};
 use crate::state::member_versions::MemberVersionChange;
 use crate::state::shard_time::ShardTime;
 use crate::state::window_tree::Change;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::board::Definition;
-use crate::state::incarnation::Incarnation;
+use crate::state::dropped::Incarnation;
 use crate::types::BoardName;
 
 pub(super) struct Unfinished {

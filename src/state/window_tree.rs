@@ -10,7 +10,6 @@ use crate::board::Definition;
 use crate::state::entry::{Entry, EntryState, Extra, TreeId, Unlisted};
 use crate::state::extras::{Extras, UnlistedPlace};
 use crate::state::members::Members;
-use crate::state::ranking::ShardRanking;
 use crate::state::retired::Retired;
 use crate::tree::{Edit, Handle, PageSet, PreImagePieces, Standing, Tree, Words};
 use crate::types::{BoardName, Sequence, Timestamp, count};
@@ -56,8 +55,6 @@ pub struct DirtyEntries {
     pub pages: PageSet,
     /// Pages of extras.
     pub extras: PageSet,
-    /// Whether the extras on disk are single records, which the next checkpoint replaces by pages.
-    pub single_extras: bool,
 }
 
 impl DirtyEntries {
@@ -159,7 +156,7 @@ impl WindowTree {
     /// the member. So its page is dirty.
     fn note_loaded(&mut self, handle: Handle) {
         if self.extras().is_none_or(|extras| !extras.contains(handle)) {
-            self.note_orphan(handle);
+            self.dirty_mut().extras.insert(handle.0 / ENTRIES_PER_PAGE);
         }
     }
 
@@ -185,18 +182,6 @@ impl WindowTree {
         self.fit();
     }
 
-    /// Notes an extra's record whose member no longer exists; earlier versions could leave one behind. The
-    /// next checkpoint removes it.
-    pub fn note_orphan(&mut self, handle: Handle) {
-        self.dirty_mut().extras.insert(handle.0 / ENTRIES_PER_PAGE);
-    }
-
-    /// As [`WindowTree::note_orphan`], for a single record of format 1.
-    pub fn note_single_orphan(&mut self, handle: Handle) {
-        self.dirty_mut().single_extras = true;
-        self.note_orphan(handle);
-    }
-
     /// The times in the tie-breaks of all listed entries, for loading many extras. `None` if the tree lists
     /// so few of the shard's members that looking each up is faster.
     pub fn tie_break_times(&self, handle_space: u32) -> Option<TieBreakTimes> {
@@ -215,14 +200,6 @@ impl WindowTree {
             }
         }
         Some(times)
-    }
-
-    /// As [`WindowTree::load_extra`], for a single record of format 1: its page is dirty.
-    pub fn load_single_extra(&mut self, handle: Handle, extra: &Extra) {
-        let due = self.dirty_mut();
-        due.single_extras = true;
-        due.extras.insert(handle.0 / ENTRIES_PER_PAGE);
-        self.load_extra(handle, extra);
     }
 
     /// The parts of an entry that the tree does not hold, for a checkpoint. Most entries have none.
@@ -458,7 +435,6 @@ impl WindowTree {
             Some(due) => {
                 due.pages.merge(dirty.pages);
                 due.extras.merge(dirty.extras);
-                due.single_extras |= dirty.single_extras;
             }
         }
     }
@@ -487,6 +463,22 @@ impl WindowTree {
         });
         self.tree.bytes() + sparse_bytes
     }
+}
+
+/// An entry and its rank counts within its own shard, at one applied sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ShardRanking {
+    pub words: Words,
+    pub updated_at: Timestamp,
+    pub has_metadata: bool,
+    /// Entries of this shard with a strictly better score.
+    pub better: u64,
+    /// Entries of this shard with the same score, this one included.
+    pub tied: u64,
+    /// Entries of this shard that come before it: better, or equal and ahead by the tie rule.
+    pub ahead: u64,
+    /// All entries of this shard.
+    pub total: u64,
 }
 
 #[cfg(test)]

@@ -213,7 +213,7 @@ impl Checkpoint {
         between: &mut dyn FnMut(CheckpointPhase) -> Result<(), StorageError>,
     ) -> Result<CheckpointFigures, StorageError> {
         let AllCopied { dropped_meanwhile, copied_through } = copied;
-        self.delete_trees(&mut staged, contents, &dropped_meanwhile)?;
+        self.delete_trees(&mut staged, &dropped_meanwhile)?;
         let manifest = self.manifest(contents, &dropped_meanwhile, copied_through);
         staged.put(&keys::manifest(), &codec::encode_manifest(&manifest))?;
         // Metadata and rejects up to here are only in the log, so the log is synced before the files take
@@ -311,20 +311,16 @@ impl Checkpoint {
     fn delete_trees(
         &self,
         staged: &mut Staged<'_>,
-        contents: &CheckpointContents,
         dropped_meanwhile: &BTreeSet<TreeId>,
     ) -> Result<(), StorageError> {
         if !dropped_meanwhile.is_empty() {
             // A range deletion does not cover records in the same file.
             staged.finish_file()?;
         }
-        for kind in [keys::MEMBER_PAGE, keys::EXTRA, keys::TREE_PAGE, keys::EXTRAS_PAGE] {
+        for kind in [keys::MEMBER_PAGE, keys::TREE_PAGE, keys::EXTRAS_PAGE] {
             for tree in self.dropped_trees.iter().chain(dropped_meanwhile) {
                 staged.delete_tree(kind, *tree)?;
             }
-        }
-        for (tree, _) in contents.due().into_iter().filter(|(_, dirty)| dirty.single_extras) {
-            staged.delete_tree(keys::EXTRA, tree)?;
         }
         Ok(())
     }

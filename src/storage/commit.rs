@@ -129,18 +129,6 @@ impl Store {
         self.write_up_to(batch, sync, commit.applied.sequence)
     }
 
-    /// Raises the directory's format to this version's, before anything is written that an older version
-    /// would ignore. From then on an older version refuses the directory.
-    pub fn adopt_format(&self) -> Result<(), StorageError> {
-        let Some(meta) = self.meta()?.filter(|meta| meta.format_version < FORMAT_VERSION) else {
-            return Ok(());
-        };
-        let mut batch = WriteBatch::default();
-        let meta = Meta { format_version: FORMAT_VERSION, ..meta };
-        batch.put_cf(self.log(), keys::meta(), codec::encode_meta(&meta));
-        self.write(batch, true)
-    }
-
     /// Stores that messages after the applied sequence come from another queue. Once this returns, that and
     /// everything before it survives a power failure. What was applied from another stream, and is continued
     /// from this one, is another line of history from here on.
@@ -154,15 +142,14 @@ impl Store {
         } else {
             ShardIdentity::begin(self.identity().service)
         };
-        let meta = Meta { format_version: FORMAT_VERSION, stream: stream.to_owned(), ..meta };
-        self.put_meta(meta, identity)?;
+        self.put_meta(Meta { stream: stream.to_owned(), ..meta }, identity)?;
         self.mark_filled_from_stream()
     }
 
     /// Stores what the shard is, first in the meta record and then in its marker; synced once this returns.
     pub fn put_identity(&self, identity: ShardIdentity) -> Result<(), StorageError> {
         let meta = self.meta()?.ok_or_else(|| self.damaged("its meta record is missing"))?;
-        self.put_meta(Meta { format_version: FORMAT_VERSION, ..meta }, identity)
+        self.put_meta(meta, identity)
     }
 
     fn put_meta(&self, meta: Meta, identity: ShardIdentity) -> Result<(), StorageError> {

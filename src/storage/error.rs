@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::storage::codec::FORMAT_VERSION;
 use crate::storage::real_paths::with_real_paths;
 
 /// How RocksDB passes on that a disk is full, and what is to be done about it.
@@ -17,12 +16,12 @@ pub enum StorageError {
     /// Another process holds the directory: end it, or use another directory.
     #[error("{} is in use by another process, possibly the service: stop that process, or give another directory with --data-dir. A running service is asked with ranktree export --url and ranktree rejects --url", .0.display())]
     InUse(PathBuf),
-    /// Nothing was changed; a newer ranktree can open it.
+    /// Nothing was changed; the ranktree that wrote it can open it.
     #[error(
-        "{} was written by a newer ranktree (format {found}, this one reads up to {FORMAT_VERSION}); upgrade ranktree, or restore an older copy of the directory",
+        "{} was written by another version of ranktree: it has format {found}, and this one reads format {known}; start the version that wrote it, or give another directory with --data-dir",
         path.display()
     )]
-    NewerFormat { path: PathBuf, found: u32 },
+    OtherFormat { path: PathBuf, found: u32, known: u32 },
     /// Nothing was changed.
     #[error("{} holds shard {found_shard} of {found_shards}, but was opened as shard {shard} of {shards}; {}", path.display(), to_another_layout((*found_shard, *found_shards), (*shard, *shards)))]
     OtherLayout { path: PathBuf, found_shard: u16, found_shards: u16, shard: u16, shards: u16 },

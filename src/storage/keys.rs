@@ -9,7 +9,6 @@
 //!   02 last_sequence:u64            delta
 //!   03 sequence:u64 index:u32       reject
 //!   04 tree:u32 member:bytes        metadata
-//!   05 sequence:u64 index:u32       parked job, as format 1 kept them
 //!   06 line:u32 sequence:u64 index:u32   parked job
 //!   07                              place of the last reject that was published: sequence:u64 index:u32
 //!   08                              the running hash of the log
@@ -24,22 +23,18 @@
 //! column family `checkpoint`, written by checkpoints
 //!   10 page:u32                     dictionary page: handle → member id
 //!   11 tree:u32 page:u32            member page: handle → words
-//!   12 tree:u32 handle:u32          extra: what the tree cannot hold; as format 1 wrote it, only read
 //!   13 tree:u32 page:u32            tree page: a leaf of the counted tree
 //!   14 tree:u32 page:u32            extras page: handle → what the tree cannot hold
 //!   1f                              manifest
 //! ```
 
 use crate::state::TreeId;
-#[cfg(test)]
-use crate::tree::Handle;
 use crate::types::Sequence;
 
 pub const META: u8 = 0x01;
 pub const DELTA: u8 = 0x02;
 pub const REJECT: u8 = 0x03;
 pub const METADATA: u8 = 0x04;
-pub const PARKED: u8 = 0x05;
 pub const PARKED_IN_LINE: u8 = 0x06;
 pub const REJECTS_PUBLISHED: u8 = 0x07;
 pub const LOG_HASH: u8 = 0x08;
@@ -52,7 +47,6 @@ pub const MEMBER_VERSION: u8 = 0x0e;
 pub const COPIED_FROM: u8 = 0x0f;
 pub const DICTIONARY_PAGE: u8 = 0x10;
 pub const MEMBER_PAGE: u8 = 0x11;
-pub const EXTRA: u8 = 0x12;
 pub const TREE_PAGE: u8 = 0x13;
 pub const EXTRAS_PAGE: u8 = 0x14;
 pub const MANIFEST: u8 = 0x1f;
@@ -95,11 +89,6 @@ pub fn member_page(tree: TreeId, page: u32) -> [u8; 9] {
     join(of_tree(MEMBER_PAGE, tree), page.to_be_bytes())
 }
 
-#[cfg(test)]
-pub fn extra(tree: TreeId, handle: Handle) -> [u8; 9] {
-    join(of_tree(EXTRA, tree), handle.0.to_be_bytes())
-}
-
 pub fn extras_page(tree: TreeId, page: u32) -> [u8; 9] {
     join(of_tree(EXTRAS_PAGE, tree), page.to_be_bytes())
 }
@@ -116,10 +105,6 @@ pub fn of_tree(kind: u8, tree: TreeId) -> [u8; 5] {
 /// The big-endian number at the end of a key: a page's, a handle's, or a tree's.
 pub fn last_u32(key: &[u8]) -> Option<u32> {
     key.last_chunk().map(|bytes| u32::from_be_bytes(*bytes))
-}
-
-pub fn parked(sequence: Sequence, index: u32) -> [u8; 13] {
-    join(join::<1, 8, 9>([PARKED], sequence.0.to_be_bytes()), index.to_be_bytes())
 }
 
 pub fn rejects_published() -> [u8; 1] {
@@ -234,7 +219,6 @@ mod tests {
         assert_eq!(delta(Sequence(0x0102)), [0x02, 0, 0, 0, 0, 0, 0, 1, 2]);
         assert_eq!(reject(Sequence(3), 4), [0x03, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4]);
         assert_eq!(metadata(TreeId(5), b"p42"), [0x04, 0, 0, 0, 5, b'p', b'4', b'2']);
-        assert_eq!(parked(Sequence(3), 4), [0x05, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4]);
         let line = 0x0403_0201;
         let place = [0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 4];
         assert_eq!(parked_in_line(line, Sequence(3), 4), join::<5, 12, 17>([0x06, 4, 3, 2, 1], place));
@@ -253,7 +237,6 @@ mod tests {
         assert_eq!(copied_from(), [0x0f]);
         assert_eq!(dictionary_page(6), [0x10, 0, 0, 0, 6]);
         assert_eq!(member_page(TreeId(7), 8), [0x11, 0, 0, 0, 7, 0, 0, 0, 8]);
-        assert_eq!(extra(TreeId(9), Handle(10)), [0x12, 0, 0, 0, 9, 0, 0, 0, 10]);
         assert_eq!(tree_page(TreeId(11), 12), [0x13, 0, 0, 0, 11, 0, 0, 0, 12]);
         assert_eq!(extras_page(TreeId(13), 14), [0x14, 0, 0, 0, 13, 0, 0, 0, 14]);
         assert_eq!(manifest(), [0x1f]);
@@ -263,7 +246,6 @@ mod tests {
     fn a_place_and_a_line_are_read_back_from_keys() {
         let place = (Sequence(0x0102_0304_0506_0708), 9);
         assert_eq!(place_in_stream(&reject(place.0, place.1)), Some(place));
-        assert_eq!(place_in_stream(&parked(place.0, place.1)), Some(place));
         let key = parked_in_line(0x0403_0201, place.0, place.1);
         assert_eq!((line_of(&key), place_in_stream(&key)), (Some(0x0403_0201), Some(place)));
         assert_eq!(place_in_stream(&key[..12]), None);

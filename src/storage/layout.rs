@@ -44,11 +44,10 @@ pub fn known_shards(data_dir: &Path) -> Result<Option<u16>, StorageError> {
     Ok(known_layout(data_dir)?.map(|layout| layout.shards))
 }
 
-/// Which shards a data directory has had in service; `None` if it is new, or was made by a version that did
-/// not record that.
+/// Which shards a data directory has had in service; `None` if it is new.
 ///
 /// # Errors
-/// When it cannot be read, is from a newer ranktree, or a restore was interrupted.
+/// When it cannot be read, has another format, or a restore was interrupted.
 pub fn known_layout(data_dir: &Path) -> Result<Option<DataLayout>, StorageError> {
     Ok(known_data(data_dir)?.map(|known| known.layout))
 }
@@ -172,7 +171,7 @@ pub enum FilledFrom {
 /// The origin of a shard's data according to its marker. Also works while a service has the shard open.
 ///
 /// # Errors
-/// When it cannot be read, or is from a newer ranktree.
+/// When it cannot be read, or has another format.
 pub fn filled_from(data_dir: &Path, shard: ShardId) -> Result<FilledFrom, StorageError> {
     let marker = Marker::read(&shard_directory(data_dir, shard))?;
     Ok(match marker {
@@ -185,7 +184,7 @@ pub fn filled_from(data_dir: &Path, shard: ShardId) -> Result<FilledFrom, Storag
 /// The service of a shard's data according to its marker.
 ///
 /// # Errors
-/// When the marker cannot be read, or is from a newer ranktree.
+/// When the marker cannot be read, or has another format.
 pub fn service_in(shard_directory: &Path) -> Result<Option<ServiceId>, StorageError> {
     Ok(Marker::read(shard_directory)?.and_then(|marker| marker.identity()?.service))
 }

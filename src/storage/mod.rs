@@ -11,7 +11,6 @@ mod error;
 mod files;
 mod layout;
 mod options;
-mod progress;
 mod real_paths;
 mod shard_directory;
 mod slot;
@@ -53,7 +52,6 @@ pub use layout::{
     service_in, shards_in,
 };
 pub use options::{CancelLoading, StorageResources};
-pub use progress::Progress;
 pub use real_paths::{OPEN_FILES, with_real_paths};
 pub use recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
 pub use rejects::{RejectsBefore, RejectsLimits, UnreadableRejects, page_of_rejects};
@@ -62,6 +60,7 @@ pub use shard_copy::{ShardCopy, begin_lineage, copy_shard, make_private_director
 pub use shard_directory::shard_directory;
 pub use slot::StoreSlot;
 pub use staged::CheckpointFigures;
+pub use store::Progress;
 pub use store::{
     HashCommit, InspectedDirectory, ParkedLine, ProfileAt, ReadPlace, Reopened, Store, StoreSnapshot,
 };

@@ -14,9 +14,8 @@ use crate::state::{
 use crate::storage::codec::{self, EntriesPage, Manifest, ManifestBoard, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
-use crate::storage::progress::Progress;
 use crate::storage::replay::{ExpectedCounts, replay};
-use crate::storage::store::Store;
+use crate::storage::store::{Progress, Store};
 use crate::storage::walk::TreeWalk;
 use crate::tree::{Edit, Handle, PageError, PageLoader, Tree, Words};
 use crate::types::{BoardName, Sequence, ShardId, count};
@@ -201,8 +200,8 @@ fn load_trees(
     // Boards are visited in the order of their records on disk, so that one scan reads them all.
     let mut boards: Vec<&ManifestBoard> = manifest.boards.iter().collect();
     boards.sort_by_key(|board| board.all);
-    let [mut pages_walk, mut extras_walk, mut single_extras_walk] =
-        [keys::TREE_PAGE, keys::EXTRAS_PAGE, keys::EXTRA].map(|kind| TreeWalk::new(store, kind));
+    let [mut pages_walk, mut extras_walk] =
+        [keys::TREE_PAGE, keys::EXTRAS_PAGE].map(|kind| TreeWalk::new(store, kind));
     for board in boards {
         let pages = match trees_from {
             TreesFrom::Pages => read_pages(&mut pages_walk, board, progress),
@@ -217,7 +216,6 @@ fn load_trees(
         };
         let mut tree = WindowTree::from_tree(board.name.clone(), Arc::clone(&board.definition), tree);
         load_extras(&mut extras_walk, board.all, &mut tree, dictionary)?;
-        load_single_extras(&mut single_extras_walk, board.all, &mut tree, dictionary)?;
         trees.insert(board.all, LoadedTree { tree, reason });
     }
     Ok(trees)
@@ -410,12 +408,8 @@ fn load_extras(
         extras.clear();
         codec::decode_extras(value, |handle, extra| {
             order.next(handle)?;
-            if dictionary.has_id(handle) {
-                check_extra("extras page", &extra, tree)?;
-                extras.push((handle, extra));
-            } else {
-                tree.note_orphan(handle);
-            }
+            check_extra(handle, &extra, tree, dictionary)?;
+            extras.push((handle, extra));
             Ok(())
         })?;
         let tie_break_times = tie_break_times.get_or_init(|| tree.tie_break_times(dictionary.handle_space()));
@@ -424,36 +418,20 @@ fn load_extras(
     })
 }
 
-/// Extras of format 1, each of which is a record.
-fn load_single_extras(
-    walk: &mut TreeWalk<'_>,
-    id: TreeId,
-    tree: &mut WindowTree,
+fn check_extra(
+    handle: Handle,
+    extra: &Extra,
+    tree: &WindowTree,
     dictionary: &Dictionary,
-) -> Result<(), StorageError> {
-    walk.records_of(id, |key, value| {
-        let extra = codec::decode_extra(value)?;
-        let handle = Handle(keys::last_u32(key).unwrap_or(u32::MAX));
-        // In both cases the page becomes dirty, and the next checkpoint that writes it deletes the single
-        // records.
-        if dictionary.has_id(handle) {
-            check_extra("extra", &extra, tree)?;
-            tree.load_single_extra(handle, &extra);
-        } else {
-            tree.note_single_orphan(handle);
+) -> Result<(), Undecodable> {
+    let fail = |reason: String| Err(Undecodable { kind: "extras page", reason });
+    match &extra.unlisted {
+        _ if !dictionary.has_id(handle) => fail(format!("it names handle {}, which no member has", handle.0)),
+        Some(Unlisted::Hidden(words)) if words.as_slice().len() != tree.tree.columns() => {
+            fail("its number of words is not that of its board".to_owned())
         }
-        Ok(())
-    })
-}
-
-fn check_extra(kind: &'static str, extra: &Extra, tree: &WindowTree) -> Result<(), Undecodable> {
-    if let Some(Unlisted::Hidden(words)) = &extra.unlisted
-        && words.as_slice().len() != tree.tree.columns()
-    {
-        let reason = "its number of words is not that of its board".to_owned();
-        return Err(Undecodable { kind, reason });
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Deletes the tree pages of boards whose trees were rebuilt, because they do not match any more, and marks

@@ -151,7 +151,7 @@ impl<'a> NewestFirst<'a> {
 
     /// The greatest comes first.
     fn order(&self) -> (Option<Timestamp>, Reverse<ShardId>) {
-        (self.head.as_ref().and_then(|reject| reject.time), Reverse(self.store.shard()))
+        (self.head.as_ref().map(|reject| reject.time), Reverse(self.store.shard()))
     }
 
     /// The place before which the next page begins.

@@ -19,8 +19,7 @@ use crate::state::{
 use crate::storage::codec::{self, Delta, DeltaChange, Undecodable};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
-use crate::storage::progress::Progress;
-use crate::storage::store::Store;
+use crate::storage::store::{Progress, Store};
 use crate::tree::Handle;
 use crate::types::{Sequence, count};
 

@@ -8,13 +8,11 @@ use std::collections::BTreeMap;
 use crate::state::{Shard, TreeId, WindowTree};
 use crate::state_lock::StateLock;
 use crate::storage::checkpoint::Checkpoint;
-use crate::storage::codec;
 use crate::storage::error::StorageError;
-use crate::storage::keys;
-use crate::storage::progress::Progress;
 use crate::storage::recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
 use crate::storage::staged::CheckpointFigures;
-use crate::storage::store::Store;
+use crate::storage::store::{Progress, Store};
+use crate::storage::{codec, keys};
 use crate::tree::Handle;
 use crate::types::{BoardName, MemberId, count, shard_of};
 use crate::window::MovementPart;
@@ -269,7 +267,6 @@ pub fn rebuild(store: Store, progress: Progress<'_>) -> Result<CheckpointFigures
     }
     let store = store.into_writable()?;
     let boards: Vec<BoardName> = shard.boards_and_instances().map(|(name, _)| name.clone()).collect();
-    store.adopt_format()?;
     mark_rebuilt(&store, &mut shard, &boards)?;
     shard.mark_all_dirty();
     progress("writing the checkpoint", 0, 0);

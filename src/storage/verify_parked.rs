@@ -11,14 +11,12 @@ use crate::job::Job;
 use crate::storage::codec::{self, ParkedRecord};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
-use crate::storage::progress::Progress;
-use crate::storage::store::Store;
+use crate::storage::store::{Progress, Store};
 use crate::types::{MemberId, Sequence};
 use crate::wire;
 
-/// The lengths of a parked job's key: in a line, and as format 1 stored it.
+/// The length of a parked job's key.
 const KEY_BYTES: usize = 17;
-const KEY_BYTES_OF_FORMAT_1: usize = 13;
 /// Findings that are listed; the others are counted.
 const LISTED: usize = 20;
 
@@ -35,15 +33,13 @@ pub fn verify_parked(
     let mut found =
         Found { member_lines, applied, parked: 0, own_lines: HashSet::new(), wrong: Vec::new(), more: 0 };
     // Members' own lines have lower numbers than shared lines, so they are scanned first.
-    for prefix in [keys::PARKED_IN_LINE, keys::PARKED] {
-        store.scan_log(&[prefix], &[prefix], |key, value| {
-            found.look_at(key, value);
-            if found.parked.is_multiple_of(1_000) {
-                progress("reading parked jobs", found.parked, 0);
-            }
-            Ok(())
-        })?;
-    }
+    store.scan_log(&[keys::PARKED_IN_LINE], &[keys::PARKED_IN_LINE], |key, value| {
+        found.look_at(key, value);
+        if found.parked.is_multiple_of(1_000) {
+            progress("reading parked jobs", found.parked, 0);
+        }
+        Ok(())
+    })?;
     if found.more > 0 {
         found.wrong.push(format!("{} more findings in parked jobs are not listed", found.more));
     }
@@ -73,13 +69,8 @@ impl Found<'_> {
     }
 
     fn check(&mut self, key: &[u8], value: &[u8]) -> Result<(), String> {
-        let in_line = key.first() == Some(&keys::PARKED_IN_LINE);
-        let (line, length) = match keys::line_of(key).filter(|_| in_line) {
-            Some(line) => (Some(line), KEY_BYTES),
-            None => (None, KEY_BYTES_OF_FORMAT_1),
-        };
-        let place = keys::place_in_stream(key).filter(|_| key.len() == length);
-        let Some((sequence, index)) = place else {
+        let place = keys::line_of(key).zip(keys::place_in_stream(key));
+        let Some((line, (sequence, index))) = place.filter(|_| key.len() == KEY_BYTES) else {
             return Err(format!(
                 "the key of a parked job is not valid; it has {} bytes: {key:02x?}",
                 key.len()
@@ -100,20 +91,20 @@ impl Found<'_> {
             return Err(wrong(&"cannot be read, because it is not a job"));
         };
         let [own, shared] = (self.member_lines)(&member);
-        match line {
-            None => Ok(()),
-            Some(line) if line == own => {
-                self.own_lines.insert(line);
-                Ok(())
-            }
-            // If a member has jobs in both lines, its next job would overtake those in the shared line.
-            Some(line) if line == shared && self.own_lines.contains(&own) => Err(wrong(&format_args!(
-                "waits in the shared line {line}, but other jobs of {member} wait in its own line"
-            ))),
-            Some(line) if line == shared => Ok(()),
-            Some(line) => Err(wrong(&format_args!(
+        if line == own {
+            self.own_lines.insert(line);
+            Ok(())
+        } else if line != shared {
+            Err(wrong(&format_args!(
                 "is in line {line}, but jobs of {member} belong in line {own} or {shared}"
-            ))),
+            )))
+        } else if self.own_lines.contains(&own) {
+            // Its next job would overtake those in the shared line.
+            Err(wrong(&format_args!(
+                "waits in the shared line {line}, but other jobs of {member} wait in its own line"
+            )))
+        } else {
+            Ok(())
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Where a span is in its trace, as W3C Trace Context has it (<https://www.w3.org/TR/trace-context/>).
 
 use std::fmt;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::Arc;
 
 /// The header with the trace and the span.
@@ -87,6 +88,17 @@ fn read_traceparent(text: &str) -> Option<(u128, u64, bool)> {
 
 fn is_state(text: &str) -> bool {
     (1..=STATE_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+/// A number that nobody else has, other than 0. The standard library seeds its hashers from the system, and
+/// each differs from the one before.
+pub fn random_id() -> u64 {
+    RandomState::new().build_hasher().finish().max(1)
+}
+
+/// The same for a trace.
+pub fn random_trace() -> u128 {
+    u128::from(random_id()) << 64 | u128::from(random_id())
 }
 
 #[cfg(test)]

@@ -13,7 +13,6 @@
 
 #![cfg_attr(not(feature = "otlp"), allow(dead_code, reason = "without the feature nothing is sent"))]
 
-mod arrived;
 mod context;
 mod current;
 #[cfg(feature = "otlp")]
@@ -21,16 +20,14 @@ mod export;
 #[cfg(feature = "otlp")]
 mod otlp;
 mod queue;
-mod random;
 mod record;
 mod settings;
 mod span;
 mod start;
 
-pub use arrived::{Arrived, CALLERS_MAX};
 pub use context::{Caller, TRACEPARENT, TRACEPARENT_OF_GO, TRACESTATE, TRACESTATE_OF_GO, TraceContext};
 pub use current::{carried, child, current, within};
-pub use queue::{is_on, not_sampled};
+pub use queue::{Arrived, CALLERS_MAX, is_on, not_sampled};
 pub use record::Kind;
 pub use settings::{Headers, Sampler, Settings, SettingsError};
 pub use span::{Span, begin};

@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::time::SystemTime;
 
-use crate::traces::context::{Caller, TraceContext};
+use crate::traces::context::{Caller, TraceContext, random_id};
 use crate::traces::queue::{choose, is_on, send};
-use crate::traces::random::random_id;
 use crate::traces::record::{Kind, SpanRecord, Value};
 
 /// A sampled span. It ends when it is dropped.

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use super::columns::Columns;
 use super::large::LargeTree;
 use super::leaf::NONE;
-use super::violation::Violation;
+use super::small::Violation;
 use super::words::MemberOrder;
 
 macro_rules! ensure {

@@ -10,7 +10,7 @@ use super::large::LargeTree;
 use super::page_image::CapturedPage;
 use super::search_group::Sought;
 use super::small::SmallTree;
-use super::violation::Violation;
+use super::small::Violation;
 use super::words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};
 
 /// A counted tree over entries `(words, handle)`, ascending by words, then by [`MemberOrder`].

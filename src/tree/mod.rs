@@ -31,7 +31,6 @@ mod page_image;
 mod page_set;
 mod prefetch;
 mod run;
-mod violation;
 mod whole;
 
 mod large;
@@ -67,6 +66,6 @@ pub use page_image::{CapturedPage, PageCopy};
 pub use page_set::PageSet;
 pub use prefetch::line_of as prefetch;
 pub use search_group::Sought;
+pub use small::Violation;
 pub use standing::{Ahead, Standing};
-pub use violation::Violation;
 pub use words::{Edit, Handle, MAX_WORDS, MemberOrder, Words};

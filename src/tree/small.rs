@@ -5,12 +5,12 @@
 //! asking one.
 
 use std::cmp::Ordering;
-use std::mem;
+use std::{fmt, mem};
 
 use super::columns::{Columns, close, open};
 use super::page_image::{CapturedPage, PageCopy};
 use super::prefetch;
-use super::violation::Violation;
+
 use super::words::{Edit, Handle, MemberOrder, Words};
 
 /// The state of the page in the running capture.
@@ -253,3 +253,21 @@ impl<const LEAF: usize> SmallTree<LEAF> {
         Ok(())
     }
 }
+
+/// Which invariant is violated, and where. The tree cannot be trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation(String);
+
+impl Violation {
+    pub(super) fn new(what: String) -> Self {
+        Self(what)
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Violation {}

@@ -8,7 +8,6 @@
 mod length;
 mod name;
 mod seasons;
-mod span;
 #[cfg(test)]
 mod tests;
 
@@ -18,8 +17,7 @@ use crate::types::Timestamp;
 
 pub use length::{length, length_text};
 pub use name::MovementPart;
-pub use seasons::{InvalidSeasons, SEASONS_MAX, Seasons, Series};
-pub use span::Span;
+pub use seasons::{InvalidSeasons, SEASONS_MAX, Seasons, Series, Span};
 
 /// A kind of time slice of a board.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,7 +3,6 @@
 use thiserror::Error;
 
 use crate::types::Timestamp;
-use crate::window::span::Span;
 
 /// The most manual seasons of a board, and the most changes of how long regular ones are.
 pub const SEASONS_MAX: usize = 1_000;
@@ -294,5 +293,19 @@ impl Series {
         let seasons = i64::from(number.checked_sub(self.first)?);
         let begin = self.begin.as_micros().checked_add(seasons.checked_mul(self.every)?)?;
         Timestamp::from_micros(begin).ok()
+    }
+}
+
+/// From when to when an instance is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    pub begin: Timestamp,
+    /// Exclusive. `None`: no end is known.
+    pub end: Option<Timestamp>,
+}
+
+impl Span {
+    pub fn contains(&self, time: Timestamp) -> bool {
+        self.begin <= time && self.end.is_none_or(|end| time < end)
     }
 }

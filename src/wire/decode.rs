@@ -2,10 +2,9 @@
 
 use crate::job::{Job, Reject};
 use crate::types::{BoardName, MemberId};
-use crate::wire::board_names::BoardNames;
-use crate::wire::decoded::Decoded;
 use crate::wire::fast_path;
-use crate::wire::strict::{self, decode_strictly};
+use crate::wire::fast_path::BoardNames;
+use crate::wire::strict::{self, Decoded, decode_strictly};
 
 /// Decodes one job, or an array of 1 to [`MAX_JOBS_PER_MESSAGE`](crate::job::MAX_JOBS_PER_MESSAGE), in order.
 ///

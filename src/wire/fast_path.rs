@@ -8,9 +8,8 @@
 
 use smallvec::{SmallVec, smallvec};
 
-use crate::job::{Job, MAX_JOBS_PER_MESSAGE, Op, Targets};
+use crate::job::{Job, MAX_JOBS_PER_MESSAGE, Op, Reject, RejectCode, Targets};
 use crate::types::{BoardName, MAX_KEYS, MemberId, Score, Timestamp};
-use crate::wire::board_names::BoardNames;
 
 /// Decodes one plain job, or an array of 1 to [`MAX_JOBS_PER_MESSAGE`] plain jobs, and gives `each` to the
 /// caller in order. `None`: the strict decoder must look at the message, which may be right or wrong. What
@@ -237,6 +236,26 @@ impl<'a> Reader<'a> {
         let rest = self.rest.strip_prefix(b"null");
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
+    }
+}
+
+/// The last board name that was decoded. Jobs that come together mostly name the same board: its name is made
+/// once.
+#[derive(Default)]
+pub struct BoardNames(Option<BoardName>);
+
+impl BoardNames {
+    /// # Errors
+    /// When the text is no board's name.
+    pub fn get(&mut self, text: &str) -> Result<BoardName, Reject> {
+        match &self.0 {
+            Some(known) if known.as_str() == text => Ok(known.clone()),
+            _ => {
+                let name =
+                    BoardName::new(text).map_err(|why| Reject::new(RejectCode::Malformed, why.got(text)))?;
+                Ok(self.0.insert(name).clone())
+            }
+        }
     }
 }
 

@@ -3,9 +3,8 @@
 use proptest::prelude::*;
 
 use super::decode;
-use crate::wire::board_names::BoardNames;
-use crate::wire::decoded::Decoded;
-use crate::wire::strict::decode_strictly;
+use crate::wire::fast_path::BoardNames;
+use crate::wire::strict::{Decoded, decode_strictly};
 
 fn plain(text: &str) -> Option<Vec<Decoded>> {
     let mut jobs = Vec::new();

@@ -16,9 +16,7 @@ mod encode;
 mod fast_path;
 mod strict;
 
-mod board_names;
 mod compact;
-mod decoded;
 mod json_words;
 pub mod lenient;
 mod named_boards;
@@ -26,13 +24,12 @@ mod named_member;
 mod plain_list;
 mod text_escapes;
 
-pub use board_names::BoardNames;
 pub use compact::{compact, compact_unescaped};
 pub use decode::{decode, decode_for, decode_one, decode_plain, decode_with};
-pub use decoded::Decoded;
 pub use encode::{encode, encode_into};
+pub use fast_path::BoardNames;
 pub use json_words::json_words;
 pub use named_boards::names_only;
 pub use named_member::NamedMember;
 pub use plain_list::{plain_members, plain_scores};
-pub use strict::decode_strictly;
+pub use strict::{Decoded, decode_strictly};

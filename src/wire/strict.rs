@@ -16,9 +16,8 @@ use crate::job::{
     Op, Profile, Reject, RejectCode, Targets,
 };
 use crate::types::{BoardName, Malformed, MemberId, Score, Timestamp, quoted, shown};
-use crate::wire::board_names::BoardNames;
 use crate::wire::compact::compact_unescaped;
-use crate::wire::decoded::Decoded;
+use crate::wire::fast_path::BoardNames;
 use crate::wire::json_words::json_words;
 use crate::wire::lenient::{JsonFields, Name, given, score_of, text_of, unsigned_of};
 
@@ -432,3 +431,6 @@ impl<'de> Visitor<'de> for JobsVisitor {
         Ok(Jobs(Ok(vec![job])))
     }
 }
+
+/// A job, or the reason why the bytes are no job.
+pub type Decoded = Result<Job, Reject>;

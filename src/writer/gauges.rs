@@ -260,7 +260,7 @@ impl Gauges {
         self.windows.instances.set(figure(count(instances)));
         self.windows.expiring.set(figure(count(expiring)));
         self.applied_sequence.set(figure(applied));
-        self.lag.set(figure(health.last_sequence().saturating_sub(applied)));
+        self.lag.set(figure(health.get(|health| health.last_sequence).saturating_sub(applied)));
         self.members.set(figure(count(members)));
         self.tree_bytes.set(figure(count(bytes)));
         self.state.set(match health.state() {
@@ -269,9 +269,9 @@ impl Gauges {
             ShardState::Live => 2.0,
         });
         self.boards.set(figure(count(boards)));
-        self.parked.set(figure(health.jobs_parked()));
-        self.damaged.set(if health.damage().is_some() { 1.0 } else { 0.0 });
-        self.checkpoints.sequence.set(figure(health.checkpoint_sequence()));
+        self.parked.set(figure(health.get(|health| health.jobs_parked)));
+        self.damaged.set(if health.get(|health| health.damage.is_some()) { 1.0 } else { 0.0 });
+        self.checkpoints.sequence.set(figure(health.get(|health| health.checkpoint_sequence)));
         self.checkpoints.pending_changes.set(figure(checkpointer.changes()));
         self.checkpoints.failures.absolute(checkpointer.failures());
         let Some(store) = store else { return };

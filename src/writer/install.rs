@@ -71,7 +71,6 @@ impl<S: JobSource> Writer<S> {
             rebuilt.push(board);
         }
         mark_rebuilt(&store, &mut recovered.shard, &rebuilt)?;
-        store.adopt_format()?;
         // Another replica's hash says nothing more of what it and its copy have in common.
         store.note_copied_from(&copy.from)?;
         // The giver goes on, so what it has noted is mended there. Here it would halt the next start.
@@ -81,7 +80,7 @@ impl<S: JobSource> Writer<S> {
             self.registry.forget(name, life);
         }
         if let Some(meta) = store.meta()? {
-            self.health.set_jobs_rejected(meta.jobs_rejected);
+            self.health.set(|health| health.jobs_rejected = meta.jobs_rejected);
         }
         let before = std::mem::replace(&mut *self.shard.write(Purpose::Start), recovered.shard);
         // It may be large. If the thread cannot be started, the closure is dropped here, and the memory with
@@ -90,12 +89,12 @@ impl<S: JobSource> Writer<S> {
         self.store.put(std::sync::Arc::new(store));
         // Opening has synced everything, so the stream is needed from here on, and not from the copy's last
         // checkpoint.
-        self.health.set_checkpoint_sequence(applied.sequence.0);
+        self.health.set(|health| health.checkpoint_sequence = applied.sequence.0);
         self.checkpointer.begin_anew(recovered.changes + recovered.deltas);
         self.resume(applied)
             .map_err(|what| StorageError::Damaged { path: std::path::PathBuf::from("queue"), what })?;
         self.show(applied.sequence);
-        self.health.set_lost(false);
+        self.health.set(|health| health.is_lost = false);
         Ok(applied)
     }
 }

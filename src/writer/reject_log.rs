@@ -133,10 +133,11 @@ fn redact_tokens(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::Timestamp;
 
     fn reject(code: RejectCode, sequence: u64, job: &[u8]) -> RejectRecord {
         let (sequence, detail) = (Sequence(sequence), "why".to_owned());
-        RejectRecord { sequence, index: 0, code, detail, job: job.to_vec(), time: None }
+        RejectRecord { sequence, index: 0, code, detail, job: job.to_vec(), time: Timestamp::default() }
     }
 
     #[test]

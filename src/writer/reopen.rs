@@ -166,7 +166,7 @@ impl<S: JobSource> Writer<S> {
         self.checkpointer.add_changes(1);
         if let Some(meta) = store.meta()? {
             self.shard.write(Purpose::Start).note_time(meta.time());
-            self.health.set_jobs_rejected(meta.jobs_rejected);
+            self.health.set(|health| health.jobs_rejected = meta.jobs_rejected);
         }
         // A write that reaches the disk shows that there is room again.
         store.sync()?;

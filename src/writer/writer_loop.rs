@@ -23,7 +23,7 @@ use crate::writer::gauges::{Committed, Gauges};
 use crate::writer::health::{Health, ShardState};
 use crate::writer::one_batch::length_of_batch;
 use crate::writer::parked_places::ParkedChanges;
-use crate::writer::parking::{ParkedJob, Parking};
+use crate::writer::parking::Parking;
 use crate::writer::plan::{Plan, PlannedStep, Planner, ReadOn};
 use crate::writer::registry::Registry;
 use crate::writer::reject_erasure::RejectErasure;
@@ -151,8 +151,9 @@ impl<S: JobSource> Writer<S> {
         self.time = meta.as_ref().map_or(self.time, Meta::time);
         self.early = self.shard.read(Purpose::Start).early_instances();
         self.hashes = store.log_hashes(applied.sequence).map_err(|error| error.to_string())?;
-        self.health.set_hashes(self.hashes.clone());
-        self.health.set_copied_from(store.copied_from().map_err(|error| error.to_string())?);
+        self.health.set(|health| health.hashes = self.hashes.clone());
+        let copied_from = store.copied_from().map_err(|error| error.to_string())?;
+        self.health.set(|health| health.copied_from = copied_from);
         if let Some(mut parking) = self.parking.take() {
             let loaded = self.load_parking(&mut parking, &store);
             self.parking = Some(parking);
@@ -174,28 +175,20 @@ impl<S: JobSource> Writer<S> {
 
     /// Loads the lines of parked jobs from the store.
     fn load_parking(&self, parking: &mut Parking, store: &Store) -> Result<(), String> {
-        let mut in_lines = Vec::new();
-        for record in store.parked_of_format_1().map_err(|error| error.to_string())? {
-            let (_, ParkedJob { job, .. }) = stored_parked::read_parked(record.clone())?;
-            in_lines.push((parking.shared_line(&job.member), record));
-        }
-        if !in_lines.is_empty() {
-            store.move_into_lines(&in_lines).map_err(|error| error.to_string())?;
-        }
         let (lines, names) = (stored_parked::lines(store)?, stored_parked::names(store)?);
         // After a failed commit readers are served while this runs, so the lock is released between lines.
         let is_known = |board: &BoardName| self.shard.read(Purpose::Start).board(board.as_str()).is_some();
         parking.load(lines, names, is_known);
         // On a quiet stream no message would set this, and jobs that must be rejected would stay parked.
         parking.set_at_board_limit(self.shard.read(Purpose::Start).board_count() >= parking.boards_max);
-        self.health.set_jobs_parked(count(parking.len()));
+        self.health.set(|health| health.jobs_parked = count(parking.len()));
         self.health.parked_places.replace(parking.take_changes());
         Ok(())
     }
 
     /// Shows readers that everything up to a sequence is applied.
     pub(super) fn show(&self, sequence: Sequence) {
-        self.health.set_applied_sequence(sequence);
+        self.health.set(|health| health.applied_sequence = sequence.0);
         self.applied.show(sequence);
     }
 
@@ -227,15 +220,18 @@ impl<S: JobSource> Writer<S> {
             if self.health.is_live() {
                 parking.report_wanted();
                 let (is_long, board) = parking.note_long_wait(Instant::now());
-                self.health.set_jobs_wait_long(is_long);
+                self.health.set(|health| health.jobs_wait_long = is_long);
                 if let Some(board) = board {
                     tracing::warn!(shard = %self.id, %board, "jobs wait long for a board that is not defined; define it with PUT, whose answer says what is in the way");
                 }
             } else {
                 parking.defer_wanted();
-                self.health.set_jobs_wait_long(false);
+                self.health.set(|health| health.jobs_wait_long = false);
             }
-            self.health.set_has_ready_jobs(parking.has_ready());
+            let has_ready = parking.has_ready();
+            self.health
+                .has_ready_jobs
+                .send_if_modified(|known| std::mem::replace(known, has_ready) != has_ready);
         }
     }
 
@@ -307,7 +303,7 @@ impl<S: JobSource> Writer<S> {
             parking.note_committed();
             // Before readers see the sequence: a client that waited for it must not read a count of parked
             // jobs from before it.
-            self.health.set_jobs_parked(count(parking.len()));
+            self.health.set(|health| health.jobs_parked = count(parking.len()));
             parked = parking.take_changes();
             self.health.parked_places.begin(&parked);
         }
@@ -334,7 +330,7 @@ impl<S: JobSource> Writer<S> {
         }
         self.health.parked_places.end(&parked);
         if let Some((running, kept)) = hash {
-            self.health.advance_hashes(running, &kept);
+            self.health.set(|health| health.hashes.advance(running, &kept));
         }
         self.health.set_last_sequence(committed.sequence.0);
         self.gauges.record_batch(&committed, &arrived, self.health.is_live(), started, planned, committed_at);
@@ -381,7 +377,7 @@ impl<S: JobSource> Writer<S> {
         plan: Plan,
         hashes: Option<HashCommit>,
     ) -> Result<(Vec<PlannedStep>, Committed), BatchFailed> {
-        let jobs_rejected = self.health.jobs_rejected() + count(plan.rejects.len());
+        let jobs_rejected = self.health.get(|health| health.jobs_rejected) + count(plan.rejects.len());
         let committed = Committed {
             sequence: plan.applied.sequence,
             jobs: count(plan.jobs),
@@ -391,7 +387,7 @@ impl<S: JobSource> Writer<S> {
         };
         plan.rejects.iter().for_each(|reject| self.rejects_kept.note((reject.sequence, reject.index)));
         // Rejects are published where there are streams.
-        let published = self.parking.as_ref().map(|_| self.health.rejects_published());
+        let published = self.parking.as_ref().map(|_| self.health.get(|health| health.rejects_published));
         let commit = Commit {
             applied: plan.applied,
             time: plan.time,
@@ -424,7 +420,7 @@ impl<S: JobSource> Writer<S> {
                 }
                 log_taken_back(self.id, &plan.taken_back);
                 self.time = plan.time;
-                self.health.set_jobs_rejected(jobs_rejected);
+                self.health.set(|health| health.jobs_rejected = jobs_rejected);
                 self.reject_log.note(self.id, &commit.rejects);
                 self.checkpointer.add_changes(count(plan.changes) + 1);
                 if !commit.erased.is_empty() {
@@ -526,7 +522,7 @@ impl<S: JobSource> Writer<S> {
     }
 
     pub(super) fn note_checkpoint(&self, sequence: Sequence, figures: crate::storage::CheckpointFigures) {
-        self.health.set_checkpoint_sequence(sequence.0);
+        self.health.set(|health| health.checkpoint_sequence = sequence.0);
         self.gauges.note_checkpoint(&figures);
         tracing::info!(
             shard = %self.id,

@@ -3,7 +3,6 @@
 //! Knows: pages go in, lines come out. Must not know: where pages come from (`remote`, `stopped`), nor how
 //! lines look (`output`).
 
-mod no_instance;
 mod output;
 mod page_json;
 mod page_text;
@@ -31,8 +30,8 @@ use crate::config::{ClientArgs, FileArgs};
 use crate::query::WindowChoice;
 use crate::types::{BoardName, count};
 use crate::window::Instance;
-use no_instance::NoInstance;
 use output::Output;
+use remote::NoInstance;
 use row::HiddenMembers;
 use source::{Fetched, Source};
 

@@ -7,14 +7,13 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use thiserror::Error;
 
 use crate::cli::Failure;
 use crate::cli::board_line::{ExportedInstance, definition_in};
 use crate::cli::client::{Reader, Refused};
-use crate::cli::export::no_instance::NoInstance;
-use crate::cli::export::page_json;
-use crate::cli::export::page_text;
 use crate::cli::export::row::{Hidden, HiddenMembers, Page, Row};
+use crate::cli::export::{page_json, page_text};
 use crate::config::ClientArgs;
 use crate::query::WindowChoice;
 use crate::types::{BoardName, Timestamp};
@@ -280,4 +279,12 @@ impl PagesAhead {
 
 fn no_ranktree(url: &str) -> Failure {
     format!("{url}: the answer is not that of a ranktree service; check the address").into()
+}
+
+/// That a board does not have the instance that is asked for.
+#[derive(Debug, Error)]
+#[error("{at}: {why}")]
+pub struct NoInstance {
+    pub at: String,
+    pub why: String,
 }

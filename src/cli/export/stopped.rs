@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cli::Failure;
 use crate::cli::board_line::ExportedInstance;
-use crate::cli::export::no_instance::NoInstance;
+use crate::cli::export::remote::NoInstance;
 use crate::cli::export::row::{Hidden, Page, Row};
 use crate::cli::offline::Offline;
 use crate::http::definition_json;

@@ -123,7 +123,7 @@ impl Fetch<'_> {
         self.store_floor(offered).await?;
         let progress =
             Arc::new(CopyProgress { from: self.giver.to_string(), bytes: 0.into(), bytes_total: total });
-        self.shard.health.set_copying(Some(Arc::clone(&progress)));
+        self.shard.health.set(|health| health.copying = Some(Arc::clone(&progress)));
         let directory =
             self.staged.begin(self.shard.id).map_err(|error| NotFetched::NotHere(error.to_string()))?;
         let file_names = offered.files.iter().map(|(name, _)| name.clone()).collect();
@@ -253,12 +253,6 @@ impl Fetch<'_> {
 
 /// Why what another node offers does not do.
 fn fault_of_offer(offered: &OfferedCopy, needed: &NeededCopy, shards: u16, applied: u64) -> Option<String> {
-    if offered.storage > FORMAT_VERSION {
-        return Some(format!(
-            "its data has format {}, and this node reads up to {FORMAT_VERSION}; upgrade this node",
-            offered.storage
-        ));
-    }
     if offered.shards != shards {
         return Some(format!("it has {} shards, and this node {shards}", offered.shards));
     }
@@ -291,18 +285,11 @@ mod tests {
     fn an_offer_that_does_not_continue_with_the_stream_or_is_unreadable_is_refused_in_words() {
         let needed = NeededCopy { stream: "S@1".to_owned(), first: 51, reason: String::new() };
         let files = ["CURRENT", "RANKTREE"].map(|name| (name.to_owned(), 1)).to_vec();
-        let good = OfferedCopy {
-            copy: "c".to_owned(),
-            shards: 3,
-            stream: "S@1".to_owned(),
-            sequence: 50,
-            storage: FORMAT_VERSION,
-            files,
-        };
+        let good =
+            OfferedCopy { copy: "c".to_owned(), shards: 3, stream: "S@1".to_owned(), sequence: 50, files };
         let fault = |offered: OfferedCopy| fault_of_offer(&offered, &needed, 3, 40);
         assert_eq!(fault(good.clone()), None);
         for (offered, expect) in [
-            (OfferedCopy { storage: FORMAT_VERSION + 1, ..good.clone() }, "upgrade this node"),
             (OfferedCopy { shards: 2, ..good.clone() }, "it has 2 shards"),
             (OfferedCopy { stream: "S@2".to_owned(), ..good.clone() }, "of the stream S@2"),
             (OfferedCopy { sequence: 49, ..good.clone() }, "the stream begins at 51"),

@@ -141,9 +141,10 @@ impl Giver {
         if asked.shards != self.nats.shards() {
             return Err(format!("it has {} shards, and this node {}", asked.shards, self.nats.shards()));
         }
-        if asked.storage < FORMAT_VERSION {
+        if asked.storage != FORMAT_VERSION {
             return Err(format!(
-                "it reads data up to format {}, and this node writes format {FORMAT_VERSION}; upgrade it",
+                "it reads data of format {}, and this node writes format {FORMAT_VERSION}; upgrade the one of \
+                 the earlier version",
                 asked.storage
             ));
         }
@@ -151,7 +152,7 @@ impl Giver {
         if let ShardState::Halted(reason) = shard.health.state() {
             return Err(format!("the shard is halted here: {reason}"));
         }
-        if let Some(damage) = shard.health.damage() {
+        if let Some(damage) = shard.health.get(|health| health.damage.clone()) {
             return Err(format!("the shard's files are damaged here: {damage}"));
         }
         // Until its own floor is stored, nothing holds the stream for this node or for the other.
@@ -211,7 +212,6 @@ impl Giver {
                 shards: asked.shards,
                 stream: copy.stream.clone(),
                 sequence: copy.applied.0,
-                storage: FORMAT_VERSION,
                 files: copy.files.clone(),
             }),
             (fault, _) => {

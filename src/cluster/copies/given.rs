@@ -138,7 +138,6 @@ mod tests {
             shards: 1,
             stream: String::new(),
             sequence,
-            storage: 1,
             files: vec![("CURRENT".to_owned(), 1)],
         }
     }

@@ -79,7 +79,7 @@ impl Healer {
             self.heal(shard, &mut need).await;
             // It has the copy, or goes on without one.
             shard.stream.copies.hold_fetched(None);
-            shard.health.set_copying(None);
+            shard.health.set(|health| health.copying = None);
         }
     }
 
@@ -189,7 +189,7 @@ impl Healer {
             None => None,
         };
         under_way.set(0.0);
-        shard.health.set_copying(None);
+        shard.health.set(|health| health.copying = None);
         let result = |result: &'static str| {
             metrics::counter!(names::COPIES_TOTAL, "result" => result).increment(1);
         };

@@ -10,8 +10,7 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-/// The format that this version writes, and the highest that it reads.
-pub const FORMAT: u32 = 1;
+use crate::queue::nats::entries;
 
 const MAGIC: &[u8; 4] = b"RTCC";
 /// Magic, checksum, file and offset.
@@ -30,7 +29,7 @@ pub enum Question {
         /// The identity of the stream that the copy must be of, and the first message that it has.
         stream: String,
         first: u64,
-        /// The highest format of storage that the node reads.
+        /// The format of storage that the node reads.
         storage: u32,
     },
     /// For a chunk of a file.
@@ -59,32 +58,13 @@ pub struct OfferedCopy {
     pub stream: String,
     /// The applied sequence that it holds.
     pub sequence: u64,
-    /// The format of storage that the node writes.
-    pub storage: u32,
     /// Names and sizes. A chunk names its file by its place in this list.
     pub files: Vec<(String, u64)>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Header {
-    format: u32,
-    /// The lowest format whose readers understand this.
-    readable_from: u32,
-}
-
-const HEADER: Header = Header { format: FORMAT, readable_from: 1 };
-
 /// A question or a short answer as it is sent.
 pub fn encode(said: &impl Serialize) -> Bytes {
-    #[derive(Serialize)]
-    struct WithHeader<'a, S> {
-        #[serde(flatten)]
-        header: &'a Header,
-        #[serde(flatten)]
-        said: &'a S,
-    }
-    let json = serde_json::to_vec(&WithHeader { header: &HEADER, said });
-    json.expect("the keys are strings").into()
+    entries::encode(said).into()
 }
 
 /// Reads a question or a short answer.
@@ -92,15 +72,7 @@ pub fn encode(said: &impl Serialize) -> Bytes {
 /// # Errors
 /// When a later version wrote it for later versions only, or no node wrote it.
 pub fn read<S: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<S, String> {
-    let foreign = |error: serde_json::Error| format!("it is not what a node says: {error}");
-    let header: Header = serde_json::from_slice(bytes).map_err(foreign)?;
-    if header.readable_from > FORMAT {
-        let found = header.format;
-        return Err(format!(
-            "it has format {found}, and this version reads format {FORMAT}; upgrade the node that cannot read it"
-        ));
-    }
-    serde_json::from_slice(bytes).map_err(foreign)
+    entries::read(bytes).map_err(|why| why.to_string())
 }
 
 /// A chunk of a file as it is sent.
@@ -169,12 +141,10 @@ mod tests {
             shards: 2,
             stream: "S@1".to_owned(),
             sequence: 7,
-            storage: 2,
             files: vec![("CURRENT".to_owned(), 16)],
         }
     }
 
-    /// Nodes of other versions read these.
     #[test]
     fn golden_questions_and_answers() {
         let begin = Question::Begin {
@@ -207,7 +177,7 @@ mod tests {
         };
         answer(
             &Answer::Copy(offered()),
-            r#"{"format":1,"readable_from":1,"is":"copy","copy":"c","shards":2,"stream":"S@1","sequence":7,"storage":2,"files":[["CURRENT",16]]}"#,
+            r#"{"format":1,"readable_from":1,"is":"copy","copy":"c","shards":2,"stream":"S@1","sequence":7,"files":[["CURRENT",16]]}"#,
         );
         answer(&Answer::Released, r#"{"format":1,"readable_from":1,"is":"released"}"#);
         answer(

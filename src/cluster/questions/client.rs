@@ -21,7 +21,7 @@ use crate::cluster::questions::owners::{Choice, Owners};
 use crate::cluster::questions::parts::Arrived;
 use crate::cluster::questions::refusal::Reason;
 use crate::cluster::questions::subjects::AskSubjects;
-use crate::cluster::questions::wire::{self, AskedQuestion, Undecodable};
+use crate::cluster::questions::wire::{self, AskedQuestion};
 use crate::metrics::{QUESTION_FAILURES_TOTAL, QUESTION_SECONDS, QUESTIONS_HEDGED_TOTAL};
 use crate::query::question::{Question, ShardReply, is_consistent};
 use crate::query::{AnsweringShard, AskTerms, NoReply, NotAnswered, ShardClient};
@@ -139,7 +139,7 @@ impl ShardClient for AskingShards {
             let Some(asked) = self.shards.get(shard.index()) else {
                 return Err(NoReply::unavailable(shard, "there is no such shard"));
             };
-            let own = asked.own.as_ref().filter(|(own, _)| !own.health.is_lost());
+            let own = asked.own.as_ref().filter(|(own, _)| !own.health.get(|health| health.is_lost));
             let Some((own, level)) = own else {
                 return self.ask_others(shard, asked, question, terms).await;
             };
@@ -284,18 +284,9 @@ impl Exchange<'_> {
             least: self.terms.least,
             wait_ms: u32::try_from(left.min(WAIT_AT_ONCE).as_millis()).unwrap_or(u32::MAX),
             may_be_behind: choice.may_be_behind,
+            profiles: self.terms.profiles,
         };
-        let bytes = if self.terms.profiles {
-            wire::encode_question_with_profiles(&asked)
-        } else if self.is_of_movement() {
-            wire::encode_question_of_movement(&asked)
-        } else if is_of_summary(self.question) {
-            wire::encode_question_of_summary(&asked)
-        } else if is_of_changes(self.question) {
-            wire::encode_question_of_changed(&asked)
-        } else {
-            wire::encode_question(&asked)
-        };
+        let bytes = wire::encode_question(&asked);
         let bytes = bytes.map_err(|why| format!("the question is too large: {why}"));
         let subject = match &choice.node {
             Some(node) => self.asking.subjects.of_node(self.shard, node),
@@ -331,7 +322,7 @@ impl Exchange<'_> {
             choice.node.iter().for_each(|node| asking.owners.note_absent(node, shard));
         };
         match arrived {
-            Ok(Arrived::Reply(bytes)) => match self.decode(&bytes) {
+            Ok(Arrived::Reply(bytes)) => match wire::decode_reply(&bytes) {
                 Ok(reply)
                     if is_consistent(self.question, &reply.reply) && reply.sequence >= self.terms.least =>
                 {
@@ -359,13 +350,6 @@ impl Exchange<'_> {
                     }
                     // Other questions may well be answered there.
                     Reason::Overloaded | Reason::Unreadable | Reason::NoWrites | Reason::Unknown => {}
-                    // An older version does not know profiles, movement, summaries or changes, and answers
-                    // what else is asked.
-                    Reason::Format
-                        if self.terms.profiles
-                            || self.is_of_movement()
-                            || is_of_summary(self.question)
-                            || is_of_changes(self.question) => {}
                     Reason::Ending
                     | Reason::Format
                     | Reason::Invalid
@@ -386,14 +370,6 @@ impl Exchange<'_> {
             Err(why) => self.note("not_sent", why),
         }
         Next::Another
-    }
-
-    fn is_of_movement(&self) -> bool {
-        matches!(self.question, Question::Movement { .. })
-    }
-
-    fn decode(&self, bytes: &[u8]) -> Result<ShardReply, Undecodable> {
-        if self.terms.profiles { wire::decode_reply_with_profiles(bytes) } else { wire::decode_reply(bytes) }
     }
 
     fn note(&mut self, reason: &'static str, words: String) {
@@ -427,14 +403,6 @@ impl Exchange<'_> {
         };
         NoReply::unavailable(self.shard, reason)
     }
-}
-
-fn is_of_summary(question: &Question<'_>) -> bool {
-    matches!(question, Question::Summary { .. })
-}
-
-fn is_of_changes(question: &Question<'_>) -> bool {
-    matches!(question, Question::Changed(_))
 }
 
 fn count_hedged(shard: ShardId, questions: u64) {

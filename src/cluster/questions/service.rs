@@ -19,9 +19,7 @@ use crate::cluster::questions::parts::split;
 use crate::cluster::questions::refusal::{Reason, Refusal};
 use crate::cluster::questions::subjects::{AskSubjects, GROUP};
 use crate::cluster::questions::trims::Trimming;
-use crate::cluster::questions::wire::{
-    self, CHANGED_FORMAT, MOVEMENT_FORMAT, PROFILES_FORMAT, SUMMARY_FORMAT, TRIM_FORMAT, Undecodable,
-};
+use crate::cluster::questions::wire::{self, TRIM_FORMAT, Undecodable};
 use crate::metrics::QUESTIONS_ANSWERED_TOTAL;
 use crate::query::question::Question;
 use crate::query::{AnsweringShard, AskTerms, NotAnswered};
@@ -241,27 +239,18 @@ impl Answering {
         if bytes.first() == Some(&TRIM_FORMAT) {
             return self.trim(bytes, permit).await;
         }
-        let profiles = bytes.first() == Some(&PROFILES_FORMAT);
-        let asked = match bytes.first() {
-            Some(&PROFILES_FORMAT) => wire::decode_question_with_profiles(bytes),
-            Some(&MOVEMENT_FORMAT) => wire::decode_question_of_movement(bytes),
-            Some(&SUMMARY_FORMAT) => wire::decode_question_of_summary(bytes),
-            Some(&CHANGED_FORMAT) => wire::decode_question_of_changed(bytes),
-            _ => wire::decode_question(bytes),
-        };
-        let asked = asked.map_err(|why| not_understood(&why))?;
+        let asked = wire::decode_question(bytes).map_err(|why| not_understood(&why))?;
         self.check_goes_on()?;
         let terms = self.wait_for(Some(&asked.question), asked.least, asked.wait_ms, permit).await?;
         if !asked.may_be_behind && !self.level.is_level(&self.shard) {
             let words = "the shard may be behind what it could not see while the node was away";
             return Err(Refusal::new(Reason::NotLevel, words));
         }
-        let terms = AskTerms { profiles, ..terms };
+        let terms = AskTerms { profiles: asked.profiles, ..terms };
         let mut reply = self.shard.answer(&asked.question, terms).await.map_err(refusal)?;
         reply.is_live &= self.level.is_level(&self.shard);
-        let encoded =
-            if profiles { wire::encode_reply_with_profiles(&mut reply) } else { wire::encode_reply(&reply) };
-        encoded.map_err(|why| Refusal::new(Reason::TooLarge, format!("the reply is too large: {why}")))
+        wire::encode_reply(&mut reply)
+            .map_err(|why| Refusal::new(Reason::TooLarge, format!("the reply is too large: {why}")))
     }
 
     /// Removes entries for another node.
@@ -283,7 +272,7 @@ impl Answering {
         if *self.shared.ending.borrow() {
             return Err(Refusal::new(Reason::Ending, "the node is shutting down"));
         }
-        if self.shard.health.is_lost() {
+        if self.shard.health.get(|health| health.is_lost) {
             return Err(refusal(NotAnswered::Lost));
         }
         Ok(())

@@ -102,7 +102,6 @@ impl AskingShards {
                 Reason::Unknown => return Err(NotPublished::Unknown(refusal.words)),
                 Reason::NotYetApplied if Instant::now() < until => continue,
                 Reason::Ending => self.owners.note_absent(&node, shard),
-                // An owner of an earlier version does not know trims, and answers questions all the same.
                 _ => {}
             }
             owners.retain(|owner| *owner != node);
@@ -113,7 +112,8 @@ impl AskingShards {
     /// Whether an owner of the shard answers an empty question.
     async fn is_there(&self, shard: ShardId, node: &NodeName) -> bool {
         let question = Question::Counts(Vec::new());
-        let probe = AskedQuestion { question, least: Sequence(0), wait_ms: 0, may_be_behind: true };
+        let probe =
+            AskedQuestion { question, least: Sequence(0), wait_ms: 0, may_be_behind: true, profiles: false };
         let Ok(bytes) = wire::encode_question(&probe) else { return false };
         match self.mailbox.send(self.subjects.of_node(shard, node), bytes, None).await {
             Ok(mut in_flight) => !matches!(in_flight.arrived().await, Arrived::NobodyThere),

@@ -64,8 +64,13 @@ pub fn write_owners(
             object.text("state", shard.health.state().name());
             object.count("applied_sequence", shard.applied.get().0);
             object.count("lag", lag);
-            object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
-            let hash = shard.health.hashes().running.point().map(|point| point.to_string());
+            object.count("checkpoint_sequence", shard.health.get(|health| health.checkpoint_sequence));
+            let hash = shard
+                .health
+                .get(|health| health.hashes.clone())
+                .running
+                .point()
+                .map(|point| point.to_string());
             optional(&mut object, "hash", hash.as_deref());
         }
         object.end();

@@ -47,7 +47,7 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
 
 /// Messages in the queue that are not applied yet.
 fn lag(shard: &ShardHandle) -> u64 {
-    shard.health.last_sequence().saturating_sub(shard.applied.get().0)
+    shard.health.get(|health| health.last_sequence).saturating_sub(shard.applied.get().0)
 }
 
 /// Whether every shard takes writes, its lag is known, and is under the limit. After a time in which this
@@ -71,14 +71,21 @@ fn is_lagging(was_lagging: bool, lag: u64, limit: u64) -> bool {
 /// is in the queue and answers reads, and no other node would take more, because the queue is theirs too.
 /// So it is while something is wrong with the queue that an operator has to change.
 pub fn shards_with_troubled_queues(api: &Api) -> impl Iterator<Item = (ShardId, Arc<QueueRoom>)> {
-    let rooms = api.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.queue_room()?)));
+    let rooms = api
+        .node
+        .shards
+        .iter()
+        .filter_map(|shard| Some((shard.id, shard.health.get(|health| health.queue_room.clone())?)));
     rooms.filter(|(_, room)| room.level > QueueLevel::Roomy || room.fault.is_some())
 }
 
 /// Shards of whose files something was found damaged. The node answers what it holds in memory, which is
 /// nearly everything, and nothing says that another node would do better: so it stays in service.
 pub fn damaged(api: &Api) -> impl Iterator<Item = (ShardId, Arc<str>)> {
-    api.node.shards.iter().filter_map(|shard| Some((shard.id, shard.health.damage()?)))
+    api.node
+        .shards
+        .iter()
+        .filter_map(|shard| Some((shard.id, shard.health.get(|health| health.damage.clone())?)))
 }
 
 /// Shards whose time is far ahead of this node's clock, in seconds.
@@ -88,7 +95,11 @@ pub fn far_ahead(api: &Api) -> impl Iterator<Item = (ShardId, u64)> {
 
 /// Shards whose jobs have waited long for a board that is not defined.
 pub fn with_long_waits(api: &Api) -> impl Iterator<Item = ShardId> {
-    api.node.shards.iter().filter(|shard| shard.health.jobs_wait_long()).map(|shard| shard.id)
+    api.node
+        .shards
+        .iter()
+        .filter(|shard| shard.health.get(|health| health.jobs_wait_long))
+        .map(|shard| shard.id)
 }
 
 /// What clients without a token may know of a shard.
@@ -111,9 +122,9 @@ fn write_progress_only(object: &mut Object<'_>, shard: &ShardHandle) {
 fn write_progress(object: &mut Object<'_>, shard: &ShardHandle) {
     let applied = shard.applied.get().0;
     object.count("applied_sequence", applied);
-    object.count("last_sequence", shard.health.last_sequence().max(applied));
+    object.count("last_sequence", shard.health.get(|health| health.last_sequence).max(applied));
     object.count("lag", lag(shard));
-    object.count("checkpoint_sequence", shard.health.checkpoint_sequence());
+    object.count("checkpoint_sequence", shard.health.get(|health| health.checkpoint_sequence));
 }
 
 pub fn write_shard(api: &Api, object: &mut Object<'_>, shard: &ShardHandle) {
@@ -125,17 +136,17 @@ pub fn write_shard(api: &Api, object: &mut Object<'_>, shard: &ShardHandle) {
         Some(reason) => object.text("reason", reason),
         None => object.null("reason"),
     }
-    match shard.health.damage() {
+    match shard.health.get(|health| health.damage.clone()) {
         Some(damage) => object.text("damage", &damage),
         None => object.null("damage"),
     }
     write_progress(object, shard);
     let members = shard.state.read(Purpose::Gauges).members.len();
     object.count("members", u64::try_from(members).unwrap_or(u64::MAX));
-    object.count("rejects", shard.health.jobs_rejected());
+    object.count("rejects", shard.health.get(|health| health.jobs_rejected));
     if api.publishers.of(shard.id).stores_before_apply() {
-        object.count("parked", shard.health.jobs_parked());
-        write_room(object, shard.health.queue_room().as_deref());
+        object.count("parked", shard.health.get(|health| health.jobs_parked));
+        write_room(object, shard.health.get(|health| health.queue_room.clone()).as_deref());
         write_copying(object, shard);
     }
 }
@@ -151,7 +162,7 @@ fn write_other_shard(object: &mut Object<'_>, shard: ShardId, others: &[KnownNod
 
 /// The copy of another node's data that is being fetched; null if none is.
 fn write_copying(object: &mut Object<'_>, shard: &ShardHandle) {
-    let Some(copy) = shard.health.copying() else { return object.null("copying") };
+    let Some(copy) = shard.health.get(|health| health.copying.clone()) else { return object.null("copying") };
     let mut copying = object.object("copying");
     copying.text("from", &copy.from);
     copying.count("bytes", copy.bytes.load(Ordering::Relaxed));

@@ -383,7 +383,7 @@ async fn a_request_keeps_its_permit_until_its_answer_is_written() {
 async fn a_node_whose_jobs_wait_long_for_a_board_says_so() {
     let service = start(2);
     assert_eq!(service.get("/readyz").await, json!("ready\n"));
-    service.api.node.shards[1].health.set_jobs_wait_long(true);
+    service.api.node.shards[1].health.set(|health| health.jobs_wait_long = true);
     let ready = service.get("/readyz").await;
     let ready = ready.as_str().expect("text");
     assert!(ready.starts_with("ready, degraded\nshard 1: jobs wait long for a board"), "{ready}");

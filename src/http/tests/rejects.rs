@@ -32,8 +32,8 @@ fn stored() -> Stored {
     Stored { service, _folder: folder }
 }
 
-fn reject(sequence: u64, index: u32, seconds: Option<i64>, code: RejectCode) -> RejectRecord {
-    let time = seconds.map(|seconds| Timestamp::from_micros(seconds * 1_000_000).expect("a good time"));
+fn reject(sequence: u64, index: u32, seconds: i64, code: RejectCode) -> RejectRecord {
+    let time = Timestamp::from_micros(seconds * 1_000_000).expect("a good time");
     let job = format!("{{\"board\":\"b\",\"at\":{sequence}}}").into_bytes();
     RejectRecord { sequence: Sequence(sequence), index, code, detail: "why".to_owned(), job, time }
 }
@@ -77,11 +77,11 @@ async fn rejects_of_all_shards_are_in_one_order_whatever_the_size_of_pages() {
     use RejectCode::{BadScore, Malformed, StaleVersion};
     let stored = stored();
     assert_eq!(stored.all("limit=10").await, (vec![], 1));
-    // Of before times were put down, and equal times within and across shards.
-    stored.commit(0, vec![reject(1, 0, None, BadScore), reject(4, 0, Some(10), Malformed)]);
-    stored.commit(1, vec![reject(1, 7, None, Malformed), reject(9, 0, Some(10), BadScore)]);
-    stored.commit(1, vec![reject(9, 1, Some(10), StaleVersion), reject(12, 0, Some(30), BadScore)]);
-    stored.commit(0, vec![reject(5, 0, Some(20), BadScore), reject(5, 1, Some(20), BadScore)]);
+    // Equal times within and across shards.
+    stored.commit(0, vec![reject(1, 0, 0, BadScore), reject(4, 0, 10, Malformed)]);
+    stored.commit(1, vec![reject(1, 7, 0, Malformed), reject(9, 0, 10, BadScore)]);
+    stored.commit(1, vec![reject(9, 1, 10, StaleVersion), reject(12, 0, 30, BadScore)]);
+    stored.commit(0, vec![reject(5, 0, 20, BadScore), reject(5, 1, 20, BadScore)]);
     let expected =
         vec![(1, 12, 0), (0, 5, 1), (0, 5, 0), (0, 4, 0), (1, 9, 1), (1, 9, 0), (0, 1, 0), (1, 1, 7)];
     for limit in 1..=9 {
@@ -95,8 +95,8 @@ async fn rejects_of_all_shards_are_in_one_order_whatever_the_size_of_pages() {
     assert_eq!(stored.all("shard=1&reason=stale_version").await.0, [(1, 9, 1)]);
     // What comes meanwhile is in none of the pages that follow the first one, also of a shard that had none.
     let (first, next) = stored.page("limit=2").await;
-    stored.commit(0, vec![reject(8, 0, Some(15), BadScore)]);
-    stored.commit(2, vec![reject(1, 0, Some(5), BadScore)]);
+    stored.commit(0, vec![reject(8, 0, 15, BadScore)]);
+    stored.commit(2, vec![reject(1, 0, 5, BadScore)]);
     let (rest, _) = stored.page(&format!("cursor={}", next.expect("there is more"))).await;
     assert_eq!([first, rest].concat(), expected);
     assert_eq!(stored.all("limit=3").await.0.len(), expected.len() + 2);
@@ -106,8 +106,8 @@ async fn rejects_of_all_shards_are_in_one_order_whatever_the_size_of_pages() {
 async fn a_page_reads_a_bounded_number_of_rejects_however_few_the_filters_let_through() {
     const OTHERS: u64 = 3_500;
     let stored = stored();
-    stored.commit(1, vec![reject(1, 0, Some(1), RejectCode::Malformed)]);
-    let others = (2..2 + OTHERS).map(|sequence| reject(sequence, 0, Some(2), RejectCode::BadScore));
+    stored.commit(1, vec![reject(1, 0, 1, RejectCode::Malformed)]);
+    let others = (2..2 + OTHERS).map(|sequence| reject(sequence, 0, 2, RejectCode::BadScore));
     stored.commit(1, others.collect());
     let (found, next) = stored.page("limit=5&reason=malformed").await;
     assert_eq!(found, []);
@@ -116,7 +116,7 @@ async fn a_page_reads_a_bounded_number_of_rejects_however_few_the_filters_let_th
     assert_eq!(stored.all("limit=5&reason=malformed").await, (vec![(1, 1, 0)], 4));
     // Long ones end a page earlier.
     let long =
-        |sequence| RejectRecord { job: vec![0; 4_096], ..reject(sequence, 0, Some(3), RejectCode::TooLarge) };
+        |sequence| RejectRecord { job: vec![0; 4_096], ..reject(sequence, 0, 3, RejectCode::TooLarge) };
     stored.commit(2, (1..=100).map(long).collect());
     let (first, next) = stored.page("limit=1000&reason=too_large").await;
     assert!((40..100).contains(&first.len()) && next.is_some(), "{} of 24 KiB each", first.len());
@@ -127,10 +127,7 @@ async fn a_page_reads_a_bounded_number_of_rejects_however_few_the_filters_let_th
 async fn wrong_parameters_of_rejects_are_refused_with_the_reason() {
     let stored = stored();
     let service = &stored.service;
-    stored.commit(
-        0,
-        vec![reject(1, 0, Some(1), RejectCode::BadScore), reject(2, 0, Some(1), RejectCode::BadScore)],
-    );
+    stored.commit(0, vec![reject(1, 0, 1, RejectCode::BadScore), reject(2, 0, 1, RejectCode::BadScore)]);
     let (_, next) = stored.page("limit=1&shard=0").await;
     let next = next.expect("there is more");
     for (query, code, said) in [
@@ -160,8 +157,8 @@ async fn wrong_parameters_of_rejects_are_refused_with_the_reason() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rejects_that_are_damaged_are_refused_as_such_and_the_node_says_so() {
     let stored = stored();
-    stored.commit(1, vec![reject(1, 0, Some(1), RejectCode::BadScore)]);
-    stored.commit(0, vec![reject(2, 0, Some(1), RejectCode::BadScore)]);
+    stored.commit(1, vec![reject(1, 0, 1, RejectCode::BadScore)]);
+    stored.commit(0, vec![reject(2, 0, 1, RejectCode::BadScore)]);
     let shard = &stored.service.api.node.shards[1];
     let store = shard.store.get().expect("it is open");
     assert_eq!(store.first_damage(), None);
@@ -191,7 +188,7 @@ async fn rejects_that_are_damaged_are_refused_as_such_and_the_node_says_so() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_empty_filter_of_rejects_is_none() {
     let stored = stored();
-    stored.commit(1, vec![reject(1, 0, Some(1), RejectCode::Malformed)]);
+    stored.commit(1, vec![reject(1, 0, 1, RejectCode::Malformed)]);
     assert_eq!(stored.all("reason=&shard=").await.0, [(1, 1, 0)]);
 }
 
@@ -200,7 +197,7 @@ async fn rejects_of_a_member_are_those_that_its_erasure_reaches() {
     let stored = stored();
     let of = |sequence: u64, job: &str| RejectRecord {
         job: job.as_bytes().to_vec(),
-        ..reject(sequence, 0, Some(1), RejectCode::BadScore)
+        ..reject(sequence, 0, 1, RejectCode::BadScore)
     };
     stored.commit(
         0,

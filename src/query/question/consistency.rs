@@ -213,7 +213,7 @@ mod tests {
             code: RejectCode::BadScore,
             detail: String::new(),
             job: Vec::new(),
-            time: None,
+            time: Timestamp::default(),
         };
         let place = |sequence: u64, index: u32| (Sequence(sequence), index);
         let question = |before, reason| {

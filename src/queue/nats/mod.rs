@@ -42,6 +42,7 @@ pub use consume::source::StreamSource;
 pub use jetstream::{JetStream, Settings, SetupError, ShardStart};
 pub(crate) use names::Names;
 pub use peers::claim::Claim;
+pub(crate) use peers::entries;
 pub use peers::holding::ReadFloor;
 pub use peers::known::{Hearing, Peers};
 pub use peers::roster::{KnownNode, OwnedShard};

@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::ops::Bound;
 
-use crate::state::early::EarlyInstances;
 use crate::state::entry::TreeId;
 use crate::state::expiry::{Expiring, Expiry};
 use crate::state::shard::Shard;
@@ -112,3 +111,7 @@ impl Shard {
         std::mem::take(&mut self.expired)
     }
 }
+
+/// Instances by the time at which they begin. Only jobs of a leap enter such; see
+/// [`ShardTime`](crate::state::ShardTime).
+pub type EarlyInstances = BTreeSet<(Timestamp, BoardName)>;

@@ -15,6 +15,8 @@ mod due;
 mod retired;
 mod slices;
 
+pub use due::EarlyInstances;
+
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -22,19 +24,17 @@ use smallvec::SmallVec;
 
 use crate::state::bans::Bans;
 use crate::state::boards::{Board, BoardMap};
-use crate::state::dropped::Dropped;
+use crate::state::dropped::{Dropped, Incarnation};
 use crate::state::entry::{Entry, TreeId};
 use crate::state::expiry::{Expiring, Expiry};
-use crate::state::incarnation::Incarnation;
 use crate::state::joining::Joining;
 use crate::state::member_versions::MemberVersions;
 use crate::state::members::Members;
-use crate::state::ranking::ShardRanking;
 use crate::state::retired::Retired;
 use crate::state::shard_time::ShardTime;
 use crate::state::step::{Applied, BoardEvent, Step, StepPart};
 use crate::state::unfinished::Unfinished;
-use crate::state::window_tree::{Change, WindowTree};
+use crate::state::window_tree::{Change, ShardRanking, WindowTree};
 use crate::tree::{Handle, PreImagePieces};
 use crate::types::{BoardName, INSTANCE_MARK, Sequence, ShardId, Timestamp};
 use crate::window::Instance;

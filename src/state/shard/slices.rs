@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::board::Definition;
 use crate::state::boards::Board;
-use crate::state::incarnation::Incarnation;
+use crate::state::dropped::Incarnation;
 use crate::state::shard::Shard;
 use crate::state::unfinished::{Unfinished, What};
 use crate::types::BoardName;

@@ -9,8 +9,7 @@ use bincode::{Decode, Encode};
 
 use crate::board::Definition;
 use crate::state::{Applied, DroppedName, Incarnation, RecordNumber, TreeId};
-use crate::storage::codec::FORMAT_VERSION;
-use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, from_slice, to_vec, undecodable};
+use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
 use crate::storage::codec::definition::{DefinitionWire, definition_from_wire, definition_to_wire};
 use crate::storage::codec::parts::{AppliedWire, applied_from_wire, applied_to_wire, board_name};
 use crate::tree::Handle;
@@ -53,21 +52,14 @@ pub struct EntriesPage {
 
 #[derive(Encode, Decode)]
 struct ManifestWire {
-    format_version: u32,
     applied: AppliedWire,
     copied_through: u64,
     next_tree: u32,
     boards: Vec<(String, u64, DefinitionWire, u32, u64)>,
-    dropped: Vec<(String, u64)>,
-}
-
-/// The part that follows since format 2.
-#[derive(Encode, Decode)]
-struct NumbersWire {
+    /// The name of a dropped board, its last life, and the number of the record that dropped it.
+    dropped: Vec<(String, u64, Option<u64>)>,
     forgotten: u64,
     latest: u64,
-    /// The number of each dropped board.
-    dropped: Vec<Option<u64>>,
 }
 
 pub fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
@@ -75,37 +67,25 @@ pub fn encode_manifest(manifest: &Manifest) -> Vec<u8> {
         let definition = definition_to_wire(&board.definition);
         (board.name.to_string(), board.incarnation.0, definition, board.all.0, board.entries)
     });
-    let dropped = manifest.dropped.iter().map(|dropped| (dropped.name.to_string(), dropped.life.0));
-    let mut bytes = to_vec(&ManifestWire {
-        format_version: FORMAT_VERSION,
+    let dropped = manifest
+        .dropped
+        .iter()
+        .map(|DroppedName { name, life, number }| (name.to_string(), life.0, number.map(|number| number.0)));
+    to_vec(&ManifestWire {
         applied: applied_to_wire(manifest.applied),
         copied_through: manifest.copied_through.0,
         next_tree: manifest.next_tree,
         boards: boards.collect(),
         dropped: dropped.collect(),
-    });
-    bytes.extend(to_vec(&NumbersWire {
         forgotten: manifest.forgotten.0,
         latest: manifest.latest.0,
-        dropped: manifest.dropped.iter().map(|dropped| dropped.number.map(|number| number.0)).collect(),
-    }));
-    bytes
+    })
 }
 
 /// # Errors
 /// When the bytes are no such record, or break a rule of what they describe.
 pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
-    let fail = |error: DecodeError| undecodable("manifest", error);
-    let (wire, read): (ManifestWire, usize) = decode_bounded(bytes).map_err(fail)?;
-    let rest = bytes.get(read..).unwrap_or_default();
-    let numbers: NumbersWire = match (wire.format_version, rest) {
-        (1, []) => NumbersWire { forgotten: 0, latest: 0, dropped: vec![None; wire.dropped.len()] },
-        (1, _) => return Err(undecodable("manifest", "there are more bytes after its end")),
-        (_, rest) => from_slice("manifest", rest)?,
-    };
-    if numbers.dropped.len() != wire.dropped.len() {
-        return Err(undecodable("manifest", "its dropped boards and their record numbers differ in count"));
-    }
+    let wire: ManifestWire = from_slice("manifest", bytes)?;
     let mut boards = Vec::with_capacity(wire.boards.len());
     for (name, incarnation, definition, all, entries) in wire.boards {
         boards.push(ManifestBoard {
@@ -116,7 +96,7 @@ pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
             entries,
         });
     }
-    let dropped = wire.dropped.into_iter().zip(numbers.dropped).map(|((name, life), number)| {
+    let dropped = wire.dropped.into_iter().map(|(name, life, number)| {
         let name = board_name("manifest", &name)?;
         Ok(DroppedName { name, life: Incarnation(life), number: number.map(RecordNumber) })
     });
@@ -126,8 +106,8 @@ pub fn decode_manifest(bytes: &[u8]) -> Result<Manifest, Undecodable> {
         next_tree: wire.next_tree,
         boards,
         dropped: dropped.collect::<Result<_, Undecodable>>()?,
-        forgotten: RecordNumber(numbers.forgotten),
-        latest: RecordNumber(numbers.latest),
+        forgotten: RecordNumber(wire.forgotten),
+        latest: RecordNumber(wire.latest),
     })
 }
 

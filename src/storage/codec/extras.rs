@@ -1,9 +1,9 @@
-//! Extras: the parts of entries that trees cannot hold. In pages, and as the single records of format 1.
+//! Extras: the parts of entries that trees cannot hold, in pages.
 
 use bincode::error::DecodeError;
 
 use crate::state::{EntryState, Extra, Unlisted};
-use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
+use crate::storage::codec::bytes::{CONFIG, Undecodable, to_vec, undecodable};
 use crate::storage::codec::parts::EntryStateWire;
 use crate::tree::Handle;
 use crate::types::Timestamp;
@@ -40,25 +40,13 @@ pub fn decode_extras(
         let ((handle, since, rest), read): ((u32, u64, ExtraFields), usize) =
             bincode::decode_from_slice(left, CONFIG).map_err(fail)?;
         at += read;
-        each(Handle(handle), extra_of("extras page", base.wrapping_add_unsigned(since), rest)?)?;
+        each(Handle(handle), extra_of(base.wrapping_add_unsigned(since), rest)?)?;
     }
     if at == bytes.len() {
         Ok(())
     } else {
         Err(undecodable("extras page", "there are more bytes after its end"))
     }
-}
-
-/// One extra, as format 1 wrote them.
-pub fn encode_extra(extra: &Extra) -> Vec<u8> {
-    let (version, has_metadata, state) = rest_of(extra);
-    to_vec(&(extra.updated_at.as_micros(), version, has_metadata, state))
-}
-
-pub fn decode_extra(bytes: &[u8]) -> Result<Extra, Undecodable> {
-    let (micros, version, has_metadata, state): (i64, Option<u64>, bool, Option<EntryStateWire>) =
-        from_slice("extra", bytes)?;
-    extra_of("extra", micros, (version, has_metadata, state))
 }
 
 fn rest_of(extra: &Extra) -> ExtraFields {
@@ -70,16 +58,19 @@ fn rest_of(extra: &Extra) -> ExtraFields {
     (extra.version, extra.has_metadata, state.map(EntryStateWire))
 }
 
-fn extra_of(kind: &'static str, micros: i64, rest: ExtraFields) -> Result<Extra, Undecodable> {
+fn extra_of(micros: i64, rest: ExtraFields) -> Result<Extra, Undecodable> {
     let (version, has_metadata, state) = rest;
     let unlisted = match state.map(|wire| wire.0) {
         None => None,
         Some(EntryState::Hidden(words)) => Some(Unlisted::Hidden(Box::new(words))),
         Some(EntryState::Removed) => Some(Unlisted::Removed),
         Some(EntryState::Listed(_)) => {
-            return Err(undecodable(kind, "it holds the score of a listed entry, which belongs in the tree"));
+            return Err(undecodable(
+                "extras page",
+                "it holds the score of a listed entry, which belongs in the tree",
+            ));
         }
     };
-    let updated_at = Timestamp::from_micros(micros).map_err(|error| undecodable(kind, error))?;
+    let updated_at = Timestamp::from_micros(micros).map_err(|error| undecodable("extras page", error))?;
     Ok(Extra { updated_at, version, has_metadata, unlisted })
 }

@@ -53,8 +53,8 @@ pub fn encode_log_hash(hash: &LogHash, applied: Sequence) -> Vec<u8> {
     to_vec(&LogHashWire { version: HASH_VERSION, sequence: applied.0, hash })
 }
 
-/// The running hash at the applied sequence. It is unknown if another version has computed it, or if an
-/// earlier version, which keeps no hash, has applied messages since.
+/// The running hash at the applied sequence. It is unknown if another version has computed it, or if messages
+/// were applied since that no other replica could compare.
 pub fn decode_log_hash(bytes: &[u8], applied: Sequence) -> Result<LogHash, Undecodable> {
     let LogHashWire { version, sequence, hash } = from_slice("hash of the log", bytes)?;
     let hash = hash.filter(|_| version == HASH_VERSION && sequence == applied.0);

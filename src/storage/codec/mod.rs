@@ -28,7 +28,7 @@ pub use checkpoint::{
     encode_dictionary, encode_entries, encode_manifest,
 };
 pub use delta::{Delta, DeltaChange, DeltaEncoder, decode_delta, encode_delta};
-pub use extras::{decode_extra, decode_extras, encode_extra, encode_extras};
+pub use extras::{decode_extras, encode_extras};
 pub use hashes::{
     Divergence, decode_copied_from, decode_divergence, decode_hash_point, decode_log_hash,
     encode_copied_from, encode_divergence, encode_hash_point, encode_log_hash,
@@ -40,11 +40,9 @@ pub use records::{
     encode_place, encode_profile, encode_reject, encode_sequence, format_version,
 };
 
-/// Raised with every change that an older ranktree could not read. Format 2: extras are in pages, parked jobs
-/// are in lines, and the meta record has the effective time. Format 3: there are profiles, which an older
-/// ranktree would leave behind when their members are removed. Format 4: a delta names the member of several
-/// changes in a row once.
-pub const FORMAT_VERSION: u32 = 4;
+/// The format of a directory's records: the only one that is read, and another number with every change of
+/// any of them.
+pub const FORMAT_VERSION: u32 = 5;
 
 #[cfg(test)]
 mod tests;

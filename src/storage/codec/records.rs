@@ -1,18 +1,21 @@
 //! Self-contained records of the log: the meta record, rejects, parked jobs, metadata of entries, and
 //! profiles.
 
-use bincode::error::DecodeError;
+use bincode::de::Decoder;
+use bincode::enc::Encoder;
+use bincode::error::{DecodeError, EncodeError};
 use bincode::{Decode, Encode};
 
 use crate::job::RejectCode;
 use crate::state::{BanRecord, MemberVersion, ShardTime};
-use crate::storage::codec::bytes::{CONFIG, Undecodable, decode_bounded, from_slice, to_vec, undecodable};
+use crate::storage::codec::bytes::{CONFIG, Undecodable, from_slice, to_vec, undecodable};
 use crate::storage::identity::{Lineage, ServiceId, ShardIdentity};
 use crate::types::{Sequence, Timestamp};
 
 /// Written with every batch: the shard's progress.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Meta {
+    /// The first field, so that it can be read in every format.
     pub format_version: u32,
     pub shard: u16,
     /// The number of shards that members are spread over. A directory belongs to one such layout.
@@ -24,12 +27,12 @@ pub struct Meta {
     pub jobs_rejected: u64,
     /// Identity of the queue the sequences belong to: empty for the embedded queue.
     pub stream: String,
-    /// The shard's effective time. Records of format 1 lack it, and use the message's time.
+    /// The shard's effective time.
     pub time_micros: i64,
     /// The time of a leap that is not believed yet; mostly there is none.
     pub leap_micros: Option<i64>,
     /// What the shard is: in the same write batch as the applied sequence, so that neither is taken for that
-    /// of another shard. Records without it are of no service.
+    /// of another shard.
     pub identity: ShardIdentity,
 }
 
@@ -42,22 +45,6 @@ impl Meta {
     }
 }
 
-/// The whole meta record of format 1. Later formats append to it.
-#[derive(Encode, Decode)]
-struct MetaWire {
-    format_version: u32,
-    shard: u16,
-    shards: u16,
-    applied_sequence: u64,
-    message_timestamp_micros: i64,
-    message_hash: u64,
-    jobs_rejected: u64,
-    stream: String,
-}
-
-/// Set in a reject's code if its time follows. Without it, the record is as it was before rejects had times.
-const TIME_FOLLOWS: u8 = 0x80;
-
 /// A job that was not applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RejectRecord {
@@ -68,9 +55,8 @@ pub struct RejectRecord {
     pub detail: String,
     /// The job as it arrived, truncated.
     pub job: Vec<u8>,
-    /// The shard's effective time when it was rejected, which never decreases. `None`: stored before rejects
-    /// had times.
-    pub time: Option<Timestamp>,
+    /// The shard's effective time when it was rejected, which never decreases.
+    pub time: Timestamp,
 }
 
 /// A job that waits for the definition of a board.
@@ -86,13 +72,6 @@ pub struct ParkedRecord {
     pub job: Vec<u8>,
     /// Index, among the boards that the job names, of the board that it waited for when it was last checked.
     pub board: u32,
-}
-
-#[derive(Encode, Decode)]
-struct RejectWire {
-    code: u8,
-    detail: String,
-    job: Vec<u8>,
 }
 
 /// Metadata of an entry, and the message that brought it.
@@ -113,70 +92,36 @@ pub struct ProfileRecord {
     pub json: Option<String>,
 }
 
-/// The format version of a meta record, even of a newer one, of which nothing else can be decoded.
+/// The format version of a meta record, even of one of which nothing else can be decoded.
 pub fn format_version(meta: &[u8]) -> Option<u32> {
     bincode::decode_from_slice(meta, CONFIG).ok().map(|(version, _)| version)
 }
 
 pub fn encode_meta(meta: &Meta) -> Vec<u8> {
-    let mut bytes = to_vec(&MetaWire {
-        format_version: meta.format_version,
-        shard: meta.shard,
-        shards: meta.shards,
-        applied_sequence: meta.applied_sequence,
-        message_timestamp_micros: meta.message_timestamp_micros,
-        message_hash: meta.message_hash,
-        jobs_rejected: meta.jobs_rejected,
-        stream: meta.stream.clone(),
-    });
-    if meta.format_version > 1 {
-        bytes.extend(to_vec(&(meta.time_micros, meta.leap_micros)));
-    }
-    if meta.identity != ShardIdentity::default() {
-        let ShardIdentity { service, lineage, epoch, opening, opened_before } = meta.identity;
-        let service = service.map_or(0, |service| service.0);
-        let lineage = lineage.map_or(0, |lineage| lineage.0);
-        let numbers = (service, lineage, epoch, opening, opened_before);
-        bytes.extend(to_vec(&numbers));
-    }
-    bytes
+    to_vec(meta)
 }
 
 pub fn decode_meta(bytes: &[u8]) -> Result<Meta, Undecodable> {
-    let fail = |error: DecodeError| undecodable("meta record", error);
-    let (wire, read): (MetaWire, usize) = decode_bounded(bytes).map_err(fail)?;
-    let rest = bytes.get(read..).unwrap_or_default();
-    let (time_micros, leap_micros, rest) = match wire.format_version {
-        ..=1 if rest.is_empty() => (wire.message_timestamp_micros, None, rest),
-        ..=1 => return Err(undecodable("meta record", "there are more bytes after its end")),
-        _ => {
-            let ((time_micros, leap_micros), read) = decode_bounded(rest).map_err(fail)?;
-            (time_micros, leap_micros, rest.get(read..).unwrap_or_default())
-        }
-    };
-    let identity = if rest.is_empty() { ShardIdentity::default() } else { decode_identity(rest)? };
-    Ok(Meta {
-        format_version: wire.format_version,
-        shard: wire.shard,
-        shards: wire.shards,
-        applied_sequence: wire.applied_sequence,
-        message_timestamp_micros: wire.message_timestamp_micros,
-        message_hash: wire.message_hash,
-        jobs_rejected: wire.jobs_rejected,
-        stream: wire.stream,
-        time_micros,
-        leap_micros,
-        identity,
-    })
+    from_slice("meta record", bytes)
 }
 
-fn decode_identity(bytes: &[u8]) -> Result<ShardIdentity, Undecodable> {
-    let numbers = from_slice("meta record", bytes)?;
-    let (service, lineage, epoch, opening, opened_before): (u128, u128, u64, u64, u64) = numbers;
-    let service = (service > 0).then_some(ServiceId(service));
-    let lineage = (lineage > 0).then_some(Lineage(lineage));
-    Ok(ShardIdentity { service, lineage, epoch, opening, opened_before })
+impl Encode for ShardIdentity {
+    fn encode<E: Encoder>(&self, encoder: &mut E) -> Result<(), EncodeError> {
+        let Self { service, lineage, epoch, opening, opened_before } = self;
+        let ids = (service.map(|service| service.0), lineage.map(|lineage| lineage.0));
+        (ids, epoch, opening, opened_before).encode(encoder)
+    }
 }
+
+impl<C> Decode<C> for ShardIdentity {
+    fn decode<D: Decoder<Context = C>>(decoder: &mut D) -> Result<Self, DecodeError> {
+        let ((service, lineage), epoch, opening, opened_before) = Decode::decode(decoder)?;
+        let (service, lineage) = (Option::map(service, ServiceId), Option::map(lineage, Lineage));
+        Ok(Self { service, lineage, epoch, opening, opened_before })
+    }
+}
+
+bincode::impl_borrow_decode!(ShardIdentity);
 
 pub fn encode_metadata(record: &MetadataRecord) -> Vec<u8> {
     to_vec(record)
@@ -225,48 +170,24 @@ pub fn decode_sequence(kind: &'static str, bytes: &[u8]) -> Result<Sequence, Und
 pub fn encode_reject(record: &RejectRecord) -> Vec<u8> {
     let code = RejectCode::ALL.iter().position(|code| *code == record.code).unwrap_or_default();
     let code = u8::try_from(code).expect("there are fewer than 256 codes");
-    let code = if record.time.is_some() { code | TIME_FOLLOWS } else { code };
-    let mut bytes = to_vec(&RejectWire { code, detail: record.detail.clone(), job: record.job.clone() });
-    if let Some(time) = record.time {
-        bytes.extend(to_vec(&time.as_micros()));
-    }
-    bytes
+    to_vec(&(code, record.detail.as_str(), record.job.as_slice(), record.time.as_micros()))
 }
 
 pub fn decode_reject(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<RejectRecord, Undecodable> {
-    let fail = |error: DecodeError| undecodable("reject", error);
-    let (wire, read): (RejectWire, usize) = decode_bounded(bytes).map_err(fail)?;
-    let time = match bytes.get(read..).unwrap_or_default() {
-        rest if wire.code & TIME_FOLLOWS != 0 => {
-            let micros: i64 = from_slice("reject", rest)?;
-            Some(Timestamp::from_micros(micros).map_err(|error| undecodable("reject", error))?)
-        }
-        [] => None,
-        _ => return Err(undecodable("reject", "there are more bytes after its end")),
-    };
-    let code = RejectCode::ALL.get(usize::from(wire.code & !TIME_FOLLOWS));
+    let (code, detail, job, micros): (u8, String, Vec<u8>, i64) = from_slice("reject", bytes)?;
+    let code = RejectCode::ALL.get(usize::from(code));
     let code = *code.ok_or_else(|| undecodable("reject", "its code is unknown"))?;
-    Ok(RejectRecord { sequence, index, code, detail: wire.detail, job: wire.job, time })
+    let time = Timestamp::from_micros(micros).map_err(|error| undecodable("reject", error))?;
+    Ok(RejectRecord { sequence, index, code, detail, job, time })
 }
 
 pub fn encode_parked(record: &ParkedRecord) -> Vec<u8> {
-    let mut bytes = to_vec(&(record.timestamp.as_micros(), record.job.as_slice()));
-    // Nearly every job waits for the first board that it names.
-    if record.board > 0 {
-        bytes.extend(to_vec(&record.board));
-    }
-    bytes
+    to_vec(&(record.timestamp.as_micros(), record.job.as_slice(), record.board))
 }
 
 pub fn decode_parked(sequence: Sequence, index: u32, bytes: &[u8]) -> Result<ParkedRecord, Undecodable> {
-    let fail = |error: DecodeError| undecodable("parked job", error);
-    let ((micros, job), read): ((i64, Vec<u8>), usize) = decode_bounded(bytes).map_err(fail)?;
+    let (micros, job, board): (i64, Vec<u8>, u32) = from_slice("parked job", bytes)?;
     let timestamp = Timestamp::from_micros(micros).map_err(|error| undecodable("parked job", error))?;
-    let rest = bytes.get(read..).unwrap_or_default();
-    let board = if rest.is_empty() { 0 } else { from_slice("parked job", rest)? };
-    if board == 0 && !rest.is_empty() {
-        return Err(undecodable("parked job", "there are more bytes after its end"));
-    }
     Ok(ParkedRecord { sequence, index, timestamp, job, board })
 }
 

@@ -36,7 +36,7 @@ use crate::types::{ShardId, ShardSet, decimal};
 /// The new file, which is renamed over the old one once it is written and synced.
 const NEW: &str = "RANKTREE.new";
 const TITLE: &str = "ranktree data directory";
-/// The format of this file. Raised with every change that an older ranktree could not read.
+/// The format of this file, the only one that is read.
 const FORMAT: u32 = 2;
 /// More than the file has with the most shards that there can be.
 const MAX_BYTES: u64 = 64 << 10;
@@ -83,7 +83,7 @@ pub struct DataMarker {
 /// What this file says; `None` if the file is missing or damaged.
 ///
 /// # Errors
-/// When the file cannot be read, or is from a newer ranktree.
+/// When the file cannot be read, or has another format.
 pub fn read_data_marker(data_dir: &Path) -> Result<Option<DataMarker>, StorageError> {
     let path = data_dir.join(MARKER);
     let text = match read_small_in(data_dir, MARKER, MAX_BYTES) {
@@ -99,7 +99,7 @@ pub fn read_data_marker(data_dir: &Path) -> Result<Option<DataMarker>, StorageEr
     };
     match format {
         FORMAT => Ok(marker),
-        found => Err(StorageError::NewerFormat { path: data_dir.to_owned(), found }),
+        found => Err(StorageError::OtherFormat { path: data_dir.to_owned(), found, known: FORMAT }),
     }
 }
 
@@ -309,7 +309,7 @@ mod tests {
         let newer = format!("{TITLE}\nformat 3\nwhatever\n");
         let newer = format!("{newer}crc32c {:08x}\n", crc32c::crc32c(newer.as_bytes()));
         let refused = put(newer.as_bytes()).expect_err("it is newer").to_string();
-        assert!(refused.contains("newer ranktree"), "{refused}");
+        assert!(refused.contains("another version of ranktree"), "{refused}");
     }
 
     #[test]

@@ -34,7 +34,7 @@ pub const MARKER: &str = "RANKTREE";
 /// The new file, which is renamed over the old one once it is written and synced.
 const NEW: &str = "RANKTREE.new";
 const MAGIC: &[u8; 8] = b"ranktree";
-/// The format of this file. Raised with every change that an older ranktree could not read.
+/// The format of this file, the only one that is read.
 const FORMAT: u32 = 1;
 const HEAD_BYTES: usize = 20;
 const IDENTITY_AT: usize = 128;
@@ -109,7 +109,7 @@ impl Marker {
     /// The marker of a directory, if it has one.
     ///
     /// # Errors
-    /// When it cannot be read, or is from a newer ranktree.
+    /// When it cannot be read, or has another format.
     pub fn read(directory: &Path) -> Result<Option<Self>, StorageError> {
         let path = directory.join(MARKER);
         let bytes = match read_small_in(directory, MARKER, MAX_BYTES) {
@@ -304,8 +304,8 @@ fn decode_head(directory: &Path, bytes: &[u8]) -> Result<Option<(Stage, u16, u16
         head.get(at..).and_then(|rest| rest.first_chunk::<2>()).map_or(0, |bytes| u16::from_le_bytes(*bytes))
     };
     let found = number(8);
-    if found > FORMAT {
-        return Err(StorageError::NewerFormat { path: directory.to_owned(), found });
+    if found != FORMAT {
+        return Err(StorageError::OtherFormat { path: directory.to_owned(), found, known: FORMAT });
     }
     let stage = match number(12) {
         0 => Stage::Creating,

@@ -13,28 +13,13 @@ impl Store {
     /// Records that the checkpoint has of a tree.
     pub(crate) fn checkpoint_records_of(&self, tree: TreeId) -> Result<usize, StorageError> {
         let mut records = 0;
-        for kind in [keys::MEMBER_PAGE, keys::EXTRA, keys::TREE_PAGE, keys::EXTRAS_PAGE] {
+        for kind in [keys::MEMBER_PAGE, keys::TREE_PAGE, keys::EXTRAS_PAGE] {
             self.scan_checkpoint(&keys::of_tree(kind, tree), |_, _| {
                 records += 1;
                 Ok(())
             })?;
         }
         Ok(records)
-    }
-
-    /// Writes a tree's extras as format 1 did, each as a record of its own.
-    pub(crate) fn make_extras_single(&self, tree: TreeId) -> Result<usize, StorageError> {
-        let (mut batch, mut extras) = (WriteBatch::default(), 0);
-        self.scan_checkpoint(&keys::of_tree(keys::EXTRAS_PAGE, tree), |key, value| {
-            batch.delete_cf(self.checkpoint(), key);
-            codec::decode_extras(value, |handle, extra| {
-                batch.put_cf(self.checkpoint(), keys::extra(tree, handle), codec::encode_extra(&extra));
-                extras += 1;
-                Ok(())
-            })
-        })?;
-        self.write(batch, true)?;
-        Ok(extras)
     }
 
     fn family_of(&self, key: &[u8]) -> &ColumnFamily {

@@ -23,7 +23,7 @@ use rocksdb::{ColumnFamily, DB, ReadOptions, WriteBatch, WriteOptions};
 pub use hashes::HashCommit;
 pub use open::{InspectedDirectory, Reopened};
 pub use parked::ParkedLine;
-pub use read_all::ReadPlace;
+pub use read_all::{Progress, ReadPlace};
 pub use records::{ProfileAt, StoreSnapshot};
 
 use crate::storage::codec::{self, FORMAT_VERSION, Meta, Undecodable};
@@ -83,15 +83,12 @@ impl Store {
     /// The meta record: which shard this is, and the applied sequence of the last commit.
     ///
     /// # Errors
-    /// When it cannot be read, or was written by a newer ranktree.
+    /// When it cannot be read, or has another format.
     pub fn meta(&self) -> Result<Option<Meta>, StorageError> {
         let found = self.db.get_pinned_cf(self.log(), keys::meta()).map_err(|error| self.failed(error))?;
         let Some(bytes) = found else { return Ok(None) };
-        // The version is the first field of the record, so it can be read in every format.
-        if let Some(found) = codec::format_version(&bytes)
-            && found > FORMAT_VERSION
-        {
-            return Err(StorageError::NewerFormat { path: self.path.clone(), found });
+        if let Some(found) = codec::format_version(&bytes).filter(|found| *found != FORMAT_VERSION) {
+            return Err(StorageError::OtherFormat { path: self.path.clone(), found, known: FORMAT_VERSION });
         }
         codec::decode_meta(&bytes).map(Some).map_err(|error| self.damaged(error))
     }

@@ -3,8 +3,6 @@
 //! Knows: how to read a line from a place on, and which lines exist. Must not know: which members use which
 //! line.
 
-use rocksdb::WriteBatch;
-
 use crate::storage::codec::{self, ParkedRecord};
 use crate::storage::error::StorageError;
 use crate::storage::keys;
@@ -91,33 +89,6 @@ impl Store {
         Ok(self.db().get_pinned_cf(self.log(), key)?.is_some())
     }
 
-    /// Parked jobs of format 1, which has no lines, the oldest first.
-    ///
-    /// # Errors
-    /// When the disk cannot be read, or a record is not valid.
-    pub fn parked_of_format_1(&self) -> Result<Vec<ParkedRecord>, StorageError> {
-        let mut parked = Vec::new();
-        self.scan_log(&[keys::PARKED], &[keys::PARKED], |key, value| {
-            if let Some((sequence, index)) = keys::place_in_stream(key) {
-                parked.push(codec::decode_parked(sequence, index, value)?);
-            }
-            Ok(())
-        })?;
-        Ok(parked)
-    }
-
-    /// Moves parked jobs of format 1 into lines, atomically.
-    pub fn move_into_lines(&self, parked: &[(u32, ParkedRecord)]) -> Result<(), StorageError> {
-        let mut batch = WriteBatch::default();
-        for (line, record) in parked {
-            let ParkedRecord { sequence, index, .. } = *record;
-            let key = keys::parked_in_line(*line, sequence, index);
-            batch.put_cf(self.log(), key, codec::encode_parked(record));
-            batch.delete_cf(self.log(), keys::parked(sequence, index));
-        }
-        self.write(batch, true)
-    }
-
     /// All jobs of a line.
     #[cfg(test)]
     pub fn parked_in(&self, line: u32) -> Result<Vec<ParkedRecord>, StorageError> {
@@ -127,14 +98,5 @@ impl Store {
             true
         })?;
         Ok(parked)
-    }
-
-    /// Puts a job where format 1 kept it.
-    #[cfg(test)]
-    pub fn park_as_format_1(&self, parked: &ParkedRecord) -> Result<(), StorageError> {
-        let mut batch = WriteBatch::default();
-        let key = keys::parked(parked.sequence, parked.index);
-        batch.put_cf(self.log(), key, codec::encode_parked(parked));
-        self.write(batch, true)
     }
 }

@@ -7,7 +7,6 @@
 
 use crate::storage::error::StorageError;
 use crate::storage::options::prefix_options;
-use crate::storage::progress::Progress;
 use crate::storage::store::Store;
 
 /// Bytes between two reports of progress.
@@ -76,3 +75,7 @@ impl Store {
         Ok(())
     }
 }
+
+/// Called as work proceeds, with the kind of work, how much is done, and the total, which is 0 if it is
+/// unknown.
+pub type Progress<'a> = &'a (dyn Fn(&'static str, u64, u64) + Sync);

@@ -66,7 +66,7 @@ impl Batch<'_> {
                 code: reject.code,
                 detail: reject.detail.clone(),
                 job: bytes,
-                time: Some(self.time),
+                time: self.time,
             });
         }
         outcome

@@ -309,21 +309,20 @@ fn refused(opened: Result<Store, StorageError>) -> StorageError {
 }
 
 #[test]
-fn a_newer_format_is_refused_and_left_as_it_is() {
-    let mut harness = harness();
-    let newer = Meta {
-        format_version: FORMAT_VERSION + 1,
-        ..harness.store().meta().expect("readable").expect("there")
-    };
-    // What a newer version writes after its number, nobody knows.
-    let bytes = [encode_meta(&newer), b"and more".to_vec()].concat();
-    harness.store().damage(&[0x01], Some(&bytes)).expect("the disk takes it");
-    harness.store = None;
-    for _ in 0..2 {
-        let refused = refused(open(harness.folder.path()));
-        let StorageError::NewerFormat { found, .. } = &refused else { panic!("{refused:?}") };
-        assert_eq!(*found, FORMAT_VERSION + 1);
-        assert!(refused.to_string().contains("newer ranktree"), "{refused}");
+fn another_format_is_refused_and_left_as_it_is() {
+    for format_version in [1, FORMAT_VERSION - 1, FORMAT_VERSION + 1] {
+        let mut harness = harness();
+        let meta = harness.store().meta().expect("readable").expect("there");
+        // What another version writes after its number, this one cannot know.
+        let bytes = [encode_meta(&Meta { format_version, ..meta }), b"and more".to_vec()].concat();
+        harness.store().damage(&[0x01], Some(&bytes)).expect("the disk takes it");
+        harness.store = None;
+        for _ in 0..2 {
+            let refused = refused(open(harness.folder.path()));
+            let StorageError::OtherFormat { found, known, .. } = &refused else { panic!("{refused:?}") };
+            assert_eq!((*found, *known), (format_version, FORMAT_VERSION));
+            assert!(refused.to_string().contains("another version of ranktree"), "{refused}");
+        }
     }
 }
 

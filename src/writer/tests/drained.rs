@@ -211,7 +211,7 @@ fn every_reason_is_told_stored_and_listed() {
     ];
     assert_eq!(codes(&outcome[0]), expected);
     assert_eq!(running.board("b"), list(&[("m", 5)]));
-    assert_eq!(running.health.jobs_rejected(), 11);
+    assert_eq!(running.health.get(|health| health.jobs_rejected), 11);
     let store = running.store.get().expect("it is open");
     assert_eq!(store.meta().expect("readable").expect("there").jobs_rejected, 11);
     let stored = store.rejects(100).expect("readable");

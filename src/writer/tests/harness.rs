@@ -371,7 +371,6 @@ impl Harness {
     pub fn take_over(&mut self, store: Store, recovered: Recovered) {
         let Recovered { mut shard, rebuilt, .. } = recovered;
         let names: Vec<BoardName> = rebuilt.into_iter().map(|(name, _)| name).collect();
-        store.adopt_format().expect("the disk takes it");
         mark_rebuilt(&store, &mut shard, &names).expect("the disk takes it");
         self.registry = Registry::new(self.auto_create);
         self.registry.register_boards_of(&shard);

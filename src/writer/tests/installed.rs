@@ -114,7 +114,7 @@ fn run(running: &Running, copied: usize, failures: usize) -> (Vec<u64>, bool) {
     assert_eq!(from.is_some(), is_taken);
     let found = running.store.get().and_then(|store| store.divergence()).expect("it is open");
     assert_eq!(found, None, "that was the giver's");
-    assert_eq!(running.health.copied_from(), from);
+    assert_eq!(running.health.get(|health| health.copied_from.clone()), from);
     (fetched, is_taken)
 }
 
@@ -129,7 +129,7 @@ fn the_writer_goes_on_after_the_copy_however_often_it_could_not_be_put_in_place(
         assert_eq!(run(&running, 5, failures), (vec![1, 2, 6, 7], true));
         assert_eq!(running.board("b"), all());
         assert_eq!(running.applied.get(), Sequence(7));
-        assert!(running.health.checkpoint_sequence() >= 5);
+        assert!(running.health.get(|health| health.checkpoint_sequence) >= 5);
     }
 }
 

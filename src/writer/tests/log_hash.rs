@@ -163,8 +163,8 @@ fn change_score(fed: &Fed, member: &str) {
     shard.apply(&crate::state::Step { changes, applied, ..crate::state::Step::default() });
 }
 
-/// A directory that an earlier version has written knows its hash from the next segment on, and so does one
-/// that an earlier version has gone on with.
+/// What no other replica could compare is not hashed: such a directory knows its hash from the next segment
+/// on.
 #[test]
 fn a_directory_without_a_hash_of_its_end_knows_that_of_the_next_segment() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -195,7 +195,7 @@ fn a_directory_without_a_hash_of_its_end_knows_that_of_the_next_segment() {
     store.commit(&commit(last, Some(hashes)), false).expect("the disk takes it");
     let loaded = load(last);
     assert_eq!((loaded.running, loaded.hash_at(Sequence(last))), (running, Some(kept[0].hash)));
-    // The earlier version has no word of the hash.
+    // A batch without a hash follows.
     store.commit(&commit(last + 1, None), false).expect("the disk takes it");
     let loaded = load(last + 1);
     assert_eq!(loaded.running, LogHash::unknown_at(Sequence(last + 1)));

@@ -18,7 +18,6 @@ mod damaged_files;
 mod damaged_waiting;
 mod drained;
 mod expired;
-mod formats;
 mod holds;
 mod installed;
 mod log_hash;

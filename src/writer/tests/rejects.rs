@@ -37,7 +37,7 @@ fn the_oldest_rejects_go_away_and_their_count_stays() {
     assert_eq!(stored.len(), 103_000 - 2 * 1_024);
     let oldest = stored.last().expect("there are some");
     assert_eq!((oldest.sequence.0, oldest.index), (3, 48));
-    assert_eq!(running.health.jobs_rejected(), 103_000);
+    assert_eq!(running.health.get(|health| health.jobs_rejected), 103_000);
     assert_eq!(store.meta().expect("readable").expect("there").jobs_rejected, 103_000);
 }
 

@@ -181,7 +181,7 @@ fn a_checkpoint_that_completes_beside_a_failed_commit_is_noted() {
     let noted = Arc::new(AtomicU64::new(0));
     let seen = Arc::clone(&noted);
     run(&running, vec![four_members(), set(2)], None, move |_| {
-        seen.store(health.checkpoint_sequence(), Ordering::SeqCst);
+        seen.store(health.get(|health| health.checkpoint_sequence), Ordering::SeqCst);
         Ok(())
     });
     // It began after message 1, and the writer waited for its end before it closed the store.
@@ -202,7 +202,7 @@ fn replayed_changes_count_towards_the_next_checkpoint() {
         Ok(())
     });
     // The writer ends with a checkpoint, if there is anything to put into it.
-    assert_eq!(running.health.checkpoint_sequence(), 2);
+    assert_eq!(running.health.get(|health| health.checkpoint_sequence), 2);
 }
 
 /// Has the store meet a damaged record, which is whole again afterwards.
@@ -229,7 +229,7 @@ fn damage_that_was_met_before_a_commit_failed_is_told_when_the_store_is_reopened
     });
     let (path, health) = (running.folder.path().to_owned(), Arc::clone(&running.health));
     let reopen = move || {
-        assert!(health.damage().is_some(), "told while the shard is reopened");
+        assert!(health.get(|health| health.damage.is_some()), "told while the shard is reopened");
         std::fs::rename(&moved, &path).expect("it can be renamed");
         open(&path)
     };
@@ -238,7 +238,7 @@ fn damage_that_was_met_before_a_commit_failed_is_told_when_the_store_is_reopened
         // The second one was found on disk, or was delivered again.
         drop(told.try_recv().expect("all are told"));
     }
-    let damage = running.health.damage().expect("until a restart");
+    let damage = running.health.get(|health| health.damage.clone()).expect("until a restart");
     assert!(damage.contains("is damaged: "), "{damage}");
     running.load();
     assert_eq!(running.board("b"), [("m".to_owned(), 3)]);
@@ -255,7 +255,10 @@ fn a_shard_that_is_halted_at_its_start_says_how_far_it_is_and_what_is_damaged() 
     drop(store);
     running.writer(Stream::new(vec![set(3)]).0).run();
     assert!(matches!(running.health.state(), ShardState::Halted(_)), "{:?}", running.health.state());
-    assert_eq!((running.applied.get(), running.health.applied_sequence()), (Sequence(2), 2));
-    let damage = running.health.damage().expect("it was found");
+    assert_eq!(
+        (running.applied.get(), running.health.get(|health| health.applied_sequence)),
+        (Sequence(2), 2)
+    );
+    let damage = running.health.get(|health| health.damage.clone()).expect("it was found");
     assert!(damage.contains("is damaged: "), "{damage}");
 }

@@ -93,21 +93,6 @@ fn ties_keep_the_order_of_the_log_while_the_clock_is_behind() {
 }
 
 #[test]
-fn a_directory_of_before_times_were_kept_goes_by_its_last_message() {
-    let running = Running::new(true);
-    running.say(unsteady, vec![one("a"), one("b"), one("c")]);
-    let older = Meta { format_version: 1, ..running.meta() };
-    let store = running.store.get().expect("it is open");
-    store.damage(&[0x01], Some(&crate::storage::codec::encode_meta(&older))).expect("the disk takes it");
-    drop(store);
-    drop(running.store.take());
-    running.load();
-    assert_eq!(running.say(unsteady, vec![one("d"), one("e")]), [None; 2]);
-    assert_eq!(["d", "e"].map(|id| running.updated_at(id)), [2_001, 2_100]);
-    assert_eq!(running.meta().format_version, crate::storage::codec::FORMAT_VERSION);
-}
-
-#[test]
 fn a_job_of_more_than_five_minutes_ahead_is_rejected() {
     let running = Running::new(true);
     let ahead = |id: &str, micros: i64| Job { at: Some(at(micros)), ..one(id) };

@@ -8,12 +8,9 @@ use futures_util::FutureExt as _;
 
 use crate::job::Op;
 use crate::state::Incarnation;
-use crate::storage::codec::ParkedRecord;
-use crate::types::Sequence;
-use crate::wire;
+use crate::storage::codec::{ParkedRecord, encode_parked};
 use crate::writer::parking::Parking;
 use crate::writer::tests::build::{board, job};
-use crate::writer::tests::harness::time;
 use crate::writer::tests::source::{Running, VecSource, jobs};
 use crate::writer::{JobOutcome, Payload, ShardState, Writer};
 
@@ -66,28 +63,6 @@ fn a_job_that_waited_is_told_of_with_its_place_when_its_board_comes() {
     assert_eq!(running.board("b"), [("o".to_owned(), 9), ("m".to_owned(), 7)]);
 }
 
-/// Format 1 kept parked jobs in no lines. A start moves them to theirs, and they are applied in their order.
-#[test]
-fn jobs_that_wait_in_a_directory_of_format_1_are_applied() {
-    let running = Running::new(true);
-    let waiting = [job("m", &[("b", &[5])]), job("n", &[("b", &[1])]), job("m", &[("b", &[2])]).op(Op::Incr)];
-    let (source, _) = VecSource::new(vec![define("b"), Payload::Unpark { jobs: 10 }]);
-    let store = running.store.get().expect("it is open");
-    for (index, job) in (0..).zip(&waiting) {
-        let (sequence, job) = (Sequence(0), wire::encode(job));
-        store
-            .park_as_format_1(&ParkedRecord { sequence, index, timestamp: time(0), job, board: 0 })
-            .expect("the disk takes it");
-    }
-    drop(store);
-    Writer { parking: Some(parking()), ..running.writer(source) }.run();
-    running.load();
-    assert_eq!(running.board("b"), [("m".to_owned(), 7), ("n".to_owned(), 1)]);
-    let store = running.store.get().expect("it is open");
-    assert_eq!(store.parked_of_format_1().expect("readable"), []);
-    assert_eq!(store.parked_lines().expect("readable"), []);
-}
-
 /// A job that waits and cannot be read must not be passed over.
 #[test]
 fn a_parked_job_that_cannot_be_read_halts_the_shard_and_says_which() {
@@ -98,7 +73,8 @@ fn a_parked_job_that_cannot_be_read_halts_the_shard_and_says_which() {
     let store = running.store.get().expect("it is open");
     let line = store.parked_lines().expect("readable").remove(0);
     let no_job = ParkedRecord { job: b"nothing".to_vec(), ..line.first };
-    store.move_into_lines(&[(line.line, no_job)]).expect("the disk takes it");
+    let key = store.keys_from(&[0x06]).expect("readable").remove(0);
+    store.damage(&key, Some(&encode_parked(&no_job))).expect("the disk takes it");
     drop(store);
     let (source, _) = VecSource::new(vec![jobs(Vec::new()), define("b")]);
     Writer { parking: Some(parking()), ..running.writer(source) }.run();
@@ -120,10 +96,10 @@ fn a_restart_goes_on_rejecting_what_waits_for_boards_that_cannot_come() {
     let waiting: Vec<_> = (0..8).map(|number| job(&format!("m{number}"), &[("never", &[1])])).collect();
     let (source, _) = VecSource::new(vec![jobs(waiting), define("b")]);
     Writer { parking: Some(full()), ..running.writer(source) }.run();
-    assert_eq!(running.health.jobs_parked(), 5, "a definition unparks three");
+    assert_eq!(running.health.get(|health| health.jobs_parked), 5, "a definition unparks three");
     running.load();
-    let has_ready_jobs = running.health.has_ready_jobs();
-    running.health.set_has_ready_jobs(false);
+    let has_ready_jobs = running.health.has_ready_jobs.subscribe();
+    running.health.has_ready_jobs.send_replace(false);
     let (mut source, _) =
         VecSource::new(vec![jobs(Vec::new()), jobs(Vec::new()), Payload::Unpark { jobs: 100 }]);
     let (mut fetches, asked) = (0, Arc::new(AtomicBool::new(false)));
@@ -138,5 +114,8 @@ fn a_restart_goes_on_rejecting_what_waits_for_boards_that_cannot_come() {
     });
     Writer { parking: Some(full()), ..running.writer(source) }.run();
     assert!(asked.load(Ordering::SeqCst), "commands are asked for");
-    assert_eq!((running.health.jobs_parked(), running.health.jobs_rejected()), (0, 8));
+    assert_eq!(
+        (running.health.get(|health| health.jobs_parked), running.health.get(|health| health.jobs_rejected)),
+        (0, 8)
+    );
 }

@@ -14,7 +14,7 @@ use ranktree::cluster::questions::{
     ServiceLimits, ShardEnd, StreamEnds, Trimming,
 };
 use ranktree::query::question::{
-    BoardLife, EntryProfile, Question, Reply, RunQuestion, RunStart, ShardReply, answer, check,
+    BoardLife, Question, Reply, RunQuestion, RunStart, ShardReply, answer, check,
 };
 use ranktree::query::{AnsweringShard, AskTerms, NoReply, ShardClient};
 use ranktree::state::{Applied, BoardEvent, Change, Entry, EntryState, Incarnation, Shard, Step, TreeId};
@@ -302,42 +302,6 @@ fn what_is_no_reply_is_followed_by_another_owner() {
             let asking = scene.asking(told(&[("bad", true), ("good", true)])).await;
             assert_eq!(ask(&asking, &top(3)).await, Ok(owner.direct(&top(3))));
         }
-    });
-}
-
-/// A node of an earlier version refuses questions with profiles as a format that it does not know.
-#[test]
-fn an_owner_that_knows_no_profiles_is_followed_by_one_that_does() {
-    with_server(&[], |scene| async move {
-        let owner = Owner::new(50);
-        let _serving = scene.serve("new", &owner, ServiceLimits::default()).await;
-        let asking = scene.asking(told(&[("new", true)])).await;
-        ask_until_answered(&asking, &top(1)).await;
-        let client = scene.client().await;
-        let mut questions = client.subscribe("t.ask.0.old").await.expect("it is connected");
-        client.flush().await.expect("the server answers");
-        let asked_old = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&asked_old);
-        tokio::spawn(async move {
-            while let Some(message) = questions.next().await {
-                assert!(message.payload.starts_with(&[102, 1]), "the question is as without them behind it");
-                counted.fetch_add(1, Ordering::SeqCst);
-                let refusal = [&[0, 5], &b"it has format 102, and this node reads format 1"[..]].concat();
-                let reply = message.reply.expect("it is a question");
-                client.publish(reply, refusal.into()).await.expect("it is connected");
-            }
-        });
-        let terms = AskTerms { profiles: true, ..AskTerms::default() };
-        for _ in 0..20 {
-            let asking = scene.asking(told(&[("old", true), ("new", true)])).await;
-            let mut reply = asking.ask(SHARD, &top(3), terms).await.expect("one of them knows profiles");
-            reply.reply.each_entry(&mut |entry| {
-                // The owner of this test has no disk.
-                assert_eq!(std::mem::take(&mut entry.profile), EntryProfile::Unreadable);
-            });
-            assert_eq!(reply, owner.direct(&top(3)));
-        }
-        assert!(asked_old.load(Ordering::SeqCst) > 0, "it was asked first at times");
     });
 }
 

@@ -8,8 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use ranktree::storage::codec::ParkedRecord;
-use ranktree::storage::{StorageResources, Store, shard_directory};
+use ranktree::state::Applied;
+use ranktree::storage::codec::{DeltaEncoder, ParkedRecord};
+use ranktree::storage::{Commit, StorageResources, Store, shard_directory};
 use ranktree::types::{MemberId, Sequence, ShardId, Timestamp};
 use ranktree::writer::lines_of;
 use serde_json::{Value, json};
@@ -259,7 +260,13 @@ fn verify_reads_parked_jobs_and_reports_one_in_a_wrong_line() {
         let job = br#"{"member":"m","board":"never","score":1}"#.to_vec();
         let (sequence, timestamp) = (Sequence(1), Timestamp::default());
         let record = ParkedRecord { sequence, index, timestamp, job, board: 0 };
-        store.move_into_lines(&[(line, record)]).expect("the disk takes it");
+        let before = store.meta().expect("readable").expect("it is there").applied_sequence;
+        let applied = Applied { sequence: Sequence(before + 1), ..Applied::default() };
+        let delta = DeltaEncoder::new(applied.sequence, applied, &[], 0).finish();
+        let parked = vec![(line, record)];
+        store
+            .commit(&Commit { applied, delta, parked, ..Commit::default() }, true)
+            .expect("the disk takes it");
     };
     let (code, said) = verified();
     assert!(

@@ -227,19 +227,6 @@ fn rejections_are_not_published_again_when_the_stream_has_discarded_the_last_one
     assert!(node.terminate().success());
 }
 
-/// A stream that an earlier version created accepts only single messages, no batches.
-#[test]
-fn a_rejection_stream_of_an_earlier_version_is_updated_to_take_batches() {
-    let nats = Nats::start();
-    let mut node = Node::with_nats(&nats).stream_mib(16).start();
-    nats.update(&Config { allow_atomic_publish: false, ..nats.info(REJECTS).config });
-    let body = format!("[{}]", vec![bad_job("m"); 700].join(","));
-    nats.publish(SUBJECT, &body);
-    wait_until("all are told", || nats.info(REJECTS).state.messages == 700);
-    assert!(nats.info(REJECTS).config.allow_atomic_publish);
-    assert!(node.terminate().success());
-}
-
 /// Whoever is erased may have been sent to another shard by mistake, as a job or as something that is none.
 #[test]
 fn rejects_of_jobs_that_were_sent_to_another_shard_are_erased_too() {

@@ -9,9 +9,7 @@
 //! Bytes of another node may be anything. Decoding takes a bounded amount of memory, and what it yields is
 //! checked before it is used.
 
-mod changed;
 mod counterparts;
-mod movement;
 mod profiles;
 mod question;
 mod reply;
@@ -24,19 +22,11 @@ mod tests;
 use bincode::config::{Configuration, standard};
 use thiserror::Error;
 
-pub use changed::{CHANGED_FORMAT, decode_question_of_changed, encode_question_of_changed};
-pub use movement::{MOVEMENT_FORMAT, decode_question_of_movement, encode_question_of_movement};
-pub use profiles::{
-    PROFILES_FORMAT, decode_question_with_profiles, decode_reply_with_profiles,
-    encode_question_with_profiles, encode_reply_with_profiles,
-};
 pub use question::{AskedQuestion, decode_question, encode_question};
 pub use reply::{decode_reply, encode_reply};
-pub use summary::{SUMMARY_FORMAT, decode_question_of_summary, encode_question_of_summary};
 pub use trim::{AskedTrim, TRIM_FORMAT, decode_trim, decode_trimmed, encode_trim, encode_trimmed};
 
-/// The format that this version writes and reads. Raised with every change that an older node could not
-/// read.
+/// The only format that is written and read: another number with every change.
 pub const FORMAT: u8 = 1;
 
 /// The greatest question. NATS lets through 1 MiB by default.

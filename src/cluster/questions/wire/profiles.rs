@@ -1,34 +1,13 @@
-//! Questions that ask for profiles, and their replies.
-//!
-//! They have a format of their own, within which is a question or a reply as it is without them. So a node
-//! that does not know profiles refuses these questions in words, and answers all others.
+//! The profiles in a reply, apart from its entries: several in a row may be of one member.
 
 use bincode::{BorrowDecode, Encode};
 
-use crate::cluster::questions::wire::question::{AskedQuestion, decode_question, encode_question};
-use crate::cluster::questions::wire::reply::{decode_reply, encode_reply};
-use crate::cluster::questions::wire::{
-    CONFIG, QUESTION_BYTES_MAX, REPLY_BYTES_MAX, REPLY_MEMORY_MAX, Undecodable, body_of, encode_as,
-    undecodable,
-};
-use crate::query::question::{EntryProfile, ShardReply};
-
-/// Far from the formats of questions, and from that of trims.
-pub const PROFILES_FORMAT: u8 = 102;
-
-pub fn encode_question_with_profiles(asked: &AskedQuestion<'_>) -> Result<Vec<u8>, Undecodable> {
-    let mut bytes = vec![PROFILES_FORMAT];
-    bytes.extend(encode_question(asked)?);
-    Ok(bytes)
-}
-
-pub fn decode_question_with_profiles(bytes: &[u8]) -> Result<AskedQuestion<'_>, Undecodable> {
-    decode_question(body_of(PROFILES_FORMAT, bytes, QUESTION_BYTES_MAX + 1)?)
-}
+use crate::cluster::questions::wire::{Undecodable, undecodable};
+use crate::query::question::{EntryProfile, Reply};
 
 /// The profile of an entry.
 #[derive(Encode, BorrowDecode)]
-enum ProfileWire<'a> {
+pub enum ProfileWire<'a> {
     NotAsked,
     None,
     Json(&'a str),
@@ -37,55 +16,56 @@ enum ProfileWire<'a> {
     AsBefore,
 }
 
-pub fn encode_reply_with_profiles(reply: &mut ShardReply) -> Result<Vec<u8>, Undecodable> {
-    let without = encode_reply(reply)?;
-    let (mut taken, mut members) = (Vec::new(), Vec::new());
-    reply.reply.each_entry(&mut |entry| {
-        taken.push(std::mem::take(&mut entry.profile));
-        members.push(entry.member.clone());
-    });
+/// A member, and its profile.
+type OfMember = (Box<[u8]>, EntryProfile);
+
+/// Takes the profiles of all entries; none if no entry has one that was asked for.
+pub fn take(reply: &mut Reply) -> Vec<OfMember> {
+    let (mut taken, mut is_asked) = (Vec::new(), false);
+    reply.each_entry(&mut |entry| is_asked |= entry.profile != EntryProfile::NotAsked);
+    if is_asked {
+        reply.each_entry(&mut |entry| {
+            taken.push((entry.member.clone(), std::mem::take(&mut entry.profile)));
+        });
+    }
+    taken
+}
+
+pub fn of(taken: &[OfMember]) -> Vec<ProfileWire<'_>> {
+    let before = std::iter::once(None).chain(taken.iter().map(Some));
     let mut profiles = Vec::with_capacity(taken.len());
-    for (index, (profile, member)) in taken.iter().zip(&members).enumerate() {
-        let before = index.checked_sub(1).and_then(|before| members.get(before).zip(taken.get(before)));
-        profiles.push(match profile {
+    for (of_member, before) in taken.iter().zip(before) {
+        profiles.push(match &of_member.1 {
             EntryProfile::NotAsked => ProfileWire::NotAsked,
             EntryProfile::None => ProfileWire::None,
-            EntryProfile::Json(_) if before == Some((member, profile)) => ProfileWire::AsBefore,
+            EntryProfile::Json(_) if before == Some(of_member) => ProfileWire::AsBefore,
             EntryProfile::Json(json) => ProfileWire::Json(json),
             EntryProfile::OnDisk | EntryProfile::Unreadable => ProfileWire::Unreadable,
         });
     }
-    let mut bytes = encode_as(PROFILES_FORMAT, &profiles, REPLY_BYTES_MAX)?;
-    bytes.extend(without);
-    if bytes.len() > REPLY_BYTES_MAX {
-        return Err(Undecodable::TooLarge { bytes: bytes.len(), limit: REPLY_BYTES_MAX });
-    }
-    Ok(bytes)
+    profiles
 }
 
+/// Gives each entry its profile.
+///
 /// # Errors
-/// When the bytes are no such reply, or one with more profiles than entries, or fewer.
-pub fn decode_reply_with_profiles(bytes: &[u8]) -> Result<ShardReply, Undecodable> {
-    let body = body_of(PROFILES_FORMAT, bytes, REPLY_BYTES_MAX)?;
-    let decoded = bincode::borrow_decode_from_slice(body, CONFIG.with_limit::<REPLY_MEMORY_MAX>());
-    let (profiles, read): (Vec<ProfileWire<'_>>, usize) = decoded.map_err(undecodable)?;
-    let mut reply = decode_reply(body.get(read..).unwrap_or_default())?;
+/// When there are more profiles than entries, or fewer.
+pub fn put(profiles: Vec<ProfileWire<'_>>, reply: &mut Reply) -> Result<(), Undecodable> {
+    if profiles.is_empty() {
+        return Ok(());
+    }
     let (mut profiles, mut fits) = (profiles.into_iter(), true);
-    let mut last: Option<(Box<[u8]>, EntryProfile)> = None;
-    reply.reply.each_entry(&mut |entry| {
-        entry.profile = match profiles.next() {
-            Some(ProfileWire::NotAsked) => EntryProfile::NotAsked,
-            Some(ProfileWire::None) => EntryProfile::None,
-            Some(ProfileWire::Json(json)) => EntryProfile::Json(json.into()),
-            Some(ProfileWire::Unreadable) => EntryProfile::Unreadable,
-            Some(ProfileWire::AsBefore) => match &last {
-                Some((member, profile)) if *member == entry.member => profile.clone(),
-                _ => {
-                    fits = false;
-                    EntryProfile::Unreadable
-                }
-            },
-            None => {
+    let mut last: Option<OfMember> = None;
+    reply.each_entry(&mut |entry| {
+        entry.profile = match (profiles.next(), &last) {
+            (Some(ProfileWire::NotAsked), _) => EntryProfile::NotAsked,
+            (Some(ProfileWire::None), _) => EntryProfile::None,
+            (Some(ProfileWire::Json(json)), _) => EntryProfile::Json(json.into()),
+            (Some(ProfileWire::Unreadable), _) => EntryProfile::Unreadable,
+            (Some(ProfileWire::AsBefore), Some((member, profile))) if *member == entry.member => {
+                profile.clone()
+            }
+            (Some(ProfileWire::AsBefore) | None, _) => {
                 fits = false;
                 EntryProfile::Unreadable
             }
@@ -93,7 +73,7 @@ pub fn decode_reply_with_profiles(bytes: &[u8]) -> Result<ShardReply, Undecodabl
         last = Some((entry.member.clone(), entry.profile.clone()));
     });
     if fits && profiles.next().is_none() {
-        Ok(reply)
+        Ok(())
     } else {
         Err(undecodable("its profiles are not those of its entries"))
     }

@@ -13,7 +13,6 @@ use crate::query::question::{
 use crate::query::summary::KnownSummary;
 use crate::query::{EVERY, InstanceAsked, WindowChoice};
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
-use crate::window::Window;
 
 /// A question as it travels.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +24,8 @@ pub struct AskedQuestion<'a> {
     pub wait_ms: u32,
     /// Whether a shard may reply that may be behind: the asking node knows of no better one.
     pub may_be_behind: bool,
+    /// Whether entries of the reply come with the profiles of their members.
+    pub profiles: bool,
 }
 
 pub fn encode_question(asked: &AskedQuestion<'_>) -> Result<Vec<u8>, Undecodable> {
@@ -32,6 +33,7 @@ pub fn encode_question(asked: &AskedQuestion<'_>) -> Result<Vec<u8>, Undecodable
         least: asked.least.0,
         wait_ms: asked.wait_ms,
         may_be_behind: asked.may_be_behind,
+        profiles: asked.profiles,
         question: QuestionWire::of(&asked.question),
     };
     encode(&wire, QUESTION_BYTES_MAX)
@@ -46,6 +48,7 @@ pub fn decode_question(bytes: &[u8]) -> Result<AskedQuestion<'_>, Undecodable> {
         least: Sequence(asked.least),
         wait_ms: asked.wait_ms,
         may_be_behind: asked.may_be_behind,
+        profiles: asked.profiles,
     })
 }
 
@@ -54,6 +57,7 @@ struct AskedWire<'a> {
     least: u64,
     wait_ms: u32,
     may_be_behind: bool,
+    profiles: bool,
     question: QuestionWire<'a>,
 }
 
@@ -72,13 +76,6 @@ enum QuestionWire<'a> {
         member: &'a str,
         boards: Vec<LifeWire<'a>>,
         hidden: bool,
-    },
-    /// As nodes asked that knew no window but `all`.
-    AllOfMember {
-        member: &'a str,
-        after: Option<u32>,
-        limit: u32,
-        prefixes: Option<Vec<&'a str>>,
     },
     Rejects(RejectsWire<'a>),
     BoardsOfMember {
@@ -233,12 +230,6 @@ impl<'a> QuestionWire<'a> {
                 boards: boards.iter().map(LifeWire::read).collect::<Result<_, _>>()?,
                 hidden,
             },
-            Self::AllOfMember { member, after, limit, prefixes } => {
-                let choice = WindowChoice::Current(Window::All);
-                let instance = InstanceAsked { choice, now: Timestamp::default() };
-                let hidden = false;
-                Question::BoardsOfMember { member, after, limit, prefixes, instance, hidden }
-            }
             Self::BoardsOfMember { member, after, limit, prefixes, window, now_micros, hidden } => {
                 let choice = match window.as_str() {
                     "" => WindowChoice::Default,

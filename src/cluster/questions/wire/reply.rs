@@ -3,6 +3,7 @@
 use bincode::{BorrowDecode, Decode, Encode};
 
 use crate::cluster::questions::wire::counterparts::{LifeWire, WordsWire};
+use crate::cluster::questions::wire::profiles::{self, ProfileWire};
 use crate::cluster::questions::wire::question::read_code;
 use crate::cluster::questions::wire::summary::SummaryWire;
 use crate::cluster::questions::wire::{
@@ -17,11 +18,14 @@ use crate::state::{Ban, name_of};
 use crate::storage::codec::RejectRecord;
 use crate::types::{BoardName, MemberId, Sequence, Timestamp};
 
-pub fn encode_reply(reply: &ShardReply) -> Result<Vec<u8>, Undecodable> {
+/// Takes the profiles out of the reply.
+pub fn encode_reply(reply: &mut ShardReply) -> Result<Vec<u8>, Undecodable> {
+    let taken = profiles::take(&mut reply.reply);
     let wire = ShardReplyWire {
         sequence: reply.sequence.0,
         is_live: reply.is_live,
         reply: ReplyWire::of(&reply.reply),
+        profiles: profiles::of(&taken),
     };
     encode(&wire, REPLY_BYTES_MAX)
 }
@@ -30,8 +34,10 @@ pub fn encode_reply(reply: &ShardReply) -> Result<Vec<u8>, Undecodable> {
 /// When the bytes are no reply of a known format.
 pub fn decode_reply(bytes: &[u8]) -> Result<ShardReply, Undecodable> {
     let wire: ShardReplyWire<'_> = decode::<_, REPLY_MEMORY_MAX>(body(bytes, REPLY_BYTES_MAX)?)?;
-    let ShardReplyWire { sequence, is_live, reply } = wire;
-    Ok(ShardReply { sequence: Sequence(sequence), is_live, reply: reply.read()? })
+    let ShardReplyWire { sequence, is_live, reply, profiles } = wire;
+    let mut reply = reply.read()?;
+    profiles::put(profiles, &mut reply)?;
+    Ok(ShardReply { sequence: Sequence(sequence), is_live, reply })
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -39,6 +45,8 @@ struct ShardReplyWire<'a> {
     sequence: u64,
     is_live: bool,
     reply: ReplyWire<'a>,
+    /// Those of the entries, in their order; empty if none was asked for.
+    profiles: Vec<ProfileWire<'a>>,
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -111,7 +119,7 @@ struct RejectWire<'a> {
     reason: &'a str,
     detail: &'a str,
     job: &'a [u8],
-    time_micros: Option<i64>,
+    time_micros: i64,
 }
 
 #[derive(Encode, BorrowDecode)]
@@ -351,12 +359,12 @@ impl<'a> RejectWire<'a> {
     fn of(reject: &'a RejectRecord) -> Self {
         let RejectRecord { sequence, index, code, detail, job, time } = reject;
         let (sequence, index, reason) = (sequence.0, *index, code.name());
-        Self { sequence, index, reason, detail, job, time_micros: time.map(Timestamp::as_micros) }
+        Self { sequence, index, reason, detail, job, time_micros: time.as_micros() }
     }
 
     fn read(self) -> Result<RejectRecord, Undecodable> {
         let Self { sequence, index, reason, detail, job, time_micros } = self;
-        let time = time_micros.map(Timestamp::from_micros).transpose().map_err(undecodable)?;
+        let time = Timestamp::from_micros(time_micros).map_err(undecodable)?;
         let (sequence, code) = (Sequence(sequence), read_code(reason)?);
         Ok(RejectRecord { sequence, index, code, detail: detail.to_owned(), job: job.to_vec(), time })
     }

@@ -1,30 +1,13 @@
-//! Questions for summaries of trees, and the summaries.
-//!
-//! The questions have a format of their own, within which is a question as any other. So a node that does not
-//! know summaries refuses them in words, and answers all others.
+//! Summaries of trees.
 
 use std::sync::Arc;
 
 use bincode::{BorrowDecode, Encode};
 
 use crate::cluster::questions::wire::counterparts::WordsWire;
-use crate::cluster::questions::wire::question::{AskedQuestion, decode_question, encode_question};
-use crate::cluster::questions::wire::{QUESTION_BYTES_MAX, Undecodable, body_of, undecodable};
+use crate::cluster::questions::wire::{Undecodable, undecodable};
 use crate::query::summary::{SharedScore, Summary, SummaryReply};
 use crate::tree::MAX_WORDS;
-
-/// Far from the formats of questions, and beside those of trims and profiles.
-pub const SUMMARY_FORMAT: u8 = 110;
-
-pub fn encode_question_of_summary(asked: &AskedQuestion<'_>) -> Result<Vec<u8>, Undecodable> {
-    let mut bytes = vec![SUMMARY_FORMAT];
-    bytes.extend(encode_question(asked)?);
-    Ok(bytes)
-}
-
-pub fn decode_question_of_summary(bytes: &[u8]) -> Result<AskedQuestion<'_>, Undecodable> {
-    decode_question(body_of(SUMMARY_FORMAT, bytes, QUESTION_BYTES_MAX + 1)?)
-}
 
 #[derive(Encode, BorrowDecode)]
 pub enum SummaryWire<'a> {
@@ -134,7 +117,7 @@ mod tests {
 
     use super::*;
     use crate::cluster::questions::wire::{
-        FORMAT, decode_reply, encode_question, encode_reply, question::AskedQuestion,
+        AskedQuestion, decode_question, decode_reply, encode_question, encode_reply,
     };
     use crate::query::question::{BoardLife, Question, Reply, ShardReply, is_consistent};
     use crate::query::summary::KnownSummary;
@@ -147,7 +130,7 @@ mod tests {
         let board = BoardLife { board, incarnation: Incarnation(7) };
         let known = KnownSummary { sequence: Sequence(300), hash: 0x0123_4567_89ab_cdef };
         let question = Question::Summary { board, known: Some(known) };
-        AskedQuestion { question, least: Sequence(0), wait_ms: 500, may_be_behind: false }
+        AskedQuestion { question, least: Sequence(0), wait_ms: 500, may_be_behind: false, profiles: false }
     }
 
     /// Marks at 0, 1, 5 and 9 of ten entries, two words each.
@@ -176,18 +159,18 @@ mod tests {
     #[test]
     fn the_bytes_are_fixed_and_read_back() {
         let asked = question();
-        let bytes = encode_question_of_summary(&asked).expect("it is small");
-        assert_eq!(hex(&bytes), "6e0100fbf401000901610701fb2c01fdefcdab8967452301");
-        assert_eq!(decode_question_of_summary(&bytes).as_ref(), Ok(&asked));
+        let bytes = encode_question(&asked).expect("it is small");
+        assert_eq!(hex(&bytes), "0100fbf40100000801610701fb2c01fdefcdab8967452301");
+        assert_eq!(decode_question(&bytes).as_ref(), Ok(&asked));
         let summary = Arc::new(summary());
         assert!(summary.is_consistent());
         for (each, expected) in [
             (SummaryReply::Made(summary), "made"),
-            (SummaryReply::Unchanged, "01fb3207010801"),
-            (SummaryReply::Over, "01fb3207010802"),
+            (SummaryReply::Unchanged, "01fb320701080100"),
+            (SummaryReply::Over, "01fb320701080200"),
         ] {
             let reply = reply(each);
-            let bytes = encode_reply(&reply).expect("it is small");
+            let bytes = encode_reply(&mut reply.clone()).expect("it is small");
             if expected != "made" {
                 assert_eq!(hex(&bytes), expected);
             }
@@ -195,16 +178,6 @@ mod tests {
             assert!(is_consistent(&asked.question, &reply.reply));
             assert!((0..bytes.len()).all(|length| decode_reply(bytes.get(..length).unwrap_or(&[])).is_err()));
         }
-    }
-
-    #[test]
-    fn a_node_that_does_not_know_summaries_says_so() {
-        let bytes = encode_question_of_summary(&question()).expect("it is small");
-        assert_ne!(SUMMARY_FORMAT, FORMAT);
-        let refused = crate::cluster::questions::wire::decode_question(&bytes);
-        assert_eq!(refused, Err(Undecodable::Format { found: SUMMARY_FORMAT }));
-        let plain = encode_question(&question()).expect("it is small");
-        assert!(decode_question_of_summary(&plain).is_err());
     }
 
     #[test]
@@ -237,8 +210,8 @@ mod tests {
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
             score in any::<u64>(),
         ) {
-            let made = reply(SummaryReply::Made(Arc::new(summary())));
-            let mut bytes = encode_reply(&made).expect("it is small");
+            let mut made = reply(SummaryReply::Made(Arc::new(summary())));
+            let mut bytes = encode_reply(&mut made).expect("it is small");
             for (at, byte) in &changes {
                 let at = at.index(bytes.len());
                 bytes.get_mut(at).into_iter().for_each(|place| *place = *byte);

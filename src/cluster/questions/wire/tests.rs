@@ -26,7 +26,7 @@ fn life(name: &str, incarnation: u64) -> BoardLife {
 }
 
 fn asked(question: Question<'_>) -> AskedQuestion<'_> {
-    AskedQuestion { question, least: Sequence(300), wait_ms: 500, may_be_behind: false }
+    AskedQuestion { question, least: Sequence(300), wait_ms: 500, may_be_behind: false, profiles: false }
 }
 
 /// A score as a descending key has it in the tree.
@@ -122,18 +122,6 @@ fn boards_of_member(instance: InstanceAsked) -> Question<'static> {
     Question::BoardsOfMember { member: "m7", after: Some(3), limit: 10, prefixes, instance, hidden: false }
 }
 
-/// As nodes asked that knew no window but `all`.
-#[test]
-fn an_older_question_about_a_members_boards_is_about_all_time() {
-    let bytes: Vec<u8> = "01fb2c01fbf4010005026d3701030a010201610162"
-        .as_bytes()
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).expect("digits"), 16).expect("digits"))
-        .collect();
-    let all = InstanceAsked { choice: WindowChoice::Current(Window::All), ..InstanceAsked::default() };
-    assert_eq!(decode_question(&bytes), Ok(asked(boards_of_member(all))));
-}
-
 #[test]
 fn a_window_that_is_none_is_refused() {
     let question = asked(boards_of_member(InstanceAsked {
@@ -198,7 +186,7 @@ fn replies() -> Vec<Reply> {
                 code: RejectCode::BadScore,
                 detail: "why".to_owned(),
                 job: b"{}".to_vec(),
-                time: Timestamp::from_micros(1_000_000).ok(),
+                time: Timestamp::from_micros(1_000_000).expect("in range"),
             }],
             next: Some((Sequence(299), 1)),
         }),
@@ -228,21 +216,21 @@ fn reply(reply: Reply) -> ShardReply {
 #[test]
 fn the_bytes_of_questions_are_fixed() {
     let expected = [
-        "01fb2c01fbf401000001016107020001fbc30601020b01016d",
+        "01fb2c01fbf40100000001016107020001fbc30601020b01016d",
         concat!(
-            "01fb2c01fbf4010001016107060000010b010100010b01040900010b0105026d3700010b010201020b01016d01fd",
+            "01fb2c01fbf401000001016107060000010b010100010b01040900010b0105026d3700010b010201020b01016d01fd",
             "0000000000000080010b000300010b00010b01",
         ),
-        "01fb2c01fbf40100020161070101020b01016d000801fc20a1070001",
-        "01fb2c01fbf401000301610702026d3706e697a5e69cac01020b01016d01",
-        "01fb2c01fbf4010004026d370201610701620801",
-        concat!("01fb2c01fbf401000601fb2c010201096261645f73636f726501026d37", "0101016164fb4c04fc00001000"),
-        "01fb2c01fbf4010000010a6123323032362d5734370700",
-        "01fb2c01fbf4010007026d3701030a010201610162000000",
-        "01fb2c01fbf4010007026d3701030a0102016101620a323032362d31312d3230fc80841e0000",
-        "01fb2c01fbf40100080a6123323032362d5734370701026d3701020b01016d",
-        "01fb2c01fbf401000a020161070a6223323032362d57343708",
-        "01fb2c01fbf401000b000101016101026d38010161026d370a",
+        "01fb2c01fbf4010000020161070101020b01016d000801fc20a1070001",
+        "01fb2c01fbf40100000301610702026d3706e697a5e69cac01020b01016d01",
+        "01fb2c01fbf401000004026d370201610701620801",
+        concat!("01fb2c01fbf40100000501fb2c010201096261645f73636f726501026d37", "0101016164fb4c04fc00001000"),
+        "01fb2c01fbf401000000010a6123323032362d5734370700",
+        "01fb2c01fbf401000006026d3701030a010201610162000000",
+        "01fb2c01fbf401000006026d3701030a0102016101620a323032362d31312d3230fc80841e0000",
+        "01fb2c01fbf4010000070a6123323032362d5734370701026d3701020b01016d",
+        "01fb2c01fbf401000009020161070a6223323032362d57343708",
+        "01fb2c01fbf40100000a000101016101026d38010161026d370a",
     ];
     let bytes: Vec<String> = questions()
         .into_iter()
@@ -254,22 +242,24 @@ fn the_bytes_of_questions_are_fixed() {
 #[test]
 fn the_bytes_of_replies_are_fixed() {
     let expected = [
-        "01fb32070100010205010102fb2c01",
+        "01fb32070100010205010102fb2c0100",
         concat!(
             "01fb3207010102010109010801020101020b01026d37fc80841e0001070102020b01026d37fc80841e00010700",
-            "020b01026d37fc80841e0001070300",
+            "020b01026d37fc80841e000107030000",
         ),
-        "01fb3207010201000901080104020b01026d37",
-        "01fb320701030109020001020b01026d37fc80841e00010700010102",
-        "01fb32070104020001020b01026d37fc80841e000107020d7b22636172223a226d7835227d0103020901",
-        "01fb3207010501016107020b01026d37fc80841e000107020d7b22636172223a226d7835227d0103020901010301020b01026d37fc80841e00010700",
-        "01fb3207010601fb2b0101096261645f73636f726503776879027b7d01fc80841e0001fb2b0101",
-        "01fb3207010701fb3207fc80841e00020001020b0101fb2c01",
-        "01fb320701090200fb2c01",
-        "01fb3207010a0100026d37fc80841e0001",
+        "01fb3207010201000901080104020b01026d3700",
+        "01fb320701030109020001020b01026d37fc80841e0001070001010200",
+        "01fb32070104020001020b01026d37fc80841e000107020d7b22636172223a226d7835227d010302090100",
+        "01fb3207010501016107020b01026d37fc80841e000107020d7b22636172223a226d7835227d0103020901010301020b01026d37fc80841e0001070000",
+        "01fb3207010601fb2b0101096261645f73636f726503776879027b7dfc80841e0001fb2b010100",
+        "01fb3207010701fb3207fc80841e00020001020b0101fb2c0100",
+        "01fb320701090200fb2c0100",
+        "01fb3207010a0100026d37fc80841e000100",
     ];
-    let bytes: Vec<String> =
-        replies().into_iter().map(|each| hex(&encode_reply(&reply(each)).expect("it is small"))).collect();
+    let bytes: Vec<String> = replies()
+        .into_iter()
+        .map(|each| hex(&encode_reply(&mut reply(each)).expect("it is small")))
+        .collect();
     assert_eq!(bytes, expected);
 }
 
@@ -287,7 +277,7 @@ fn what_was_written_reads_back_and_less_or_more_of_it_does_not() {
     }
     for each in replies() {
         let reply = reply(each);
-        let mut bytes = encode_reply(&reply).expect("it is small");
+        let mut bytes = encode_reply(&mut reply.clone()).expect("it is small");
         assert_eq!(decode_reply(&bytes).as_ref(), Ok(&reply));
         for length in 0..bytes.len() {
             assert!(decode_reply(&bytes[..length]).is_err(), "{length} bytes of {reply:?}");
@@ -313,7 +303,7 @@ fn where_metadata_is_on_disk_does_not_leave_the_node() {
     let on_disk = entry(EntryMetadata::OnDisk(crate::state::TreeId(3)));
     let told =
         Reply::Lookup { life: LifeOnShard::Here, total: 1, members: vec![Some(on_disk)], keys: vec![] };
-    let bytes = encode_reply(&reply(told)).expect("it is small");
+    let bytes = encode_reply(&mut reply(told)).expect("it is small");
     let Reply::Lookup { members, .. } = decode_reply(&bytes).expect("it was just written").reply else {
         panic!("it is another kind");
     };
@@ -336,7 +326,7 @@ fn the_largest_reply_within_the_limits_fits() {
         profile: EntryProfile::NotAsked,
     };
     let run = RunReply { below: vec![largest.clone(); 16_384], ..RunReply::default() };
-    encode_reply(&reply(Reply::Runs(vec![Some(run)]))).expect("16,384 entries without metadata");
+    encode_reply(&mut reply(Reply::Runs(vec![Some(run)]))).expect("16,384 entries without metadata");
     let metadata = EntryMetadata::Json("m".repeat(crate::job::MAX_METADATA_BYTES).into());
     let profile = EntryProfile::Json("p".repeat(crate::job::MAX_PROFILE_BYTES).into());
     let page: Vec<ShardEntry> = (0..2_048)
@@ -346,37 +336,17 @@ fn the_largest_reply_within_the_limits_fits() {
         })
         .collect();
     let run = RunReply { below: page, ..RunReply::default() };
-    let bytes = encode_reply(&reply(Reply::Runs(vec![Some(run)]))).expect("2,048 entries with metadata");
+    let bytes = encode_reply(&mut reply(Reply::Runs(vec![Some(run)]))).expect("2,048 entries with both");
     assert!(decode_reply(&bytes).is_ok());
-    let mut told = decode_reply(&bytes).expect("it was just written");
-    told.reply.each_entry(&mut |entry| entry.profile = profile.clone());
-    let bytes = encode_reply_with_profiles(&mut told).expect("2,048 entries with profiles");
-    assert!(decode_reply_with_profiles(&bytes).is_ok());
 }
 
-/// Nodes of other versions read them, so they must never change.
 #[test]
-fn questions_with_profiles_have_a_format_of_their_own_around_them() {
+fn a_question_says_whether_profiles_are_asked_for() {
     for question in questions() {
-        let asked = asked(question);
-        let bytes = encode_question_with_profiles(&asked).expect("it is small");
-        assert_eq!(bytes[0], 102);
-        assert_eq!(&bytes[1..], encode_question(&asked).expect("it is small"));
-        assert_eq!(decode_question_with_profiles(&bytes), Ok(asked));
-        let refused = decode_question(&bytes).expect_err("as a node that does not know profiles");
-        assert_eq!(refused, Undecodable::Format { found: 102 });
+        let asked = AskedQuestion { profiles: true, ..asked(question) };
+        let bytes = encode_question(&asked).expect("it is small");
+        assert_eq!(decode_question(&bytes), Ok(asked));
     }
-}
-
-#[test]
-fn questions_about_movement_have_a_format_of_their_own_around_them() {
-    let asked = asked(questions().pop().expect("it is the last"));
-    let bytes = encode_question_of_movement(&asked).expect("it is small");
-    assert_eq!(bytes[0], 105);
-    assert_eq!(&bytes[1..], encode_question(&asked).expect("it is small"));
-    assert_eq!(decode_question_of_movement(&bytes), Ok(asked));
-    let refused = decode_question(&bytes).expect_err("as a node that does not know movement");
-    assert_eq!(refused, Undecodable::Format { found: 105 });
 }
 
 fn with_profiles(profiles: &[(&[u8], EntryProfile)]) -> ShardReply {
@@ -390,7 +360,7 @@ fn with_profiles(profiles: &[(&[u8], EntryProfile)]) -> ShardReply {
 }
 
 #[test]
-fn replies_with_profiles_have_those_in_front_and_repeat_none() {
+fn replies_have_profiles_behind_and_repeat_none() {
     let json = EntryProfile::Json("{}".into());
     let told = with_profiles(&[
         (b"a", json.clone()),
@@ -400,24 +370,25 @@ fn replies_with_profiles_have_those_in_front_and_repeat_none() {
         (b"d", EntryProfile::NotAsked),
         (b"e", EntryProfile::Unreadable),
     ]);
-    let bytes = encode_reply_with_profiles(&mut told.clone()).expect("it is small");
-    let without = encode_reply(&told).expect("it is small");
-    let (profiles, rest) = bytes.split_at(bytes.len() - without.len());
-    assert_eq!(hex(profiles), "660602027b7d0402027b7d010003");
-    assert_eq!(rest, without);
-    assert_eq!(decode_reply_with_profiles(&bytes), Ok(told));
-    for wrong in ["6600", "660500000000", "66070000000000000004", "6606040000000000", "6606010004000000"] {
-        let mut bytes: Vec<u8> = (0..wrong.len())
-            .step_by(2)
-            .map(|at| u8::from_str_radix(&wrong[at..at + 2], 16).expect("hex"))
-            .collect();
-        bytes.extend(&without);
-        assert!(decode_reply_with_profiles(&bytes).is_err(), "{wrong}");
+    let bytes = encode_reply(&mut told.clone()).expect("it is small");
+    let mut without = told.clone();
+    without.reply.each_entry(&mut |entry| entry.profile = EntryProfile::NotAsked);
+    let without = encode_reply(&mut without).expect("it is small");
+    let (none, without) = without.split_last().expect("it is not empty");
+    assert_eq!(*none, 0);
+    let (rest, profiles) = bytes.split_at(without.len());
+    assert_eq!((rest, hex(profiles).as_str()), (without, "0602027b7d0402027b7d010003"));
+    assert_eq!(decode_reply(&bytes), Ok(told));
+    for wrong in ["", "0500000000", "070000000000000004", "06040000000000", "06010004000000"] {
+        let wrong =
+            (0..wrong.len()).step_by(2).map(|at| u8::from_str_radix(&wrong[at..at + 2], 16).expect("hex"));
+        let bytes: Vec<u8> = without.iter().copied().chain(wrong).collect();
+        assert!(decode_reply(&bytes).is_err(), "{bytes:?}");
     }
-    let on_disk = with_profiles(&[(b"a", EntryProfile::OnDisk)]);
-    let bytes = encode_reply_with_profiles(&mut on_disk.clone()).expect("it is small");
+    let mut on_disk = with_profiles(&[(b"a", EntryProfile::OnDisk)]);
+    let bytes = encode_reply(&mut on_disk).expect("it is small");
     let unreadable = with_profiles(&[(b"a", EntryProfile::Unreadable)]);
-    assert_eq!(decode_reply_with_profiles(&bytes), Ok(unreadable), "where it is does not leave the node");
+    assert_eq!(decode_reply(&bytes), Ok(unreadable), "where it is does not leave the node");
 }
 
 #[test]
@@ -432,7 +403,7 @@ fn a_question_that_is_too_large_is_not_sent() {
 fn a_length_that_the_bytes_do_not_have_reserves_nothing() {
     // A list of 2^60 boards, and one of as many marks.
     for list in ["fd0000000000000010", "fc00000010"] {
-        let mut bytes = vec![FORMAT, 0, 0, 0, 0];
+        let mut bytes = vec![FORMAT, 0, 0, 0, 0, 0];
         bytes.extend(
             (0..list.len()).step_by(2).map(|at| u8::from_str_radix(&list[at..at + 2], 16).expect("hex")),
         );
@@ -449,9 +420,6 @@ proptest! {
         }
         let _ = decode_question(&bytes);
         let _ = decode_reply(&bytes);
-        bytes.insert(0, PROFILES_FORMAT);
-        let _ = decode_question_with_profiles(&bytes);
-        let _ = decode_reply_with_profiles(&bytes);
     }
 
     #[test]
@@ -460,7 +428,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
     ) {
         let mut question = encode_question(&asked(questions().swap_remove(which))).expect("it is small");
-        let mut reply = encode_reply(&reply(replies().swap_remove(which))).expect("it is small");
+        let mut reply = encode_reply(&mut reply(replies().swap_remove(which))).expect("it is small");
         for (at, byte) in changes {
             let at_question = at.index(question.len());
             question[at_question] = byte;
@@ -496,7 +464,7 @@ proptest! {
         };
         let counts = boards.iter().map(|(incarnation, asked)| (life("b", *incarnation), marks(asked)));
         let question = Question::Counts(counts.collect());
-        let asked = AskedQuestion { question, least: Sequence(least), wait_ms, may_be_behind };
+        let asked = AskedQuestion { question, least: Sequence(least), wait_ms, may_be_behind, profiles: !may_be_behind };
         let bytes = encode_question(&asked).expect("it is small");
         prop_assert_eq!(decode_question(&bytes), Ok(asked));
         let counts = boards.iter().map(|(total, marks)| BoardCounts {
@@ -510,7 +478,7 @@ proptest! {
             is_live: may_be_behind,
             reply: Reply::Counts(counts.collect()),
         };
-        let bytes = encode_reply(&replied).expect("it is small");
+        let bytes = encode_reply(&mut replied.clone()).expect("it is small");
         prop_assert_eq!(decode_reply(&bytes), Ok(replied));
     }
 }

@@ -1,5 +1,5 @@
 //! A trim of a shard, and how far it has come. It is no question, because it changes something, so its bytes
-//! begin with another number: a node that does not know trims refuses them as a format that it does not know.
+//! begin with another number.
 
 use bincode::{BorrowDecode, Decode, Encode};
 
@@ -12,7 +12,7 @@ use crate::query::question::BoardLife;
 use crate::state::{TrimPoint, TrimSide};
 use crate::types::Sequence;
 
-/// The format of trims that this version writes and reads, far from those of questions.
+/// The only format of trims, far from that of questions.
 pub const TRIM_FORMAT: u8 = 101;
 
 /// A trim as it travels.
@@ -107,7 +107,6 @@ mod tests {
         bytes.iter().fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
     }
 
-    /// Nodes of other versions read these.
     #[test]
     fn golden_trims_and_answers() {
         for (asked, expected) in [

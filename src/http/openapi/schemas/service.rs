@@ -189,8 +189,7 @@ pub fn rejects() -> Value {
                 "shard": count("The shard that the job was published to."),
                 "sequence": count("Its message's place in the shard's queue."),
                 "index": count("Its place in the message, counted from 0."),
-                "rejected_at": {"anyOf": [component("Time"), {"type": "null"}],
-                                "description": "The time at which the shard refused it; `null` if it was stored by a version before 0.1."},
+                "rejected_at": component("Time"),
                 "reason": {"enum": reject_codes(), "description": "Stable; the same code is `rejected` in the job's result."},
                 "detail": {"type": "string", "description": "What was wrong with this job, for people to read."},
                 "job": {"description": "The job as it was sent. A string if that is not JSON, or was cut to 4 KiB."}

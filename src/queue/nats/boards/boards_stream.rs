@@ -10,9 +10,7 @@ use thiserror::Error;
 use tokio::sync::{Notify, watch};
 
 use crate::queue::error::NotPublished;
-use crate::queue::nats::boards::confirmations::Confirmations;
 use crate::queue::nats::boards::following::Following;
-use crate::queue::nats::boards::foreign_shard::ForeignShard;
 use crate::queue::nats::boards::pending::Pending;
 use crate::queue::nats::boards::tombstones::Tombstones;
 use crate::queue::nats::connect::connection::Connection;
@@ -21,7 +19,7 @@ use crate::queue::nats::names::Names;
 use crate::queue::nats::shard::{NatsShard, OtherShard};
 use crate::queue::nats::streams::boards_config::ServiceFacts;
 use crate::storage::ServiceId;
-use crate::types::BoardName;
+use crate::types::{BoardName, ShardId};
 use crate::writer::{DefineRefused, Registry, WantedBoards};
 
 /// Why a definition, drop or clear was not made, or not everywhere in time.
@@ -139,5 +137,31 @@ impl BoardsStream {
 
     pub(super) fn unavailable(&self, error: &dyn std::fmt::Display) -> BoardRefused {
         BoardRefused::Unavailable(self.managing.explain(error))
+    }
+}
+
+/// A shard whose data are not of its stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignShard {
+    pub shard: ShardId,
+    pub why: String,
+}
+
+/// What was read of inquiries and confirmations since the stream is followed.
+#[derive(Debug, Default)]
+pub struct Confirmations {
+    /// The last inquiry of any node.
+    pub(super) inquired: u64,
+    /// The last inquiry of this node.
+    pub(super) own: u64,
+    pub(super) own_at: Option<Instant>,
+    /// For each shard: its owners have confirmed an inquiry of this sequence.
+    pub(super) confirmed: BTreeMap<ShardId, u64>,
+}
+
+impl Confirmations {
+    /// Up to where every decision is in force on a shard, as far as its owners have said.
+    pub fn of(&self, shard: ShardId) -> u64 {
+        self.confirmed.get(&shard).copied().unwrap_or(0)
     }
 }

@@ -8,9 +8,8 @@
 //!
 //! Knows: the words that say why. Must not know: what a shard does about it; see `consume::fetcher`.
 
-use crate::queue::nats::boards::boards_stream::BoardsStream;
-use crate::queue::nats::boards::foreign_shard::ForeignShard;
-use crate::queue::nats::boards::last_records::LastRecords;
+use crate::queue::nats::boards::boards_stream::{BoardsStream, ForeignShard};
+use crate::queue::nats::boards::following::LastRecords;
 use crate::queue::nats::consume::fingerprint::{hash, micros_of};
 use crate::queue::nats::consume::origin::{Origin, identity};
 use crate::queue::nats::shard::NatsShard;

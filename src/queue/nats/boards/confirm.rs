@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
-use crate::queue::nats::boards::confirmations::Confirmations;
+use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream, Confirmations};
 use crate::queue::nats::boards::deliver::has_arrived;
 use crate::queue::nats::names::BoardsMessage;
 use crate::queue::nats::shard::NatsShard;

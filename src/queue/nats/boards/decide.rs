@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 
 use crate::board::Definition;
-use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream};
+use crate::queue::nats::boards::boards_stream::{BoardRefused, BoardsStream, ForeignShard};
 use crate::queue::nats::boards::decision::{Decision, Record};
-use crate::queue::nats::boards::foreign_shard::ForeignShard;
 use crate::queue::nats::boards::limit::{BoardLimit, NEAR_THE_LIMIT};
 use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;

@@ -15,12 +15,11 @@ use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::{ErrorCode, Message};
 use futures_util::StreamExt as _;
 
-use crate::queue::nats::boards::boards_stream::BoardsStream;
-use crate::queue::nats::boards::following::{Following, Unconfirmed};
-use crate::queue::nats::boards::foreign_shard::ForeignShard;
-use crate::queue::nats::boards::last_records::LastRecords;
+use crate::queue::nats::boards::boards_stream::{BoardsStream, ForeignShard};
+use crate::queue::nats::boards::following::{Following, LastRecords, Unconfirmed};
 use crate::queue::nats::boards::record::{RecordJson, is_foreign};
 use crate::queue::nats::boards::store::NewRecord;
+use crate::queue::nats::boards::tombstones::Tombstones;
 use crate::queue::nats::streams::boards_config::boards_config;
 use crate::queue::nats::streams::jobs_config::of_service;
 
@@ -65,9 +64,9 @@ impl BoardsStream {
     async fn find_stream(&self, gone_since: &mut Option<Instant>) -> Result<(), String> {
         let found = self.managing.context.get_stream(self.names.boards_stream()).await;
         let error = match found {
-            Ok(stream) => {
+            Ok(_) => {
                 *gone_since = None;
-                self.tombstones.lock().begin_again(!stream.cached_info().config.deny_delete);
+                *self.tombstones.lock() = Tombstones::default();
                 return Ok(());
             }
             Err(error) => error,
@@ -92,7 +91,7 @@ impl BoardsStream {
         match self.managing.context.create_stream(config).await {
             Ok(_) => {
                 *gone_since = None;
-                self.tombstones.lock().begin_again(true);
+                *self.tombstones.lock() = Tombstones::default();
                 tracing::warn!(stream, "the boards' stream did not exist any more, and was created again");
                 Ok(())
             }

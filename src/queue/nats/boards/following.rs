@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::queue::nats::boards::decision::Record;
-use crate::queue::nats::boards::last_records::LastRecords;
+use crate::state::Incarnation;
 use crate::types::{BoardName, ShardId};
 
 /// How far this node has got with the boards' stream.
@@ -65,6 +65,21 @@ impl Following {
             unconfirmed.later.insert(name.clone(), recorded.clone());
             unconfirmed.published.remove(name);
         }
+    }
+}
+
+/// The last record of each board, when the stream was read from the beginning.
+#[derive(Default)]
+pub struct LastRecords {
+    pub records: HashMap<BoardName, Record>,
+    /// Boards whose last record cannot be read. A newer version may have written it.
+    pub unreadable: HashSet<BoardName>,
+}
+
+impl LastRecords {
+    /// Whether the stream has a life of a board, or a later one.
+    pub fn has_life(&self, name: &BoardName, life: Incarnation) -> bool {
+        self.records.get(name).is_some_and(|recorded| recorded.decision.incarnation >= life)
     }
 }
 

@@ -24,9 +24,9 @@
 //! - `store`: reading and storing records; `known`: what this node knows of a board
 //! - `decide`: definitions, drops and clears, one at a time or many at once; `renew`: later numbers for
 //!   records
-//! - `follow`: reading what other nodes decided; `following`: how far that is; `last_records`: what was there
-//!   at its beginning
-//! - `compare`: whether the data of this node's shards are of its streams; `foreign_shard`: one that is not
+//! - `follow`: reading what other nodes decided; `following`: how far that is, and what was there at its
+//!   beginning
+//! - `compare`: whether the data of this node's shards are of its streams
 //! - `reconcile`: storing records again that the stream has lost and shards still hold
 //! - `confirm`: what is in force on shards of other nodes; `limit`: boards that are one too many
 //! - `deliver`: from decisions to shards, and boards that jobs wait for; `pending`: decisions that have not
@@ -43,7 +43,6 @@ mod known;
 mod store;
 
 mod confirm;
-mod confirmations;
 mod decide;
 mod limit;
 mod renew;
@@ -51,8 +50,6 @@ mod renew;
 mod compare;
 mod follow;
 mod following;
-mod foreign_shard;
-mod last_records;
 mod reconcile;
 
 mod before_jobs;

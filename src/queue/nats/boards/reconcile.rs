@@ -11,10 +11,9 @@ use std::time::Duration;
 use async_nats::jetstream::stream::LastRawMessageErrorKind;
 
 use crate::applied_sequence::Ending;
-use crate::queue::nats::boards::boards_stream::BoardsStream;
+use crate::queue::nats::boards::boards_stream::{BoardsStream, ForeignShard};
 use crate::queue::nats::boards::decision::Decision;
-use crate::queue::nats::boards::foreign_shard::ForeignShard;
-use crate::queue::nats::boards::last_records::LastRecords;
+use crate::queue::nats::boards::following::LastRecords;
 use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::queue::nats::message::{self, Control};

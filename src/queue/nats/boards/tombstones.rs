@@ -17,21 +17,14 @@ const AT_ONCE: usize = 256;
 pub struct Tombstones {
     by_sequence: BTreeMap<u64, (BoardName, Record)>,
     by_name: HashMap<BoardName, u64>,
-    /// Whether the stream allows deleting messages. Streams of earlier versions do not.
-    are_deleted: bool,
 }
 
 impl Tombstones {
-    /// The stream is read again from the beginning.
-    pub fn begin_again(&mut self, are_deleted: bool) {
-        *self = Self { are_deleted, ..Self::default() };
-    }
-
     pub fn note(&mut self, name: &BoardName, recorded: &Record) {
         if let Some(before) = self.by_name.remove(name) {
             self.by_sequence.remove(&before);
         }
-        if self.are_deleted && !recorded.is_alive() {
+        if !recorded.is_alive() {
             self.by_name.insert(name.clone(), recorded.sequence);
             self.by_sequence.insert(recorded.sequence, (name.clone(), recorded.clone()));
         }

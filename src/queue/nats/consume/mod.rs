@@ -1,7 +1,7 @@
 //! Reading a shard's stream: the writer's end, the fetcher that reads ahead of it, and where the messages
 //! come from.
 //!
-//! - `source`: the writer's end; `chunk`: what it is handed; `blocking`: how it waits for that
+//! - `source`: the writer's end; `blocking`: how it waits for what it is handed
 //! - `fetcher`: pulls, decodes and checks, ahead of the writer
 //! - `pull`: a consumer's messages; `place`: where in the stream each of them is
 //! - `shard_stream`: what the parts of a shard's queue share
@@ -11,7 +11,6 @@
 //! - `copy_need`: whether a shard needs a copy of another owner's data
 
 mod blocking;
-pub mod chunk;
 pub mod copy_need;
 pub mod fetcher;
 pub mod fingerprint;

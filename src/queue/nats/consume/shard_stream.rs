@@ -15,7 +15,6 @@ use crate::queue::nats::names::Names;
 use crate::queue::nats::peers::known::Peers;
 use crate::queue::nats::publish::pending_replies::PendingReplies;
 use crate::queue::nats::retention::growth::Growth;
-use crate::queue::nats::streams::prepared::Prepared;
 use crate::storage::ServiceId;
 use crate::types::ShardId;
 use crate::writer::{Health, ShardState};
@@ -154,4 +153,14 @@ impl ShardStream {
     pub async fn connection(&self) -> Result<&Connection, String> {
         self.connection.get_or_try_init(|| Connection::open(&self.access, "consume")).await
     }
+}
+
+/// Whether the streams are there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Prepared {
+    /// Not yet, and why.
+    Waiting(String),
+    Ready,
+    /// A stream is configured otherwise than it must be; the text says what to do.
+    Refused(String),
 }

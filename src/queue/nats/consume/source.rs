@@ -9,8 +9,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 use crate::queue::nats::consume::blocking::wait_until;
-use crate::queue::nats::consume::chunk::{BATCH_LIMITS, Chunk};
-use crate::queue::nats::consume::fetcher::run::Fetcher;
+use crate::queue::nats::consume::fetcher::run::{BATCH_LIMITS, Chunk, Fetcher};
 use crate::queue::nats::consume::shard_stream::ShardStream;
 use crate::state::Applied;
 use crate::writer::{BatchLimits, CopyToInstall, Fetched, JobSource, Message, OriginChanged, ShardState};

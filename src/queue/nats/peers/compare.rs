@@ -46,7 +46,7 @@ impl JetStream {
         if self.settings.accept_diverged.contains(&shard.0) {
             store.forget_hash_points()?;
             let applied = store.meta()?.map_or(0, |meta| meta.applied_sequence);
-            health.set_accepted_through(Sequence(applied));
+            health.set(|health| health.accepted_through = Sequence(applied));
             match found {
                 Some(found) => {
                     store.note_divergence(None)?;
@@ -61,7 +61,7 @@ impl JetStream {
         if let Some(found) = found {
             // If it names this node, these data are a copy of the one that has found this node to differ.
             let is_own = found.node == self.peers.this.name;
-            health.set_found(Some(diverged(shard, found)), !is_own);
+            health.set(|health| health.found = Some((Arc::new(diverged(shard, found)), !is_own)));
         }
         Ok(())
     }
@@ -96,17 +96,17 @@ impl JetStream {
         let halted = found.as_ref().filter(|_| is_halted).map(|found| &found.found);
         let Decided { decision, differing, asks } =
             comparison.deliberation.decide(&own, others, halted, Instant::now());
-        shard.health.set_replicas_differing(count(differing));
+        shard.health.set(|health| health.replicas_differing = count(differing));
         match decision {
             Decision::Undecided => {}
             Decision::Halt(found) => {
                 // At once in memory.
-                shard.health.set_found(Some(diverged(shard.id, found)), true);
+                shard.health.set(|health| health.found = Some((Arc::new(diverged(shard.id, found)), true)));
                 comparison.is_unstored = true;
             }
             Decision::Resume => {
                 tracing::warn!(shard = %shard.id, "the replicas agree again, or more have this one's hash than differ from it, or the replica that this one is a copy of goes on, so the shard is no longer halted");
-                shard.health.set_found(None, false);
+                shard.health.set(|health| health.found = None);
                 comparison.is_unstored = true;
             }
             Decision::Outvoted(found) => {
@@ -118,7 +118,7 @@ impl JetStream {
             Decision::GoOn => {
                 // Nobody waits any more for this node to say that it was mended.
                 if found.is_some() && asks == Some(false) {
-                    shard.health.set_found(None, false);
+                    shard.health.set(|health| health.found = None);
                     comparison.is_unstored = true;
                 }
             }
@@ -144,10 +144,10 @@ impl NatsShard {
         let found = self.health.found().map(|found: Arc<Diverged>| found.found.clone());
         is_known.then(|| OwnHashes {
             node: node.clone(),
-            hashes: self.health.hashes(),
+            hashes: self.health.get(|health| health.hashes.clone()),
             found,
-            copied_from: self.health.copied_from(),
-            accepted_through: self.health.accepted_through(),
+            copied_from: self.health.get(|health| health.copied_from.clone()),
+            accepted_through: self.health.get(|health| health.accepted_through),
             stream,
         })
     }

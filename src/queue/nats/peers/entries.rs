@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::queue::nats::peers::hashes::{HashesEntry, if_readable};
+use crate::queue::nats::peers::hashes::HashesEntry;
 use crate::queue::this_node::ThisNode;
 
 /// The format of the entries that this version writes, and the highest that it reads.
@@ -42,48 +42,26 @@ pub struct NodeEntry {
     pub run: String,
     /// The machine and path of its data directory.
     pub directory: String,
-    #[serde(default)]
     pub address: String,
-    #[serde(default)]
     pub version: String,
-    /// The formats that this version reads and writes.
-    #[serde(default)]
-    pub formats: Formats,
-    #[serde(default)]
     pub shards: Vec<ShardEntry>,
-}
-
-/// The formats of a node, for operators and later versions to compare.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Formats {
-    pub entries: u32,
-    pub storage: u32,
-    pub streams: u32,
 }
 
 /// How a shard is doing on a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardEntry {
     pub shard: u16,
-    #[serde(default)]
     pub state: String,
     /// The identity of the stream that its data are of; empty if they are of none, or if that was not read
     /// yet. Its sequences mean nothing to the owners whose data are of another one.
-    #[serde(default)]
     pub stream: String,
-    #[serde(default)]
     pub applied: u64,
-    #[serde(default)]
     pub checkpoint: u64,
-    /// What no crash takes back: the checkpoint, or what the last start has opened. Absent in entries of
-    /// versions that do not tell it.
-    #[serde(default)]
+    /// What no crash takes back: the checkpoint, or what the last start has opened.
     pub safe: u64,
-    #[serde(default)]
     pub lag: u64,
-    /// Absent in entries of versions that compute none, and while it is not known which stream they are of.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "if_readable")]
+    /// Absent while it is not known which stream they are of.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hashes: Option<HashesEntry>,
 }
 
@@ -157,24 +135,9 @@ mod tests {
             directory: "h:/d".to_owned(),
             address: "http://h:1".to_owned(),
             version: "0.1.0".to_owned(),
-            formats: Formats { entries: 1, storage: 2, streams: 2 },
             shards: vec![shard],
         };
         assert_eq!(read(&encode(&node)), Ok(node));
-    }
-
-    /// A node of an earlier version says nothing of hashes, and one of a later version may say it otherwise:
-    /// what else it says counts all the same.
-    #[test]
-    fn hashes_that_cannot_be_read_are_passed_over() {
-        for hashes in ["", r#","hashes":7"#, r#","hashes":{"version":"x"}"#, r#","hashes":{"at":[1]}"#] {
-            let text = format!(r#"{{"shard":3,"state":"live","applied":9{hashes}}}"#);
-            let entry: ShardEntry = serde_json::from_str(&text).expect("it can be read");
-            assert_eq!((entry.applied, entry.hashes), (9, None), "{text}");
-        }
-        let later = r#"{"shard":3,"hashes":{"version":9,"stream":"S","at":[],"more":1}}"#;
-        let entry: ShardEntry = serde_json::from_str(later).expect("it can be read");
-        assert_eq!(entry.hashes.map(|hashes| hashes.version), Some(9));
     }
 
     #[test]

@@ -53,7 +53,8 @@ impl PeerGauges {
             let live = live + usize::from(shard.health.is_live());
             gauge!(names::SHARD_OWNERS, &label()).set(count(owners + 1));
             gauge!(names::SHARD_OWNERS_LIVE, &label()).set(count(live));
-            gauge!(names::SHARD_REPLICAS_DIFFERING, &label()).set(figure(shard.health.replicas_differing()));
+            gauge!(names::SHARD_REPLICAS_DIFFERING, &label())
+                .set(figure(shard.health.get(|health| health.replicas_differing)));
         }
     }
 }

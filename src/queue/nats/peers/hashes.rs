@@ -3,7 +3,7 @@
 //! Knows: a few points are enough. Each replica keeps many more, so of two that are not level, the one that
 //! is ahead knows the points that the other one publishes. Must not know: what follows from a difference.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 use crate::state::{HASH_VERSION, HashPoint, LogHashes};
 use crate::storage::codec::Divergence;
@@ -18,7 +18,6 @@ const ANSWERS_MAX: usize = 8;
 
 /// The hashes of a shard's log on one node.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
 pub struct HashesEntry {
     /// The node's [`HASH_VERSION`].
     pub version: u32,
@@ -40,7 +39,6 @@ pub struct DivergedEntry {
     pub node: String,
     pub sequence: u64,
     /// The node that has found it: another one than the entry's if that one has a copy of its data.
-    #[serde(default)]
     pub by: String,
 }
 
@@ -155,12 +153,6 @@ fn read_point(text: &str) -> Option<HashPoint> {
     let is_hash = hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
     let hash = is_hash.then(|| u64::from_str_radix(hash, 16).ok()).flatten()?;
     Some(HashPoint { sequence, hash })
-}
-
-/// Reads hashes; `None` if they cannot be read. The rest of the entry counts all the same.
-pub fn if_readable<'de, D: Deserializer<'de>>(input: D) -> Result<Option<HashesEntry>, D::Error> {
-    let value = serde_json::Value::deserialize(input)?;
-    Ok(serde_json::from_value(value).ok())
 }
 
 #[cfg(test)]

@@ -328,7 +328,6 @@ pub(super) mod test_support {
     use std::time::Duration;
 
     use super::*;
-    use crate::queue::nats::peers::entries::Formats;
     use crate::queue::nats::peers::floors::PurgedStream;
 
     pub const HOUR: Duration = Duration::from_secs(3_600);
@@ -355,7 +354,6 @@ pub(super) mod test_support {
             directory: directory.to_owned(),
             address: format!("http://{of}"),
             version: "1".to_owned(),
-            formats: Formats::default(),
             shards: Vec::new(),
         };
         Received { node: name(of), sequence: at, age, entry: Some(Ok(entry)) }

@@ -127,7 +127,7 @@ impl AppliedByOthers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::nats::peers::entries::{Formats, NodeEntry};
+    use crate::queue::nats::peers::entries::NodeEntry;
     use crate::queue::nats::peers::hashes::{DivergedEntry, HashesEntry};
     use crate::queue::nats::peers::known::{self, Received};
     use crate::queue::this_node::ThisNode;
@@ -168,7 +168,6 @@ mod tests {
             directory: format!("d-{node}"),
             address: String::new(),
             version: String::new(),
-            formats: Formats::default(),
             shards: vec![shard],
         };
         peers.note_node(Received { node: name(node), sequence: 1, age: silent, entry: Some(Ok(entry)) });

@@ -8,16 +8,14 @@ use std::time::{Duration, Instant};
 
 use async_nats::jetstream::message::PublishMessage;
 
+use crate::queue::nats::consume::shard_stream::Prepared;
 use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::peers::claim::{Claim, NotClaimed, RENEW_INTERVAL};
-use crate::queue::nats::peers::entries::{self, FloorEntry, Formats, NodeEntry, ShardEntry};
+use crate::queue::nats::peers::entries::{self, FloorEntry, NodeEntry, ShardEntry};
 use crate::queue::nats::peers::gauges::PeerGauges;
 use crate::queue::nats::peers::hashes::HashesEntry;
 use crate::queue::nats::shard::NatsShard;
-use crate::queue::nats::streams::jobs_config::LAYOUT;
-use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::this_node::ThisNode;
-use crate::storage::codec::FORMAT_VERSION;
 
 const FLOOR_INTERVAL: Duration = Duration::from_secs(60);
 /// The same problem is logged at most this often.
@@ -102,9 +100,9 @@ impl JetStream {
                 state: shard.health.state().name().to_owned(),
                 stream: shard.stream.filled_from(),
                 applied,
-                checkpoint: shard.health.checkpoint_sequence(),
+                checkpoint: shard.health.get(|health| health.checkpoint_sequence),
                 safe: shard.health.safe_sequence(),
-                lag: shard.health.last_sequence().saturating_sub(applied),
+                lag: shard.health.get(|health| health.last_sequence).saturating_sub(applied),
                 hashes: self.hashes_entry(shard),
             }
         };
@@ -120,11 +118,6 @@ impl JetStream {
             directory: this.directory.clone(),
             address: this.address.clone(),
             version: ThisNode::VERSION.to_owned(),
-            formats: Formats {
-                entries: entries::FORMAT,
-                storage: FORMAT_VERSION,
-                streams: LAYOUT.parse().unwrap_or_default(),
-            },
             shards: shards.iter().filter(|shard| !is_foreign(shard)).map(of_shard).collect(),
         }
     }

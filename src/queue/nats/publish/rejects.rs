@@ -15,10 +15,9 @@ use async_nats::header::{
     NATS_BATCH_COMMIT, NATS_BATCH_COMMIT_FINAL, NATS_BATCH_ID, NATS_BATCH_SEQUENCE,
     NATS_EXPECTED_LAST_SUBJECT_SEQUENCE,
 };
-use async_nats::jetstream::ErrorCode;
-use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::{PublishMessage, StreamMessage};
-use async_nats::jetstream::stream::{Config, LastRawMessageErrorKind, RawMessageErrorKind};
+use async_nats::jetstream::stream::{LastRawMessageErrorKind, RawMessageErrorKind};
 use async_nats::{HeaderMap, HeaderValue};
 use bytes::Bytes;
 use serde::Deserialize;
@@ -69,33 +68,19 @@ struct LastPublished {
     sequence: u64,
 }
 
-/// Why rejects could not be published.
-enum Failed {
-    /// The stream does not take messages in batches.
-    NoBatches,
-    Other(String),
-}
-
-impl From<String> for Failed {
-    fn from(what: String) -> Self {
-        Self::Other(what)
-    }
-}
-
 impl JetStream {
     /// Publishes rejects for as long as the service runs.
     pub async fn publish_rejects(&self, shard: &NatsShard) {
         let health = &shard.health;
         // The shard's count of rejects when all of them were published.
         let mut published = None;
-        let mut in_batches = true;
         let mut followed: Option<Instant> = None;
         loop {
             tokio::time::sleep(EVERY).await;
             if !self.managing.is_up() {
                 continue;
             }
-            let count = health.jobs_rejected();
+            let count = health.get(|health| health.jobs_rejected);
             if published == Some(count) {
                 continue;
             }
@@ -104,16 +89,15 @@ impl JetStream {
                 continue;
             }
             let done = if publishes {
-                self.publish_new_rejects(shard, in_batches).await.map(|()| true)
+                self.publish_new_rejects(shard).await.map(|()| true)
             } else {
                 followed = Some(Instant::now());
-                self.follow_rejects(shard).await.map_err(Failed::Other)
+                self.follow_rejects(shard).await
             };
             match done {
                 Ok(true) => published = Some(count),
                 Ok(false) => {}
-                Err(Failed::NoBatches) => in_batches = self.enable_batches().await,
-                Err(Failed::Other(error)) => {
+                Err(error) => {
                     let error = self.managing.explain(&error);
                     if self.managing.should_log(&error) {
                         tracing::warn!(shard = %shard.id, error, "rejects could not be published; trying again");
@@ -124,7 +108,7 @@ impl JetStream {
         }
     }
 
-    async fn publish_new_rejects(&self, shard: &NatsShard, in_batches: bool) -> Result<(), Failed> {
+    async fn publish_new_rejects(&self, shard: &NatsShard) -> Result<(), String> {
         let remembered = shard.with_store(Store::rejects_published).await?;
         let stream = shard.filled_from().await?;
         // Another node may have published them in the meantime.
@@ -134,18 +118,12 @@ impl JetStream {
             if last > remembered {
                 shard.with_store(move |store| store.note_rejects_published(last)).await?;
             }
-            shard.health.set_rejects_published(last);
+            shard.health.set(|health| health.rejects_published = last);
             let rejects = shard.with_store(move |store| store.rejects_after(last, AT_A_TIME)).await?;
             let Some(newest) = rejects.last() else { return Ok(()) };
             last = (newest.sequence, newest.index);
             let bodies = rejects.iter().map(|reject| Bytes::from(reject_text(shard.id, reject))).collect();
-            if in_batches {
-                sequence = self.publish_batch(shard.id, &stream, bodies, sequence).await?;
-            } else {
-                for body in bodies {
-                    sequence = self.publish_batch(shard.id, &stream, vec![body], sequence).await?;
-                }
-            }
+            sequence = self.publish_batch(shard.id, &stream, bodies, sequence).await?;
         }
     }
 
@@ -157,7 +135,7 @@ impl JetStream {
         if last > remembered {
             shard.with_store(move |store| store.note_rejects_published(last)).await?;
         }
-        shard.health.set_rejects_published(last);
+        shard.health.set(|health| health.rejects_published = last);
         Ok(shard.with_store(move |store| store.rejects_after(last, 1)).await?.is_empty())
     }
 
@@ -172,9 +150,8 @@ impl JetStream {
         stream: &str,
         bodies: Vec<Bytes>,
         after: u64,
-    ) -> Result<u64, Failed> {
+    ) -> Result<u64, String> {
         let subject = self.names.rejects_subject(shard);
-        let failed = |error: &dyn std::fmt::Display| Failed::Other(error.to_string());
         let (client, count) = (&self.managing.client, bodies.len());
         let id = client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
         for (number, body) in (1_usize..).zip(bodies) {
@@ -194,7 +171,7 @@ impl JetStream {
                 client
                     .publish_with_headers(subject.clone(), headers, body)
                     .await
-                    .map_err(|error| failed(&error))?;
+                    .map_err(|error| error.to_string())?;
                 continue;
             }
             let mut last = PublishMessage::build().payload(body);
@@ -208,43 +185,15 @@ impl JetStream {
                 last = last.expected_last_subject_sequence(after);
             }
             let sent = self.managing.context.send_publish(subject, last).await;
-            return match sent.map_err(|error| failed(&error))?.await {
+            return match sent.map_err(|error| error.to_string())?.await {
                 Ok(stored) => Ok(stored.sequence),
-                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => Err(Failed::Other(
-                    "another node published rejects of the shard at the same time".to_owned(),
-                )),
-                Err(error) if code_of(&error) == Some(ErrorCode::ATOMIC_PUBLISH_DISABLED) => {
-                    Err(Failed::NoBatches)
+                Err(error) if error.kind() == PublishErrorKind::WrongLastSequence => {
+                    Err("another node published rejects of the shard at the same time".to_owned())
                 }
-                Err(error) => Err(failed(&error)),
+                Err(error) => Err(error.to_string()),
             };
         }
         Ok(after)
-    }
-
-    /// Enables batches on a stream that an earlier version created. `false`: it cannot be changed.
-    async fn enable_batches(&self) -> bool {
-        let name = self.names.rejects_stream();
-        let stream = match self.managing.context.get_stream(&name).await {
-            Ok(stream) => stream,
-            Err(error) => {
-                tracing::warn!(stream = name, %error, "the settings of the stream cannot be read");
-                return true;
-            }
-        };
-        let config = Config { allow_atomic_publish: true, ..stream.cached_info().config.clone() };
-        match self.managing.context.update_stream(&config).await {
-            Ok(_) => true,
-            Err(error) => {
-                let error = self.managing.explain(&error);
-                tracing::warn!(
-                    stream = name,
-                    error,
-                    "the stream does not accept batches (allow_atomic), and that cannot be changed; publishing rejects one by one"
-                );
-                false
-            }
-        }
     }
 
     /// # Arguments
@@ -281,13 +230,8 @@ impl JetStream {
     }
 }
 
-fn code_of(error: &PublishError) -> Option<ErrorCode> {
-    let source = std::error::Error::source(error)?;
-    source.downcast_ref::<async_nats::jetstream::Error>().map(async_nats::jetstream::Error::error_code)
-}
-
-/// The job that a published reject is about, and the identity of the stream that it was in, empty if it is
-/// not said: earlier versions did not. `None` if the message is no reject.
+/// The job that a published reject is about, and the identity of the stream that it was in, empty if its
+/// shard was filled from none. `None` if the message is no reject.
 fn reject_of(message: &StreamMessage) -> Option<(JobId, String)> {
     let Published { sequence, index, .. } = serde_json::from_slice(&message.payload).ok()?;
     let stream = message.headers.get(STREAM_HEADER).map(ToString::to_string).unwrap_or_default();

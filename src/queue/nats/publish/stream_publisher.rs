@@ -16,11 +16,10 @@ use crate::metrics::figure;
 use crate::queue::error::NotPublished;
 use crate::queue::message_order::MessageOrder;
 use crate::queue::nats::connect::connection::Connection;
-use crate::queue::nats::message;
 use crate::queue::nats::peers::owners::AppliedByOthers;
 use crate::queue::nats::publish::batcher::{self, InFlight, PublishBatcher, PublishRequest, ReplyTo};
 use crate::queue::nats::publish::pending_replies::{PendingReplies, PendingReply};
-use crate::queue::nats::trace_headers;
+use crate::queue::nats::{message, trace_headers};
 use crate::traces::TraceContext;
 use crate::types::{NodeName, Sequence, count};
 use crate::writer::{CommitFailed, Health, MessageOutcome, Outcome, OutcomeDetail, Payload};
@@ -133,7 +132,7 @@ impl StreamPublisher {
 
     /// What of the stream is known to be applied, on this node or another one.
     fn applied(&self) -> AppliedBefore {
-        let own = self.inner.health.applied_sequence();
+        let own = self.inner.health.get(|health| health.applied_sequence);
         match self.inner.applied_by_others.more_than(own) {
             Some((node, sequence)) => AppliedBefore { sequence, node: Some(node) },
             None => AppliedBefore { sequence: own, node: None },
@@ -240,7 +239,13 @@ impl StreamPublisher {
         if !self.inner.connection.is_up() {
             return Err(NotPublished::Unavailable("NATS cannot be reached".to_owned()));
         }
-        match self.inner.health.queue_room().as_ref().and_then(|room| room.fault.as_ref()) {
+        match self
+            .inner
+            .health
+            .get(|health| health.queue_room.clone())
+            .as_ref()
+            .and_then(|room| room.fault.as_ref())
+        {
             Some(fault) if fault.refuses_writes => Err(NotPublished::Unavailable(fault.what.clone())),
             Some(_) | None => Ok(()),
         }
@@ -327,7 +332,7 @@ fn will_be_applied(failed: CommitFailed) -> NotPublished {
 /// Why a stream is full, as retention saw it last.
 fn full(health: &Health) -> String {
     health.note_queue_full();
-    match health.queue_room() {
+    match health.get(|health| health.queue_room.clone()) {
         Some(room) => format!("its stream is full; try again in a moment: {}", room.reason),
         None => {
             "its stream is full, because the service is behind or does not purge it; try again in a moment"

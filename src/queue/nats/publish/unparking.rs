@@ -22,7 +22,7 @@ const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Has parked jobs of a shard unparked, for as long as the service runs.
 pub async fn unpark_ready_jobs(mut shard: NatsShard) {
-    let mut has_ready_jobs = shard.health.has_ready_jobs();
+    let mut has_ready_jobs = shard.health.has_ready_jobs.subscribe();
     while has_ready_jobs.wait_for(|has_ready_jobs| *has_ready_jobs).await.is_ok() {
         if !shard.health.is_live() {
             tokio::time::sleep(RECHECK_INTERVAL).await;
@@ -39,7 +39,7 @@ pub async fn unpark_ready_jobs(mut shard: NatsShard) {
 
 async fn publish_unpark_commands(shard: &mut NatsShard) -> Result<(), NotPublished> {
     let jobs = u64::try_from(UNPARKED_PER_MESSAGE).unwrap_or(u64::MAX);
-    let commands = shard.health.jobs_parked().div_ceil(jobs).clamp(1, COMMANDS_MAX);
+    let commands = shard.health.get(|health| health.jobs_parked).div_ceil(jobs).clamp(1, COMMANDS_MAX);
     let payload = Payload::Unpark { jobs: UNPARKED_PER_MESSAGE };
     let stored = try_join_all((0..commands).map(|_| shard.publisher.store_command(&payload))).await?;
     let last = stored.into_iter().max().unwrap_or_default();

@@ -4,6 +4,7 @@
 //! Knows: how a stream is looked at and purged, and that a session must have confirmed that the stream
 //! continues what was applied. Must not know: what may be purged (`policy`), or what a checkpoint is.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::stream::{Info, Stream};
@@ -234,7 +235,7 @@ impl JetStream {
             self.note_room(shard, state, &snapshot);
             return Ok(false);
         };
-        let checkpoint = || shared.health.checkpoint_sequence();
+        let checkpoint = || shared.health.get(|health| health.checkpoint_sequence);
         let identity = shared.stream();
         // Sizes are estimates, so one purge may make too little room.
         loop {
@@ -284,7 +285,7 @@ impl JetStream {
         let is_known = state.session.is_some();
         let progress = room::Progress {
             applied: in_stream(shard.applied.get().0),
-            checkpoint: in_stream(shared.health.checkpoint_sequence()),
+            checkpoint: in_stream(shared.health.get(|health| health.checkpoint_sequence)),
             past_duplicate_window: if is_known { state.retention.past_duplicate_window(snapshot) } else { 0 },
             floor: state.floors.all,
             is_live: shared.health.is_live(),
@@ -302,7 +303,7 @@ impl JetStream {
         });
         room.fault = state.fault.clone().or_else(|| self.rejects_fault.get());
         state.report.note_room(shared, &room);
-        shared.health.set_queue_room(room);
+        shared.health.set(|health| health.queue_room = Some(Arc::new(room)));
     }
 
     async fn purge(

@@ -69,7 +69,7 @@ pub fn boards_config(names: &Names, facts: ServiceFacts, replicas: usize, incarn
 /// What is wrong with an existing boards' stream; empty if it can be used.
 pub fn boards_mismatches(found: &Config, names: &Names, facts: ServiceFacts) -> Vec<String> {
     let mut wrong = common_mismatches(found, &names.all_boards(), BOARDS_MESSAGE_BYTES);
-    // A stream that an operator or an earlier version has made may not say.
+    // A stream that an operator has made may not say.
     for (key, wanted) in facts.metadata() {
         let Some(said) = found.metadata.get(key) else { continue };
         let what = match key {
@@ -99,6 +99,10 @@ pub fn boards_mismatches(found: &Config, names: &Names, facts: ServiceFacts) -> 
         "it limits the number of messages, so that records of boards would be lost",
     );
     wrong.unless(found.deny_purge, "it may be purged (deny_purge is off)");
+    wrong.unless(
+        !found.deny_delete,
+        "records of dropped boards cannot be deleted from it (deny_delete is on)",
+    );
     wrong.unless(!found.allow_rollup, "a publisher may roll it up (allow_rollup_hdrs is on)");
     wrong.into_texts()
 }
@@ -123,13 +127,8 @@ mod tests {
             let wrong = boards_mismatches(&boards(), &names, other);
             assert!(wrong.len() == 1 && wrong[0].contains(said), "{wrong:?}");
         }
-        // Streams of earlier versions deny deleting messages, and so keep a record of every board that ever
-        // existed.
-        for good in
-            [Config { num_replicas: 3, max_bytes: -1, ..boards() }, Config { deny_delete: true, ..boards() }]
-        {
-            assert!(boards_mismatches(&good, &names, facts).is_empty());
-        }
+        let good = Config { num_replicas: 3, max_bytes: -1, ..boards() };
+        assert!(boards_mismatches(&good, &names, facts).is_empty());
         for bad in [
             Config { subjects: vec!["ranktree.>".to_owned()], ..boards() },
             Config { storage: StorageType::Memory, ..boards() },
@@ -137,6 +136,7 @@ mod tests {
             Config { max_age: std::time::Duration::from_secs(1), ..boards() },
             Config { max_messages: 10, ..boards() },
             Config { deny_purge: false, ..boards() },
+            Config { deny_delete: true, ..boards() },
             Config { no_ack: true, ..boards() },
             Config { max_message_size: 1_024, ..boards() },
         ] {

@@ -6,7 +6,6 @@ pub mod find_shards;
 pub mod jobs_config;
 pub mod mismatches;
 pub mod no_room;
-pub mod prepared;
 pub mod rejects_config;
 pub mod rejects_fault;
 pub mod set_up;

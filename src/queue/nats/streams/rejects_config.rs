@@ -34,6 +34,7 @@ pub fn rejects_mismatches(found: &Config, names: &Names) -> Vec<String> {
     let mut wrong = common_mismatches(found, &names.rejects_subject("*"), REJECTS_MESSAGE_BYTES);
     let discards_old = found.discard == DiscardPolicy::Old;
     wrong.unless(discards_old, "it refuses new messages when it is full, instead of discarding old ones");
+    wrong.unless(found.allow_atomic_publish, "it takes no batches of messages (allow_atomic is off)");
     wrong.into_texts()
 }
 
@@ -54,6 +55,7 @@ mod tests {
             Config { subjects: vec!["ranktree.rejects.0".to_owned()], ..rejects() },
             Config { discard: DiscardPolicy::New, ..rejects() },
             Config { max_message_size: 4_096, ..rejects() },
+            Config { allow_atomic_publish: false, ..rejects() },
             Config { retention: RetentionPolicy::WorkQueue, ..rejects() },
         ] {
             assert_eq!(rejects_mismatches(&bad, &names).len(), 1, "{bad:?}");

@@ -11,6 +11,7 @@ use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
 use async_nats::jetstream::stream::{Config, Info, LastRawMessageErrorKind};
 use futures_util::StreamExt as _;
 
+use crate::queue::nats::consume::shard_stream::Prepared;
 use crate::queue::nats::jetstream::{JetStream, SetupError};
 use crate::queue::nats::peers::entries::{self, FloorEntry, UnreadableEntry};
 use crate::queue::nats::streams::boards_config::{boards_config, boards_mismatches};
@@ -19,7 +20,6 @@ use crate::queue::nats::streams::jobs_config::{
     jobs_config, jobs_mismatches, of_service, service_of, shards_of,
 };
 use crate::queue::nats::streams::no_room::is_no_room;
-use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::nats::streams::rejects_config::{rejects_config, rejects_mismatches};
 use crate::storage::ServiceId;
 use crate::types::{Sequence, ShardId};

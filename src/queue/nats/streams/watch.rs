@@ -10,9 +10,9 @@ use async_nats::jetstream::ErrorCode;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::Config;
 
+use crate::queue::nats::consume::shard_stream::Prepared;
 use crate::queue::nats::jetstream::JetStream;
 use crate::queue::nats::streams::jobs_config::{jobs_mismatches, may_lose_messages};
-use crate::queue::nats::streams::prepared::Prepared;
 use crate::queue::nats::streams::rejects_config::{rejects_config, rejects_mismatches};
 use crate::types::ShardId;
 use crate::writer::QueueFault;

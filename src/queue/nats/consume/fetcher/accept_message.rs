@@ -5,8 +5,7 @@
 
 use async_nats::Message as Delivered;
 
-use crate::queue::nats::consume::fetcher::run::Fetcher;
-use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
+use crate::queue::nats::consume::fetcher::run::{Fetcher, SessionEnd};
 use crate::queue::nats::consume::fingerprint::hash;
 use crate::queue::nats::consume::place::{Place, Places};
 use crate::queue::nats::message::{self, Control};

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use async_nats::jetstream::stream;
 
 use crate::queue::nats::consume::copy_need::NeededCopy;
-use crate::queue::nats::consume::fetcher::run::Fetcher;
-use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
+use crate::queue::nats::consume::fetcher::run::{Fetcher, SessionEnd};
 use crate::queue::nats::consume::origin::identity;
 use crate::queue::nats::peers::known::Hearing;
 use crate::queue::nats::peers::lineage::StreamOwner;

@@ -13,18 +13,15 @@
 //!   reconnect ends the session.
 //!
 //! Files:
-//! - `run`: the loop of sessions; `session_end`: why a session ended; `consumer`: what a session reads with
+//! - `run`: the loop of sessions, and what they hand on
 //! - `continuity`: whether the stream continues the tip; `accept_message`: whether a message does
 //! - `lag`: whether the consumer's server keeps up
-//! - `mismatch_state`, `recovery`: what the fetcher does if the stream seems not to continue the tip
+//! - `recovery`: what the fetcher does if the stream seems not to continue the tip
 //! - `rebase`: continuing with another stream, because of `--accept-gap`
 
 mod accept_message;
-mod consumer;
 mod continuity;
 mod lag;
-mod mismatch_state;
 mod rebase;
 mod recovery;
 pub mod run;
-mod session_end;

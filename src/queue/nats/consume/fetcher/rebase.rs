@@ -18,10 +18,7 @@ use async_nats::jetstream::stream::{Config, Info};
 use tokio::sync::oneshot;
 
 use crate::queue::nats::connect::connection::Connection;
-use crate::queue::nats::consume::chunk::Chunk;
-use crate::queue::nats::consume::fetcher::consumer::consumer;
-use crate::queue::nats::consume::fetcher::run::Fetcher;
-use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
+use crate::queue::nats::consume::fetcher::run::{Chunk, Fetcher, SessionEnd, consumer};
 use crate::queue::nats::consume::origin::{Origin, identity};
 use crate::writer::{OriginChanged, ShardState};
 

@@ -8,24 +8,21 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::stream;
 use tokio::sync::mpsc;
 
 use crate::metrics::DECODE_SECONDS;
 use crate::queue::nats::connect::connection::Connection;
-use crate::queue::nats::consume::chunk::{BATCH_LIMITS, Chunk};
-use crate::queue::nats::consume::fetcher::consumer::consumer;
+use crate::queue::nats::consume::copy_need::NeededCopy;
 use crate::queue::nats::consume::fetcher::lag::lag;
-use crate::queue::nats::consume::fetcher::mismatch_state::MismatchState;
-use crate::queue::nats::consume::fetcher::session_end::SessionEnd;
 use crate::queue::nats::consume::origin::Origin;
 use crate::queue::nats::consume::place::Places;
 use crate::queue::nats::consume::pull::Pull;
-use crate::queue::nats::consume::shard_stream::ShardStream;
-use crate::queue::nats::streams::prepared::Prepared;
+use crate::queue::nats::consume::shard_stream::{Prepared, ShardStream};
 use crate::state::Applied;
 use crate::wire::BoardNames;
-use crate::writer::ShardState;
+use crate::writer::{BatchLimits, Message, OriginChanged, ShardState};
 
 /// The pause between sessions doubles from `PAUSE_FIRST` up to `PAUSE_MAX`.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
@@ -312,4 +309,68 @@ impl Fetcher {
                 .set_state(ShardState::CatchingUp(format!("{} messages behind the stream", target - tip)));
         }
     }
+}
+
+/// The evidence that the stream does not continue the tip.
+#[derive(Default)]
+pub struct MismatchState {
+    /// Something did not fit since messages were last handed on: the next session begins by asking the
+    /// leader.
+    pub ask_leader_first: bool,
+    /// Since when the leader has reported a mismatch at every look.
+    pub leader_mismatch_since: Option<Instant>,
+    /// The shard is halted.
+    pub halted: bool,
+}
+
+/// The server forgets a consumer that nobody has pulled from for so long.
+const INACTIVE_THRESHOLD: Duration = Duration::from_secs(60);
+
+/// A consumer without a name that starts at a sequence of the stream and acknowledges nothing.
+pub fn consumer(start_sequence: u64) -> pull::Config {
+    pull::Config {
+        description: Some("ranktree: the writer of this shard".to_owned()),
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence },
+        ack_policy: AckPolicy::None,
+        inactive_threshold: INACTIVE_THRESHOLD,
+        memory_storage: true,
+        num_replicas: 1,
+        ..pull::Config::default()
+    }
+}
+
+/// Why a session ended.
+pub enum SessionEnd {
+    /// Nothing is wrong. The next session reads what this one changed.
+    Restart,
+    /// Retention saw a stream that this session may not have read, so the next one asks the leader first.
+    Recheck,
+    /// A failure that may be over at the next attempt.
+    Retry(String),
+    /// The stream does not continue what was applied, as far as the server of this consumer knows.
+    ConsumerMismatch(String),
+    /// The leader says so, too. A leader that has just started may not know the end of the stream yet.
+    LeaderMismatch(String),
+    /// The stream does not continue what was applied, and an operator may accept that. The text says what to
+    /// do.
+    Halt(String),
+    /// The stream does not continue what was applied, and another owner's data are of it: no operator may
+    /// accept that here. The text says what to do.
+    Refused(String),
+    /// The stream no longer has what comes next, and another owner's copy may.
+    CopyNeeded(NeededCopy),
+    /// The shard cannot continue, and `--accept-gap` does not help.
+    Unrecoverable(String),
+    /// The source is gone.
+    Closed,
+}
+
+/// A batch: enough to share what a commit costs, few enough that nobody waits long for its end.
+pub const BATCH_LIMITS: BatchLimits = BatchLimits { jobs: 1_000, bytes: 4 << 20 };
+
+/// What the fetcher hands on, in order.
+pub enum Chunk {
+    Messages(Vec<Message>),
+    /// The messages after this one come from another stream, or are counted with another offset.
+    OriginChanged(OriginChanged),
 }
