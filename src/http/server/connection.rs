@@ -67,42 +67,38 @@ pub async fn serve(
         context: Arc::clone(&context),
         client: ClientAddress(client.to_canonical()),
     };
-    let handshake_end = Instant::now() + timeouts.header;
-    if context.tls.is_some() {
-        let mut stage = stage.clone();
-        let looked = tokio::select! {
-            looked = tokio::time::timeout_at(handshake_end, is_cleartext(&stream)) => looked,
-            // Nothing was asked yet.
-            _ = stage.wait_for(|stage| *stage > Stage::Serving) => return,
-        };
-        match looked {
-            Ok(false) => {}
-            Ok(true) => {
-                count_ended("handshake");
-                return cleartext::answer(stream).await;
-            }
-            Err(_) => return count_ended("handshake"),
-        }
-    }
     let heads = HeadBytes::none(&context.api.admission);
-    let (stream, disconnect) = split(stream);
-    let conditions = CloseConditions { activity: Arc::clone(&activity), timeouts, stage, disconnect };
+    let conditions = CloseConditions { activity: Arc::clone(&activity), timeouts, stage };
     let Some(tls) = &context.tls else {
-        return speak(ObservedStream::new(stream, activity, heads), requests, conditions).await;
+        let (stream, disconnect) = split(stream);
+        let stream = ObservedStream::new(stream, activity, heads);
+        return speak(stream, disconnect, requests, conditions).await;
     };
     let mut stage = conditions.stage.clone();
-    let accepted = tokio::select! {
-        accepted = tokio::time::timeout_at(handshake_end, tls.acceptor().accept(stream)) => accepted,
+    let handshake = async {
+        if is_cleartext(&stream).await {
+            return Err(stream);
+        }
+        let (stream, disconnect) = split(stream);
+        Ok((tls.acceptor().accept(stream).await, disconnect))
+    };
+    let shaken = tokio::select! {
+        shaken = tokio::time::timeout(timeouts.header, handshake) => shaken,
         // Nothing was asked yet.
         _ = stage.wait_for(|stage| *stage > Stage::Serving) => return,
     };
-    match accepted {
-        Ok(Ok(stream)) => {
-            speak(ObservedStream::new(stream, activity, heads), requests, conditions).await;
+    match shaken {
+        Ok(Ok((Ok(stream), disconnect))) => {
+            let stream = ObservedStream::new(stream, activity, heads);
+            speak(stream, disconnect, requests, conditions).await;
         }
-        Ok(Err(error)) => {
+        Ok(Ok((Err(error), _))) => {
             count_ended("handshake");
             tracing::debug!(%error, "a TLS handshake failed");
+        }
+        Ok(Err(stream)) => {
+            count_ended("handshake");
+            cleartext::answer(stream).await;
         }
         Err(_) => count_ended("handshake"),
     }
@@ -113,7 +109,6 @@ struct CloseConditions {
     activity: Arc<Activity>,
     timeouts: ClientTimeouts,
     stage: watch::Receiver<Stage>,
-    disconnect: Disconnect,
 }
 
 /// What became of a connection.
@@ -126,11 +121,15 @@ enum Served {
 }
 
 /// Answers requests until the connection ends.
-async fn speak<S>(stream: ObservedStream<S>, requests: ConnectionRequests, conditions: CloseConditions)
-where
+async fn speak<S>(
+    stream: ObservedStream<S>,
+    disconnect: Disconnect,
+    requests: ConnectionRequests,
+    conditions: CloseConditions,
+) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let CloseConditions { activity, timeouts, mut stage, disconnect } = conditions;
+    let CloseConditions { activity, timeouts, mut stage } = conditions;
     let mut builder = http1::Builder::new();
     // `activity` limits the time, because it distinguishes a slow head from an idle connection.
     builder.header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX).keep_alive(!requests.is_overflow);
