@@ -38,8 +38,8 @@ impl ScoreTarget {
 }
 
 /// The score at each target, and how it stands, all as of one moment; `None` past the end, and on an empty
-/// board. The targets are searched together, so that they take as many round trips as the one that takes most:
-/// a handful with each shard, the last of which decides.
+/// board. The targets are searched together, so that they take as many round trips as the one that takes
+/// most: a handful with each shard, the last of which decides.
 ///
 /// The last round trip shows the entries around each target's place, and mostly all who share its score.
 /// Where many share it, the runs end before the score does. Then the next round trip also asks for the
