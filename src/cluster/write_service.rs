@@ -219,7 +219,9 @@ impl ShardEndpoint {
                         None => return,
                     },
                     request = own.next() => match request {
-                        Some(request) if self.is_greeting(&request) => self.shard.health.set(|health| health.is_unserved = false),
+                        Some(request) if self.is_greeting(&request) => {
+                            self.shard.health.set(|health| health.is_unserved = false);
+                        }
                         Some(request) => self.take_own(request).await,
                         None => return,
                     },

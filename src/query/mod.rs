@@ -95,6 +95,6 @@ pub use rejects_page::page_of_remote_rejects;
 pub use remote_shards::{
     AskTerms, NoReply, ReadError, ReadOptions, RemoteShards, ShardClient, ShardUnavailable,
 };
-pub use score_at::{ScoreTarget, ScoresAt, score_at, scores_at};
+pub use score_at::{ScoreTarget, ScoresAt, scores_at};
 pub use top::{Start, Top, top};
 pub use trim_scan::{FindTrimPoint, TrimFrom, TrimScan, trim_point_of_position, trim_point_of_score};

@@ -1,7 +1,7 @@
 //! The shards of this node, as reads see them.
 //!
 //! Knows: state, health and storage of each shard. Must not know: queues. So reads can be built without any;
-//! writes go through `queue::publishers`.
+//! writes go through `queue::publisher`.
 
 use std::sync::Arc;
 

@@ -37,20 +37,9 @@ impl ScoreTarget {
     }
 }
 
-/// The score there, and how it stands; `None` past the end, and on an empty board. A handful of round trips
-/// with each shard, the last of which decides.
-///
-/// # Errors
-/// When some shard does not reply, or the board kept changing too quickly.
-pub async fn score_at(
-    board: &BoardView<'_>,
-    target: ScoreTarget,
-) -> Result<Option<(Score, Standing)>, ReadError> {
-    scores_at(board, &[target]).await.map(|found| found.into_iter().next().flatten())
-}
-
-/// [`score_at`] for several targets, all as of one moment. The targets are searched together, so that they
-/// take as many round trips as the one that takes most.
+/// The score at each target, and how it stands, all as of one moment; `None` past the end, and on an empty
+/// board. The targets are searched together, so that they take as many round trips as the one that takes
+/// most: a handful with each shard, the last of which decides.
 ///
 /// The last round trip shows the entries around each target's place, and mostly all who share its score.
 /// Where many share it, the runs end before the score does. Then the next round trip also asks for the
@@ -263,7 +252,7 @@ fn least_worse(wanted: f64, total: u64) -> u64 {
 /// About how often a search looks into the tree of a shard.
 const LOOKUPS_OF_TARGET: usize = 16;
 
-/// Reads [`score_at`] for each target.
+/// Reads [`scores_at`].
 pub struct ScoresAt {
     pub targets: Vec<ScoreTarget>,
 }

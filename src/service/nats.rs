@@ -175,7 +175,7 @@ impl NatsStreams {
             let store = shard.store.get().map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
             let (health, service) = (Arc::clone(&shard.health), store.identity().service);
             own_service = own_service.or(service);
-            let start = ShardStart { shard: shard.id, applied, health, service };
+            let start = ShardStart { shard: shard.id, health, service };
             nats.take_up_divergence(shard.id, &store, &shard.health)
                 .map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
             let (publisher, source, stream) = nats.shard(&start)?;

@@ -213,14 +213,15 @@ fn rename(from: &Path, to: &Path) -> Result<(), StorageError> {
     std::fs::rename(from, to).map_err(|error| io(from, error))
 }
 
-fn remove(folder: &Path) -> Result<(), StorageError> {
+/// Removes a folder, if there is one.
+pub(super) fn remove(folder: &Path) -> Result<(), StorageError> {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(io(folder, error)),
         _ => Ok(()),
     }
 }
 
-fn sync(directory: &Path) -> Result<(), StorageError> {
+pub(super) fn sync(directory: &Path) -> Result<(), StorageError> {
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(|error| io(directory, error))
 }
 

@@ -9,7 +9,7 @@
 //! rights (`source`).
 
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write as _};
+use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ use thiserror::Error;
 
 use crate::snapshot::check::findings_in;
 use crate::snapshot::manifest::{Manifest, ManifestError, ManifestShard};
-use crate::snapshot::one_shard::STAGED as COPIES;
+use crate::snapshot::one_shard::{STAGED as COPIES, remove, sync};
 use crate::snapshot::source::{Piece, Pieces, SnapshotSource};
 use crate::snapshot::swap::{BEFORE, NEW, Plan, STAGED, SwapError};
 use crate::storage::{
@@ -184,15 +184,6 @@ fn free_name(data_dir: &Path) -> String {
     name
 }
 
-fn remove(folder: &Path) -> Result<(), RestoreError> {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(RestoreError::Io { path: folder.to_owned(), error })
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Copies all files, checks their checksums, and syncs them.
 fn stage(
     manifest: &Manifest,
@@ -222,11 +213,7 @@ fn stage(
     }
     finish(open)?;
     let directories = manifest.shards.iter().map(|shard| shard_directory(staged, ShardId(shard.shard)));
-    for path in directories.chain([staged.to_owned()]) {
-        let synced = File::open(&path).and_then(|directory| directory.sync_all());
-        synced.map_err(|error| RestoreError::Io { path, error })?;
-    }
-    Ok(())
+    directories.chain([staged.to_owned()]).try_for_each(|path| Ok(sync(&path)?))
 }
 
 fn finish(written: Option<(PathBuf, File)>) -> Result<(), RestoreError> {

@@ -16,7 +16,6 @@
 //! own pattern only, and a link in the place of a folder is refused. So nothing outside of the data directory
 //! is moved, and nothing is moved out of it.
 
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::regular_file::read_small_in;
+use crate::snapshot::one_shard::sync;
 use crate::storage::{
     DataLayout, RESTORING, StorageError, make_private_directory, mark_layout, replace_file, shard_directory,
     shards_in,
@@ -237,11 +237,6 @@ fn rename(from: &Path, to: &Path) -> Result<(), SwapError> {
         to: to.to_owned(),
         error,
     })
-}
-
-fn sync(directory: &Path) -> Result<(), SwapError> {
-    let synced = File::open(directory).and_then(|directory| directory.sync_all());
-    synced.map_err(|error| SwapError::Io { path: directory.to_owned(), error })
 }
 
 #[cfg(test)]

@@ -3,13 +3,11 @@
 //!
 //! Knows: how many members were released. Must not know: what releasing a member means.
 
-use crate::state::entry::TreeId;
 use crate::state::extras::{Extras, UnlistedPlace};
 use crate::tree::{Handle, Tree};
 use crate::types::count;
 
 pub struct Retired {
-    id: TreeId,
     tree: Tree,
     /// Entries of the tree that were handed out.
     listed: u64,
@@ -21,14 +19,9 @@ pub struct Retired {
 }
 
 impl Retired {
-    pub(super) fn new(id: TreeId, tree: Tree, extras: Extras) -> Self {
+    pub(super) fn new(tree: Tree, extras: Extras) -> Self {
         let entries = tree.len() + count(extras.len());
-        Self { id, tree, listed: 0, extras, unlisted: UnlistedPlace::default(), entries }
-    }
-
-    /// Which tree it was.
-    pub fn id(&self) -> TreeId {
-        self.id
+        Self { tree, listed: 0, extras, unlisted: UnlistedPlace::default(), entries }
     }
 
     /// How many entries there are to free.
@@ -55,7 +48,7 @@ mod tests {
 
     use super::*;
     use crate::board::Definition;
-    use crate::state::entry::{Entry, EntryState};
+    use crate::state::entry::{Entry, EntryState, TreeId};
     use crate::state::members::Members;
     use crate::state::window_tree::{Change, WindowTree};
     use crate::types::{BoardName, Score, Timestamp};
@@ -80,7 +73,7 @@ mod tests {
         }
         let known: BTreeSet<Handle> = tree.handles().collect();
         assert_eq!(known.len(), 300);
-        let mut retired = tree.retire(TreeId(0));
+        let mut retired = tree.retire();
         let (mut handed_out, mut slices) = (Vec::new(), 0);
         loop {
             let (slice, more) = retired.next_slice(7);

@@ -95,10 +95,6 @@ impl Step {
         StepPlace { events: self.events.len(), added: self.added.len(), changes: self.changes.len() }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.end() == StepPlace::default()
-    }
-
     /// All that it does, as one part.
     pub fn whole(&self) -> StepPart {
         StepPart::between(StepPlace::default(), self.end())

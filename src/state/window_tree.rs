@@ -258,9 +258,9 @@ impl WindowTree {
     }
 
     /// Turns the tree of a dropped board into one whose members are to be released.
-    pub fn retire(self, id: TreeId) -> Retired {
+    pub fn retire(self) -> Retired {
         let extras = self.sparse_parts.and_then(|parts| parts.extras);
-        Retired::new(id, self.tree, extras.map(|extras| *extras).unwrap_or_default())
+        Retired::new(self.tree, extras.map(|extras| *extras).unwrap_or_default())
     }
 
     /// A member's entry.

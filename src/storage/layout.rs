@@ -100,8 +100,8 @@ pub fn check_directory(data_dir: &Path) -> Result<(), StorageError> {
 }
 
 /// Refuses a shard's directory that has lost its marker, because nothing else would show what more it lost:
-/// RocksDB does not notice a missing log. A data directory of a version before markers has none either; it is
-/// recognised by its own marker, which is missing too.
+/// RocksDB does not notice a missing log. Without the data directory's own marker, an operator has said that
+/// the copy is complete.
 ///
 /// # Errors
 /// When the marker is gone.
@@ -117,8 +117,8 @@ pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError>
         &path,
         format!(
             "its file {MARKER} is missing, which records how far the data was synced, so it is unknown \
-             whether other data is missing too; if the directory is a complete copy that was made with an \
-             older ranktree, which did not write this file, remove {} to start with the copy as it is",
+             whether other data is missing too; if the directory is a complete copy all the same, remove {} to \
+             start with the copy as it is",
             data_dir.join(MARKER).display()
         ),
     ))

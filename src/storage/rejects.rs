@@ -6,7 +6,7 @@
 //!
 //! The order: the later time first; of the same time, the lower shard first; within a shard the later place
 //! in its queue first. Times never decrease along a shard's queue, so a merge of the shards' newest rejects
-//! gives that order. Rejects from before times were stored come last.
+//! gives that order.
 
 use std::borrow::Borrow;
 use std::cmp::Reverse;

@@ -160,32 +160,6 @@ impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
 
 /// Changes.
 impl<const LEAF: usize, const INNER: usize> Tree<LEAF, INNER> {
-    /// Adds an entry.
-    ///
-    /// # Panics
-    /// When the handle has an entry already, or `words` has not `columns` words.
-    pub fn insert(&mut self, words: &[u64], handle: Handle, order: &impl MemberOrder) {
-        match &mut self.form {
-            Form::Small(small) if usize::from(small.len) < LEAF => {
-                assert!(small.find(handle).is_none(), "a handle has one entry in a tree");
-                small.insert(words, handle, order);
-            }
-            _ => self.large().insert(words, handle, order),
-        }
-    }
-
-    /// Takes a handle's entry out, and returns its words.
-    pub fn remove(&mut self, handle: Handle) -> Option<Words> {
-        match &mut self.form {
-            Form::Small(small) => small.remove(handle),
-            Form::Large(large) => {
-                let words = large.remove(handle);
-                self.shrink_if_sparse();
-                words
-            }
-        }
-    }
-
     /// Takes the present entry of every edit's handle out, then puts the new ones in. A handle may be in at
     /// most one edit; it need not be in the tree.
     ///

@@ -4,27 +4,12 @@
 
 use super::large::LargeTree;
 use super::leaf::NONE;
-use super::narrow::Narrow;
-use super::words::{Handle, MemberOrder, Words};
+use super::words::{Handle, MemberOrder};
 
 impl<const LEAF: usize, const INNER: usize> LargeTree<LEAF, INNER> {
     /// A leaf with fewer entries than this takes entries from a sibling, or merges with it, unless it is of a
     /// run; see `rebalance`.
     pub(super) const LEAF_MIN: usize = LEAF / 2;
-
-    pub(super) fn insert(&mut self, words: &[u64], handle: Handle, order: &impl MemberOrder) {
-        assert!(!self.contains(handle), "a handle has one entry in a tree");
-        let leaf = self.leaf_for(words, handle, order);
-        self.insert_near((leaf, usize::MAX), words, handle, order);
-    }
-
-    pub(super) fn remove(&mut self, handle: Handle) -> Option<Words> {
-        let (leaf, at) = self.locate(handle, Narrow::prefetch)?;
-        let words = self.leaves.columns(leaf).words(at);
-        self.remove_at(leaf, at);
-        self.locator.remove(handle);
-        Some(words)
-    }
 
     /// Adds an entry to its leaf. If that is full, makes room, and adds the entry to the leaf that it then
     /// belongs to. `guess` mostly is the place in the leaf.

@@ -11,7 +11,7 @@ use super::columns::{Columns, close, open};
 use super::page_image::{CapturedPage, PageCopy};
 use super::prefetch;
 
-use super::words::{Edit, Handle, MemberOrder, Words};
+use super::words::{Edit, Handle, MemberOrder};
 
 /// The state of the page in the running capture.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -118,15 +118,6 @@ impl<const LEAF: usize> SmallTree<LEAF> {
         open(&mut self.handles, room, len, at);
         self.handles[at] = handle.0;
         self.len += 1;
-    }
-
-    /// Takes a handle's entry out, and returns its words.
-    pub(super) fn remove(&mut self, handle: Handle) -> Option<Words> {
-        let at = self.find(handle)?;
-        let words = self.entries().words(at);
-        self.remove_at(at);
-        self.fit();
-        Some(words)
     }
 
     fn remove_at(&mut self, at: usize) {

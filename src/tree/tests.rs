@@ -70,6 +70,25 @@ fn load<const LEAF: usize, const INNER: usize>(
     loader.finish(order)
 }
 
+/// Single changes.
+trait OneByOne {
+    fn insert(&mut self, words: &[u64], handle: Handle, order: &impl MemberOrder);
+    fn remove(&mut self, handle: Handle, order: &impl MemberOrder) -> Option<Words>;
+}
+
+impl<const LEAF: usize, const INNER: usize> OneByOne for Tree<LEAF, INNER> {
+    fn insert(&mut self, words: &[u64], handle: Handle, order: &impl MemberOrder) {
+        assert!(!self.contains(handle), "a handle has one entry in a tree");
+        self.apply(&[Edit { handle, new: Some(Words::from_slice(words)) }], order);
+    }
+
+    fn remove(&mut self, handle: Handle, order: &impl MemberOrder) -> Option<Words> {
+        let words = self.get(handle);
+        self.apply(&[Edit { handle, new: None }], order);
+        words
+    }
+}
+
 fn entries_of<const LEAF: usize, const INNER: usize>(tree: &Tree<LEAF, INNER>) -> Vec<(Vec<u64>, u32)> {
     tree.cursor_at(0).map(|(handle, words)| (words.as_slice().to_vec(), handle.0)).collect()
 }
@@ -111,7 +130,8 @@ impl<const LEAF: usize, const INNER: usize> Bench<LEAF, INNER> {
                 }
             }
             Op::Remove(handle) => {
-                let removed = self.tree.remove(Handle(*handle)).map(|words| words.as_slice().to_vec());
+                let removed =
+                    self.tree.remove(Handle(*handle), &self.ids).map(|words| words.as_slice().to_vec());
                 assert_eq!(removed, self.model.remove(*handle));
                 self.give_away(*handle);
             }
@@ -490,7 +510,7 @@ fn the_last_of_a_run_comes_and_goes_without_moving_others() {
         tree.insert(&[5, 200], Handle(200), &ids);
         tree.check(&ids).expect("a sound tree");
         assert_eq!(tree.leaf_count(), 3, "it has a leaf of its own");
-        tree.remove(Handle(200));
+        tree.remove(Handle(200), &ids);
         tree.check(&ids).expect("a sound tree");
         assert_eq!((tree.leaf_count(), tree.dirty_pages()), (2, 1), "no other leaf has changed");
     }
@@ -529,7 +549,7 @@ fn a_run_that_grows_parts_from_the_next_one_and_does_not_meet_it_again() {
     assert_eq!(grow(1), (4, 1), "full again, and the run goes on in a leaf of its own");
     assert_eq!(grow(9), (4, 1));
     // That one has ten, and remains.
-    let mut remove = |handle: u32| changed(&mut |tree| _ = tree.remove(Handle(handle)));
+    let mut remove = |handle: u32| changed(&mut |tree| _ = tree.remove(Handle(handle), &ids));
     assert_eq!(remove(newest - 1), (4, 1));
     assert_eq!(remove(newest - 5), (4, 1));
     // Of those with score 9 the first 36 are in one leaf, and as many in the next. They do not meet the end
@@ -576,10 +596,10 @@ fn leaves_in_the_middle_of_a_run_wait_for_a_sibling_that_is_as_short() {
     let before = structure(&tree);
     let mut middle = 56..;
     for _ in 0..28 {
-        tree.remove(Handle(middle.next().expect("endless")));
+        tree.remove(Handle(middle.next().expect("endless")), &ids);
     }
     assert_eq!(structure(&tree), before, "28 are left");
-    tree.remove(Handle(middle.next().expect("endless")));
+    tree.remove(Handle(middle.next().expect("endless")), &ids);
     assert!(structure(&tree) > before, "27 are left, and the leaf takes some");
     tree.check(&ids).expect("a sound tree");
 }
@@ -596,7 +616,7 @@ fn two_leaves_of_a_run_do_not_share_with_every_edit() {
     for cycle in 0..CYCLES {
         let (handle, words) = tree.select(56 + cycle * 7 % 20).expect("the run");
         assert_eq!(words.as_slice()[0], 5);
-        tree.remove(handle);
+        tree.remove(handle, &ids);
         tree.insert(&[5, 1_000 + cycle], handle, &ids);
     }
     tree.check(&ids).expect("a sound tree");
@@ -623,7 +643,7 @@ fn what_is_left_of_runs_is_not_scattered_over_many_leaves() {
     tree.check(&ids).expect("a sound tree");
     for nth in 0..56 {
         for run in 0..RUNS {
-            tree.remove(Handle(run * 56 + nth));
+            tree.remove(Handle(run * 56 + nth), &ids);
         }
         let (entries, leaves) = (tree.len(), tree.leaf_count());
         assert!(entries > 16 * leaves as u64, "{entries} entries in {leaves} leaves");

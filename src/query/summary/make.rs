@@ -8,7 +8,6 @@ use crate::query::shard_board::ShardBoard;
 use crate::query::summary::tree_summary::{SharedScore, Summary};
 use crate::state::Shard;
 use crate::tree::{Handle, Words};
-use crate::types::count;
 
 /// How many ids ahead memory is prefetched.
 const LOOK_AHEAD: usize = 16;
@@ -97,11 +96,4 @@ fn shared_scores(shard_board: &ShardBoard<'_>, summary: &Summary, sizes: &Summar
         SharedScore { score, better: at.before, through: at.through }
     };
     reaching.into_iter().map(counted).collect()
-}
-
-impl Summary {
-    /// How many entries are told without a gap, from the best one on.
-    pub fn told_whole(&self) -> u64 {
-        count(self.before.iter().zip(0..).take_while(|(before, index)| **before == *index).count())
-    }
 }

@@ -33,7 +33,7 @@ use crate::query::{
     Around, BoardSelection, BoardView, End, InstanceAsked, Listed, MemberOnBoards, Node, ReadError,
     RemoteShards, ScoreRank, ScoreTarget, ShardHandle, Start, TrimScan, View, around, count, edges_over,
     from_position, histogram, lookup, member, range, ranks_of_scores, read_in_memory, run_in_memory,
-    score_at, top, trim_point_of_position, trim_point_of_score,
+    scores_at, top, trim_point_of_position, trim_point_of_score,
 };
 use crate::state::{
     Applied, BoardEvent, Change, Entry, EntryState, Incarnation, Shard, Step, TreeId, TrimSide,
@@ -391,7 +391,7 @@ proptest! {
         on_every_split(&definition, &rows, |board, model, _| {
             let total = model.entries.len() as u64;
             for position in 0..=total + 1 {
-                let found = ok(score_at(board, ScoreTarget::Position(position)));
+                let found = ok(scores_at(board, &[ScoreTarget::Position(position)])).remove(0);
                 let entry = position.checked_sub(1).and_then(|index| model.entries.get(index as usize));
                 prop_assert_eq!(found.is_some(), entry.is_some());
                 let (Some((score, standing)), Some(entry)) = (found, entry) else { continue };
@@ -408,7 +408,7 @@ proptest! {
             for mark in marks {
                 let expected = model.entries.iter().rev().find(|entry| percentile(entry) >= mark);
                 let expected = expected.or(model.entries.first()).map(|entry| entry.score.clone());
-                let found = ok(score_at(board, ScoreTarget::Percentile(mark)));
+                let found = ok(scores_at(board, &[ScoreTarget::Percentile(mark)])).remove(0);
                 prop_assert_eq!(found.map(|(score, _)| score.keys().to_vec()), expected);
             }
             Ok(())

@@ -25,7 +25,7 @@ use crate::queue::nats::streams::boards_config::ServiceFacts;
 use crate::queue::nats::streams::rejects_fault::RejectsFault;
 use crate::queue::this_node::ThisNode;
 use crate::storage::ServiceId;
-use crate::types::{NodeName, Sequence, ShardId};
+use crate::types::{NodeName, ShardId};
 use crate::writer::Health;
 
 /// What an operator sets about NATS.
@@ -64,7 +64,6 @@ pub enum SetupError {
 /// What a shard's queue needs to know when the service starts.
 pub struct ShardStart {
     pub shard: ShardId,
-    pub applied: Sequence,
     pub health: Arc<Health>,
     /// The service of its data, if that is known.
     pub service: Option<ServiceId>,

@@ -5,6 +5,7 @@
 //!
 //! - `names`, `message`, `definition_json`: what streams and subjects are called, and what messages say;
 //!   `trace_headers`: which traces they belong to
+//! - `last_messages`: follows a stream whose subjects have a last message each
 //! - `connect`: connections; `streams`: how streams are configured and set up
 //! - `publish`, `consume`: the two ends of each shard's stream
 //! - `jetstream`: a node's NATS, which makes both ends; `shard`: a shard as the tasks beside its writer see
@@ -13,6 +14,7 @@
 //!   decided once for all nodes
 
 mod definition_json;
+mod last_messages;
 mod message;
 mod names;
 pub(crate) mod trace_headers;

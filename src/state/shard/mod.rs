@@ -461,7 +461,7 @@ impl Shard {
             self.tree_bytes -= size_of::<WindowTree>() + tree.bytes();
             let forgotten = self.expiry.forget(board.all);
             self.note_expired(forgotten);
-            self.retired.insert(board.all, Box::new(tree.retire(board.all)));
+            self.retired.insert(board.all, Box::new(tree.retire()));
         }
         if !name.is_instance() {
             self.begin_dropping(name, life);

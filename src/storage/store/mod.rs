@@ -14,7 +14,7 @@ mod records;
 #[cfg(test)]
 mod damage;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -259,10 +259,6 @@ impl Store {
     pub(super) fn staging(&self) -> PathBuf {
         // The path by which RocksDB was opened leads here even if the directory was moved.
         self.db.path().join(STAGING)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.path
     }
 
     pub fn shard(&self) -> ShardId {

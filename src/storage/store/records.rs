@@ -47,23 +47,6 @@ impl Store {
         StoreSnapshot { store: self, moment: self.db.snapshot() }
     }
 
-    /// The newest rejects, newest first.
-    pub fn rejects(&self, limit: usize) -> Result<Vec<RejectRecord>, StorageError> {
-        let erasures = self.erasures()?;
-        let mut rejects = Vec::new();
-        let mut iterator = self.db.raw_iterator_cf_opt(self.log(), prefix_options(&[keys::REJECT]));
-        iterator.seek_to_last();
-        while let (true, Some((key, value))) = (rejects.len() < limit, iterator.item()) {
-            if let Some((sequence, index)) = keys::place_in_stream(key) {
-                let reject = codec::decode_reject(sequence, index, value);
-                rejects.push(erasures.erased(reject.map_err(|error| self.damaged(error))?).0);
-            }
-            iterator.prev();
-        }
-        iterator.status().map_err(|error| self.failed(error))?;
-        Ok(rejects)
-    }
-
     /// Rejects after this place, the oldest first.
     pub fn rejects_after(
         &self,

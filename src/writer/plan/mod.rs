@@ -373,7 +373,6 @@ impl Batch<'_> {
         let profiles = self.profiles.into_iter().filter(|(_, profile)| profile.is_changed);
         let profiles = profiles.map(|(member, profile)| (member.as_bytes().to_vec(), profile.record));
         Plan {
-            first,
             applied,
             time,
             early: self.early,

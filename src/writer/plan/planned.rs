@@ -152,7 +152,6 @@ impl PlannedStep {
 
 /// The result of planning a batch.
 pub struct Plan {
-    pub first: Sequence,
     pub applied: Applied,
     /// What is known of the time after the batch.
     pub time: ShardTime,

@@ -12,6 +12,7 @@ use crate::state_lock::Purpose;
 use crate::storage::StorageError;
 use crate::types::{Sequence, shard_of};
 use crate::writer::tests::build::{bare, board, job, leave_all, member};
+use crate::writer::tests::fed::newest_rejects;
 use crate::writer::tests::harness::{open, time};
 use crate::writer::tests::source::{Running, VecSource, jobs};
 use crate::writer::{BadJob, BatchLimits, Defined, JobOutcome, Payload, ShardState};
@@ -214,12 +215,12 @@ fn every_reason_is_told_stored_and_listed() {
     assert_eq!(running.health.get(|health| health.jobs_rejected), 11);
     let store = running.store.get().expect("it is open");
     assert_eq!(store.meta().expect("readable").expect("there").jobs_rejected, 11);
-    let stored = store.rejects(100).expect("readable");
+    let stored = newest_rejects(&store, 100);
     let told: Vec<(u64, u32, RejectCode)> =
         stored.iter().rev().map(|reject| (reject.sequence.0, reject.index, reject.code)).collect();
     let indexed = (0..).zip(expected).filter_map(|(index, code)| Some((3, index, code?)));
     assert_eq!(told, indexed.collect::<Vec<_>>());
-    let newest = store.rejects(2).expect("readable");
+    let newest = newest_rejects(&store, 2);
     assert_eq!(newest.iter().map(|reject| reject.index).collect::<Vec<_>>(), [12, 11], "newest first");
     assert_eq!(newest[0].job, vec![b'x'; 4_096], "cut to what storage can bear");
     assert!(String::from_utf8_lossy(&stored[10].job).contains("\"m\""), "an operator sees which job it was");

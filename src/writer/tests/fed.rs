@@ -13,6 +13,7 @@ use crate::board::Definition;
 use crate::job::{Job, JobPlace};
 use crate::state::{Incarnation, LogHashes, Shard, ShardTime};
 use crate::state_lock::{Purpose, StateLock};
+use crate::storage::codec::RejectRecord;
 use crate::storage::{Checkpoint, Commit, HashCommit, Store, TreesFrom, recover, verify};
 use crate::types::{Sequence, ShardId, count};
 use crate::writer::apply::apply;
@@ -317,7 +318,7 @@ impl Fed {
                 known.map(|handle| (shard.members.id(handle).to_vec(), tree.entry(handle))).collect();
             writeln!(state, "{name} {entries:?}").expect("writing to memory does not fail");
         }
-        let rejects = self.store().rejects(usize::MAX).expect("readable");
+        let rejects = newest_rejects(self.store(), usize::MAX);
         let lines = self.store().parked_lines().expect("readable").into_iter().map(|line| line.line);
         let waiting: Vec<_> =
             lines.map(|line| (line, self.store().parked_in(line).expect("readable"))).collect();
@@ -390,4 +391,12 @@ impl Fed {
         let (_, findings) = verify(self.store(), &|_, _, _| {}).expect("everything can be read");
         assert!(findings.is_empty(), "{findings:?}");
     }
+}
+
+/// The newest rejects, newest first.
+pub fn newest_rejects(store: &Store, limit: usize) -> Vec<RejectRecord> {
+    let mut all = store.rejects_after((Sequence(0), 0), usize::MAX).expect("readable");
+    all.reverse();
+    all.truncate(limit);
+    all
 }

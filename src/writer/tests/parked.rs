@@ -13,6 +13,7 @@ use crate::types::{Timestamp, count};
 use crate::writer::plan::UNPARKED_PER_MESSAGE;
 use crate::writer::tests::build::{bare, job, leave_all};
 use crate::writer::tests::fed::Fed;
+use crate::writer::tests::fed::newest_rejects;
 use crate::writer::tests::random::{BOARDS, jobs};
 
 /// Lines in random histories: so few that most members come to share theirs.
@@ -145,7 +146,7 @@ fn a_ban_waits_behind_its_members_jobs_and_for_no_board() {
     fed.say_unseen(vec![bare(Op::Hide, "n", &["auto"])]);
     fed.batch(false);
     assert_eq!(fed.waiting(), 0);
-    let rejects = fed.store().rejects(10).expect("readable");
+    let rejects = newest_rejects(fed.store(), 10);
     assert_eq!(rejects.iter().map(|reject| reject.code).collect::<Vec<_>>(), [RejectCode::UnknownBoard]);
     let mut fed = Fed::new(&["auto"]);
     fed.say(vec![job("m", &[("auto", &[1])])], true);
@@ -179,7 +180,7 @@ fn jobs_beyond_the_board_limit_are_rejected_and_block_no_line() {
     assert_eq!(fed.waiting(), 0);
     fed.say_unseen(vec![job("o", &[("race", &[1, 1])])]);
     fed.batch(false);
-    let rejects = fed.store().rejects(10).expect("readable");
+    let rejects = newest_rejects(fed.store(), 10);
     assert!(rejects.iter().all(|reject| reject.code == RejectCode::UnknownBoard), "{rejects:?}");
     assert!(rejects.iter().all(|reject| reject.detail.contains("limit")), "{rejects:?}");
     assert_eq!(fed.rejects, BTreeMap::from([("unknown_board", 3)]));

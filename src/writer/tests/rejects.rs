@@ -2,6 +2,7 @@
 
 use crate::job::{Reject, RejectCode};
 use crate::writer::tests::build::job;
+use crate::writer::tests::fed::newest_rejects;
 use crate::writer::tests::source::{Running, jobs};
 use crate::writer::{BadJob, Payload};
 
@@ -20,7 +21,7 @@ fn rejects_are_kept_by_count_however_many_messages_come_between() {
     let payloads = [bad(2)].into_iter().chain(good).chain([bad(1_100)]).collect();
     let answers = running.drain(payloads);
     assert!(answers.iter().all(Result::is_ok));
-    let stored = running.store.get().expect("it is open").rejects(2_000).expect("readable");
+    let stored = newest_rejects(&running.store.get().expect("it is open"), 2_000);
     assert_eq!(stored.len(), 1_102);
     assert_eq!(stored.last().map(|oldest| oldest.sequence.0), Some(1));
 }
@@ -32,7 +33,7 @@ fn the_oldest_rejects_go_away_and_their_count_stays() {
     let answers = running.drain((0..103).map(|_| bad(1_000)).collect());
     assert!(answers.iter().all(Result::is_ok));
     let store = running.store.get().expect("it is open");
-    let stored = store.rejects(200_000).expect("readable");
+    let stored = newest_rejects(&store, 200_000);
     // 1,024 go at a time.
     assert_eq!(stored.len(), 103_000 - 2 * 1_024);
     let oldest = stored.last().expect("there are some");
@@ -47,7 +48,7 @@ fn a_reject_of_several_boards_names_the_one_that_refuses() {
     let two = [("arena", &[1][..]), ("race", &[1, 2][..])];
     let answers = running.drain(vec![jobs(vec![job("m", &two)]), jobs(vec![job("m", &two[1..])])]);
     assert!(answers.iter().all(Result::is_ok));
-    let stored = running.store.get().expect("it is open").rejects(2).expect("readable");
+    let stored = newest_rejects(&running.store.get().expect("it is open"), 2);
     let [only, several] = stored.as_slice() else { panic!("two rejects, and not {stored:?}") };
     assert!(several.detail.starts_with("race: a score of this board has 1 key"), "{}", several.detail);
     assert!(only.detail.starts_with("a score of this board has 1 key"), "{}", only.detail);

@@ -464,7 +464,8 @@ proptest! {
         };
         let counts = boards.iter().map(|(incarnation, asked)| (life("b", *incarnation), marks(asked)));
         let question = Question::Counts(counts.collect());
-        let asked = AskedQuestion { question, least: Sequence(least), wait_ms, may_be_behind, profiles: !may_be_behind };
+        let (least, profiles) = (Sequence(least), !may_be_behind);
+        let asked = AskedQuestion { question, least, wait_ms, may_be_behind, profiles };
         let bytes = encode_question(&asked).expect("it is small");
         prop_assert_eq!(decode_question(&bytes), Ok(asked));
         let counts = boards.iter().map(|(total, marks)| BoardCounts {
@@ -474,7 +475,7 @@ proptest! {
             marks: marks.iter().map(|words| Counted { before: words[0], through: words[1] }).collect(),
         });
         let replied = ShardReply {
-            sequence: Sequence(least),
+            sequence: least,
             is_live: may_be_behind,
             reply: Reply::Counts(counts.collect()),
         };

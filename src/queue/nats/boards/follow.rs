@@ -10,29 +10,23 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::{ErrorCode, Message};
-use futures_util::StreamExt as _;
 
 use crate::queue::nats::boards::boards_stream::{BoardsStream, ForeignShard};
 use crate::queue::nats::boards::following::{Following, LastRecords, Unconfirmed};
 use crate::queue::nats::boards::record::{RecordJson, is_foreign};
 use crate::queue::nats::boards::store::NewRecord;
 use crate::queue::nats::boards::tombstones::Tombstones;
+use crate::queue::nats::last_messages::{Followed, LastMessages};
 use crate::queue::nats::streams::boards_config::boards_config;
 use crate::queue::nats::streams::jobs_config::of_service;
 
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-const HEARTBEAT: Duration = Duration::from_millis(500);
 
 /// How long the server must report that there is no such stream before it is created again. An operator may
 /// be about to restore an old copy, and a server that has just started may not know the stream yet.
 const RECREATE_AFTER: Duration = Duration::from_secs(10);
-
-/// While the stream is read from the beginning, the server is asked after so long without a message whether
-/// there are more.
-const ASK_AFTER: Duration = Duration::from_secs(2);
 
 /// How long readers wait for the comparison of shards with their streams.
 const COMPARE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -107,45 +101,17 @@ impl BoardsStream {
         self.read_through.store(0, Ordering::Relaxed);
         self.pending.lock().begin_again();
         self.overwritten.lock().clear();
-        let consumer = pull::Config {
-            description: Some("ranktree: what each board is".to_owned()),
-            deliver_policy: DeliverPolicy::LastPerSubject,
-            filter_subject: self.names.all_boards(),
-            ack_policy: AckPolicy::None,
-            inactive_threshold: Duration::from_secs(60),
-            memory_storage: true,
-            num_replicas: 1,
-            ..pull::Config::default()
-        };
-        let consumer =
-            self.managing.context.create_consumer_on_stream(consumer, self.names.boards_stream()).await;
-        let mut consumer = consumer.map_err(|error| error.to_string())?;
-        let mut pending = consumer.info().await.map_err(|error| error.to_string())?.num_pending;
-        let messages = consumer.stream().heartbeat(HEARTBEAT).messages().await;
-        let mut messages = messages.map_err(|error| error.to_string())?;
+        let (stream, subjects) = (self.names.boards_stream(), self.names.all_boards());
+        let followed =
+            LastMessages::begin(&self.managing, &stream, subjects, "ranktree: what each board is").await;
+        let mut followed = followed.map_err(|error| error.to_string())?;
         let mut in_stream = LastRecords::default();
-        let mut connected = self.managing.connected.clone();
-        connected.borrow_and_update();
-        let mut delivered = 0;
-        let mut missed = false;
-        while pending > 0 {
-            let Ok(message) = tokio::time::timeout(ASK_AFTER, messages.next()).await else {
-                // The awaited messages may have been deleted.
-                let info = consumer.info().await.map_err(|error| error.to_string())?;
-                if info.delivered.consumer_sequence == delivered {
-                    pending = info.num_pending;
-                } else if std::mem::replace(&mut missed, true) {
-                    return Err(
-                        "the server delivered messages of the boards' stream that did not arrive here"
-                            .to_owned(),
-                    );
-                }
-                continue;
-            };
-            missed = false;
-            let Some(message) = message else { return Ok(()) };
-            let message = message.map_err(|error| error.to_string())?;
-            pending = self.read_message(&message, &mut delivered, Some(&mut in_stream)).await?;
+        loop {
+            match followed.next().await? {
+                Followed::Message(message) => self.read_message(&message, Some(&mut in_stream)).await?,
+                Followed::AllRead => break,
+                Followed::Ended => return Ok(()),
+            }
         }
         // Before a later record can be hidden by a board of a shard that does not count. Without an answer,
         // it is done once there is one.
@@ -178,35 +144,21 @@ impl BoardsStream {
                     // Boards that jobs have wanted meanwhile.
                     self.wanted.changed.notify_one();
                 }
-                // Messages in flight are lost with a connection, and nothing reports that.
-                _ = connected.changed() => return Err("the connection to NATS was lost".to_owned()),
-                message = messages.next() => {
-                    let Some(message) = message else { return Ok(()) };
-                    let message = message.map_err(|error| error.to_string())?;
-                    self.read_message(&message, &mut delivered, None).await?;
+                next = followed.next() => {
+                    let Followed::Message(message) = next? else { return Ok(()) };
+                    self.read_message(&message, None).await?;
                 }
             }
         }
     }
 
-    /// Notes a message. Returns how many follow.
+    /// Notes a message.
     ///
     /// # Arguments
-    /// - `delivered`: how many the consumer has delivered so far.
-    /// - `first`: the records so far, while the stream is read from the beginning.
-    async fn read_message(
-        &self,
-        message: &Message,
-        delivered: &mut u64,
-        first: Option<&mut LastRecords>,
-    ) -> Result<u64, String> {
+    /// `first`: the records so far, while the stream is read from the beginning.
+    async fn read_message(&self, message: &Message, first: Option<&mut LastRecords>) -> Result<(), String> {
         let info = message.info().map_err(|error| error.to_string())?;
         let (sequence, pending) = (info.stream_sequence, info.pending);
-        if info.consumer_sequence != *delivered + 1 {
-            let lost = info.consumer_sequence.saturating_sub(*delivered + 1);
-            return Err(format!("{lost} messages before message {sequence} did not arrive"));
-        }
-        *delivered = info.consumer_sequence;
         let name = self.names.board_of(&message.subject);
         if let Some(kind) = self.names.boards_message_of(&message.subject) {
             self.note_message(kind, sequence, &message.payload);
@@ -252,7 +204,7 @@ impl BoardsStream {
         if pending == 0 {
             self.read_through.fetch_max(sequence, Ordering::Relaxed);
         }
-        Ok(pending)
+        Ok(())
     }
 
     /// Stores the records of boards again whose place a foreign message has taken.

@@ -50,7 +50,7 @@ impl LeaderError {
         }
     }
 
-    fn no_answer(error: &dyn Display) -> Self {
+    pub fn no_answer(error: &dyn Display) -> Self {
         Self::NoAnswer(error.to_string())
     }
 }

@@ -5,12 +5,11 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use async_nats::jetstream::Message;
-use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use async_nats::jetstream::stream::Config;
-use futures_util::StreamExt as _;
 use serde::Deserialize;
 
 use crate::queue::nats::jetstream::JetStream;
+use crate::queue::nats::last_messages::{Followed, LastMessages};
 use crate::queue::nats::names::Bucket;
 use crate::queue::nats::peers::entries::{self, UnreadableEntry};
 use crate::queue::nats::peers::known::Received;
@@ -18,14 +17,9 @@ use crate::queue::nats::streams::buckets_config::{floors_config, nodes_config};
 use crate::types::{NodeName, ShardId};
 
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-const HEARTBEAT: Duration = Duration::from_secs(2);
 /// How long the server must report that there is no such bucket before it is created again. An operator may
 /// be about to restore an old copy, and a server that has just started may not know it yet.
 const RECREATE_AFTER: Duration = Duration::from_secs(10);
-/// While the bucket is read from the beginning, the server is asked so often whether there is more: the
-/// awaited entries may have expired.
-const ASK_INTERVAL: Duration = Duration::from_millis(500);
-
 /// Why a bucket is no longer read.
 enum Lost {
     /// The server says that there is no such bucket.
@@ -191,41 +185,18 @@ impl JetStream {
     }
 
     async fn follow_once(&self, bucket: &Bucket, reader: &(impl Reader + Sync)) -> Result<(), Lost> {
-        let config = pull::Config {
-            description: Some("ranktree: who is there".to_owned()),
-            deliver_policy: DeliverPolicy::LastPerSubject,
-            filter_subject: bucket.all_subjects(),
-            ack_policy: AckPolicy::None,
-            inactive_threshold: Duration::from_secs(60),
-            memory_storage: true,
-            num_replicas: 1,
-            ..pull::Config::default()
-        };
-        let mut connected = self.managing.connected.clone();
-        connected.borrow_and_update();
-        let consumer = self.managing.create_consumer(&bucket.stream(), &config).await;
-        let mut consumer = consumer.map_err(|error| match error {
+        let (stream, subjects) = (bucket.stream(), bucket.all_subjects());
+        let followed = LastMessages::begin(&self.managing, &stream, subjects, "ranktree: who is there").await;
+        let mut followed = followed.map_err(|error| match error {
             error if error.is_no_stream() => Lost::NoBucket(error.to_string()),
             error => Lost::Other(error.to_string()),
         })?;
-        let messages = consumer.stream().heartbeat(HEARTBEAT).messages().await;
-        let mut messages = messages.map_err(|error| error.to_string())?;
         reader.begin();
-        let (mut delivered, mut has_read_all) = (0, false);
-        let mut asks = tokio::time::interval(ASK_INTERVAL);
+        let mut has_read_all = false;
         loop {
-            tokio::select! {
-                biased;
-                _ = connected.changed() => return Err("the connection to NATS was lost".to_owned().into()),
-                message = messages.next() => {
-                    let Some(message) = message else { return Ok(()) };
-                    let message = message.map_err(|error| error.to_string())?;
-                    let info = message.info().map_err(|error| error.to_string())?;
-                    delivered += 1;
-                    if info.consumer_sequence != delivered {
-                        return Err("entries that were delivered did not arrive".to_owned().into());
-                    }
-                    let (pending, stored) = (info.pending, info.published);
+            match followed.next().await? {
+                Followed::Message(message) => {
+                    let stored = message.info().map_err(|error| error.to_string())?.published;
                     // What comes once all was read was stored just now.
                     let age = if has_read_all {
                         Duration::ZERO
@@ -233,18 +204,12 @@ impl JetStream {
                         SystemTime::now().duration_since(SystemTime::from(stored)).unwrap_or_default()
                     };
                     reader.read(&message, age);
-                    if pending == 0 && !has_read_all {
-                        has_read_all = true;
-                        reader.end();
-                    }
                 }
-                _ = asks.tick(), if !has_read_all => {
-                    let info = consumer.info().await.map_err(|error| error.to_string())?;
-                    if info.num_pending == 0 && info.delivered.consumer_sequence == delivered {
-                        has_read_all = true;
-                        reader.end();
-                    }
+                Followed::AllRead => {
+                    has_read_all = true;
+                    reader.end();
                 }
+                Followed::Ended => return Ok(()),
             }
         }
     }

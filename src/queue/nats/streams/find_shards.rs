@@ -83,8 +83,8 @@ async fn find(context: &Context, names: &Names) -> Result<Option<u16>, String> {
     {
         return Ok(Some(shards));
     }
-    // An operator has made the boards' stream, and it does not say; or it is lost. Any stream of jobs says it.
-    // Mostly the first one is there.
+    // An operator has made the boards' stream, and it does not say; or it is lost. Any stream of jobs says
+    // it. Mostly the first one is there.
     for shard in (0..MAX_SHARDS).map(ShardId) {
         if let Some(config) = config_of(context, &names.jobs_stream(shard)).await? {
             return Ok(shards_of(&config));
