@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -323,6 +324,7 @@ impl Args {
         let decimal = self.decimal.unwrap_or(if self.thousands == Some('.') { ',' } else { '.' });
         let numbers = Numbers {
             decimal,
+            is_decimal_given: self.decimal.is_some(),
             thousands: self.thousands,
             scale: self.scale,
             is_rounded: self.round,
@@ -344,6 +346,7 @@ impl Args {
             times: Times { format: self.at_format.clone(), zone: self.at_zone.clone() },
             blanks: self.blanks.clone(),
             slug: self.slug,
+            slugs: Arc::default(),
             spreadsheet_safe: self.spreadsheet_safe,
             delimiter: self.delimiter,
             no_header: self.no_header,

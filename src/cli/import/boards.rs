@@ -49,6 +49,8 @@ pub struct Making {
     pub rows_only: bool,
     /// Nothing is to be sent.
     pub is_dry: bool,
+    /// Times in the rows are not read.
+    pub drops_times: bool,
 }
 
 /// Boards that a message is about; of more, one message tells.
@@ -123,6 +125,9 @@ impl<'a> Boards<'a> {
     pub fn describe(&mut self, line: &BoardLine) -> Result<(), ImportError> {
         if self.making.rows_only {
             return Ok(());
+        }
+        if line.instance.is_some() && self.making.drops_times {
+            return Err(ImportError::InstanceTimes);
         }
         if !self.is_sent
             && let Some(connection) = &self.connection

@@ -88,6 +88,18 @@ pub enum ImportError {
     )]
     ScaledExport,
     #[error(
+        "the file is an export of one instance of a board, whose rows belong to it by their times; leave --column at= \
+         away, or ignore what it was with --rows-only"
+    )]
+    InstanceTimes,
+    #[error(
+        "the file is one part of an append-only file of Redis, and scores are what all parts make together: join \
+         them, such as by cat appendonly.aof.2.base.aof appendonly.aof.2.incr.aof | ranktree import -"
+    )]
+    PartOfLog,
+    #[error("{0} is not about what Redis has, whose members and scores have one form; leave it away")]
+    RedisOption(&'static str),
+    #[error(
         "its first line says that {0:?} is between its cells, and --delimiter says otherwise; leave --delimiter away"
     )]
     SeparatorLine(String),

@@ -35,7 +35,7 @@ use crate::cli::client::Client;
 use args::Format;
 use boards::{Boards, Known, Making};
 use clock::Clock;
-use read::{Parsed, Place, Rows};
+use read::{Asked, Field, Parsed, Place, Rows};
 use repeats::Repeats;
 use send::{Connection, Lane, Service, ToFinish};
 use source::Source;
@@ -56,8 +56,13 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
     let rules = args.rules()?;
     stop::listen().map_err(ImportError::Signals)?;
     let key_names = rules.columns.scores().into_iter().map(str::to_owned).collect();
-    let making =
-        Making { order: args.order.clone(), key_names, rows_only: args.rows_only, is_dry: args.dry_run };
+    let making = Making {
+        order: args.order.clone(),
+        key_names,
+        rows_only: args.rows_only,
+        is_dry: args.dry_run,
+        drops_times: rules.columns.of(&Field::At) == Asked::Off,
+    };
     if let Some(rejects) = &args.rejects {
         refuse_input(&args.files, rejects)?;
     }

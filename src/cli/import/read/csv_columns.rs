@@ -123,7 +123,10 @@ impl Header<'_> {
                 if scores.len() > 1 { format!("key {} of the score", key + 1) } else { "score".to_owned() };
             tell(&field, Some(*column), self.why(&Field::Score));
         }
-        let at = self.fitting(&Field::At, &mut left, |text| rules.times.parse(text).is_ok())?;
+        let at = self.fitting(&Field::At, &mut left, |text| {
+            // How times are written was said of times that are to be read.
+            !rules.times.is_plain() || rules.times.parse(text).is_ok()
+        })?;
         tell("at", at, self.why(&Field::At));
         let version = if rules.version.is_some() {
             None

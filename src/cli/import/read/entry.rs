@@ -3,7 +3,6 @@
 //! Knows: what each field of a job is, and the options about values. Must not know: files and columns.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -70,13 +69,11 @@ pub struct Builder {
     pub rules: Rules,
     pub names: CellNames,
     last_board: LastBoard,
-    /// With `--slug`: the names that were made, each with what it was made of.
-    slugs: HashMap<String, String>,
 }
 
 impl Builder {
     pub fn new(rules: Rules, names: CellNames) -> Self {
-        Self { rules, names, last_board: LastBoard::default(), slugs: HashMap::new() }
+        Self { rules, names, last_board: LastBoard::default() }
     }
 
     /// # Errors
@@ -177,10 +174,14 @@ impl Builder {
             return Ok(self.last_board.share(own));
         }
         let made = slug(own).ok_or_else(|| {
-            let why = format!("--slug makes no name of a board of {}", quoted(own));
+            let why = format!(
+                "--slug makes no name of a board of {}, whose letters and digits must be a to z and 0 to 9",
+                quoted(own)
+            );
             malformed(named(column, &why))
         })?;
-        match self.slugs.get(&made) {
+        let mut slugs = self.rules.slugs.lock();
+        match slugs.get(&made) {
             Some(other) if *other != **own => {
                 let (own, other) = (quoted(own), quoted(other));
                 let why =
@@ -189,9 +190,10 @@ impl Builder {
             }
             Some(_) => {}
             None => {
-                self.slugs.insert(made.clone(), own.clone().into_owned());
+                slugs.insert(made.clone(), own.clone().into_owned());
             }
         }
+        drop(slugs);
         Ok(self.last_board.share(&made))
     }
 

@@ -108,7 +108,11 @@ fn ungrouped(whole: &str, separator: char) -> Option<String> {
     let is_threes = middle.iter().all(|group| group.len() == 3);
     let is_twos = middle.iter().all(|group| group.len() == 2);
     let longest = if is_threes { 3 } else { 2 };
-    let fits = last.len() == 3 && (is_threes || is_twos) && (1..=longest).contains(&first.len());
+    // What is written in groups does not begin with a nought: 0,123 is another kind of number.
+    let fits = last.len() == 3
+        && (is_threes || is_twos)
+        && (1..=longest).contains(&first.len())
+        && !first.starts_with('0');
     fits.then(|| groups.concat())
 }
 

@@ -38,6 +38,9 @@ impl Reading {
     /// twice.
     pub fn redis_entries(&self) -> Result<RedisEntries, ImportError> {
         let Rules { board, op, numbers, .. } = &self.rules;
+        if let Some(option) = self.rules.not_of_redis() {
+            return Err(ImportError::RedisOption(option));
+        }
         let board = board.clone().ok_or(ImportError::RedisNeeds)?;
         let op = op.unwrap_or(Op::Set);
         if !matches!(op, Op::Set | Op::Best) {
@@ -104,7 +107,18 @@ impl<'a> FileRows<'a> {
         let from_line = if self.file == 0 { self.reading.from_line } else { 0 };
         let name = file.name.clone();
         let tell = |note: &str| (self.tell)(&format!("{name}: {note}"));
-        let input = file.open(self.reading.format, self.reading.encoding, &self.bytes_read)?;
+        let mut input = file.open(self.reading.format, self.reading.encoding, &self.bytes_read)?;
+        // One line of quoted cells is either, and options say which.
+        if self.reading.format.is_none()
+            && input.format == Format::RedisCsv
+            && self.reading.rules.not_of_redis().is_some()
+        {
+            input.format = Format::Csv;
+        }
+        let is_part = name.ends_with(".incr.aof") || name.ends_with(".base.aof") || self.files.len() > 1;
+        if input.format == Format::Aof && is_part {
+            return Err(ImportError::PartOfLog);
+        }
         self.reading.rows(input, from_line, &tell).map(Some)
     }
 

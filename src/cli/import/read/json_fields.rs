@@ -55,7 +55,9 @@ impl Fields {
                 (value != "null" && !fits(&text)).then(|| (*line, shown(&text)))
             });
             let name = field.name();
-            if let Some((line, text)) = unfit.filter(|_| !is_asked) {
+            // How times are written was said of times that are to be read.
+            let is_said = *field == Field::At && !rules.times.is_plain();
+            if let Some((line, text)) = unfit.filter(|_| !is_asked && !is_said) {
                 left.push(format!(
                     ". The field {name} is not read, because line {line} has {text}; --column {name}={path} reads it all \
                      the same"
@@ -166,6 +168,8 @@ impl Fields {
             meta,
             meta_parts: parts(text, &self.meta_parts),
             profile_parts: parts(text, &self.profile_parts),
+            // Of an export: without this, who is hidden would be shown.
+            is_hidden: text.starts_with('{') && lookup(text, "hidden") == Some("true"),
             op,
             ..Cells::default()
         };

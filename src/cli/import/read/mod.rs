@@ -34,7 +34,7 @@ mod rules;
 mod slug;
 mod times;
 
-pub use column_names::ColumnNames;
+pub use column_names::{Asked, ColumnNames, Field};
 pub use csv_text::BadQuotes;
 pub use encoding::encoding;
 pub use files::{FileRows, Reading};

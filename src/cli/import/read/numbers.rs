@@ -12,6 +12,8 @@ use crate::types::quoted;
 pub struct Numbers {
     /// What stands between whole and fraction.
     pub decimal: char,
+    /// Whether somebody has said so.
+    pub is_decimal_given: bool,
     /// What stands between groups of digits.
     pub thousands: Option<char>,
     /// What scores are multiplied by.
@@ -24,7 +26,14 @@ pub struct Numbers {
 
 impl Default for Numbers {
     fn default() -> Self {
-        Self { decimal: '.', thousands: None, scale: 1, is_rounded: false, duration: None }
+        Self {
+            decimal: '.',
+            is_decimal_given: false,
+            thousands: None,
+            scale: 1,
+            is_rounded: false,
+            duration: None,
+        }
     }
 }
 
@@ -72,7 +81,7 @@ pub enum Written {
 impl Numbers {
     /// Whether anything but plain whole numbers was asked for.
     pub fn is_plain(&self) -> bool {
-        let Self { decimal, thousands, scale, is_rounded, duration } = self;
+        let Self { decimal, is_decimal_given: _, thousands, scale, is_rounded, duration } = self;
         *decimal == '.' && thousands.is_none() && *scale == 1 && !is_rounded && duration.is_none()
     }
 
@@ -108,6 +117,15 @@ impl Numbers {
         }
         let number = match written {
             Written::JsonNumber => Exact::parse(text, '.', None).ok_or_else(|| self.explained(text))?,
+            Written::Text if self.may_be_thousands(text) => {
+                return Err(format!(
+                    "{} is {} with three decimal places, or a thousand times that: --decimal {point} or --thousands \
+                     {point} says which",
+                    quoted(text),
+                    text.split(self.decimal).next().unwrap_or_default(),
+                    point = self.decimal,
+                ));
+            }
             Written::Text => {
                 Exact::parse(text, self.decimal, self.thousands).ok_or_else(|| self.explained(text))?
             }
@@ -191,7 +209,10 @@ impl Numbers {
             return self.separator_explained(&told, unsigned, separator);
         }
         let around = unsigned.trim_matches(|c: char| !c.is_ascii_digit());
-        if around != unsigned && around.chars().all(is_of_number) && !around.is_empty() {
+        // What is left must be worth as much: signs, brackets and letters can be part of a number.
+        let is_part = |c: char| c.is_alphabetic() || "-–—−+()[]%‰".contains(c);
+        let has_more = text.replacen(around, "", 1).contains(is_part);
+        if around != unsigned && !has_more && around.chars().all(is_of_number) && !around.is_empty() {
             return format!(
                 "{told} is not a number such as 1200 or -3.25, with nothing before or behind it: take away what \
                  is there but {around:?}"
@@ -201,6 +222,15 @@ impl Numbers {
             return format!("{told} is not a number such as 1200 or -3.25");
         }
         format!("{told} is not a number; --blank {told} leaves such rows out, and counts them")
+    }
+
+    /// Whether a text such as `1.000` may have a group of three digits behind its point. Other such texts are
+    /// no whole numbers, and refused for that.
+    fn may_be_thousands(&self, text: &str) -> bool {
+        let unsigned = text.trim_start_matches(['-', '+', '−']);
+        let parts = unsigned.split_once(self.decimal).filter(|(_, fraction)| *fraction == "000");
+        let is_open = !self.is_decimal_given && self.thousands.is_none() && self.scale == 1;
+        is_open && parts.is_some_and(|(whole, _)| (1..=3).contains(&whole.len()) && !whole.starts_with('0'))
     }
 
     /// The option that reads a duration with another decimal point, if it seems to have one.

@@ -30,15 +30,16 @@ impl RedisLog {
     /// # Errors
     /// When the file is not such a log, does what is not known here, or has no such set at its end.
     pub fn open(mut reader: impl BufRead, key: &str, entries: RedisEntries) -> Result<Self, ImportError> {
-        let mut replay = Replay { key: key.as_bytes().to_vec(), database: Vec::new(), sets: BTreeMap::new() };
+        let mut replay = Replay { key: key.as_bytes().to_vec(), ..Replay::default() };
         let mut number = 0;
         loop {
             number += 1;
             let refused = |why: String| ImportError::RedisLog { number, why };
             let words = command(&mut reader).map_err(|error| refused(error.to_string()))?;
             let Some(words) = words else { break };
-            replay.apply(&words).map_err(refused)?;
+            replay.read(words).map_err(refused)?;
         }
+        replay.expire(jiff::Timestamp::now().as_millisecond());
         let mut sets = replay.sets.into_iter().filter(|(_, members)| !members.is_empty());
         let Some((database, members)) = sets.next() else {
             return Err(ImportError::RedisEmpty(key.to_owned()));
@@ -69,13 +70,42 @@ impl Iterator for RedisLog {
 }
 
 /// The set as the log has it so far, in each database.
+#[derive(Default)]
 struct Replay {
     key: Vec<u8>,
     database: Vec<u8>,
     sets: BTreeMap<Vec<u8>, Members>,
+    /// When the set of a database is to be gone, in milliseconds since 1970.
+    expiries: BTreeMap<Vec<u8>, i64>,
+    /// Of a transaction, which Redis does as a whole, or not at all if the log ends within it.
+    transaction: Option<Vec<Vec<Vec<u8>>>>,
 }
 
 impl Replay {
+    fn read(&mut self, words: Vec<Vec<u8>>) -> Result<(), String> {
+        match (words.first().map(|word| word.to_ascii_uppercase()).as_deref(), &mut self.transaction) {
+            (Some(b"MULTI"), _) => self.transaction = Some(Vec::new()),
+            (Some(b"DISCARD"), _) => self.transaction = None,
+            (Some(b"EXEC"), _) => {
+                let commands = self.transaction.take().unwrap_or_default();
+                return commands.iter().try_for_each(|words| self.apply(words));
+            }
+            (_, Some(commands)) => commands.push(words),
+            (_, None) => return self.apply(&words),
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self, now: i64) {
+        let Self { sets, expiries, .. } = self;
+        sets.retain(|database, _| expiries.get(database).is_none_or(|at| *at > now));
+    }
+
+    fn remove(&mut self) {
+        self.sets.remove(&self.database);
+        self.expiries.remove(&self.database);
+    }
+
     fn apply(&mut self, words: &[Vec<u8>]) -> Result<(), String> {
         let Some((name, arguments)) = words.split_first() else { return Ok(()) };
         let name = String::from_utf8_lossy(name).to_ascii_uppercase();
@@ -85,15 +115,22 @@ impl Replay {
                 let database = arguments.first().cloned().unwrap_or_default();
                 self.database = if database == b"0" { Vec::new() } else { database };
             }
-            "FLUSHALL" => self.sets.clear(),
-            "FLUSHDB" => {
-                self.sets.remove(&self.database);
+            "FLUSHALL" => {
+                self.sets.clear();
+                self.expiries.clear();
             }
-            "DEL" | "UNLINK" if arguments.contains(&self.key) => {
-                self.sets.remove(&self.database);
+            "FLUSHDB" => self.remove(),
+            "DEL" | "UNLINK" if arguments.contains(&self.key) => self.remove(),
+            // Whatever sets an expiry is written as this.
+            "PEXPIREAT" if is_of_key => {
+                let at = arguments.get(1).and_then(|at| std::str::from_utf8(at).ok()?.parse().ok());
+                let at = at.ok_or("PEXPIREAT has no time")?;
+                self.expiries.insert(self.database.clone(), at);
             }
-            // That a key expired is a command of its own.
-            "EXPIRE" | "PEXPIRE" | "EXPIREAT" | "PEXPIREAT" | "PERSIST" | "MULTI" | "EXEC" | "PUBLISH" => {}
+            "PERSIST" if is_of_key => {
+                self.expiries.remove(&self.database);
+            }
+            "PUBLISH" => {}
             "ZADD" if is_of_key => self.add(arguments)?,
             "ZINCRBY" if is_of_key => {
                 let [_, by, member] = arguments else { return Err("ZINCRBY has not three words".to_owned()) };
@@ -215,11 +252,12 @@ mod tests {
     }
 
     fn members(log: &[u8]) -> Result<Vec<(String, f64)>, String> {
-        let mut replay = Replay { key: b"k".to_vec(), database: Vec::new(), sets: BTreeMap::new() };
+        let mut replay = Replay { key: b"k".to_vec(), ..Replay::default() };
         let mut reader = log;
         while let Some(words) = command(&mut reader).map_err(|error| error.to_string())? {
-            replay.apply(&words)?;
+            replay.read(words)?;
         }
+        replay.expire(1_000);
         let members = replay.sets.remove(&Vec::new()).unwrap_or_default();
         Ok(members
             .into_iter()

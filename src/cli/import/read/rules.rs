@@ -1,6 +1,11 @@
 //! What the command line says about how rows are read: the same for every file of an import, and for every
 //! row, or the row is refused.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
 use crate::cli::import::read::column_names::ColumnNames;
 use crate::cli::import::read::numbers::Numbers;
 use crate::cli::import::read::times::Times;
@@ -23,6 +28,8 @@ pub struct Rules {
     pub blanks: Vec<String>,
     /// Makes names of boards of what the rows have.
     pub slug: bool,
+    /// The names that were made so, of all files, each with what it was made of.
+    pub slugs: Arc<Mutex<HashMap<String, String>>>,
     pub spreadsheet_safe: bool,
     /// Between the cells of a CSV.
     pub delimiter: Option<u8>,
@@ -37,6 +44,22 @@ pub struct Rules {
 }
 
 impl Rules {
+    /// An option that says nothing of a sorted set of Redis.
+    pub fn not_of_redis(&self) -> Option<&'static str> {
+        let options = [
+            (!self.columns.is_empty(), "--column"),
+            (self.delimiter.is_some(), "--delimiter"),
+            (self.no_header, "--no-header"),
+            (self.skip_lines > 0, "--skip-lines"),
+            (!self.times.is_plain(), "--at-format or --at-zone"),
+            (!self.blanks.is_empty(), "--blank"),
+            (self.slug, "--slug"),
+            (!self.rows_at.is_empty(), "--rows-at"),
+            (self.member_from_key, "--member-from-key"),
+        ];
+        options.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
+    }
+
     /// Whether rows of JSON are to be read field by field, and not as the jobs that they are.
     pub fn maps_json(&self) -> bool {
         let Self { columns, numbers, times, blanks, slug, rows_at, member_from_key, .. } = self;
