@@ -6,7 +6,6 @@
 
 mod malformed;
 mod member_id;
-mod placement;
 mod score;
 mod shard_set;
 mod timestamp;
@@ -18,8 +17,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 pub use malformed::{Malformed, quoted, shown};
-pub use member_id::MemberId;
-pub use placement::shard_of;
+pub use member_id::{MemberId, shard_of};
 pub use score::Score;
 pub use shard_set::ShardSet;
 pub use timestamp::Timestamp;

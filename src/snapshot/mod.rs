@@ -3,7 +3,6 @@
 //!
 //! - `taken`: the copies that a running node holds while clients fetch them
 //! - `manifest`: the file that makes a directory a snapshot: what is in it, with sizes and checksums
-//! - `check`: what is checked of each shard
 //! - `source`: reads a snapshot, by rights of its own
 //! - `restore`: checks a snapshot, and puts it into a data directory
 //! - `swap`: the last step of that, which a crash may interrupt anywhere
@@ -11,7 +10,6 @@
 //!
 //! Knows: `storage`, which copies and opens single shards. Must not know: how files travel (`http`, `cli`).
 
-mod check;
 mod manifest;
 mod one_shard;
 mod restore;

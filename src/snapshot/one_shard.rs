@@ -16,12 +16,12 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use crate::snapshot::check::findings_in;
 use crate::storage::{
-    DirectoryLock, Progress, StorageError, begin_lineage, known_data, make_private_directory, mark_shard,
-    replace_file, shard_directory, shards_in,
+    DirectoryLock, Progress, StorageError, StorageResources, Store, begin_lineage, known_data,
+    make_private_directory, mark_shard, replace_file, shard_directory, shards_in, verify, verify_parked,
 };
 use crate::types::ShardId;
+use crate::writer::lines_of;
 
 /// The folder of the data directory that copies of single shards are staged in.
 pub(super) const STAGED: &str = "copies.staged";
@@ -223,6 +223,37 @@ pub(super) fn remove(folder: &Path) -> Result<(), StorageError> {
 
 pub(super) fn sync(directory: &Path) -> Result<(), StorageError> {
     File::open(directory).and_then(|directory| directory.sync_all()).map_err(|error| io(directory, error))
+}
+
+/// Enough to read ahead with; nothing is read twice.
+const CACHE_BYTES: usize = 64 << 20;
+
+/// Opens a copy of a shard without writing, and describes all that is wrong with it.
+///
+/// # Arguments
+/// - `states`: the applied sequence and the stream that it must hold
+pub fn findings_in(
+    directory: &Path,
+    (id, shards): (ShardId, u16),
+    states: (u64, &str),
+    progress: Progress<'_>,
+) -> Result<Vec<String>, StorageError> {
+    let resources = StorageResources::new(CACHE_BYTES, 1);
+    let store = Store::open_for_reading(directory, id, shards, &resources)?;
+    let mut findings = Vec::new();
+    match store.meta()? {
+        Some(meta) if (meta.applied_sequence, meta.stream.as_str()) == states => {
+            findings.append(&mut verify(&store, progress)?.1);
+            findings.append(&mut verify_parked(&store, &lines_of, progress)?.1);
+        }
+        found => findings.push(format!(
+            "its manifest states the applied sequence {} of the stream {:?}, but its files hold {:?}",
+            states.0,
+            states.1,
+            found.map(|meta| (meta.applied_sequence, meta.stream))
+        )),
+    }
+    Ok(findings)
 }
 
 #[cfg(test)]

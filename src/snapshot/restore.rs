@@ -15,9 +15,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::snapshot::check::findings_in;
 use crate::snapshot::manifest::{Manifest, ManifestError, ManifestShard};
-use crate::snapshot::one_shard::{STAGED as COPIES, remove, sync};
+use crate::snapshot::one_shard::{STAGED as COPIES, findings_in, remove, sync};
 use crate::snapshot::source::{Piece, Pieces, SnapshotSource};
 use crate::snapshot::swap::{BEFORE, NEW, Plan, STAGED, SwapError};
 use crate::storage::{

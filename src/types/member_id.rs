@@ -1,10 +1,10 @@
-//! Who holds a score.
+//! Who holds a score, and which shard has them.
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use crate::types::{MAX_MEMBER_BYTES, Malformed};
+use crate::types::{MAX_MEMBER_BYTES, Malformed, ShardId, fnv1a_32};
 
 /// Ids of so many bytes need no memory of their own: a job of a stream is made on one thread and goes on
 /// another, which costs the allocator several times what it costs on one.
@@ -100,6 +100,15 @@ impl fmt::Debug for MemberId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MemberId({:?})", self.as_str())
     }
+}
+
+/// The shard that holds a member, among `shards` (at least 1).
+pub fn shard_of(member: &MemberId, shards: u16) -> ShardId {
+    if shards <= 1 {
+        return ShardId(0);
+    }
+    let remainder = fnv1a_32(member.as_bytes()) % u32::from(shards);
+    ShardId(u16::try_from(remainder).expect("a remainder is smaller than its divisor"))
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@
 use std::fmt;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{self, ClientConnection, StreamOwned};
 use ureq::config::Config;
+use ureq::tls::{PemItem, parse_pem};
 use ureq::unversioned::resolver::DefaultResolver;
 use ureq::unversioned::transport::{
     Buffers, ConnectProxyConnector, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout,
@@ -18,7 +20,7 @@ use ureq::unversioned::transport::{
 use ureq::{Agent, Error};
 
 use crate::cli::client::BaseUrl;
-use crate::tls_roots::{ClientTls, SPEAKS_NO_TLS, is_no_tls, untrusted};
+use crate::tls_roots::{ClientTls, SPEAKS_NO_TLS, client_tls, is_no_tls, untrusted};
 
 /// How long a port is given to answer a request that is made only to find out whether it speaks HTTP.
 const HTTP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -173,4 +175,31 @@ impl Transport for TlsTransport {
     fn is_tls(&self) -> bool {
         true
     }
+}
+
+/// TLS that accepts servers by the certificates in a PEM file, or by those that the system has.
+///
+/// # Errors
+/// When there are none; says what to do.
+pub fn load_tls_roots(ca: Option<&Path>) -> Result<ClientTls, String> {
+    let mut certificates: Vec<CertificateDer<'static>> = Vec::new();
+    if let Some(path) = ca {
+        let text = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        for item in parse_pem(&text) {
+            let item = item.map_err(|error| format!("{} is not PEM: {error}", path.display()))?;
+            if let PemItem::Certificate(certificate) = item {
+                certificates.push(CertificateDer::from(certificate.der().to_vec()));
+            }
+        }
+        if certificates.is_empty() {
+            return Err(format!("there is no certificate in {}", path.display()));
+        }
+    } else {
+        certificates = rustls_native_certs::load_native_certs().certs;
+        if certificates.is_empty() {
+            return Err("this system has no list of trusted certificates; name a PEM file of them with --ca"
+                .to_owned());
+        }
+    }
+    client_tls(certificates)
 }

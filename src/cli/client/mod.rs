@@ -12,7 +12,6 @@ mod proxy;
 mod reader;
 mod refusal;
 mod retry;
-mod tls_roots;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,13 +21,12 @@ use thiserror::Error;
 use ureq::http::{Response, StatusCode, header};
 use ureq::{Agent, Body, Proxy, ProxyProtocol, RequestBuilder};
 
-pub use agent::{agent, wrong_scheme};
+pub use agent::{agent, load_tls_roots, wrong_scheme};
 pub use base_url::BaseUrl;
 pub use failed::Failed;
 pub use reader::Reader;
 pub use refusal::{Refused, code_of, describe_refusal, not_there, with_advice};
 pub use retry::{Backoff, RETRY_FOR};
-pub use tls_roots::load_tls_roots;
 
 use crate::config::{ClientArgs, ConfigError, ProxyVariables};
 use crate::tls_roots::ClientTls;

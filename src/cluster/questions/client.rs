@@ -15,12 +15,11 @@ use metrics::Histogram;
 
 use crate::cluster::questions::latency::Latency;
 use crate::cluster::questions::level::Level;
-use crate::cluster::questions::link::Link;
+use crate::cluster::questions::link::{AskSubjects, Link};
 use crate::cluster::questions::mailbox::Mailbox;
 use crate::cluster::questions::owners::{Choice, Owners};
 use crate::cluster::questions::parts::Arrived;
 use crate::cluster::questions::refusal::Reason;
-use crate::cluster::questions::subjects::AskSubjects;
 use crate::cluster::questions::wire::{self, AskedQuestion};
 use crate::metrics::{QUESTION_FAILURES_TOTAL, QUESTION_SECONDS, QUESTIONS_HEDGED_TOTAL};
 use crate::query::question::{Question, ShardReply, is_consistent};

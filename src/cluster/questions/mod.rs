@@ -5,7 +5,6 @@
 //! - `wire`: questions and replies as bytes
 //! - `parts`: a reply as one message or several
 //! - `refusal`: why a node does not answer
-//! - `subjects`: where a shard is asked
 //! - `service`: this node answers; `level`: when it may
 //! - `mailbox`: replies as they arrive; `owners`: who is asked; `latency`: after how long another one is
 //! - `trims`: has shards of other nodes trimmed, and trims this node's for others
@@ -14,7 +13,6 @@
 mod link;
 mod parts;
 mod refusal;
-mod subjects;
 mod wire;
 
 mod level;
@@ -29,8 +27,7 @@ mod trims;
 
 pub use client::{AskingShards, NodeShards};
 pub use level::{PauseWatch, ShardEnd, StreamEnds};
-pub use link::Link;
+pub use link::{AskSubjects, Link};
 pub use owners::{KnownOwner, KnownShard, OwnerSource, Owners};
 pub use service::{QuestionService, ServiceLimits};
-pub use subjects::AskSubjects;
 pub use trims::Trimming;

@@ -14,10 +14,9 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::cluster::questions::level::{Level, PauseWatch, StreamEnds};
-use crate::cluster::questions::link::Link;
+use crate::cluster::questions::link::{AskSubjects, GROUP, Link};
 use crate::cluster::questions::parts::split;
 use crate::cluster::questions::refusal::{Reason, Refusal};
-use crate::cluster::questions::subjects::{AskSubjects, GROUP};
 use crate::cluster::questions::trims::Trimming;
 use crate::cluster::questions::wire::{self, TRIM_FORMAT, Undecodable};
 use crate::metrics::QUESTIONS_ANSWERED_TOTAL;

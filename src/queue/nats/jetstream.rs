@@ -6,6 +6,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::watch;
 
@@ -22,7 +23,6 @@ use crate::queue::nats::publish::pending_replies::PendingReplies;
 use crate::queue::nats::publish::stream_publisher::{Inner, StreamPublisher};
 use crate::queue::nats::shard::OtherShard;
 use crate::queue::nats::streams::boards_config::ServiceFacts;
-use crate::queue::nats::streams::rejects_fault::RejectsFault;
 use crate::queue::this_node::ThisNode;
 use crate::storage::ServiceId;
 use crate::types::{NodeName, ShardId};
@@ -81,7 +81,7 @@ pub struct JetStream {
     pub(in crate::queue::nats) prepared: watch::Sender<Prepared>,
     /// Begins the ids of this process's messages.
     pub(in crate::queue::nats) process: String,
-    pub(in crate::queue::nats) rejects_fault: RejectsFault,
+    pub(in crate::queue::nats) rejects_fault: Mutex<Option<String>>,
     /// What is known of other nodes.
     pub peers: Arc<Peers>,
 }
@@ -98,7 +98,6 @@ impl JetStream {
         let (prepared, _) = watch::channel(Prepared::Waiting("connecting to NATS".to_owned()));
         let process = managing.client.new_inbox().rsplit('.').next().unwrap_or_default().to_owned();
         let peers = Arc::new(Peers::new(this, process.clone(), settings.forget_after));
-        let rejects_fault = RejectsFault::default();
         let service = Arc::default();
         Ok(Self {
             settings,
@@ -109,7 +108,7 @@ impl JetStream {
             publishing,
             prepared,
             process,
-            rejects_fault,
+            rejects_fault: Mutex::default(),
             peers,
         })
     }

@@ -301,7 +301,10 @@ impl JetStream {
         let mut room = room::room_of(snapshot, progress, purging, |after, up_to| {
             if is_known { state.retention.bytes_between(after, up_to) } else { average * (up_to - after) }
         });
-        room.fault = state.fault.clone().or_else(|| self.rejects_fault.get());
+        // Where the stream of rejects is not as it must be, the shards' rejects wait.
+        let of_rejects =
+            || Some(QueueFault { what: self.rejects_fault.lock().clone()?, refuses_writes: false });
+        room.fault = state.fault.clone().or_else(of_rejects);
         state.report.note_room(shared, &room);
         shared.health.set(|health| health.queue_room = Some(Arc::new(room)));
     }

@@ -7,6 +7,5 @@ pub mod jobs_config;
 pub mod mismatches;
 pub mod no_room;
 pub mod rejects_config;
-pub mod rejects_fault;
 pub mod set_up;
 pub mod watch;

@@ -76,7 +76,7 @@ impl JetStream {
                 }
                 None => {}
             }
-            self.rejects_fault.set(fault);
+            *self.rejects_fault.lock() = fault;
         }
     }
 
