@@ -14,12 +14,15 @@ use rustix::fd::AsFd;
 use rustix::fs::{CWD, Mode, OFlags, open, openat};
 use rustix::io::Errno;
 
-/// The content of a file.
+/// The most bytes of a file of settings, tokens or keys: a wrong file in its place must not fill the memory.
+const SETTINGS_MAX_BYTES: u64 = 16 << 20;
+
+/// The content of a file that an operator names.
 ///
 /// # Errors
-/// When it cannot be read, or is no regular file.
+/// When it cannot be read, is no regular file, or has more than 16 MiB.
 pub fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
-    read_all(open_at(CWD, path, OFlags::empty())?)
+    read_at_most(open_at(CWD, path, OFlags::empty())?, SETTINGS_MAX_BYTES)
 }
 
 /// The content of a file of at most so many bytes, which may be replaced by anything: by a link, by a pipe
@@ -29,7 +32,10 @@ pub fn read_regular(path: &Path) -> std::io::Result<Vec<u8>> {
 /// When it is no regular file, has more, or cannot be read.
 pub fn read_small_in(directory: &Path, name: &str, most: u64) -> std::io::Result<Vec<u8>> {
     // Behind a link's name and `.` is the directory itself.
-    let file = open_in(&directory.join("."), name)?;
+    read_at_most(open_in(&directory.join("."), name)?, most)
+}
+
+fn read_at_most(file: File, most: u64) -> std::io::Result<Vec<u8>> {
     let mut content = Vec::new();
     // A file of any length takes no room on the disk if nothing is in it.
     if file.metadata()?.len() <= most {
@@ -40,7 +46,7 @@ pub fn read_small_in(directory: &Path, name: &str, most: u64) -> std::io::Result
     }
     Err(Error::other(format!(
         "it has more than {most} bytes, and no such file of ranktree's has so many: it is damaged, or another \
-         program's; restore the directory from a snapshot, or name another directory"
+         program's; put back the right one, from a snapshot or a copy"
     )))
 }
 
@@ -84,12 +90,6 @@ fn open_at(directory: impl AsFd, path: &Path, flags: OFlags) -> std::io::Result<
     Ok(file)
 }
 
-fn read_all(mut file: File) -> std::io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    file.read_to_end(&mut content)?;
-    Ok(content)
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::{create_dir, write};
@@ -109,6 +109,9 @@ mod tests {
         let refused = read_regular(&pipe).expect_err("it is a pipe").to_string();
         assert!(refused.contains("not a regular file"), "{refused}");
         assert!(read_regular(folder.path()).is_err());
+        File::create(&file).and_then(|file| file.set_len(1 << 40)).expect("it takes no room");
+        let refused = read_regular(&file).expect_err("it is too large").to_string();
+        assert!(refused.contains("more than 16777216 bytes"), "{refused}");
         let missing = read_regular(&folder.path().join("none")).expect_err("it is not there");
         assert_eq!(missing.kind(), ErrorKind::NotFound);
     }

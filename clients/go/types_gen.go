@@ -992,9 +992,8 @@ type Reject struct {
 	// Its message's place in the shard's queue.
 	Sequence int64 `json:"sequence"`
 	// Its place in the message, counted from 0.
-	Index int64 `json:"index"`
-	// The time at which the shard refused it; `null` if it was stored by a version before 0.1.
-	RejectedAt *time.Time `json:"rejected_at"`
+	Index      int64     `json:"index"`
+	RejectedAt time.Time `json:"rejected_at"`
 	// Stable; the same code is `rejected` in the job's result. One of `malformed`, `unknown_board`,
 	// `bad_member`, `bad_score`, `out_of_range`, `overflow`, `stale_version`, `closed_window`,
 	// `wrong_shard`, `too_large`, `future_time`.

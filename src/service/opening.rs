@@ -22,7 +22,7 @@ use crate::storage::{
     DataLayout, InspectedDirectory, Recovered, Reopened, ShardIdentity, StorageError, StorageResources,
     Store, StoreSlot, TreesFrom, check_marked, check_no_snapshot, has_lost, holds_a_database, known_data,
     known_layout, make_private_directory, mark_layout, mark_rebuilt, recover, remove_in_place_of_lost,
-    shard_directory,
+    shard_directory, shards_in,
 };
 use crate::types::{ShardId, ShardSet};
 use crate::writer::{Health, HealthFacts};
@@ -253,10 +253,11 @@ fn check_layout(
     resources: &StorageResources,
     known: Option<&DataLayout>,
 ) -> Result<Vec<ShardId>, ServiceError> {
-    if let Some(known) = known
-        && known.shards != layout.shards
-    {
-        let (path, found, wanted) = (config.data_dir.clone(), known.shards, layout.shards);
+    // Without a record, as of a copy that is half done, more shards than there are to be say as much.
+    let beyond = || shards_in(&config.data_dir).map(|found| found.max(layout.shards));
+    let found = known.map_or_else(beyond, |known| Ok(known.shards)).map_err(ServiceError::DataDirectory)?;
+    if found != layout.shards {
+        let (path, wanted) = (config.data_dir.clone(), layout.shards);
         return Err(ServiceError::DataDirectory(StorageError::OtherShards { path, found, wanted }));
     }
     // A shard that is new here begins empty, and is filled from its stream. Without NATS nothing would fill

@@ -1289,10 +1289,7 @@ namespace Ranktree
         [JsonProperty("sequence")] public long Sequence { get; set; }
         /// <summary>Its place in the message, counted from 0.</summary>
         [JsonProperty("index")] public long Index { get; set; }
-        /// <summary>
-        /// The time at which the shard refused it; `null` if it was stored by a version before 0.1.
-        /// </summary>
-        [JsonProperty("rejected_at")] public DateTimeOffset? RejectedAt { get; set; }
+        [JsonProperty("rejected_at")] public DateTimeOffset RejectedAt { get; set; }
         /// <summary>
         /// Stable; the same code is `rejected` in the job's result. One of `malformed`, `unknown_board`,
         /// `bad_member`, `bad_score`, `out_of_range`, `overflow`, `stale_version`, `closed_window`,

@@ -1750,9 +1750,8 @@ pub struct Reject {
     pub sequence: u64,
     /// Its place in the message, counted from 0.
     pub index: u64,
-    /// The time at which the shard refused it; `null` if it was stored by a version before 0.1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rejected_at: Option<Time>,
+    /// `rejected_at`.
+    pub rejected_at: Time,
     /// Stable; the same code is `rejected` in the job's result.
     pub reason: Reason,
     /// What was wrong with this job, for people to read.

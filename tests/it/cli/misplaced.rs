@@ -86,3 +86,24 @@ fn rejected_rows_are_not_written_into_the_file_that_is_read() {
     assert_eq!(fs::read_to_string(&more).expect("it is there"), "member,score\nm,1\n");
     assert_eq!(service.client().get("/v1/boards/arena").0, 404, "nothing was sent");
 }
+
+/// A copy that is half done has neither the record of the data directory nor its first shard.
+#[test]
+fn no_service_begins_empty_beside_a_shard_that_holds_data() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let data = folder.path().join("data");
+    let mut service = Node::at(&data).shards(2).start();
+    assert_eq!(service.client().put("/v1/boards/arena/members/m", &json!({"score": 1})).0, 200);
+    assert!(service.terminate().success(), "{}", service.log());
+    fs::remove_file(data.join("RANKTREE")).expect("it is there");
+    fs::remove_dir_all(data.join("shard-000")).expect("it is there");
+    let before = files_below(&data);
+    for shards in [1, 2] {
+        let (status, said) = Node::at(&data).shards(shards).refusal();
+        assert!(
+            !status.success() && (said.contains("2 shards") || said.contains("missing or empty")),
+            "{said}"
+        );
+        assert!(files_below(&data) == before, "nothing is written: {said}");
+    }
+}

@@ -1110,8 +1110,7 @@ class Reject(TypedDict):
     """Its message's place in the shard's queue."""
     index: int
     """Its place in the message, counted from 0."""
-    rejected_at: Union[str, None]
-    """The time at which the shard refused it; `null` if it was stored by a version before 0.1."""
+    rejected_at: str
     reason: Literal['malformed', 'unknown_board', 'bad_member', 'bad_score', 'out_of_range', 'overflow',
         'stale_version', 'closed_window', 'wrong_shard', 'too_large', 'future_time']
     """Stable; the same code is `rejected` in the job's result."""

@@ -284,6 +284,16 @@ mod tests {
         let expect = [("a", 3.5), ("b", 2.0), ("d", 5.0)].map(|(member, score)| (member.to_owned(), score));
         assert_eq!(members(&text), Ok(expect.to_vec()));
         assert_eq!(members(&log(&[&["ZADD", "k", "1", "a"], &["FLUSHALL"]])), Ok(Vec::new()));
+        // What a transaction has not ended, and what has expired, Redis does not have either.
+        let add: &[&str] = &["ZADD", "k", "1", "a"];
+        let one = Ok(vec![("a".to_owned(), 1.0)]);
+        assert_eq!(members(&log(&[add, &["MULTI"], &["ZADD", "k", "9", "b"]])), one);
+        assert_eq!(members(&log(&[add, &["MULTI"], &["DEL", "k"], &["DISCARD"]])), one);
+        assert_eq!(members(&log(&[&["multi"], add, &["exec"]])), one);
+        assert_eq!(members(&log(&[add, &["PEXPIREAT", "k", "1000"]])), Ok(Vec::new()));
+        assert_eq!(members(&log(&[add, &["PEXPIREAT", "k", "1001"]])), one);
+        assert_eq!(members(&log(&[add, &["PEXPIREAT", "k", "1"], &["PERSIST", "k"]])), one);
+        assert_eq!(members(&log(&[&["PEXPIREAT", "k", "1"], &["DEL", "k"], add])), one);
     }
 
     #[test]
