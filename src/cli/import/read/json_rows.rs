@@ -11,6 +11,7 @@ use crate::cli::import::read::json_values::{Document, Found, Lines, Values, is_d
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 use crate::cli::import::read::row::{Followers, LastBoard, Parsed, RejectedLine};
 use crate::cli::import::read::rules::Rules;
+use crate::cli::import::read::unrepeated::Unrepeated;
 use crate::job::RejectCode;
 
 /// The first rows, which decide about fields that nobody asked for.
@@ -161,12 +162,13 @@ impl<R: BufRead> JsonRows<R> {
                     return Ok(parsed.map_or_else(Parsed::Rejected, |(parsed, _)| parsed));
                 }
             }
-            if let Err(why) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            if let Err(why) = serde_json::from_str::<Unrepeated>(text) {
+                let what = if why.is_data() { "" } else { "not JSON: " };
                 let why = crate::wire::json_words(text.as_bytes(), &why);
                 return Ok(Parsed::Rejected(RejectedLine::new(
                     line,
                     RejectCode::Malformed,
-                    format!("not JSON: {why}"),
+                    format!("{what}{why}"),
                 )));
             }
             let cells = fields.cells(line, text, key, &self.rules);

@@ -33,6 +33,7 @@ pub mod row;
 mod rules;
 mod slug;
 mod times;
+mod unrepeated;
 
 pub use column_names::{Asked, ColumnNames, Field};
 pub use csv_text::BadQuotes;
