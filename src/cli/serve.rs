@@ -125,7 +125,8 @@ async fn run_upkeep(metrics: PrometheusHandle, data_dir: PathBuf) {
                 }
             }
         });
-        if done.await.is_err() {
+        // At a start that is refused, it is cancelled instead.
+        if done.await.is_err_and(|error| error.is_panic()) {
             tracing::error!(
                 "the periodic update of metrics panicked, which is a bug; it runs again at its next time"
             );
