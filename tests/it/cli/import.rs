@@ -467,3 +467,74 @@ fn rows_of_a_member_that_an_earlier_row_names_are_counted_and_told() {
         assert_eq!(service.client().get(&entry_path(name, "ann")).1["score"], json!(score), "{name}");
     }
 }
+
+/// An append-only file, in Redis' protocol.
+fn log(commands: &[&[&str]]) -> String {
+    let word = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
+    let command =
+        |words: &&[&str]| format!("*{}\r\n{}", words.len(), words.iter().map(word).collect::<String>());
+    commands.iter().map(command).collect()
+}
+
+#[test]
+fn the_parts_of_an_append_only_file_are_refused_one_by_one() {
+    let service = Node::start();
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let (first, then) = (log(&[&["ZADD", "k", "5", "ann"]]), log(&[&["ZINCRBY", "k", "2", "ann"]]));
+    let base = written(&folder, "appendonly.aof.2.base.aof", &first);
+    let incr = written(&folder, "appendonly.aof.2.incr.aof", &then);
+    let options = ["--key", "k", "--board", "arena", "--url", service.base()];
+    let second = incr.to_str().expect("UTF-8");
+    for said in
+        [import(&base, &options), import(&incr, &options), import(&base, &[&[second][..], &options].concat())]
+    {
+        assert!(said.code == Some(2) && said.err.contains("one part of an append-only file"), "{}", said.err);
+    }
+    let whole = written(&folder, "whole.aof", &[first, then].concat());
+    let said = import(&whole, &options);
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(top(&service.client(), "arena"), [("ann".to_owned(), json!(7))]);
+}
+
+#[test]
+fn options_about_a_csv_make_one_line_of_quoted_cells_a_csv() {
+    let service = Node::start();
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let path = written(&folder, "one.csv", "\"42\",\"1200\",\"7\",\"99\"\n");
+    let columns = ["--no-header", "--column", "member=1", "--column", "score=4"];
+    let said = import(&path, &[&columns[..], &["--board", "arena", "--url", service.base()]].concat());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(top(&service.client(), "arena"), [("42".to_owned(), json!(99))]);
+}
+
+#[test]
+fn one_name_of_a_board_is_not_made_of_two_in_two_files() {
+    let service = Node::start();
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let first = written(&folder, "a.csv", "board,member,score\nZ++,ann,5\n");
+    let second = written(&folder, "b.csv", "board,member,score\nZ#,bob,7\n");
+    let second = second.to_str().expect("UTF-8");
+    let said = import(&first, &[second, "--slug", "--url", service.base()]);
+    assert!(said.code == Some(2) && said.out.contains("two boards would become one"), "{}", said.out);
+    assert_eq!(service.client().get("/v1/boards/z").0, 404);
+}
+
+#[test]
+fn who_is_hidden_in_a_row_of_json_stays_hidden_and_times_are_read_if_their_form_is_said() {
+    let service = Node::start();
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let rows = "{\"member\":\"h\",\"score\":9,\"hidden\":true}\n{\"member\":\"i\",\"score\":8}\n";
+    let path = written(&folder, "rows.ndjson", rows);
+    let options = ["--board", "arena", "--url", service.base()];
+    let said = import(&path, &[&options[..], &["--at-zone", "UTC"]].concat());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert_eq!(top(&service.client(), "arena"), [("i".to_owned(), json!(8))]);
+    let path = written(&folder, "times.csv", "member,score,at\nann,5,03.04.2026 13:30\n");
+    let said = import(&path, &[&options[..], &["--at-format", "%d.%m.%Y %H:%M"]].concat());
+    assert!(said.code == Some(2) && said.out.contains("line 2"), "{}{}", said.out, said.err);
+    let said =
+        import(&path, &[&options[..], &["--at-format", "%d.%m.%Y %H:%M", "--at-zone", "UTC"]].concat());
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let entry = service.client().get(&entry_path("arena", "ann")).1;
+    assert_eq!(entry["updated_at"], "2026-04-03T13:30:00Z", "{entry}");
+}
