@@ -163,13 +163,13 @@ impl<R: BufRead> JsonRows<R> {
                 }
             }
             if let Err(why) = serde_json::from_str::<Unrepeated>(text) {
-                let what = if why.is_data() { "" } else { "not JSON: " };
-                let why = crate::wire::json_words(text.as_bytes(), &why);
-                return Ok(Parsed::Rejected(RejectedLine::new(
-                    line,
-                    RejectCode::Malformed,
-                    format!("{what}{why}"),
-                )));
+                let repeated = why.is_data().then(|| why.to_string());
+                let repeated = repeated.as_deref().and_then(|why| why.split(" at line ").next());
+                let why = repeated.map_or_else(
+                    || format!("not JSON: {}", crate::wire::json_words(text.as_bytes(), &why)),
+                    str::to_owned,
+                );
+                return Ok(Parsed::Rejected(RejectedLine::new(line, RejectCode::Malformed, why)));
             }
             let cells = fields.cells(line, text, key, &self.rules);
             let built = cells.and_then(|cells| builder.build(line, &cells));

@@ -209,9 +209,15 @@ impl Numbers {
             return self.separator_explained(&told, unsigned, separator);
         }
         let around = unsigned.trim_matches(|c: char| !c.is_ascii_digit());
-        // What is left must be worth as much: signs, brackets and letters can be part of a number.
-        let is_part = |c: char| c.is_alphabetic() || "-–—−+()[]%‰".contains(c);
-        let has_more = text.replacen(around, "", 1).contains(is_part);
+        // What is left must be worth as much: signs, brackets and what stands close to digits, as in 5k, can
+        // be part of a number.
+        let (before, behind) = text.split_once(around).unwrap_or_default();
+        let is_part = |c: char| c.is_alphabetic() || (is_separator(c) && !is_space(c));
+        let is_sign = |c: char| "-–—−+()[]%‰".contains(c);
+        let has_more = before.ends_with(is_part)
+            || behind.starts_with(is_part)
+            || before.contains(is_sign)
+            || behind.contains(is_sign);
         if around != unsigned && !has_more && around.chars().all(is_of_number) && !around.is_empty() {
             return format!(
                 "{told} is not a number such as 1200 or -3.25, with nothing before or behind it: take away what \

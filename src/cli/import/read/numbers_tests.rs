@@ -20,7 +20,10 @@ fn whole_numbers_are_read_however_they_are_written() {
         ("007", Some(7)),
         ("-0", Some(0)),
         ("42.0", Some(42)),
-        ("42.000", Some(42)),
+        ("42.0000", Some(42)),
+        ("0.000", Some(0)),
+        ("1234.000", Some(1_234)),
+        ("42.000", None),
         ("1e3", Some(1_000)),
         ("1.5E3", Some(1_500)),
         ("12000e-3", Some(12)),
@@ -45,6 +48,10 @@ fn whole_numbers_are_read_however_they_are_written() {
     ] {
         check(&Numbers::default(), text, expect);
     }
+    let given = Numbers { is_decimal_given: true, ..Numbers::default() };
+    check(&given, "42.000", Some(42));
+    check(&numbers('.', None, 1_000), "42.000", Some(42_000));
+    assert_eq!(Numbers::default().key("42.000", Written::JsonNumber), Ok(42));
 }
 
 #[test]
@@ -82,6 +89,8 @@ fn separators_mean_what_the_options_say_and_nothing_else() {
         ('.', Some(','), 1, "1234", Some(1_234)),
         ('.', Some(','), 100, "1,234.5", Some(123_450)),
         ('.', Some(','), 1, "1,23", None),
+        ('.', Some(','), 1, "0,123", None),
+        (',', Some('.'), 1, "000.123", None),
         ('.', Some(','), 1, "1234,567", None),
         ('.', Some(','), 1, ",123", None),
         ('.', Some(','), 1, "1,,234", None),
@@ -180,6 +189,10 @@ fn a_refusal_names_the_separator_and_the_option_that_helps() {
         (Numbers::default(), "", "the score is empty; --blank \"\""),
         (Numbers::default(), "12 pts", "take away what is there but \"12\""),
         (Numbers::default(), "$8,694", "take away what is there but \"8,694\""),
+        (Numbers::default(), "- 2.468", "is not a number such as 1200 or -3.25"),
+        (Numbers::default(), "5k", "is not a number such as 1200 or -3.25"),
+        (Numbers::default(), "12.Jan", "is not a number such as 1200 or -3.25"),
+        (Numbers::default(), "42.000", "--decimal . or --thousands . says which"),
         (Numbers::default(), "12a3", "is not a number such as 1200 or -3.25"),
         (
             Numbers::default(),

@@ -2,8 +2,8 @@
 
 use crate::types::BoardName;
 
-/// `Summer Cup 2026` becomes `summer-cup-2026`. `None`: nothing is left of it, or it has letters of others than
-/// a to z, without which it would be another name.
+/// `Summer Cup 2026` becomes `summer-cup-2026`. `None`: nothing is left of it, or it has letters other than a
+/// to z, without which it would be another name.
 pub fn slug(text: &str) -> Option<String> {
     if text.contains(|c: char| c.is_alphanumeric() && !c.is_ascii()) {
         return None;
