@@ -490,7 +490,7 @@ fn the_parts_of_an_append_only_file_are_refused_one_by_one() {
     {
         assert!(said.code == Some(2) && said.err.contains("one part of an append-only file"), "{}", said.err);
     }
-    let whole = written(&folder, "whole.aof", &[first, then].concat());
+    let whole = written(&folder, "whole.aof", [first, then].concat());
     let said = import(&whole, &options);
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert_eq!(top(&service.client(), "arena"), [("ann".to_owned(), json!(7))]);

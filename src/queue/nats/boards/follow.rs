@@ -57,13 +57,10 @@ impl BoardsStream {
     /// shards then.
     async fn find_stream(&self, gone_since: &mut Option<Instant>) -> Result<(), String> {
         let found = self.managing.context.get_stream(self.names.boards_stream()).await;
-        let error = match found {
-            Ok(_) => {
-                *gone_since = None;
-                *self.tombstones.lock() = Tombstones::default();
-                return Ok(());
-            }
-            Err(error) => error,
+        let Err(error) = found else {
+            *gone_since = None;
+            *self.tombstones.lock() = Tombstones::default();
+            return Ok(());
         };
         match error.kind() {
             GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND => {}
