@@ -115,7 +115,8 @@ impl<'a> FileRows<'a> {
         {
             input.format = Format::Csv;
         }
-        let is_part = name.ends_with(".incr.aof") || name.ends_with(".base.aof") || self.files.len() > 1;
+        let is_part =
+            [".incr.aof", ".base.aof"].iter().any(|part| name.contains(part)) || self.files.len() > 1;
         if input.format == Format::Aof && is_part {
             return Err(ImportError::PartOfLog);
         }

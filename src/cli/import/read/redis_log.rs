@@ -141,6 +141,10 @@ impl Replay {
                 for member in arguments.iter().skip(1) {
                     self.members().remove(member);
                 }
+                // Redis has no empty sets: the next one of that name has no expiry.
+                if self.members().is_empty() {
+                    self.remove();
+                }
             }
             _ if arguments.contains(&self.key) => {
                 let key = String::from_utf8_lossy(&self.key);
@@ -294,6 +298,7 @@ mod tests {
         assert_eq!(members(&log(&[add, &["PEXPIREAT", "k", "1001"]])), one);
         assert_eq!(members(&log(&[add, &["PEXPIREAT", "k", "1"], &["PERSIST", "k"]])), one);
         assert_eq!(members(&log(&[&["PEXPIREAT", "k", "1"], &["DEL", "k"], add])), one);
+        assert_eq!(members(&log(&[add, &["PEXPIREAT", "k", "1"], &["ZREM", "k", "a"], add])), one);
     }
 
     #[test]
