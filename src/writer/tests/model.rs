@@ -308,11 +308,24 @@ impl Model {
             next.bans.remove(&ban);
         }
         let Some(name) = scope else {
-            let stored = self.boards.values().filter_map(|board| board.entries.get(&id)?.version);
+            // Such a board is over for clients, and the ban is what begins its next life.
+            let is_over = |(name, board): &(&BoardName, &ModelBoard)| {
+                board.life < self.life(name) && !self.being_dropped.contains(*name)
+            };
+            let lasting = self.boards.iter().filter(|board| !is_over(board));
+            let stored = lasting.filter_map(|(_, board)| board.entries.get(&id)?.version);
             if job.version.is_some() && job.version <= stored.chain(known).max() {
                 return Err(RejectCode::StaleVersion);
             }
-            for name in self.boards.keys() {
+            for (name, board) in &self.boards {
+                if !board.entries.contains_key(&id) {
+                    continue;
+                }
+                if is_over(&(name, board)) {
+                    let definition = self.defined.get(name).cloned().unwrap_or_default();
+                    next.create(name, &definition, self.life(name));
+                    continue;
+                }
                 let hidden = next.is_hidden(name, &id);
                 let board = next.boards.get_mut(name).expect("it is there");
                 if let Some(entry) = board.entries.get_mut(&id).filter(|entry| entry.shown != Shown::Removed)
