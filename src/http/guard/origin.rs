@@ -8,13 +8,13 @@
 
 use std::str::FromStr;
 
-use axum::http::{HeaderMap, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use thiserror::Error;
 
-const SITE: &str = "sec-fetch-site";
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// A proxy in front says here which host its client has asked. A page that sets it must ask first, by a
 /// preflight request, which is refused.
-const FORWARDED_HOST: &str = "x-forwarded-host";
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
 /// Where a page is from: `https://game.example`, in lower case, without the port that goes without saying.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Page {
     /// # Arguments
     /// `is_tls`: the service itself speaks TLS, so that its own pages do.
     pub fn of(headers: &HeaderMap, allowed: &AllowedOrigins, is_tls: bool) -> Self {
-        let (Ok(site), Ok(origin)) = (single(headers, SITE), single(headers, header::ORIGIN.as_str())) else {
+        let (Ok(site), Ok(origin)) = (single(headers, &SITE), single(headers, &header::ORIGIN)) else {
             return Self::Foreign;
         };
         let is_own = match site.map(HeaderValue::as_bytes) {
@@ -128,7 +128,7 @@ fn is_of_host(origin: &[u8], host: &[u8], is_tls: bool) -> bool {
 
 fn is_of_own_host(origin: &[u8], headers: &HeaderMap, is_tls: bool) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
-    let forwarded = headers.get_all(FORWARDED_HOST).iter();
+    let forwarded = headers.get_all(&FORWARDED_HOST).iter();
     let mut forwarded = forwarded.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));
     hosts.any(|host| is_of_host(origin, host.as_bytes(), is_tls))
         || forwarded.any(|host| is_of_host(origin, host.trim_ascii(), false))
@@ -138,7 +138,7 @@ fn is_of_own_host(origin: &[u8], headers: &HeaderMap, is_tls: bool) -> bool {
 ///
 /// # Errors
 /// When there are several.
-fn single<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h HeaderValue>, ()> {
+fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h HeaderValue>, ()> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     if values.next().is_some() { Err(()) } else { Ok(first) }
@@ -159,8 +159,6 @@ fn ascii(value: &[u8]) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use axum::http::HeaderName;
-
     use super::*;
 
     const ALLOWED: &str = "https://Game.example:443";

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::extract::{FromRequestParts as _, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 
@@ -15,12 +14,15 @@ use crate::http::render::problem::Problem;
 /// By which other services recognise repeated requests.
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
+/// What a route names of a path, decoded; `None` if that is not UTF-8.
+pub type Segments = Option<Vec<(&'static str, String)>>;
+
 /// The head of a request that was routed.
 pub struct Head {
     /// In a box, because a head goes from future to future.
     parts: Box<Parts>,
-    /// What the route names of the path; `None` if that is not UTF-8 once decoded.
-    segments: Option<RawPathParams>,
+    client: Option<ClientAddress>,
+    segments: Segments,
     /// The verb behind the board's name in the path, with its colon.
     verb: Option<&'static str>,
 }
@@ -28,9 +30,13 @@ pub struct Head {
 impl Head {
     /// # Arguments
     /// `verb`: the verb of the route, with its colon.
-    pub async fn new(mut parts: Parts, verb: Option<&'static str>) -> Self {
-        let segments = RawPathParams::from_request_parts(&mut parts, &()).await.ok();
-        Self { parts: Box::new(parts), segments, verb }
+    pub fn new(
+        parts: Parts,
+        client: Option<ClientAddress>,
+        segments: Segments,
+        verb: Option<&'static str>,
+    ) -> Self {
+        Self { parts: Box::new(parts), client, segments, verb }
     }
 
     pub fn is_utf8(&self) -> bool {
@@ -59,12 +65,12 @@ impl Head {
     }
 
     pub fn client(&self) -> Option<ClientAddress> {
-        self.parts.extensions.get().copied()
+        self.client
     }
 
     /// A segment of the path, by its name in the route.
     pub fn segment(&self, name: &str) -> Option<&str> {
-        self.segments.iter().flatten().find(|(known, _)| *known == name).map(|(_, value)| value)
+        self.segments.iter().flatten().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
     /// The board that the path names, without the verb behind it.

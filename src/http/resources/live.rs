@@ -54,10 +54,6 @@ pub const NEEDS: Needs = Needs::Token(Scope::Read, BoardCheck::InPath);
 /// Parameters of the request. What reads take besides is of no use here.
 const PARAMETERS: [&str; 6] = ["window", "after", "timeout_ms", "top", "members", "max_rate"];
 
-/// The response's body goes on for as long as there is something to watch.
-#[derive(Debug, Clone, Copy)]
-pub struct GoesOn;
-
 pub async fn live(call: Box<Call>) -> Result<Response, Problem> {
     let params = Params::parse(call.query(), &PARAMETERS)?;
     let (after, within) = params.after()?.unwrap_or((AsOf::default(), Duration::from_millis(TIMEOUT_MS)));
@@ -119,7 +115,6 @@ pub async fn live(call: Box<Call>) -> Result<Response, Problem> {
     });
     let mut response = server_sent::response(events);
     response.headers_mut().insert(NO_BUFFERING.0, NO_BUFFERING.1);
-    response.extensions_mut().insert(GoesOn);
     Ok(response)
 }
 

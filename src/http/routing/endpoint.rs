@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use axum::body::Body;
-use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 
 use crate::access::Grant;
@@ -43,7 +42,22 @@ const LOOKUPS_INLINE_AMONG_OTHERS: usize = 32;
 const ENTRIES_INLINE: usize = 256;
 
 /// A response that is being made.
-pub type Responding = Pin<Box<dyn Future<Output = Response> + Send>>;
+pub type Responding<'r> = Pin<Box<dyn Future<Output = Answered> + Send + 'r>>;
+
+/// A response, and what the connection has to know of it.
+pub struct Answered {
+    pub response: Response,
+    /// The request's share, to hold until the answer is written.
+    pub in_progress: Option<Arc<InProgress>>,
+    /// The body goes on for as long as there is something to watch.
+    pub goes_on: bool,
+}
+
+impl From<Response> for Answered {
+    fn from(response: Response) -> Self {
+        Self { response, in_progress: None, goes_on: false }
+    }
+}
 
 /// What answers the requests of a route: a function such as `async fn get(call: Box<Call>) ->
 /// Result<Reply, Problem>`.
@@ -82,7 +96,7 @@ pub trait Endpoint: Send + Sync + 'static {
     /// Whether its requests may be traced. Probes are asked all the time.
     const IS_TRACED: bool = true;
 
-    fn respond(&self, request: Authorized) -> impl Future<Output = Response> + Send;
+    fn respond(&self, request: Authorized) -> impl Future<Output = Answered> + Send;
 }
 
 /// A request that its token allows. Its body is not read yet.
@@ -98,63 +112,45 @@ pub struct Authorized {
 pub struct Guarded<E> {
     endpoint: E,
     needs: Needs,
-    /// The verb behind the board's name in the route's path, with its colon.
-    verb: Option<&'static str>,
     /// Counts refused requests, which reach no route.
     refused: Responses,
     traced: TracedRoute,
 }
 
 impl<E: Endpoint> Guarded<E> {
-    pub fn new(endpoint: E, needs: Needs, verb: Option<&'static str>, traced: TracedRoute) -> Self {
-        Self { endpoint, needs, verb, refused: Responses::new(NO_ROUTE), traced }
-    }
-
-    /// Answers a request of the route.
-    pub async fn answer(&self, request: Request, api: Arc<Api>) -> Response {
-        let (parts, body) = request.into_parts();
-        let head = Head::new(parts, self.verb).await;
-        let mut span = if E::IS_TRACED { self.traced.begin(&head) } else { None };
-        if let (Some(span), Some(board)) = (&mut span, head.board()) {
-            span.attribute("ranktree.board", board.to_owned());
-        }
-        let response = match head.authorize(&api, self.needs) {
-            Ok(grant) => {
-                let responding = pin!(self.endpoint.respond(Authorized { api, head, grant, body }));
-                traces::within(span.as_ref(), responding).await
-            }
-            Err(problem) => {
-                let response = Box::pin(refuse(head.headers(), body, problem)).await.into_response();
-                self.refused.note(response.status());
-                response
-            }
-        };
-        if let Some(span) = span {
-            request_span::end(span, response.status());
-        }
-        response
+    pub fn new(endpoint: E, needs: Needs, traced: TracedRoute) -> Self {
+        Self { endpoint, needs, refused: Responses::new(NO_ROUTE), traced }
     }
 }
 
 /// A route as the router calls it.
-#[derive(Clone)]
-pub struct Routed(Arc<dyn Fn(Request, Arc<Api>) -> Responding + Send + Sync>);
-
-impl Routed {
-    pub fn new<E: Endpoint>(guarded: Guarded<E>) -> Self {
-        let guarded = Arc::new(guarded);
-        Self(Arc::new(move |request, api| {
-            let guarded = Arc::clone(&guarded);
-            Box::pin(async move { guarded.answer(request, api).await })
-        }))
-    }
+pub trait Routed: Send + Sync + 'static {
+    fn answer<'r>(&'r self, api: &'r Arc<Api>, head: Head, body: Body) -> Responding<'r>;
 }
 
-impl axum::handler::Handler<(), Arc<Api>> for Routed {
-    type Future = Responding;
-
-    fn call(self, request: Request, api: Arc<Api>) -> Responding {
-        (self.0)(request, api)
+impl<E: Endpoint> Routed for Guarded<E> {
+    fn answer<'r>(&'r self, api: &'r Arc<Api>, head: Head, body: Body) -> Responding<'r> {
+        Box::pin(async move {
+            let mut span = if E::IS_TRACED { self.traced.begin(&head) } else { None };
+            if let (Some(span), Some(board)) = (&mut span, head.board()) {
+                span.attribute("ranktree.board", board.to_owned());
+            }
+            let answered = match head.authorize(api, self.needs) {
+                Ok(grant) => {
+                    let authorized = Authorized { api: Arc::clone(api), head, grant, body };
+                    traces::within(span.as_ref(), pin!(self.endpoint.respond(authorized))).await
+                }
+                Err(problem) => {
+                    let response = Box::pin(refuse(head.headers(), body, problem)).await.into_response();
+                    self.refused.note(response.status());
+                    response.into()
+                }
+            };
+            if let Some(span) = span {
+                request_span::end(span, answered.response.status());
+            }
+            answered
+        })
     }
 }
 
@@ -260,14 +256,11 @@ impl<H: Handler> Measured<H> {
 }
 
 impl<H: Handler> Endpoint for Measured<H> {
-    async fn respond(&self, request: Authorized) -> Response {
+    async fn respond(&self, request: Authorized) -> Answered {
         let started = Instant::now();
         let mut in_progress = None;
         let answer = self.answer(request, &mut in_progress).await;
-        let mut response = measured(&self.metrics, started, answer);
-        // The connection holds it until the answer is written.
-        in_progress.map(|in_progress| response.extensions_mut().insert(in_progress));
-        response
+        Answered { in_progress, ..measured(&self.metrics, started, answer).into() }
     }
 }
 
@@ -304,7 +297,7 @@ where
     H: Fn(Box<Call>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Response, Problem>> + Send + 'static,
 {
-    async fn respond(&self, request: Authorized) -> Response {
+    async fn respond(&self, request: Authorized) -> Answered {
         let started = Instant::now();
         let Authorized { api, head, grant, body } = request;
         let answer = async {
@@ -313,7 +306,8 @@ where
             call.in_progress.admit()?;
             (self.handler)(call).await
         };
-        measured(&self.metrics, started, answer.await)
+        let answer = answer.await;
+        Answered { goes_on: answer.is_ok(), ..measured(&self.metrics, started, answer).into() }
     }
 }
 
@@ -327,8 +321,8 @@ where
 {
     const IS_TRACED: bool = false;
 
-    async fn respond(&self, request: Authorized) -> Response {
-        (self.0)(request.api).await
+    async fn respond(&self, request: Authorized) -> Answered {
+        (self.0)(request.api).await.into()
     }
 }
 

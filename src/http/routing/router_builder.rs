@@ -6,20 +6,16 @@
 
 use std::sync::Arc;
 
-use axum::Router;
-use axum::routing::{MethodFilter, on};
+use axum::http;
 
 use crate::http::api::Api;
 use crate::http::guard::authorize::Needs;
 use crate::http::openapi::doc::Doc;
 use crate::http::openapi::operation::{Method, Operation};
-use crate::http::routing::endpoint::{
-    Endpoint, Guarded, Handler, Measured, Routed, Streamed, Unlimited, Work,
-};
+use crate::http::routing::endpoint::{Endpoint, Guarded, Handler, Measured, Streamed, Unlimited, Work};
 use crate::http::routing::request_span::TracedRoute;
+use crate::http::routing::router::{PathRoutes, Router};
 use crate::http::routing::taken::RouteTakes;
-use crate::http::routing::unrouted::Unrouted;
-use crate::http::routing::verb_dispatch::VerbDispatch;
 use crate::http::routing::verbs::{self, BOARD};
 
 /// Where a route is. Its name is its label in metrics, and its `operationId` in the document.
@@ -49,9 +45,7 @@ pub fn delete(path: &'static str, name: &'static str) -> Route {
 /// The routes that were added.
 #[derive(Default)]
 pub struct RouterBuilder {
-    router: Router<Arc<Api>>,
-    /// Each with its colon.
-    verbs: Vec<(&'static str, Routed)>,
+    paths: Vec<PathRoutes>,
     /// All routes, in the order in which the document has them.
     pub operations: Vec<Operation>,
 }
@@ -86,35 +80,35 @@ impl RouterBuilder {
 
     fn put(&mut self, route: Route, needs: Needs, endpoint: impl Endpoint, doc: Doc) -> &mut Self {
         let Route { method, path, name } = route;
-        let verb = verbs::verb_of(path);
-        let routed = Routed::new(Guarded::new(endpoint, needs, verb, TracedRoute::new(method, path)));
-        if let Some(verb) = verb {
-            self.verbs.push((verb, routed));
-        } else {
-            self.router = std::mem::take(&mut self.router).route(path, on(filter(method), routed));
+        let routed = Box::new(Guarded::new(endpoint, needs, TracedRoute::new(method, path)));
+        match verbs::verb_of(path) {
+            Some(verb) => self.at(BOARD).add_verb(verb, routed),
+            None => self.at(path).add(http_method(method), routed),
         }
         self.operations.push(Operation { method, path, name, needs, doc });
         self
     }
 
+    fn at(&mut self, path: &'static str) -> &mut PathRoutes {
+        let known = self.paths.iter().position(|routes| routes.path() == path);
+        let index = known.unwrap_or_else(|| {
+            self.paths.push(PathRoutes::new(path));
+            self.paths.len() - 1
+        });
+        &mut self.paths[index]
+    }
+
     /// The router of all routes.
     pub fn build(self, api: Arc<Api>) -> Router {
-        let Self { router, verbs, .. } = self;
-        let names: Arc<[_]> = verbs.iter().map(|(verb, _)| *verb).collect();
-        let dispatch = VerbDispatch::new(verbs, Unrouted::method(Arc::clone(&names)));
-        router
-            .route(BOARD, on(MethodFilter::POST, dispatch))
-            .fallback(Unrouted::path())
-            .method_not_allowed_fallback(Unrouted::method(names))
-            .with_state(api)
+        Router::new(api, self.paths)
     }
 }
 
-fn filter(method: Method) -> MethodFilter {
+fn http_method(method: Method) -> http::Method {
     match method {
-        Method::Get => MethodFilter::GET,
-        Method::Put => MethodFilter::PUT,
-        Method::Post => MethodFilter::POST,
-        Method::Delete => MethodFilter::DELETE,
+        Method::Get => http::Method::GET,
+        Method::Put => http::Method::PUT,
+        Method::Post => http::Method::POST,
+        Method::Delete => http::Method::DELETE,
     }
 }

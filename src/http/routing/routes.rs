@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::response::Response;
 
 use crate::access::Scope::{Admin, Read, Write};
@@ -17,6 +16,7 @@ use crate::http::resources::{
     boards, hidden, jobs, lists, live, members, probes, ranks, rejects, removals, seasons, snapshots, status,
 };
 use crate::http::routing::endpoint::Work::{Inline, InlineIfFew, Offloaded};
+use crate::http::routing::router::Router;
 use crate::http::routing::router_builder::{RouterBuilder, delete, get, post, put};
 use crate::http::routing::verbs::BOARD;
 

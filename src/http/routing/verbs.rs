@@ -4,13 +4,8 @@
 //! the method is POST, which boards do not take otherwise. Every other method takes the whole segment for a
 //! name.
 
-use axum::http::HeaderValue;
-
 /// The path of a board, to which the router sends verbs as well.
 pub const BOARD: &str = "/v1/boards/{board}";
-
-/// The methods of boards without a verb. The router would name POST too, which it has for the verbs.
-const WITHOUT_VERB: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,DELETE");
 
 /// The verb at the end of a route's path, with its colon.
 pub fn verb_of(path: &'static str) -> Option<&'static str> {
@@ -23,13 +18,6 @@ pub fn verb_of(path: &'static str) -> Option<&'static str> {
 /// `verb`: with its colon, and without another one.
 pub fn ends_with_verb(segment: &str, verb: &str) -> bool {
     segment.ends_with(verb)
-}
-
-/// The value of `Allow` where a method is refused, if it is not what the router says.
-pub fn allowed_at(path: &str, verbs: &[&str]) -> Option<HeaderValue> {
-    let is_board = path.strip_prefix("/v1/boards/").is_some_and(|name| !name.contains('/'));
-    let has_verb = verbs.iter().any(|verb| ends_with_verb(path, verb));
-    (is_board && !has_verb).then_some(WITHOUT_VERB)
 }
 
 #[cfg(test)]

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::Router;
-
 use crate::http::api::Api;
 use crate::http::guard::origin::AllowedOrigins;
+use crate::http::routing::router::Router;
 use crate::http::server::timeouts::ClientTimeouts;
 use crate::http::server::tls::Tls;
 

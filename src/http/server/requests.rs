@@ -13,11 +13,9 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::Request;
 use hyper::body::{Body as _, Frame, Incoming};
 use hyper::service::Service;
-use tower::ServiceExt as _;
 
 use crate::http::guard::admission::{HeadBytes, count_shed};
 use crate::http::guard::framing;
-use crate::http::guard::in_progress::InProgress;
 use crate::http::guard::loopback::is_local;
 use crate::http::guard::origin::{Page, is_followed_link};
 use crate::http::guard::refusal_log::{ClientAddress, RefusedRequest};
@@ -26,7 +24,7 @@ use crate::http::render::server_sent;
 use crate::http::request::body::refuse;
 use crate::http::request::metrics::{NO_ROUTE, Responses};
 use crate::http::request::percent;
-use crate::http::resources::live::GoesOn;
+use crate::http::routing::endpoint::Answered;
 use crate::http::server::activity::Activity;
 use crate::http::server::context::ServerContext;
 use crate::http::server::cors;
@@ -52,8 +50,7 @@ impl Service<Request<Incoming>> for ConnectionRequests {
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
 
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request.extensions_mut().insert(self.client);
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
         let is_in_doubt = self.activity.request_begins(request.body().size_hint().exact());
         let framing = framing::check(request.version(), request.headers(), is_in_doubt);
         let mut must_close = framing.is_err();
@@ -64,20 +61,24 @@ impl Service<Request<Incoming>> for ConnectionRequests {
         let (context, activity, client) =
             (Arc::clone(&self.context), Arc::clone(&self.activity), self.client);
         Box::pin(async move {
-            let mut response = if is_shed {
+            let answered = if is_shed {
                 count_shed();
-                Problem::too_many_connections().into_response()
+                Problem::too_many_connections().into_response().into()
             } else if let Some(problem) = malformed {
-                noted(refuse_request(request, problem).await)
+                noted(refuse_request(request, problem).await).into()
             } else if let Some(problem) = foreign {
-                refuse_foreign(&context, client, request, problem).await
+                refuse_foreign(&context, client, request, problem).await.into()
             } else if matches!(page, Page::Allowed(_))
                 && cors::is_preflight(request.method(), request.headers())
             {
-                noted(cors::allow(request.headers()))
+                noted(cors::allow(request.headers())).into()
             } else {
-                context.router.clone().oneshot(request.map(Body::new)).await?
+                // Most requests have no body, and one that is read needs memory of its own.
+                let body =
+                    |body: Incoming| if body.is_end_stream() { Body::empty() } else { Body::new(body) };
+                context.router.answer(request.map(body), Some(client)).await
             };
+            let Answered { mut response, in_progress, goes_on } = answered;
             must_close |= response.status() == StatusCode::REQUEST_TIMEOUT || !activity.knows_body_end();
             // The memory that a long head has taken is given back with its connection.
             must_close |= HeadBytes::is_long(activity.head_bytes());
@@ -92,12 +93,12 @@ impl Service<Request<Incoming>> for ConnectionRequests {
                 // What comes next must not be read as a request.
                 headers.insert(header::CONNECTION, CLOSE);
             }
-            if response.extensions_mut().remove::<GoesOn>().is_some() {
+            if goes_on {
                 // The connection is at work until the body ends: an answer that goes on for long is not idle.
                 activity.streams();
                 return Ok(response.map(|body| Body::new(ObservedBody::new(body, activity))));
             }
-            activity.request_ends(response.extensions_mut().remove::<Arc<InProgress>>());
+            activity.request_ends(in_progress);
             Ok(response)
         })
     }

@@ -12,20 +12,19 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
-use axum::response::Response;
 use serde_json::{Value, json};
 use smallvec::smallvec;
 use tokio::sync::watch;
-use tower::ServiceExt as _;
 
 use crate::access::ActiveTokens;
 use crate::applied_sequence::{AppliedSequence, applied_sequence};
 use crate::board::Definition;
 use crate::http::openapi::document::document;
 use crate::http::openapi::validator::check_answer;
+use crate::http::routing::endpoint::Answered;
+use crate::http::routing::router::Router;
 use crate::http::routing::routes::operations;
 use crate::http::{Api, Limits, router};
 use crate::job::{Reject, RejectCode, Targets};
@@ -286,16 +285,15 @@ impl Fixture {
         body: Vec<u8>,
     ) -> (StatusCode, HeaderMap, Bytes) {
         let request = Request::builder().method(method).uri(path).body(Body::from(body));
-        let response = self.router.clone().oneshot(request.expect("a good request")).await;
-        let (head, body) = response.expect("the router never fails").into_parts();
+        let answered = self.router.answer(request.expect("a good request"), None).await;
+        let (head, body) = answered.response.into_parts();
         (head.status, head.headers, to_bytes(body, usize::MAX).await.expect("the body is in memory"))
     }
 
     /// An answer that is not written yet.
-    async fn response(&self, method: &str, path: &str) -> Response {
+    async fn answered(&self, method: &str, path: &str) -> Answered {
         let request = Request::builder().method(method).uri(path).body(Body::empty());
-        let response = self.router.clone().oneshot(request.expect("a good request")).await;
-        response.expect("the router never fails")
+        self.router.answer(request.expect("a good request"), None).await
     }
 
     pub async fn get(&self, path: &str) -> Value {

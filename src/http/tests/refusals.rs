@@ -3,7 +3,6 @@
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use serde_json::{Value, json};
-use tower::ServiceExt as _;
 
 use crate::http::Limits;
 use crate::http::guard::authorize::Needs;
@@ -361,8 +360,8 @@ async fn answers_have_a_budget_together_and_a_write_that_may_exceed_it_is_not_pu
     assert_eq!(service.get("/v1/boards/a/top?limit=20").await["total"], json!(420));
 
     // An answer counts until the connection has written it and drops it.
-    let held = service.response("GET", "/v1/boards/a/top?limit=100").await;
-    let held = [held, service.response("GET", "/v1/boards/a/top?limit=100").await];
+    let held = service.answered("GET", "/v1/boards/a/top?limit=100").await;
+    let held = [held, service.answered("GET", "/v1/boards/a/top?limit=100").await];
     service.check_refusals(&[("GET", "/v1/boards/a/top?limit=100", "", 503, "overloaded")]).await;
     service.check_refusals(&[("POST", "/v1/jobs", &jobs(1_000, 10), 503, "overloaded")]).await;
     drop(held);
@@ -373,7 +372,7 @@ async fn answers_have_a_budget_together_and_a_write_that_may_exceed_it_is_not_pu
 async fn a_request_keeps_its_permit_until_its_answer_is_written() {
     let service = start_with(1, Limits { requests_in_flight: 1, ..Limits::default() });
     service.put("/v1/boards/a/members/m", r#"{"score":1}"#).await;
-    let held = service.response("GET", "/v1/boards/a/top").await;
+    let held = service.answered("GET", "/v1/boards/a/top").await;
     service.check_refusals(&[("GET", "/v1/boards/a", "", 503, "overloaded")]).await;
     drop(held);
     assert_eq!(service.get("/v1/boards/a").await["totals"]["all"], json!(1));
@@ -452,7 +451,7 @@ async fn a_change_with_an_idempotency_key_is_refused_and_counts_nothing() {
         let body = if operation.doc.takes_body() { r#"{"score":7}"# } else { "" };
         let request = Request::builder().method(method.as_str()).uri(&path).header("Idempotency-Key", "a-1");
         let request = request.body(Body::from(body)).expect("a good request");
-        let response = service.router.clone().oneshot(request).await.expect("the router never fails");
+        let response = service.router.answer(request, None).await.response;
         let status = response.status().as_u16();
         if method == "GET" || operation.needs.only_reads() {
             answered += 1;
