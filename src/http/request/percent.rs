@@ -9,7 +9,8 @@ use crate::http::render::problem::Problem;
 /// When two hexadecimal digits do not follow one.
 pub fn check(path: &str) -> Result<(), Problem> {
     let mut rest = path;
-    while let Some((_, behind)) = rest.split_once('%') {
+    while let Some(at) = memchr::memchr(b'%', rest.as_bytes()) {
+        let behind = rest.get(at + 1..).unwrap_or_default();
         let digits = behind.bytes().take(2).take_while(u8::is_ascii_hexdigit).count();
         if digits < 2 {
             let end = behind.char_indices().nth(2).map_or(behind.len(), |(at, _)| at);

@@ -22,6 +22,8 @@ pub struct Router {
 /// The routes of one path.
 pub struct PathRoutes {
     path: &'static str,
+    /// What the path names of a request's path, in their order.
+    names: Vec<&'static str>,
     /// `GET` also answers `HEAD`, whose body is left out when it is written.
     methods: Vec<(Method, Box<dyn Routed>)>,
     /// Of a board's path, the routes of `POST`, each with its verb, which has a colon.
@@ -30,7 +32,8 @@ pub struct PathRoutes {
 
 impl PathRoutes {
     pub fn new(path: &'static str) -> Self {
-        Self { path, methods: Vec::new(), verbs: Vec::new() }
+        let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+        Self { path, names, methods: Vec::new(), verbs: Vec::new() }
     }
 
     pub fn path(&self) -> &'static str {
@@ -82,7 +85,7 @@ impl Router {
             let head = Head::new(parts, client, Some(Vec::new()), None);
             return Box::pin(self.unrouted.refuse_path(head, body));
         };
-        let (routes, segments) = (found.value, segments(found.value.path, &found.params));
+        let (routes, segments) = (found.value, segments(&found.value.names, &found.params));
         let wanted = if parts.method == Method::HEAD { &Method::GET } else { &parts.method };
         let verb = routes.verb_in(&segments);
         let route = match verb.filter(|_| *wanted == Method::POST) {
@@ -101,10 +104,16 @@ impl Router {
 }
 
 /// # Arguments
-/// `path`: of the route. `found`: what its names stand for, in their order.
-fn segments(path: &'static str, found: &matchit::Params<'_, '_>) -> Segments {
-    let named = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let decode =
-        |value: &str| Some(percent_encoding::percent_decode_str(value).decode_utf8().ok()?.into_owned());
-    named.zip(found.iter()).map(|(name, (_, value))| Some((name, decode(value)?))).collect()
+/// `names`: of the route. `found`: what they stand for, in the same order.
+fn segments(names: &[&'static str], found: &matchit::Params<'_, '_>) -> Segments {
+    let mut segments = Vec::with_capacity(names.len());
+    for (name, (_, value)) in names.iter().zip(found.iter()) {
+        let decoded = match memchr::memchr(b'%', value.as_bytes()) {
+            // Most have none, and are UTF-8.
+            None => value.to_owned(),
+            Some(_) => percent_encoding::percent_decode_str(value).decode_utf8().ok()?.into_owned(),
+        };
+        segments.push((*name, decoded));
+    }
+    Some(segments)
 }

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -111,13 +114,25 @@ struct CloseConditions {
     stage: watch::Receiver<Stage>,
 }
 
-/// What became of a connection.
-enum Served {
-    Completed(hyper::Result<()>),
+/// What seldom happens to a connection.
+enum Event {
+    /// The server shuts down, as far as this.
+    Stage(Stage),
+    /// It is time to look whether the client is too slow.
+    Check,
     /// The client sends nothing more, and may wait for its answer.
-    HalfClosed,
-    /// The client has left and will not take the answer.
-    ClientLeft,
+    SendingEnds(ClientEnd),
+    Reset,
+}
+
+/// Waits until the server has shut down as far as this.
+async fn reached(mut stage: watch::Receiver<Stage>, until: Stage) -> Event {
+    Event::Stage(stage.wait_for(|stage| *stage >= until).await.map_or(Stage::Over, |stage| *stage))
+}
+
+async fn check_at(time: Instant) -> Event {
+    tokio::time::sleep_until(time).await;
+    Event::Check
 }
 
 /// Answers requests until the connection ends.
@@ -129,64 +144,64 @@ async fn speak<S>(
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let CloseConditions { activity, timeouts, mut stage } = conditions;
+    let CloseConditions { activity, timeouts, stage } = conditions;
     let mut builder = http1::Builder::new();
     // `activity` limits the time, because it distinguishes a slow head from an idle connection.
     builder.header_read_timeout(None).max_buf_size(HEAD_BYTES_MAX).keep_alive(!requests.is_overflow);
     // A client that has ended its sending half gets its answers.
     builder.half_close(true);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), requests));
-    let mut timeout_check = pin!(tokio::time::sleep_until(Instant::now()));
-    let mut until = Stage::Draining;
-    let (mut sending_ends, mut is_reset) = (pin!(disconnect.sending_ends()), pin!(disconnect.is_reset()));
-    let (mut is_half_closed, mut has_left) = (false, false);
+    // Each is looked at when it happens, and not at each request.
+    let mut events: FuturesUnordered<BoxFuture<'_, Event>> = FuturesUnordered::new();
+    events.push(Box::pin(reached(stage.clone(), Stage::Draining)));
+    events.push(Box::pin(check_at(Instant::now())));
+    events.push(Box::pin(async { Event::SendingEnds(disconnect.sending_ends().await) }));
+    let mut has_left = false;
     loop {
-        let served = poll_fn(|context| {
-            if let Poll::Ready(ended) = connection.as_mut().poll(context) {
-                return Poll::Ready(Served::Completed(ended));
-            }
-            if !is_half_closed && let Poll::Ready(end) = sending_ends.as_mut().poll(context) {
-                is_half_closed = true;
-                has_left = end == ClientEnd::Both;
-                activity.sending_ends();
-                return Poll::Ready(Served::HalfClosed);
-            }
-            has_left = has_left || (is_half_closed && is_reset.as_mut().poll(context).is_ready());
+        let served = poll_fn(|context| match connection.as_mut().poll(context) {
+            Poll::Ready(ended) => Poll::Ready(Some(ended)),
             // Without a request in progress, hyper reads what was sent before the end, and sees the end for
             // itself.
-            if has_left && activity.is_busy() { Poll::Ready(Served::ClientLeft) } else { Poll::Pending }
+            Poll::Pending if has_left && activity.is_busy() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
         });
-        tokio::select! {
+        let event = tokio::select! {
             biased;
             // The future of the handler is dropped with the connection, and so are the permits that it holds.
-            served = served => match served {
-                // How long it is still waited for is looked at now.
-                Served::HalfClosed => timeout_check.as_mut().reset(Instant::now()),
-                Served::ClientLeft => return count_ended(Overdue::Left.name()),
-                Served::Completed(ended) => {
-                    if ended.is_err() && activity.is_busy() {
-                        count_ended(Overdue::Left.name());
-                    }
-                    if let Err(error) = ended {
-                        tracing::debug!(%error, "a connection broke");
-                    }
-                    return;
+            ended = served => {
+                let Some(ended) = ended else { return count_ended(Overdue::Left.name()) };
+                if ended.is_err() && activity.is_busy() {
+                    count_ended(Overdue::Left.name());
                 }
-            },
-            reached = stage.wait_for(|stage| *stage >= until) => match reached.map(|stage| *stage) {
-                Ok(Stage::Draining) => {
-                    until = Stage::Over;
-                    connection.as_mut().graceful_shutdown();
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection broke");
                 }
-                _ => return,
-            },
-            () = timeout_check.as_mut() => match activity.overdue(&timeouts) {
-                Ok(again) => timeout_check.as_mut().reset(again),
-                Err(why) => {
-                    count_ended(why.name());
-                    return;
-                }
-            },
+                return;
+            }
+            Some(event) = events.next() => event,
+        };
+        match event {
+            Event::Stage(Stage::Over) => return,
+            Event::Stage(_) => {
+                events.push(Box::pin(reached(stage.clone(), Stage::Over)));
+                connection.as_mut().graceful_shutdown();
+            }
+            Event::Check => {}
+            Event::SendingEnds(end) => {
+                has_left = end == ClientEnd::Both;
+                activity.sending_ends();
+                events.push(Box::pin(async {
+                    disconnect.is_reset().await;
+                    Event::Reset
+                }));
+            }
+            Event::Reset => has_left = true,
+        }
+        if matches!(event, Event::Check | Event::SendingEnds(_)) {
+            match activity.overdue(&timeouts) {
+                Ok(again) => events.push(Box::pin(check_at(again))),
+                Err(why) => return count_ended(why.name()),
+            }
         }
     }
 }

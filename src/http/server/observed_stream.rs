@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::http::guard::admission::{FIRST_HEAD_BYTES, HeadBytes};
 use crate::http::server::activity::Activity;
 use crate::http::server::ended::count_ended;
+use crate::http::turn;
 
 thread_local! {
     /// What a thread reads into. hyper's buffer grows with what it is given at once, and keeps what it has
@@ -24,11 +25,25 @@ pub struct ObservedStream<S> {
     activity: Arc<Activity>,
     /// What the heads of the connection's requests take of what all heads share.
     heads: HeadBytes,
+    /// The answer that is about to be written has let the thread's other requests go first.
+    has_yielded: bool,
 }
 
 impl<S> ObservedStream<S> {
     pub fn new(inner: S, activity: Arc<Activity>, heads: HeadBytes) -> Self {
-        Self { inner, activity, heads }
+        Self { inner, activity, heads, has_yielded: false }
+    }
+
+    /// Whether an answer is written later in this turn, when the thread's other requests have theirs. A client
+    /// that waits for several is woken up by the first that is written: by all of them, if it has time to
+    /// fall asleep again while the next one is worked out. Redis writes in this way too.
+    fn yields(&mut self, context: &mut Context<'_>) -> bool {
+        if self.has_yielded || !turn::has_others() {
+            return false;
+        }
+        self.has_yielded = true;
+        context.waker().wake_by_ref();
+        true
     }
 
     fn note(&self, written: &Poll<io::Result<usize>>) {
@@ -68,6 +83,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.yields(context) {
+            return Poll::Pending;
+        }
         let written = Pin::new(&mut self.inner).poll_write(context, bytes);
         self.note(&written);
         written
@@ -78,6 +96,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.yields(context) {
+            return Poll::Pending;
+        }
         let written = Pin::new(&mut self.inner).poll_write_vectored(context, slices);
         self.note(&written);
         written
@@ -91,7 +112,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ObservedStream<S> {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.inner).poll_flush(context);
         match flushed {
-            Poll::Ready(Ok(())) => self.activity.all_is_written(),
+            Poll::Ready(Ok(())) => {
+                self.has_yielded = false;
+                self.activity.all_is_written();
+            }
             Poll::Pending => self.activity.write_waits(),
             Poll::Ready(Err(_)) => {}
         }

@@ -175,14 +175,18 @@ async fn refuse_request(request: Request<Incoming>, problem: Problem) -> Respons
 fn refused_sender(context: &ServerContext, request: &Request<Incoming>, page: &Page) -> Option<Problem> {
     let (uri, headers) = (request.uri(), request.headers());
     let only_reads = matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_foreign_host = context.loopback_guard && !is_local(uri, headers, &context.origins);
+    if !is_foreign_host && *page != Page::Foreign {
+        return None;
+    }
     if only_reads && context.open_paths.contains(&uri.path()) {
         return None;
     }
-    if context.loopback_guard && !is_local(uri, headers, &context.origins) {
+    if is_foreign_host {
         return Some(Problem::foreign_host());
     }
-    let may_ask = only_reads && (!context.loopback_guard || is_followed_link(headers));
-    (*page == Page::Foreign && !may_ask).then(Problem::foreign_origin)
+    let may_ask = || only_reads && (!context.loopback_guard || is_followed_link(headers));
+    (*page == Page::Foreign && !may_ask()).then(Problem::foreign_origin)
 }
 
 /// Refuses a request that a page of another site may have made.
