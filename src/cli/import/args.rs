@@ -2,7 +2,6 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -346,7 +345,6 @@ impl Args {
             times: Times { format: self.at_format.clone(), zone: self.at_zone.clone() },
             blanks: self.blanks.clone(),
             slug: self.slug,
-            slugs: Arc::default(),
             spreadsheet_safe: self.spreadsheet_safe,
             delimiter: self.delimiter,
             no_header: self.no_header,
