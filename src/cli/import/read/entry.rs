@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::cli::import::read::job_text::JobText;
 use crate::cli::import::read::numbers::Written;
-use crate::cli::import::read::plain_numbers;
+use crate::cli::import::read::plain_numbers::Durations;
 use crate::cli::import::read::row::{Followers, LastBoard, RejectedLine, Row, version_before};
 use crate::cli::import::read::rules::Rules;
 use crate::cli::import::read::slug::{Slugs, slug};
@@ -72,26 +72,25 @@ pub struct Builder {
     pub names: CellNames,
     slugs: Slugs,
     last_board: LastBoard,
-    /// Of each key that is a duration, why plain numbers are refused, if they are.
-    refused_plain: Vec<Option<String>>,
+    /// Of each key that is a duration.
+    durations: Vec<Durations>,
 }
 
 impl Builder {
     pub fn new(rules: Rules, names: CellNames, slugs: Slugs) -> Self {
-        Self { rules, names, slugs, last_board: LastBoard::default(), refused_plain: Vec::new() }
+        Self { rules, names, slugs, last_board: LastBoard::default(), durations: Vec::new() }
     }
 
-    /// Decides what plain numbers among durations are, and tells it.
+    /// Decides how durations are read, and tells it.
     ///
     /// # Arguments
     /// - `names`: of the columns of the keys.
     /// - `samples`: what the first rows have in each.
     pub fn look_at_durations(&mut self, names: &[String], samples: &[Vec<String>]) -> String {
-        let numbers = &self.rules.numbers;
-        let refusals =
-            names.iter().zip(samples).map(|(name, sample)| plain_numbers::refusal(name, sample, numbers));
-        self.refused_plain = refusals.collect();
-        plain_numbers::note(names, samples, &self.refused_plain, numbers)
+        let of_key =
+            |(name, sample): (&String, &Vec<String>)| Durations::of(name, sample, &self.rules.numbers);
+        self.durations = names.iter().zip(samples).map(of_key).collect();
+        self.durations.iter().map(Durations::note).collect()
     }
 
     /// # Errors
@@ -202,11 +201,9 @@ impl Builder {
         for (index, cell) in cells.keys.iter().enumerate() {
             let name = self.names.scores.get(index).map_or("score", String::as_str);
             let numbers = &self.rules.numbers;
-            let refused = self.refused_plain.get(index).or(self.refused_plain.last());
-            if let Some(why) = refused.and_then(Option::as_ref)
-                && numbers.plain_number(&cell.text).is_some_and(|number| !number.is_zero())
-            {
-                return Err(bad(named(name, &format!("{} is a plain number. {why}", quoted(&cell.text)))));
+            let durations = self.durations.get(index).or(self.durations.last());
+            if let Some(why) = durations.and_then(|durations| durations.refusal(&cell.text, numbers)) {
+                return Err(bad(named(name, &why)));
             }
             if cells.is_exported {
                 for key in cell.text.split(',') {

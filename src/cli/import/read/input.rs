@@ -187,7 +187,7 @@ fn read(
     if head.starts_with(REDIS_DUMP) {
         return Err(NotRead::Not(ImportError::RedisDump));
     }
-    if format.is_none() && head.starts_with(b"file ") && memchr::memmem::find(&head, b" type ").is_some() {
+    if format.is_none() && is_list_of_parts(&head) {
         return Err(NotRead::Not(ImportError::PartOfLog));
     }
     let format = format.unwrap_or_else(|| recognised(&head));
@@ -203,11 +203,18 @@ fn read(
 fn recognised(head: &[u8]) -> Format {
     let mut text = head.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
     match (text.next(), text.next()) {
-        (Some(b'{'), _) | (Some(b'['), Some(b'{' | b'[' | b']')) => Format::Ndjson,
+        (Some(b'{'), _) | (Some(b'['), Some(b'{' | b'[' | b']' | b'"')) => Format::Ndjson,
         (Some(b'*' | b'#'), _) if is_command(head) => Format::Aof,
         _ if is_pairs(head, head.len() < SNIFFED_BYTES) => Format::RedisCsv,
         _ => Format::Csv,
     }
+}
+
+/// Whether a text is the list of the parts of an append-only file: `file NAME seq 1 type b`.
+fn is_list_of_parts(head: &[u8]) -> bool {
+    let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let words: Vec<&[u8]> = first.split(u8::is_ascii_whitespace).collect();
+    matches!(words.as_slice(), [b"file", _, b"seq", _, b"type", _, ..])
 }
 
 /// Whether a text begins as commands of Redis do: `*3`, and then `$4`, behind remarks about the time.

@@ -84,12 +84,57 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Why plain numbers of a column are refused. `None`: they are seconds.
-///
-/// # Arguments
-/// - `name`: of the column.
-/// - `sample`: what the first rows have in it.
-pub fn refusal(name: &str, sample: &[String], numbers: &Numbers) -> Option<String> {
+/// How durations of a column are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Durations {
+    name: String,
+    /// Why plain numbers are refused. `None`: they are seconds.
+    refused_plain: Option<String>,
+    has_plain: bool,
+    /// Its name says that hours and minutes are what `1:23` is.
+    is_hours_first: bool,
+}
+
+impl Durations {
+    /// # Arguments
+    /// - `name`: of the column.
+    /// - `sample`: what the first rows have in it.
+    pub fn of(name: &str, sample: &[String], numbers: &Numbers) -> Self {
+        let marks = |c: char| if c == ':' || c.is_ascii_alphabetic() { c.to_ascii_lowercase() } else { ' ' };
+        let form: String = name.chars().map(marks).collect();
+        Self {
+            name: name.to_owned(),
+            refused_plain: refused_plain(name, sample, numbers),
+            has_plain: sample.iter().any(|text| numbers.plain_number(text).is_some()),
+            is_hours_first: form.contains("h:m") && !form.contains("m:s"),
+        }
+    }
+
+    /// Why a cell is not read.
+    pub fn refusal(&self, text: &str, numbers: &Numbers) -> Option<String> {
+        if self.is_hours_first && text.matches(':').count() == 1 {
+            return Some(format!(
+                "{} would be minutes and seconds, and the column is called as if it had hours and minutes: those are \
+                 read as in 1:23:00 or 1h 23m",
+                quoted(text)
+            ));
+        }
+        let why = self.refused_plain.as_ref()?;
+        let is_refused = numbers.plain_number(text).is_some_and(|number| !number.is_zero());
+        is_refused.then(|| format!("{} is a plain number. {why}", quoted(text)))
+    }
+
+    /// For the first look at a file: that plain numbers are seconds, if there are any.
+    pub fn note(&self) -> String {
+        if self.has_plain && self.refused_plain.is_none() {
+            format!("; plain numbers of {} are seconds", quoted(&self.name))
+        } else {
+            String::new()
+        }
+    }
+}
+
+fn refused_plain(name: &str, sample: &[String], numbers: &Numbers) -> Option<String> {
     let unit = numbers.duration?;
     let counts = numbers.duration_nanos();
     let scale = |nanos: u64| match nanos / counts {
@@ -125,20 +170,6 @@ pub fn refusal(name: &str, sample: &[String], numbers: &Numbers) -> Option<Strin
             })
         }
     }
-}
-
-/// For the first look at a file: that plain numbers are seconds, if there are any.
-pub fn note(
-    names: &[String],
-    samples: &[Vec<String>],
-    refused: &[Option<String>],
-    numbers: &Numbers,
-) -> String {
-    let has_plain = |sample: &Vec<String>| sample.iter().any(|text| numbers.plain_number(text).is_some());
-    let are_seconds = names.iter().zip(samples).zip(refused).filter(|((_, sample), refused)| {
-        refused.is_none() && numbers.duration.is_some() && has_plain(sample)
-    });
-    are_seconds.map(|((name, _), _)| format!("; plain numbers of {} are seconds", quoted(name))).collect()
 }
 
 #[cfg(test)]
@@ -183,7 +214,7 @@ mod tests {
         let refused = |name: &str, unit, sample: &[&str]| {
             let numbers = Numbers { duration: Some(unit), ..Numbers::default() };
             let sample: Vec<String> = sample.iter().map(ToString::to_string).collect();
-            refusal(name, &sample, &numbers)
+            refused_plain(name, &sample, &numbers)
         };
         for (name, unit, sample, expect) in [
             (
@@ -211,6 +242,22 @@ mod tests {
             ("time_s", Ms, &["59"]),
         ] {
             assert_eq!(refused(name, unit, sample), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn hours_and_minutes_are_not_taken_for_minutes_and_seconds() {
+        let numbers = Numbers { duration: Some(DurationUnit::S), ..Numbers::default() };
+        for (name, text, is_refused) in [
+            ("Time (hh:mm)", "1:23", true),
+            ("H:MM", "1:23", true),
+            ("Time (hh:mm)", "1:23:00", false),
+            ("Time (h:mm:ss)", "1:23", false),
+            ("mm:ss", "1:23", false),
+            ("time", "1:23", false),
+        ] {
+            let found = Durations::of(name, &[], &numbers).refusal(text, &numbers);
+            assert_eq!(found.is_some(), is_refused, "{name}: {found:?}");
         }
     }
 }
