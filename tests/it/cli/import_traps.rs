@@ -223,7 +223,12 @@ fn a_dry_run_finds_what_the_boards_of_an_export_would_refuse() {
         (of_week.clone() + &row(old), "best", 2, "the board has other policy"),
         (of_week.clone() + &row(old), "open", 0, "well-formed"),
         (of_week + &row(old), "new", 0, "well-formed"),
-        (whole + &row(old), "new", 1, "no window of board new that 2026-07-20T10:00:00Z falls in is open"),
+        (
+            whole + &row(old),
+            "fresh",
+            1,
+            "no window of board fresh that 2026-07-20T10:00:00Z falls in is open",
+        ),
         (plain.clone(), "days", 1, "closed_window: no window of board days"),
         (plain, "open", 0, "well-formed"),
     ] {
