@@ -31,7 +31,7 @@ pub use api::Api;
 pub use guard::limits::Limits;
 pub use guard::origin::{AllowedOrigins, InvalidOrigin, Origin};
 pub use guard::watchers::WatcherLimits;
-pub use request::definition::{json as definition_json, offset_minutes};
+pub use request::definition::{json as definition_json, of_json as definition_of_json, offset_minutes};
 pub use routing::routes::{openapi_json, router};
 pub use server::connection_limit::ConnectionLimits;
 pub use server::listener::{Serving, serve};

@@ -2,7 +2,6 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -65,7 +64,8 @@ names of members too. --board sends every row to that board, even if the row nam
 2026-07-24, which means midnight UTC or of --at-zone.
 
 A score is a whole number: 1200, 42.0 and 1e3 are, and 12.5 is with --scale 10. Nothing is guessed: \"1,234\" and 1.000 are refused until \
---thousands or --decimal says what the comma or the point is. Several keys are a column each.
+--thousands or --decimal says what the comma or the point is. With --duration, a number alone is seconds if the name of its column \
+says so, or a first row is written as 1:23.456 or 59.9, and is refused otherwise. Several keys are a column each.
 
 NDJSON is one job object per line, as in POST /v1/jobs. With --column, or another option about fields, rows of JSON are read \
 field by field, and may be of any form.
@@ -189,7 +189,8 @@ pub struct Args {
     #[arg(long, value_name = "LINES", default_value_t = 0, hide_default_value = true)]
     pub skip_lines: u64,
 
-    /// Where the rows of a JSON document are: names of fields with dots between them
+    /// Where the rows of a JSON document are: names of fields with dots between them. Of an array on the way,
+    /// all items have rows; a number, from 0, reads those of one
     #[arg(long, value_name = "PATH", env = "RANKTREE_ROWS_AT")]
     pub rows_at: Option<String>,
 
@@ -346,7 +347,6 @@ impl Args {
             times: Times { format: self.at_format.clone(), zone: self.at_zone.clone() },
             blanks: self.blanks.clone(),
             slug: self.slug,
-            slugs: Arc::default(),
             spreadsheet_safe: self.spreadsheet_safe,
             delimiter: self.delimiter,
             no_header: self.no_header,

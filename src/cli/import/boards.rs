@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
-use crate::cli::import::read::{RejectedLine, Row};
+use crate::cli::import::read::{RejectedLine, Row, advice};
 use crate::cli::import::send::{BoardFacts, Connection};
 use crate::cli::import::tally::Tally;
 use crate::job::{Job, Op, RejectCode, Targets};
@@ -47,6 +47,8 @@ pub struct Making {
     pub key_names: Vec<String>,
     /// What files say of boards is passed over.
     pub rows_only: bool,
+    /// Rows of one instance may change other windows of their board.
+    pub into_all_windows: bool,
     /// Nothing is to be sent.
     pub is_dry: bool,
     /// Times in the rows are not read.
@@ -82,7 +84,9 @@ pub struct Boards<'a> {
     /// Most rows name the same board as the one before, and share its name.
     last: Option<(Arc<str>, Option<bool>)>,
     names: BoardNames,
-    latest: i64,
+    now: Timestamp,
+    /// As far ahead as the time of a row may be.
+    latest: Timestamp,
 }
 
 impl<'a> Boards<'a> {
@@ -100,6 +104,7 @@ impl<'a> Boards<'a> {
             board.is_named = false;
         }
         let now = jiff::Timestamp::now().as_microsecond();
+        let time = |micros| Timestamp::from_micros(micros).unwrap_or(Timestamp::MAX);
         Self {
             connection,
             tally,
@@ -109,7 +114,8 @@ impl<'a> Boards<'a> {
             told: 0,
             last: None,
             names: BoardNames::default(),
-            latest: now + FUTURE_MICROS,
+            now: time(now),
+            latest: time(now + FUTURE_MICROS),
         }
     }
 
@@ -132,14 +138,15 @@ impl<'a> Boards<'a> {
         if !self.is_sent
             && let Some(connection) = &self.connection
         {
-            connection.agrees(line, !self.making.is_dry)?;
+            connection.agrees(line, !self.making.is_dry, self.making.into_all_windows)?;
         }
         if !self.making.order.is_empty() {
             return Err(ImportError::OrderOfExport);
         }
         // What was known of it is of before.
         self.last = None;
-        let board = Board { facts: BoardFacts::default(), is_described: true, keys: 0, is_named: false };
+        let facts = BoardFacts::of_file(line);
+        let board = Board { facts, is_described: true, keys: 0, is_named: false };
         self.known.insert(line.board.as_str().into(), board);
         Ok(())
     }
@@ -182,12 +189,19 @@ impl<'a> Boards<'a> {
         let earlier = self.known.remove(board);
         let is_told = earlier.as_ref().is_some_and(|known| known.facts.is_there.is_some());
         let is_described = earlier.as_ref().is_some_and(|known| known.is_described);
-        let mut known = if let Some(known) = earlier.filter(|_| is_told && !is_described) {
-            known
-        } else {
-            let facts = self.connection.as_ref().map(|connection| connection.facts(board)).transpose()?;
-            let keys = self.keys_of(board, job).unwrap_or(1);
-            Board { facts: facts.unwrap_or_default(), is_described, keys, is_named: true }
+        let mut known = match earlier {
+            Some(known) if is_told && !is_described => known,
+            earlier => {
+                let facts = self.connection.as_ref().map(|connection| connection.facts(board)).transpose()?;
+                let mut facts = facts.unwrap_or_default();
+                if facts.is_there != Some(true)
+                    && let Some(described) = earlier.filter(|known| known.is_described)
+                {
+                    (facts.keys, facts.open) = (described.facts.keys, described.facts.open);
+                }
+                let keys = self.keys_of(board, job).unwrap_or(1);
+                Board { facts, is_described, keys, is_named: true }
+            }
         };
         known.is_named = true;
         if !is_described {
@@ -292,20 +306,24 @@ impl<'a> Boards<'a> {
         let refused = |code, why: String| Some(RejectedLine::new(row.place, code, why));
         let job = match self.decoded(&row.job) {
             Ok(job) => job,
-            Err((code, why)) if why.contains("no field named") => {
-                return refused(
-                    code,
-                    format!("{why}; --column score=score reads the fields that it names, and no others"),
-                );
+            Err((code, why)) => {
+                let advice = advice(&row.job, code, &why);
+                return refused(code, why + &advice);
             }
-            Err((code, why)) => return refused(code, why),
         };
-        if job.at.is_some_and(|at| at.as_micros() > self.latest) {
-            let at = job.at.unwrap_or(Timestamp::MAX);
+        if let Some(at) = job.at.filter(|at| *at > self.latest) {
             return refused(RejectCode::FutureTime, format!("{at} is more than five minutes ahead of now"));
         }
         for (board, score) in scores(&job) {
             let Some(known) = self.known.get(board) else { continue };
+            let at = job.at.unwrap_or(self.now);
+            if known.facts.open.as_ref().is_some_and(|open| !open.take(at, self.now, self.latest)) {
+                let why = format!(
+                    "no window of board {board} that {at} falls in is open; give the board a grace that reaches back to \
+                     it (PUT /v1/boards/{board}), import, and shorten the grace again"
+                );
+                return refused(RejectCode::ClosedWindow, why);
+            }
             if let Some(keys) = &known.facts.keys {
                 if keys.len() != score.keys().len() {
                     let names: Vec<&str> = keys.iter().map(|key| key.name.as_str()).collect();

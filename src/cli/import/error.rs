@@ -50,8 +50,8 @@ pub enum ImportError {
     #[error("the file is {what}, which an import does not unpack: {how}")]
     Packed { what: &'static str, how: String },
     #[error(
-        "the file is an append-only file of Redis that begins with a dump; write one without (CONFIG SET \
-         aof-use-rdb-preamble no, then BGREWRITEAOF), or import from the running Redis with --redis"
+        "the file is a dump of Redis, or an append-only file that begins with one; write an append-only file without \
+         (CONFIG SET aof-use-rdb-preamble no, then BGREWRITEAOF), or import from the running Redis with --redis"
     )]
     RedisDump,
     #[error(
@@ -88,12 +88,18 @@ pub enum ImportError {
     )]
     ScaledExport,
     #[error(
+        "the file is an export of ranktree that another program has saved, such as a spreadsheet: {0}. Those change \
+         large numbers, times, names such as 007, and scores of two keys. Import the file as ranktree has written it, \
+         or export again"
+    )]
+    SavedExport(&'static str),
+    #[error(
         "the file is an export of one instance of a board, whose rows belong to it by their times; leave --column at= \
          away, or ignore what it was with --rows-only"
     )]
     InstanceTimes,
     #[error(
-        "the file is one part of an append-only file of Redis, and scores are what all parts make together: join \
+        "the file is one part of an append-only file of Redis, or the list of them, and scores are what all parts make together: join \
          them, such as by cat appendonly.aof.2.base.aof appendonly.aof.2.incr.aof | ranktree import -"
     )]
     PartOfLog,
@@ -111,6 +117,11 @@ pub enum ImportError {
     SkippedAll { lines: u64, found: u64 },
     #[error("member {0} has no score behind it; redis-cli --csv ZRANGE KEY 0 -1 WITHSCORES writes both")]
     OddCells(u64),
+    #[error(
+        "the file seems to be what redis-cli writes {0}; redis-cli --csv ZRANGE KEY 0 -1 WITHSCORES writes what an \
+         import reads"
+    )]
+    RedisForm(&'static str),
     #[error("command {number} of the log: {why}")]
     RedisLog { number: u64, why: String },
     #[error(
@@ -131,10 +142,10 @@ pub enum ImportError {
     )]
     MissingNumber { field: String, name: String, found: String },
     #[error(
-        "the file's header has one column, {found}: columns must be separated by commas, and these seem to \
-         be separated by {separator}; --delimiter {option} reads them"
+        "{found}: columns must be separated by {given}, and these seem to be separated by {separator}; --delimiter \
+         {option} reads them"
     )]
-    Separator { found: String, separator: &'static str, option: &'static str },
+    Separator { found: String, given: String, separator: &'static str, option: &'static str },
     #[error(
         "the file's header is one cell, {0}: each line may stand in quotation marks as a whole, or --delimiter is \
          another; take the marks away first, such as by sed 's/^\"//; s/\"$//'"
@@ -228,7 +239,10 @@ pub enum ImportError {
     Unusable { to: String, reason: String },
     #[error("{to} refused a request, whose rows are among {first} to {last}: {reason}")]
     Refused { to: String, first: String, last: String, reason: String },
-    #[error("the first line does not describe a board: {0}")]
+    #[error(
+        "the first line does not describe a board: {0}. Import the export as ranktree has written it, and not as \
+         another program has saved it"
+    )]
     BoardLine(String),
     #[error(
         "{to} refused the file's definition of the board {board}: {reason}. Defining a board takes a \

@@ -12,6 +12,7 @@ mod args;
 mod boards;
 mod clock;
 mod error;
+mod open_windows;
 mod progress;
 mod read;
 mod repeats;
@@ -60,6 +61,7 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
         order: args.order.clone(),
         key_names,
         rows_only: args.rows_only,
+        into_all_windows: args.into_all_windows,
         is_dry: args.dry_run,
         drops_times: rules.columns.of(&Field::At) == Asked::Off,
     };

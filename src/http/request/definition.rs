@@ -102,6 +102,11 @@ pub fn parse(body: &[u8], board: &BoardName) -> Result<DefinitionPatch, Problem>
     Ok(patch)
 }
 
+/// A whole definition, as answers show it. `None`: it is none.
+pub fn of_json(json: &str, board: &BoardName) -> Option<Definition> {
+    parse(json.as_bytes(), board).ok()?.onto(None).ok()
+}
+
 /// What a request says of a field: `null` is its default.
 fn field<T>(
     fields: &Map<String, Value>,

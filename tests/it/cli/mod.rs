@@ -8,6 +8,7 @@
 //! - [`import`]: files that are not what they should be, and services that refuse
 //! - [`import_forms`]: every form of a file on the page of imports becomes the board that it says
 //! - [`import_property`]: of any file, all rows are loaded as another reader has them, or nothing is
+//! - [`import_traps`]: exports that another program has changed, what redis-cli writes, dry runs
 //! - [`redis`]: a sorted set of a real Redis ranks the same
 //! - [`load`]: the load generator's figures are what the service applied, and its errors say what to do
 //! - [`man`]: pages for man(1)
@@ -23,6 +24,7 @@ mod healthcheck;
 mod import;
 mod import_forms;
 mod import_property;
+mod import_traps;
 mod load;
 mod man;
 mod misplaced;

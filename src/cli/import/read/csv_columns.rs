@@ -15,9 +15,17 @@ use crate::types::{quoted, shown};
 /// Columns that a message names.
 const COLUMNS_NAMED: usize = 20;
 
-/// What other programs put between columns.
-const SEPARATORS: [(char, &str, &str); 3] =
-    [('\t', "tabs", "tab"), (';', "semicolons", "\";\""), ('|', "vertical bars", "\"|\"")];
+/// What programs put between columns, what it is called, and as `--delimiter` has it.
+const SEPARATORS: [(char, &str, &str); 6] = [
+    ('\t', "tabs", "tab"),
+    (';', "semicolons", "\";\""),
+    ('|', "vertical bars", "\"|\""),
+    (',', "commas", "\",\""),
+    (' ', "spaces", "\" \""),
+    (':', "colons", "\":\""),
+];
+/// Those that names and numbers have in them, too, so that each row must have as many.
+const WITHIN_NAMES: [char; 2] = [' ', ':'];
 
 /// The columns of an export that no other file has together.
 const EXPORTED: [&str; 7] = ["board", "member", "score", "rank", "position", "at", "updated_at"];
@@ -95,6 +103,8 @@ pub struct Header<'a> {
     /// The first rows.
     pub sample: &'a [(u64, u64, ByteRecord)],
     pub rules: &'a Rules,
+    /// What is between cells.
+    pub delimiter: char,
     /// A first line says that the file is an export.
     pub is_exported: bool,
 }
@@ -104,7 +114,8 @@ impl Header<'_> {
     /// When the header lacks a column that is needed, or names one twice.
     pub fn find(&self) -> Result<Found, ImportError> {
         let rules = self.rules;
-        let has_all = EXPORTED.iter().all(|name| self.names.iter().any(|found| found == name));
+        let has_all =
+            EXPORTED.iter().all(|name| self.names.iter().any(|found| found.eq_ignore_ascii_case(name)));
         let is_exported = self.is_exported || (has_all && !rules.no_header);
         let (mut told, mut left) = (Vec::new(), Vec::new());
         let mut tell = |field: &str, column: Option<usize>, why: &str| {
@@ -245,13 +256,13 @@ impl Header<'_> {
     }
 
     fn missing(&self, field: &Field, name: &str) -> ImportError {
-        if let [only] = self.names
-            && let Some((_, separator, option)) = SEPARATORS.iter().find(|(mark, _, _)| only.contains(*mark))
-        {
-            if self.rules.delimiter.is_some() {
-                return ImportError::OneCell(shown(only));
-            }
-            return ImportError::Separator { found: shown(only), separator, option };
+        if let Some(error) = self.other_separator(name) {
+            return error;
+        }
+        if self.is_members_and_scores() {
+            return ImportError::RedisForm(
+                "without --csv, a line for each member and each score: names of several lines cannot be told apart",
+            );
         }
         let found = self.sample.first().filter(|_| self.rules.no_header).map(|(_, _, first)| {
             let cell = |(number, cell): (usize, &[u8])| {
@@ -284,6 +295,70 @@ impl Header<'_> {
             found: named(self.names.iter().map(String::as_str)),
             perhaps: perhaps.unwrap_or_default(),
         }
+    }
+
+    /// The cells of the first line, and a word for it.
+    fn first_line(&self) -> (Vec<String>, &'static str) {
+        match self.sample.first().filter(|_| self.rules.no_header) {
+            Some((_, _, first)) => (
+                first.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect(),
+                "the first row",
+            ),
+            None => (self.names.to_vec(), "the file's header"),
+        }
+    }
+
+    /// That the file has another separator, if it seems to.
+    ///
+    /// # Arguments
+    /// `wanted`: the name of a column that is not found.
+    fn other_separator(&self, wanted: &str) -> Option<ImportError> {
+        let (cells, line) = self.first_line();
+        let others = SEPARATORS.iter().filter(|(mark, _, _)| *mark != self.delimiter);
+        let (_, separator, option) = if let [only] = cells.as_slice() {
+            if only.contains(self.delimiter) {
+                return Some(ImportError::OneCell(shown(only)));
+            }
+            let count = |mark: char| only.matches(mark).count();
+            let is_even = |mark: char| {
+                let in_row = |(_, _, row): &(u64, u64, ByteRecord)| {
+                    String::from_utf8_lossy(row.as_slice()).matches(mark).count() == count(mark)
+                };
+                !WITHIN_NAMES.contains(&mark) || self.sample.iter().all(in_row)
+            };
+            let found = others.filter(|(mark, _, _)| count(*mark) > 0 && is_even(*mark));
+            // Of those that stand as often the first.
+            found.rev().max_by_key(|(mark, _, _)| (!WITHIN_NAMES.contains(mark), count(*mark)))?
+        } else {
+            let has_part = |mark: char| {
+                let is_it = |part: &str| part.trim().trim_matches('"').eq_ignore_ascii_case(wanted);
+                cells.iter().any(|cell| cell.contains(mark) && cell.split(mark).any(is_it))
+            };
+            others.clone().find(|(mark, _, _)| !self.rules.no_header && has_part(*mark))?
+        };
+        let given = SEPARATORS.iter().find(|(mark, _, _)| *mark == self.delimiter);
+        let given =
+            given.map_or_else(|| quoted(&self.delimiter.to_string()), |(_, words, _)| (*words).to_owned());
+        let columns =
+            if cells.len() == 1 { "one column".to_owned() } else { format!("{} columns", cells.len()) };
+        let found = format!("{line} has {columns}, {}", named(cells.iter().map(String::as_str)));
+        Some(ImportError::Separator { found, given, separator, option })
+    }
+
+    /// Whether the lines are members and their scores in turn.
+    fn is_members_and_scores(&self) -> bool {
+        let header = self.names.first().filter(|_| !self.rules.no_header).map(|name| (1, name.clone()));
+        let text = |record: &ByteRecord| {
+            String::from_utf8_lossy(record.get(0).unwrap_or_default()).trim().to_owned()
+        };
+        let rows = self.sample.iter().map(|(_, _, record)| (record.len(), text(record)));
+        let cells: Vec<(usize, String)> = header.into_iter().chain(rows).collect();
+        let is_number = |(_, text): &(usize, String)| text.parse::<f64>().is_ok();
+        self.names.len() == 1
+            && cells.len() > 3
+            && cells.iter().all(|(columns, _)| *columns == 1)
+            && cells.iter().skip(1).step_by(2).all(is_number)
+            && !cells.iter().step_by(2).all(is_number)
     }
 
     fn note(&self, columns: &Columns, told: &[String], left: &[String]) -> String {

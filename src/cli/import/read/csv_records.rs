@@ -73,11 +73,18 @@ impl<R: Read> Records<R> {
     }
 }
 
-/// Reads the first line if it is the one that says what the board is.
-pub fn board_line(reader: &mut impl BufRead) -> Result<Option<BoardLine>, ImportError> {
-    let failed = |source| ImportError::Read { line: 1, source };
+/// Reads the line if it is the one that says what the board is.
+///
+/// # Errors
+/// When it is not as an export has written it.
+pub fn board_line(reader: &mut impl BufRead, line: u64) -> Result<Option<BoardLine>, ImportError> {
+    let failed = |source| ImportError::Read { line, source };
     // The first characters were read ahead, so the buffer holds more than what is compared.
-    if !reader.fill_buf().map_err(failed)?.starts_with(IN_CSV.as_bytes()) {
+    let next = reader.fill_buf().map_err(failed)?;
+    if next.strip_prefix(b"\"").is_some_and(|next| next.starts_with(IN_CSV.as_bytes())) {
+        return Err(ImportError::SavedExport("its first line is in quotation marks"));
+    }
+    if !next.starts_with(IN_CSV.as_bytes()) {
         return Ok(None);
     }
     let mut line = String::new();

@@ -16,6 +16,7 @@ use crate::cli::import::read::limits::MAX_COLUMNS;
 use crate::cli::import::read::numbers::Written;
 use crate::cli::import::read::row::{Followers, Parsed, RejectedLine};
 use crate::cli::import::read::rules::Rules;
+use crate::cli::import::read::slug::Slugs;
 use crate::cli::spreadsheet::unguarded;
 use crate::job::{Op, RejectCode};
 use crate::types::quoted;
@@ -53,17 +54,22 @@ impl<R: BufRead> CsvRows<R> {
     ///
     /// # Errors
     /// When it cannot be read, or lacks a column that is needed.
-    pub fn open(mut reader: R, rules: &Rules, from_line: u64) -> Result<Self, ImportError> {
+    pub fn open(mut reader: R, rules: &Rules, slugs: Slugs, from_line: u64) -> Result<Self, ImportError> {
         let mut rules = rules.clone();
         let mut lines_before = skip_lines(&mut reader, rules.skip_lines)?;
-        let board = if lines_before == 0 { board_line(&mut reader)? } else { None };
+        // Whoever writes a line for spreadsheets may write it before or behind that of an export.
+        let mut separator = separator_line(&mut reader, lines_before + 1)?;
+        let line = lines_before + u64::from(separator.is_some());
+        let board = if rules.skip_lines == 0 { board_line(&mut reader, line + 1)? } else { None };
         if board.is_some() {
             // The rows of an export are scores, and no increments.
             rules.op.get_or_insert(Op::Set);
         }
-        lines_before += u64::from(board.is_some());
-        let separator = separator_line(&mut reader, lines_before + 1)?;
-        lines_before += u64::from(separator.is_some());
+        lines_before = line + u64::from(board.is_some());
+        if separator.is_none() {
+            separator = separator_line(&mut reader, lines_before + 1)?;
+            lines_before += u64::from(separator.is_some());
+        }
         let delimiter = match (rules.delimiter, separator) {
             (Some(given), Some(said)) if given != said => {
                 return Err(ImportError::SeparatorLine(char::from(said).to_string()));
@@ -75,6 +81,7 @@ impl<R: BufRead> CsvRows<R> {
         if records.record.len() > MAX_COLUMNS {
             return Err(ImportError::ManyColumns(records.record.len()));
         }
+        let ends_in_cr = records.record.iter().last().is_some_and(|cell| cell.ends_with(b"\r"));
         let mut ahead = Vec::new();
         let header: Vec<String> = if rules.no_header {
             ahead.push((first_line, records.last_line, records.record.clone()));
@@ -87,18 +94,37 @@ impl<R: BufRead> CsvRows<R> {
             records.record.iter().map(name).collect::<Result<_, _>>()?
         };
         let failure = read_ahead(&mut records, &mut ahead);
-        let of_header =
-            Header { names: &header, sample: &ahead, rules: &rules, is_exported: board.is_some() };
-        let Found { columns, names, note } = of_header.find()?;
+        let of_header = Header {
+            names: &header,
+            sample: &ahead,
+            rules: &rules,
+            delimiter: char::from(delimiter),
+            is_exported: board.is_some(),
+        };
+        let Found { columns, names, mut note } = of_header.find()?;
         if columns.is_exported && !rules.numbers.is_plain() {
             return Err(ImportError::ScaledExport);
         }
         if columns.is_exported && board.is_none() {
+            if delimiter != b',' || separator.is_some() || ends_in_cr {
+                return Err(ImportError::SavedExport(
+                    "its first line is missing, and separators or ends of lines are others",
+                ));
+            }
             rules.op.get_or_insert(Op::Set);
         }
         let is_spreadsheet_safe =
             rules.spreadsheet_safe || board.as_ref().is_some_and(|board| board.spreadsheet_safe);
         records.failure = failure;
+        let mut builder = Builder::new(rules, names, slugs);
+        if builder.rules.numbers.duration.is_some() {
+            let cell = |record: &ByteRecord, column: usize| {
+                String::from_utf8_lossy(record.get(column).unwrap_or_default()).trim().to_owned()
+            };
+            let sample = |column: &usize| ahead.iter().map(|(_, _, record)| cell(record, *column)).collect();
+            let samples: Vec<Vec<String>> = columns.scores.iter().map(sample).collect();
+            note += &builder.look_at_durations(&builder.names.scores.clone(), &samples);
+        }
         Ok(Self {
             records,
             ahead: ahead.into(),
@@ -106,7 +132,7 @@ impl<R: BufRead> CsvRows<R> {
             last_line: 0,
             header,
             columns,
-            builder: Builder::new(rules, names),
+            builder,
             from_line,
             board,
             followers: Followers::new(),
@@ -194,8 +220,8 @@ impl<R: BufRead> CsvRows<R> {
             profile_parts: parts(&self.columns.profile_parts),
             op: None,
             updated_at: optional(updated_at),
-            is_hidden: optional(hidden).as_deref() == Some("true"),
-            has_all_keys: is_exported,
+            is_hidden: is_true(optional(hidden).as_deref()).map_err(malformed)?,
+            is_exported,
         };
         self.builder.build(line, &cells)
     }
@@ -211,6 +237,16 @@ impl<R: BufRead> CsvRows<R> {
             quoted(&String::from_utf8_lossy(cell))
         )
     }
+}
+
+/// Whether who is in a row of an export is hidden. Spreadsheets write it in capitals, or in their language.
+fn is_true(text: Option<&str>) -> Result<bool, String> {
+    let Some(text) = text else { return Ok(false) };
+    let is = |word: &str| text.eq_ignore_ascii_case(word);
+    if is("true") || is("false") {
+        return Ok(is("true"));
+    }
+    Err(format!("column \"hidden\": must be true or empty, as an export has it; got {}", quoted(text)))
 }
 
 /// The records that decide about columns. A failure comes once they are passed on.

@@ -10,9 +10,10 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::cli::import::read::job_text::JobText;
 use crate::cli::import::read::numbers::Written;
+use crate::cli::import::read::plain_numbers::Durations;
 use crate::cli::import::read::row::{Followers, LastBoard, RejectedLine, Row, version_before};
 use crate::cli::import::read::rules::Rules;
-use crate::cli::import::read::slug::slug;
+use crate::cli::import::read::slug::{Slugs, slug};
 use crate::job::{Op, RejectCode};
 use crate::types::{BoardName, MAX_KEYS, MemberId, Score, Timestamp, decimal, quoted};
 use crate::wire::json_words;
@@ -42,8 +43,9 @@ pub struct Cells<'a> {
     /// Of an export, as those that follow.
     pub updated_at: Option<Cow<'a, str>>,
     pub is_hidden: bool,
-    /// The one cell of the score has all keys, with commas between them.
-    pub has_all_keys: bool,
+    /// The row is of an export, and must be as that is written. The one cell of the score has all keys, with
+    /// commas between them.
+    pub is_exported: bool,
 }
 
 /// Under which names the fields are in the file, for messages.
@@ -68,12 +70,27 @@ pub enum Built {
 pub struct Builder {
     pub rules: Rules,
     pub names: CellNames,
+    slugs: Slugs,
     last_board: LastBoard,
+    /// Of each key that is a duration.
+    durations: Vec<Durations>,
 }
 
 impl Builder {
-    pub fn new(rules: Rules, names: CellNames) -> Self {
-        Self { rules, names, last_board: LastBoard::default() }
+    pub fn new(rules: Rules, names: CellNames, slugs: Slugs) -> Self {
+        Self { rules, names, slugs, last_board: LastBoard::default(), durations: Vec::new() }
+    }
+
+    /// Decides how durations are read, and tells it.
+    ///
+    /// # Arguments
+    /// - `names`: of the columns of the keys.
+    /// - `samples`: what the first rows have in each.
+    pub fn look_at_durations(&mut self, names: &[String], samples: &[Vec<String>]) -> String {
+        let of_key =
+            |(name, sample): (&String, &Vec<String>)| Durations::of(name, sample, &self.rules.numbers);
+        self.durations = names.iter().zip(samples).map(of_key).collect();
+        self.durations.iter().map(Durations::note).collect()
     }
 
     /// # Errors
@@ -110,8 +127,9 @@ impl Builder {
             followers.push(row.repeated(hide.json()));
         }
         let score = if is_scored { Some(self.score(line, cells)?) } else { None };
-        let at = self.time(line, &self.names.at, cells.at.as_deref())?;
-        let updated_at = self.time(line, "updated_at", cells.updated_at.as_deref())?;
+        let is_exported = cells.is_exported;
+        let at = self.time(line, &self.names.at, cells.at.as_deref(), is_exported)?;
+        let updated_at = self.time(line, "updated_at", cells.updated_at.as_deref(), is_exported)?;
         let version = self.version(line, cells)?;
         let meta = self.meta(line, cells)?;
         // An export of an entry that was updated after its score was reached.
@@ -173,27 +191,7 @@ impl Builder {
             })?;
             return Ok(self.last_board.share(own));
         }
-        let made = slug(own).ok_or_else(|| {
-            let why = format!(
-                "--slug makes no name of a board of {}, whose letters and digits must be a to z and 0 to 9",
-                quoted(own)
-            );
-            malformed(named(column, &why))
-        })?;
-        let mut slugs = self.rules.slugs.lock();
-        match slugs.get(&made) {
-            Some(other) if *other != **own => {
-                let (own, other) = (quoted(own), quoted(other));
-                let why =
-                    format!("--slug makes {made} of {own}, and of {other} too: two boards would become one");
-                return Err(malformed(named(column, &why)));
-            }
-            Some(_) => {}
-            None => {
-                slugs.insert(made.clone(), own.clone().into_owned());
-            }
-        }
-        drop(slugs);
+        let made = self.slugs.make(own).map_err(|why| malformed(named(column, &why)))?;
         Ok(self.last_board.share(&made))
     }
 
@@ -203,9 +201,13 @@ impl Builder {
         for (index, cell) in cells.keys.iter().enumerate() {
             let name = self.names.scores.get(index).map_or("score", String::as_str);
             let numbers = &self.rules.numbers;
-            if cells.has_all_keys && cell.text.contains(',') {
+            let durations = self.durations.get(index).or(self.durations.last());
+            if let Some(why) = durations.and_then(|durations| durations.refusal(&cell.text, numbers)) {
+                return Err(bad(named(name, &why)));
+            }
+            if cells.is_exported {
                 for key in cell.text.split(',') {
-                    keys.push(numbers.key(key, cell.written).map_err(|why| bad(named(name, &why)))?);
+                    keys.push(whole(key).ok_or_else(|| bad(named(name, &saved("a score", &cell.text))))?);
                 }
             } else {
                 keys.push(numbers.key(&cell.text, cell.written).map_err(|why| bad(named(name, &why)))?);
@@ -214,12 +216,22 @@ impl Builder {
         Score::new(&keys).map_err(|why| bad(format!("{why}; got {}", keys.len())))
     }
 
-    fn time(&self, line: u64, name: &str, text: Option<&str>) -> Result<Option<Timestamp>, RejectedLine> {
+    fn time(
+        &self,
+        line: u64,
+        name: &str,
+        text: Option<&str>,
+        is_exported: bool,
+    ) -> Result<Option<Timestamp>, RejectedLine> {
         let is_blank = |text: &&str| self.rules.blanks.iter().any(|blank| blank.trim() == *text);
         let Some(text) = text.filter(|text| !text.is_empty() && !is_blank(text)) else { return Ok(None) };
-        let parsed = self.rules.times.parse(text);
+        let parsed = if is_exported {
+            Timestamp::parse(text).map_err(|_| saved("a time", text))
+        } else {
+            self.rules.times.parse(text)
+        };
         parsed.map(Some).map_err(|why| {
-            let advice = if name == "updated_at" { "" } else { "; --column at= leaves times out" };
+            let advice = if is_exported { "" } else { "; --column at= leaves times out" };
             RejectedLine::new(line, RejectCode::Malformed, format!("{}{advice}", named(name, &why)))
         })
     }
@@ -263,6 +275,20 @@ pub fn fits_version(text: &str) -> bool {
 
 pub fn fits_meta(text: &str) -> bool {
     text.is_empty() || text.starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
+}
+
+/// A key as an export writes it.
+fn whole(text: &str) -> Option<i64> {
+    decimal::<u64>(text.strip_prefix('-').unwrap_or(text)).and_then(|_| text.parse().ok())
+}
+
+/// Of a cell of an export that an export does not have.
+fn saved(what: &str, text: &str) -> String {
+    format!(
+        "{} is not {what} as an export has it: another program may have saved the file, such as a spreadsheet, and \
+         changed more; import it as ranktree has written it",
+        quoted(text)
+    )
 }
 
 fn named(column: &str, why: &str) -> String {

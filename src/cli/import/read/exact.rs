@@ -63,6 +63,10 @@ impl Exact {
         Some(Self { is_negative, whole, fraction: behind.trim_end_matches('0').to_owned() })
     }
 
+    pub fn is_zero(&self) -> bool {
+        self.whole == 0 && self.fraction.is_empty()
+    }
+
     /// How many digits stand behind the point.
     pub fn places(&self) -> u32 {
         u32::try_from(self.fraction.len()).unwrap_or(u32::MAX)

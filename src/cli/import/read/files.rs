@@ -6,13 +6,14 @@ use std::sync::atomic::AtomicU64;
 use encoding_rs::Encoding;
 
 use crate::cli::import::read::csv_rows::CsvRows;
-use crate::cli::import::read::input::{Input, InputFile};
+use crate::cli::import::read::input::{Input, InputFile, SNIFFED_BYTES};
 use crate::cli::import::read::json_rows::JsonRows;
-use crate::cli::import::read::redis_cells::RedisCells;
+use crate::cli::import::read::redis_cells::{RedisCells, is_scan};
 use crate::cli::import::read::redis_entry::RedisEntries;
 use crate::cli::import::read::redis_log::RedisLog;
 use crate::cli::import::read::row::{Parsed, Rows};
 use crate::cli::import::read::rules::Rules;
+use crate::cli::import::read::slug::Slugs;
 use crate::cli::import::{Format, ImportError};
 use crate::job::Op;
 use crate::types::Timestamp;
@@ -49,14 +50,20 @@ impl Reading {
         Ok(RedisEntries::new(board, op, numbers.clone(), self.at))
     }
 
-    fn rows(&self, input: Input, from_line: u64, tell: &dyn Fn(&str)) -> Result<Box<dyn Rows>, ImportError> {
+    fn rows(
+        &self,
+        input: Input,
+        slugs: Slugs,
+        from_line: u64,
+        tell: &dyn Fn(&str),
+    ) -> Result<Box<dyn Rows>, ImportError> {
         let rules = &self.rules;
         Ok(match input.format {
             Format::Csv => {
                 if !rules.rows_at.is_empty() || rules.member_from_key {
                     return Err(ImportError::JsonOptions);
                 }
-                let rows = CsvRows::open(input.reader, rules, from_line)?;
+                let rows = CsvRows::open(input.reader, rules, slugs, from_line)?;
                 tell(rows.note());
                 Box::new(rows)
             }
@@ -65,7 +72,7 @@ impl Reading {
                 return Err(ImportError::CsvOptions);
             }
             Format::Ndjson => {
-                let rows = JsonRows::open(input.reader, &input.head, rules, from_line);
+                let rows = JsonRows::open(input.reader, &input.head, rules, slugs, from_line);
                 rows.note().into_iter().for_each(tell);
                 Box::new(rows)
             }
@@ -85,6 +92,7 @@ pub struct FileRows<'a> {
     /// Says what is found out about a file.
     tell: &'a dyn Fn(&str),
     bytes_read: Arc<AtomicU64>,
+    slugs: Slugs,
     /// The one that is read, and its number.
     rows: Option<Box<dyn Rows>>,
     file: usize,
@@ -99,7 +107,7 @@ impl<'a> FileRows<'a> {
         bytes_read: Arc<AtomicU64>,
         tell: &'a dyn Fn(&str),
     ) -> Self {
-        Self { reading, files, tell, bytes_read, rows: None, file: 0 }
+        Self { reading, files, tell, bytes_read, slugs: Slugs::default(), rows: None, file: 0 }
     }
 
     fn open(&mut self) -> Result<Option<Box<dyn Rows>>, ImportError> {
@@ -111,16 +119,21 @@ impl<'a> FileRows<'a> {
         // One line of quoted cells is either, and options say which.
         if self.reading.format.is_none()
             && input.format == Format::RedisCsv
-            && self.reading.rules.not_of_redis().is_some()
+            && self.reading.rules.not_of_redis().is_some_and(|option| option != "--duration")
         {
             input.format = Format::Csv;
+        }
+        let is_whole = input.head.len() < SNIFFED_BYTES;
+        let may_be_scan = self.reading.format.is_none() && self.reading.rules.not_of_redis().is_none();
+        if may_be_scan && input.format == Format::Csv && is_scan(&input.head, is_whole) {
+            return Err(ImportError::RedisForm("for ZSCAN, with a cursor before its members"));
         }
         let is_part =
             [".incr.aof", ".base.aof"].iter().any(|part| name.contains(part)) || self.files.len() > 1;
         if input.format == Format::Aof && is_part {
             return Err(ImportError::PartOfLog);
         }
-        self.reading.rows(input, from_line, &tell).map(Some)
+        self.reading.rows(input, self.slugs.clone(), from_line, &tell).map(Some)
     }
 
     fn in_file(&self, error: ImportError) -> ImportError {

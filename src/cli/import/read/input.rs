@@ -28,7 +28,7 @@ const PACKED: [(&[u8], &str, &str); 6] = [
 /// An append-only file whose beginning is a dump.
 const REDIS_DUMP: &[u8] = b"REDIS";
 /// How far to look for what the file is.
-const SNIFFED_BYTES: usize = 64 * 1024;
+pub const SNIFFED_BYTES: usize = 64 * 1024;
 /// Large enough that an import does not wait for reading.
 const BUFFER_BYTES: usize = 256 * 1024;
 
@@ -187,6 +187,9 @@ fn read(
     if head.starts_with(REDIS_DUMP) {
         return Err(NotRead::Not(ImportError::RedisDump));
     }
+    if format.is_none() && is_list_of_parts(&head) {
+        return Err(NotRead::Not(ImportError::PartOfLog));
+    }
     let format = format.unwrap_or_else(|| recognised(&head));
     let is_control = |byte: &u8| byte.is_ascii_control() && !byte.is_ascii_whitespace();
     if format != Format::Aof && head.iter().any(is_control) {
@@ -200,16 +203,24 @@ fn read(
 fn recognised(head: &[u8]) -> Format {
     let mut text = head.iter().copied().filter(|byte| !byte.is_ascii_whitespace());
     match (text.next(), text.next()) {
-        (Some(b'{'), _) | (Some(b'['), Some(b'{' | b'[' | b']')) => Format::Ndjson,
-        (Some(b'*'), Some(digit)) if digit.is_ascii_digit() && is_command(head) => Format::Aof,
+        (Some(b'{'), _) | (Some(b'['), Some(b'{' | b'[' | b']' | b'"')) => Format::Ndjson,
+        (Some(b'*' | b'#'), _) if is_command(head) => Format::Aof,
         _ if is_pairs(head, head.len() < SNIFFED_BYTES) => Format::RedisCsv,
         _ => Format::Csv,
     }
 }
 
-/// Whether a text begins as commands of Redis do: `*3`, and then `$4`.
+/// Whether a text is the list of the parts of an append-only file: `file NAME seq 1 type b`.
+fn is_list_of_parts(head: &[u8]) -> bool {
+    let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let words: Vec<&[u8]> = first.split(u8::is_ascii_whitespace).collect();
+    matches!(words.as_slice(), [b"file", _, b"seq", _, b"type", _, ..])
+}
+
+/// Whether a text begins as commands of Redis do: `*3`, and then `$4`, behind remarks about the time.
 fn is_command(head: &[u8]) -> bool {
-    let mut lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let lines = head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let mut lines = lines.skip_while(|line| line.starts_with(b"#TS:"));
     let is_of = |line: Option<&[u8]>, mark: u8| {
         line.and_then(|line| line.strip_prefix(&[mark]))
             .is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_digit))

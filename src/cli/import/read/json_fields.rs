@@ -34,6 +34,8 @@ pub struct Fields {
     pub profile_parts: Vec<(String, String)>,
     /// Nobody asked for the score: it may be an array of keys, or the row itself.
     is_score_by_name: bool,
+    /// Where the rows are in the document.
+    rows_at: Vec<String>,
 }
 
 impl Fields {
@@ -78,8 +80,9 @@ impl Fields {
         let scores: Vec<String> = rules.columns.scores().into_iter().map(str::to_owned).collect();
         let is_score_by_name = scores.is_empty() && rules.columns.of(&Field::Score) == Asked::No;
         let scores = if is_score_by_name { vec!["score".to_owned()] } else { scores };
+        let rows_at = rules.rows_at.clone();
         let mut fields =
-            Self { member, board, scores, at, version, meta, is_score_by_name, ..Self::default() };
+            Self { member, board, scores, at, version, meta, is_score_by_name, rows_at, ..Self::default() };
         for (field, path) in rules.columns.parts() {
             match field {
                 Field::MetaPart(part) => fields.meta_parts.push((part.clone(), path.to_owned())),
@@ -101,8 +104,44 @@ impl Fields {
         tell("meta", fields.meta.as_ref());
         fields.meta_parts.iter().for_each(|(part, path)| tell(&format!("meta.{part}"), Some(path)));
         fields.profile_parts.iter().for_each(|(part, path)| tell(&format!("profile.{part}"), Some(path)));
-        let note = format!("reads {}{}", told.join(", "), left.concat());
+        let unread = fields.unread(sample);
+        let unread = if unread.is_empty() {
+            String::new()
+        } else {
+            format!("; fields that are not read: {}", unread.join(", "))
+        };
+        let note = format!("reads {}{unread}{}", told.join(", "), left.concat());
         (fields, note)
+    }
+
+    /// Fields of the first rows that nothing is read of.
+    fn unread(&self, sample: &[(u64, &str)]) -> Vec<String> {
+        let singles = [&self.member, &self.board, &self.at, &self.version, &self.meta].into_iter().flatten();
+        let parts = self.meta_parts.iter().chain(&self.profile_parts).map(|(_, path)| path);
+        let paths: Vec<&String> = singles.chain(parts).chain(&self.scores).collect();
+        let is_read = |name: &str| {
+            let is_on_path = |path: &&String| {
+                path.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+            };
+            matches!(name, "op" | "hidden") || paths.iter().any(is_on_path)
+        };
+        let mut unread: Vec<String> = Vec::new();
+        for (_, text) in sample {
+            let fields: Object<'_> = serde_json::from_str(text).unwrap_or_default();
+            for name in fields.keys().map(|name| shown(name)) {
+                if unread.len() < FIELDS_NAMED && !is_read(&name) && !unread.contains(&name) {
+                    unread.push(name);
+                }
+            }
+        }
+        unread
+    }
+
+    /// What the numbers of the keys are called, for whoever asks what they count.
+    pub fn score_names(&self) -> Vec<String> {
+        let around = self.rows_at.last().filter(|_| self.is_score_by_name);
+        let name = |path: &String| around.into_iter().chain([path]).cloned().collect::<Vec<_>>().join(".");
+        self.scores.iter().map(name).collect()
     }
 
     pub fn cell_names(&self) -> CellNames {
@@ -149,7 +188,7 @@ impl Fields {
             (None, Some(key)) => trimmed(Cow::Owned(key)),
             (path, _) => {
                 let path = path.as_deref().unwrap_or("member");
-                let found = plain(path)?.ok_or_else(|| malformed(missing(text, path, "member")))?;
+                let found = plain(path)?.ok_or_else(|| malformed(self.missing(text, path, "member")))?;
                 found.0
             }
         };
@@ -168,8 +207,7 @@ impl Fields {
             meta,
             meta_parts: parts(text, &self.meta_parts),
             profile_parts: parts(text, &self.profile_parts),
-            // Of an export: without this, who is hidden would be shown.
-            is_hidden: text.starts_with('{') && lookup(text, "hidden") == Some("true"),
+            is_hidden: is_hidden(text).map_err(malformed)?,
             op,
             ..Cells::default()
         };
@@ -188,7 +226,7 @@ impl Fields {
             return Ok(());
         }
         for path in &self.scores {
-            let value = lookup(text, path).ok_or_else(|| bad(missing(text, path, "score")))?;
+            let value = lookup(text, path).ok_or_else(|| bad(self.missing(text, path, "score")))?;
             let mut items = vec![value];
             if self.is_score_by_name && value.starts_with('[') {
                 let all: Vec<&RawValue> = serde_json::from_str(value).unwrap_or_default();
@@ -206,6 +244,25 @@ impl Fields {
             }
         }
         Ok(())
+    }
+
+    /// That a row has no such field, and where rows may be instead.
+    fn missing(&self, text: &str, path: &str, field: &str) -> String {
+        let Ok(fields) = serde_json::from_str::<Object<'_>>(text) else {
+            return format!(
+                "the row is {}, which has no field {}; --column {field}=NUMBER reads an array, from 0",
+                shown(text),
+                quoted(path)
+            );
+        };
+        let names: Vec<String> = fields.keys().take(FIELDS_NAMED).map(|name| shown(name)).collect();
+        let hint = hint(text, &self.rows_at);
+        let hint = hint.map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();
+        format!(
+            "the row has no field {}; it has: {}. --column {field}=NAME names the field{hint}",
+            quoted(path),
+            names.join(", ")
+        )
     }
 }
 
@@ -232,13 +289,28 @@ pub fn lookup<'a>(json: &'a str, path: &str) -> Option<&'a str> {
 }
 
 /// A text or a number of JSON.
-fn scalar(json: &str) -> Option<(Cow<'_, str>, Written)> {
+pub fn scalar(json: &str) -> Option<(Cow<'_, str>, Written)> {
     if json.starts_with('"') {
         let text: Cow<'_, str> = serde_json::from_str::<String>(json).ok()?.into();
         return Some((text, Written::Text));
     }
     let is_number = json.starts_with(|c: char| c == '-' || c.is_ascii_digit());
     is_number.then_some((Cow::Borrowed(json), Written::JsonNumber))
+}
+
+/// Whether a row says that its member is hidden, who would be shown without this.
+fn is_hidden(text: &str) -> Result<bool, String> {
+    let value = if text.starts_with('{') { lookup(text, "hidden") } else { None };
+    match value.map(|value| (value, scalar(value))) {
+        None | Some(("false" | "null" | "0", _)) => Ok(false),
+        Some(("true", _)) => Ok(true),
+        Some((_, Some((word, _)))) if word.eq_ignore_ascii_case("true") => Ok(true),
+        Some((_, Some((word, _)))) if word.is_empty() || word.eq_ignore_ascii_case("false") => Ok(false),
+        Some((value, _)) => Err(format!(
+            "the field \"hidden\" must be true or false, as in an export; got {}: take it away, or call it otherwise",
+            shown(value)
+        )),
+    }
 }
 
 fn trimmed(text: Cow<'_, str>) -> Cow<'_, str> {
@@ -274,41 +346,26 @@ fn own_op(text: &str) -> Result<Option<Op>, String> {
     Ok(Op::ALL.into_iter().find(|op| Some(op.name()) == name.as_deref()))
 }
 
-/// That a row has no such field, and where rows may be instead.
-fn missing(text: &str, path: &str, field: &str) -> String {
-    let Ok(fields) = serde_json::from_str::<Object<'_>>(text) else {
-        return format!(
-            "the row is {}, which has no field {}; --column {field}=NUMBER reads an array, from 0",
-            shown(text),
-            quoted(path)
-        );
-    };
-    let names: Vec<String> = fields.keys().take(FIELDS_NAMED).map(|name| shown(name)).collect();
-    let hint = hint(text).map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();
-    format!(
-        "the row has no field {}; it has: {}. --column {field}=NAME names the field{hint}",
-        quoted(path),
-        names.join(", ")
-    )
-}
-
 /// The options by which rows are found in a document that is no row itself.
-pub fn hint(text: &str) -> Option<String> {
-    hint_below(text, &mut Vec::new())
+///
+/// # Arguments
+/// `within`: where the document itself is, if it is part of one.
+pub fn hint(text: &str, within: &[String]) -> Option<String> {
+    hint_below(text, &mut within.to_vec(), within.len() + HINT_DEPTH)
 }
 
-fn hint_below(text: &str, path: &mut Vec<String>) -> Option<String> {
+fn hint_below(text: &str, path: &mut Vec<String>, depth_max: usize) -> Option<String> {
     let fields: Object<'_> = serde_json::from_str(text).ok()?;
-    let is_rows = |value: &RawValue| {
-        let items: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
-        items.first().is_some_and(|item| item.get().starts_with(['{', '[']))
-    };
     let at = |path: &[String]| {
         if path.is_empty() { String::new() } else { format!("--rows-at {} ", path.join(".")) }
     };
-    if let Some((name, _)) = fields.iter().find(|(_, value)| is_rows(value)) {
-        path.push(name.to_string());
-        return Some(at(path).trim_end().to_owned());
+    if let Some((name, first)) = rows_in(&fields) {
+        path.push(name.to_owned());
+        let rows = at(path).trim_end().to_owned();
+        // The rows of groups, or rows that have lists of their own.
+        let fields: Object<'_> = serde_json::from_str(first).unwrap_or_default();
+        let further = rows_in(&fields).map(|(name, _)| format!(", or {rows}.{name}")).unwrap_or_default();
+        return Some(rows + &further);
     }
     let all = |start: fn(char) -> bool| {
         !fields.is_empty() && fields.values().all(|value| value.get().starts_with(start))
@@ -317,14 +374,23 @@ fn hint_below(text: &str, path: &mut Vec<String>) -> Option<String> {
     if has_rows_alone || all(|c| c.is_ascii_digit() || c == '-') {
         return Some(format!("{}--member-from-key", at(path)));
     }
-    if path.len() >= HINT_DEPTH {
+    if path.len() >= depth_max {
         return None;
     }
     fields.iter().find_map(|(name, value)| {
         path.push(name.to_string());
-        let found = hint_below(value.get(), path);
+        let found = hint_below(value.get(), path, depth_max);
         path.pop();
         found
+    })
+}
+
+/// A field that is an array of objects or arrays, and the first of these.
+fn rows_in<'a>(fields: &'a Object<'a>) -> Option<(&'a str, &'a str)> {
+    fields.iter().find_map(|(name, value)| {
+        let items: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
+        let first = items.first().map(|item| item.get()).filter(|item| item.starts_with(['{', '[']))?;
+        Some((&**name, first))
     })
 }
 
@@ -356,9 +422,13 @@ mod tests {
             (r#"{"ann":{"s":1},"bob":{"s":2}}"#, Some("--member-from-key")),
             (r#"{"ann":1,"bob":2}"#, Some("--member-from-key")),
             (r#"{"x":"","scores":{"ann":1}}"#, Some("--rows-at scores --member-from-key")),
+            (
+                r#"{"groups":[{"name":"a","rows":[{"x":1}]}]}"#,
+                Some("--rows-at groups, or --rows-at groups.rows"),
+            ),
             (r#"{"name":"ann","points":5}"#, None),
         ] {
-            assert_eq!(hint(text).as_deref(), expect, "{text}");
+            assert_eq!(hint(text, &[]).as_deref(), expect, "{text}");
         }
     }
 }

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
+use smallvec::smallvec;
 
 use crate::cli::board_line::BoardLine;
+use crate::cli::import::read::job_text::JobText;
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 use crate::cli::import::read::row::{Boards, LastBoard, Parsed, RejectedLine, Row, version_before};
 use crate::cli::import::read::rules::Rules;
@@ -155,6 +157,31 @@ impl JobLine<'_> {
         Ok((Parsed::Row(if takes_time { row.without_time() } else { row }), repeat))
     }
 
+    /// Who is hidden by the line: a member on a board, or, without one, on all.
+    pub fn hides(&self) -> Option<(String, Option<String>)> {
+        let peek = self.peek().ok().filter(|peek| peek.op.as_deref() == Some(Op::Hide.name()))?;
+        let given = self.rules.board.as_ref().map(BoardName::as_str).or(peek.board.as_deref());
+        let is_of_boards = peek.scores.is_some();
+        Some((peek.member?.into_owned(), given.map(str::to_owned))).filter(|_| !is_of_boards)
+    }
+
+    /// Whom the line's entry says to be hidden on its board, and the row that hides them there.
+    pub fn hidden(&self, last_board: &mut LastBoard) -> Option<(String, String, Row)> {
+        let peek = self.peek().ok()?;
+        let is_hidden = peek.hidden.is_some_and(|hidden| hidden.get() == "true");
+        let is_shown = self
+            .op(&peek)
+            .ok()?
+            .is_none_or(|name| Op::ALL.iter().any(|op| op.name() == name && op.takes_score()));
+        let board = self.rules.board.as_ref().map(BoardName::as_str).or(peek.board.as_deref());
+        let (board, member) = (board.filter(|_| is_hidden && is_shown)?, peek.member.as_deref()?);
+        BoardName::new(board).ok()?;
+        let job = JobText { board, member, op: Some(Op::Hide.name()), ..JobText::default() };
+        let boards = smallvec![last_board.share(board)];
+        let row = Row::new(self.line, job.json(), member, job.op, false, boards);
+        Some((member.to_owned(), board.to_owned(), Row { is_repeat: true, ..row }))
+    }
+
     /// # Errors
     /// When the line is no JSON object.
     pub fn peek(&self) -> Result<Peek<'_>, RejectedLine> {
@@ -165,7 +192,14 @@ impl JobLine<'_> {
             )));
         }
         if !self.text.starts_with('{') {
-            return Err(self.malformed(&format!("the row begins with {}, not with {{", quoted(self.text))));
+            let advice = if self.text.starts_with('"') {
+                "; of a sorted set, redis-cli --csv writes in place of --json what is read"
+            } else {
+                ""
+            };
+            return Err(
+                self.malformed(&format!("the row begins with {}, not with {{{advice}", quoted(self.text)))
+            );
         }
         serde_json::from_str(self.text).map_err(|why| {
             self.refusal().unwrap_or_else(|| self.malformed(&json_words(self.text.as_bytes(), &why)))

@@ -1,16 +1,18 @@
 //! Rows of a JSON file: jobs, or objects of which the command line says what their fields are.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::io::BufRead;
 
 use crate::cli::import::ImportError;
 use crate::cli::import::read::entry::{Builder, Built};
-use crate::cli::import::read::json_fields::{Fields, hint};
+use crate::cli::import::read::json_advice::advice;
+use crate::cli::import::read::json_fields::Fields;
 use crate::cli::import::read::json_jobs::{JobLine, too_long};
 use crate::cli::import::read::json_values::{Document, Found, Lines, Values, is_document};
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 use crate::cli::import::read::row::{Followers, LastBoard, Parsed, RejectedLine};
 use crate::cli::import::read::rules::Rules;
+use crate::cli::import::read::slug::Slugs;
 use crate::cli::import::read::unrepeated::Unrepeated;
 use crate::job::RejectCode;
 
@@ -36,12 +38,14 @@ pub struct JsonRows<R> {
     /// export behind it would go to another board than theirs, or to other windows.
     undescribed: Option<String>,
     is_described: bool,
+    /// Whom lines of the file hide on all boards.
+    hidden_everywhere: HashSet<String>,
 }
 
 impl<R: BufRead> JsonRows<R> {
     /// # Arguments
     /// `head`: how the file begins.
-    pub fn open(reader: R, head: &[u8], rules: &Rules, from_line: u64) -> Self {
+    pub fn open(reader: R, head: &[u8], rules: &Rules, slugs: Slugs, from_line: u64) -> Self {
         let is_placed = !rules.rows_at.is_empty() || rules.member_from_key;
         let values = if is_placed || is_document(head) {
             Values::Document(Document::new(reader, rules.rows_at.clone(), rules.member_from_key))
@@ -61,6 +65,7 @@ impl<R: BufRead> JsonRows<R> {
             followers: Followers::new(),
             undescribed: None,
             is_described: false,
+            hidden_everywhere: HashSet::new(),
         };
         if rules.maps_json() {
             rows.look_ahead();
@@ -72,8 +77,24 @@ impl<R: BufRead> JsonRows<R> {
                 })
                 .collect();
             let sample: Vec<(u64, &str)> = texts.iter().map(|(line, text)| (*line, text.as_str())).collect();
-            let (fields, note) = Fields::find(rules, &sample);
-            let builder = Builder::new(rules.clone(), fields.cell_names());
+            let (fields, mut note) = Fields::find(rules, &sample);
+            let mut builder = Builder::new(rules.clone(), fields.cell_names(), slugs);
+            if rules.numbers.duration.is_some() {
+                let keys_of = |(line, text): (u64, &str)| -> Option<Vec<String>> {
+                    let cells = fields.cells(line, text, Some(String::new()), rules).ok()?;
+                    Some(cells.keys.iter().map(|key| key.text.to_string()).collect())
+                };
+                let keys: Vec<Vec<String>> = sample.iter().copied().filter_map(keys_of).collect();
+                let texts = |key: usize| keys.iter().filter_map(|keys| keys.get(key).cloned()).collect();
+                let names = fields.score_names();
+                let samples: Vec<Vec<String>> = (0..names.len()).map(texts).collect();
+                note += &builder.look_at_durations(&names, &samples);
+            }
+            if let Some(group) = rows.values.first_group() {
+                note += &format!(
+                    "; of the groups around the rows, no field is read: --rows-at {group} reads the first alone"
+                );
+            }
             rows.mapped = Some((fields, builder));
             rows.note = Some(note);
         }
@@ -179,16 +200,49 @@ impl<R: BufRead> JsonRows<R> {
                     Parsed::Row(row)
                 }
                 Ok(Built::Blank(blank)) => Parsed::Blank(blank),
-                Err(rejected) => Parsed::Rejected(rejected),
+                Err(rejected) => Parsed::Rejected(of_group(rejected, self.values.first_group())),
             });
         }
-        Ok(match job.parse(&mut self.last_board) {
+        let parsed = job.parse(&mut self.last_board).map_err(|rejected| advised(rejected, text));
+        // Few rows are about that, and reading one again takes as long as reading it once.
+        let mut hidden = None;
+        if text.contains("hid") || text.contains("\\u") {
+            hidden = job.hidden(&mut self.last_board);
+            self.hidden_everywhere
+                .extend(job.hides().filter(|(_, on)| on.is_none()).map(|(member, _)| member));
+        }
+        Ok(match parsed {
             Ok((parsed, repeat)) => {
+                if let Some((member, board, hide)) = hidden
+                    && !self.is_hidden_behind(&member, &board)
+                {
+                    self.followers.push(hide);
+                }
                 self.followers.extend(repeat);
                 parsed
             }
-            Err(rejected) => Parsed::Rejected(advised(rejected, text)),
+            Err(rejected) => Parsed::Rejected(rejected),
         })
+    }
+
+    /// Whether the member of an entry is hidden by the line behind it, as an export writes it, or by one
+    /// before. Of rows that were cut out of an export that line may be lost.
+    fn is_hidden_behind(&mut self, member: &str, board: &str) -> bool {
+        if self.hidden_everywhere.contains(member) {
+            return true;
+        }
+        if self.ahead.is_empty() && self.failure.is_none() {
+            let mut text = Vec::new();
+            match self.values.next(&mut text) {
+                Ok(found) => self.ahead.extend(found.map(|found| (found, text))),
+                Err(error) => self.failure = Some(error),
+            }
+        }
+        let text =
+            self.ahead.front().and_then(|(_, text)| std::str::from_utf8(text).ok()).unwrap_or_default();
+        let next =
+            JobLine { line: 0, text: text.trim(), rules: &self.rules, is_described: self.is_described };
+        next.hides().is_some_and(|(hidden, on)| hidden == member && on.is_none_or(|on| on == board))
     }
 }
 
@@ -201,14 +255,20 @@ fn at_line(mut parsed: Parsed, is_shared: bool) -> Parsed {
     parsed
 }
 
-/// The same with the options that may help: a row that is no job is read field by field with `--column`.
+/// The same with the options that may help.
 fn advised(rejected: RejectedLine, text: &str) -> RejectedLine {
-    if !rejected.detail.contains("member is missing") {
-        return rejected;
-    }
-    let place = hint(text).map(|hint| format!("; the rows may be within: {hint}")).unwrap_or_default();
+    let code = RejectCode::ALL.into_iter().find(|code| code.name() == rejected.code);
+    let advice = code.map(|code| advice(text, code, &rejected.detail)).unwrap_or_default();
+    RejectedLine { detail: rejected.detail + &advice, ..rejected }
+}
+
+/// The same with what reads a group by itself, if a field may be one of the group around the row.
+fn of_group(rejected: RejectedLine, first_group: Option<String>) -> RejectedLine {
+    let is_missing = ["no field", "names no board"].iter().any(|words| rejected.detail.contains(words));
+    let Some(group) = first_group.filter(|_| is_missing) else { return rejected };
     let detail = format!(
-        "{}; --column member=NAME --column score=NAME reads the fields of rows that are no jobs{place}",
+        "{}; fields of the group around a row are not read: --rows-at {group} reads the first group alone, for \
+         --board NAME",
         rejected.detail
     );
     RejectedLine { detail, ..rejected }
@@ -219,7 +279,7 @@ impl<R: BufRead> Iterator for JsonRows<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(follower) = self.followers.pop() {
-            return Some(Ok(Parsed::Row(follower)));
+            return Some(Ok(at_line(Parsed::Row(follower), self.values.is_document())));
         }
         loop {
             return match self.next_value() {

@@ -9,7 +9,7 @@ use crate::types::BoardName;
 
 #[expect(clippy::needless_pass_by_value, reason = "they are made where they are used")]
 fn rows(text: &str, defaults: Rules) -> Vec<Parsed> {
-    JsonRows::open(text.as_bytes(), text.as_bytes(), &defaults, 0)
+    JsonRows::open(text.as_bytes(), text.as_bytes(), &defaults, Slugs::default(), 0)
         .collect::<Result<_, _>>()
         .expect("readable")
 }
@@ -192,7 +192,7 @@ fn an_export_of_json_is_not_multiplied_again() {
         r#"{"board":"b","member":"m","op":"set","score":1,"rank":1,"position":1,"at":"x","updated_at":"x"}"#,
     ] {
         let rules = Rules { numbers: numbers.clone(), ..Rules::default() };
-        let mut rows = JsonRows::open(text.as_bytes(), text.as_bytes(), &rules, 0);
+        let mut rows = JsonRows::open(text.as_bytes(), text.as_bytes(), &rules, Slugs::default(), 0);
         let told = rows.next().expect("a row").expect_err("twice").to_string();
         assert!(told.starts_with("the file is an export of ranktree"), "{told}");
     }
@@ -232,7 +232,11 @@ fn the_command_line_fills_in_what_a_job_does_not_say() {
     }
     let several = rows("{\"member\":\"m\",\"scores\":{\"b\":1}}", defaults.clone());
     let [Parsed::Rejected(line)] = several.as_slice() else { panic!("refused, and not {several:?}") };
-    assert_eq!(line.detail, "not a job object: it has scores, which name boards, and --board names arena");
+    assert!(
+        line.detail.contains("it has scores, which name boards, and --board names arena"),
+        "{}",
+        line.detail
+    );
     let other = rows("{\"board\":\"b\",\"definition\":{}}", defaults);
     assert!(matches!(other.as_slice(), [Parsed::Board(line)] if line.board.as_str() == "arena"), "{other:?}");
 }
@@ -258,12 +262,22 @@ fn rows_of_an_export_keep_versions_times_and_who_is_hidden() {
             (line(of_export, seven, later), vec![job(six, at), job(seven, later)]),
             (line(of_export, ",\"version\":0", later), vec![job(",\"version\":0", at)]),
         ] {
-            let parsed = rows(&text, Rules::default());
-            let jobs = parsed.into_iter().map(|parsed| match parsed {
-                Parsed::Row(row) => row.job,
-                other => panic!("{other:?}"),
-            });
-            assert_eq!(jobs.collect::<Vec<_>>(), expect, "{text}");
+            let jobs = |text: &str| -> Vec<String> {
+                let job = |parsed| match parsed {
+                    Parsed::Row(row) => row.job,
+                    other => panic!("{other:?}"),
+                };
+                rows(text, Rules::default()).into_iter().map(job).collect()
+            };
+            // The line that hides a member may be lost, and hides them once if it is not.
+            let hide = "{\"board\":\"b\",\"member\":\"m\",\"op\":\"hide\"}";
+            let hidden = (of_export == "\"hidden\":true").then(|| hide.to_owned());
+            let expect: Vec<String> = expect.into_iter().chain(hidden.clone()).collect();
+            assert_eq!(jobs(&text), expect, "{text}");
+            assert_eq!(
+                jobs(&[Some(text), hidden].into_iter().flatten().collect::<Vec<_>>().join("\n")),
+                expect
+            );
         }
     }
     // Who is hidden without an entry is a job as it stands.
@@ -337,7 +351,8 @@ fn rows_of_an_export_do_not_come_without_their_board() {
         r#"{"board":"b","member":"m","op":"set","score":1,"position":1,"updated_at":"2026-11-20T10:00:00Z"}"#;
     for first in [r#"{"board":"b","window":"s0","definition":{"windows":["season"]}}"#, r#"{"board":"b","#] {
         let text = format!("{first}\n{row}\n");
-        let mut rows = JsonRows::open(text.as_bytes(), text.as_bytes(), &Rules::default(), 0);
+        let mut rows =
+            JsonRows::open(text.as_bytes(), text.as_bytes(), &Rules::default(), Slugs::default(), 0);
         assert!(matches!(rows.next(), Some(Ok(Parsed::Rejected(_)))));
         assert!(matches!(rows.next(), Some(Err(ImportError::BoardLine(_)))));
     }

@@ -42,6 +42,14 @@ impl<R: BufRead> Values<R> {
     pub fn is_document(&self) -> bool {
         matches!(self, Self::Document(_))
     }
+
+    /// Where the rows are of the first of several groups, once it is known that there are groups.
+    pub fn first_group(&self) -> Option<String> {
+        let Self::Document(document) = self else { return None };
+        let (before, behind) = document.path.split_at_checked(document.groups_at?)?;
+        let names = before.iter().map(String::as_str).chain(["0"]).chain(behind.iter().map(String::as_str));
+        Some(names.collect::<Vec<_>>().join("."))
+    }
 }
 
 /// Whether a file that begins so is a document, and not a value a line.
@@ -112,14 +120,25 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// Where a document is being read.
+/// What of a document has begun and not ended where it is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum At {
-    /// Between the values of the file.
-    Top,
-    /// Within the array of rows, or the object of them.
-    Array,
+enum Level {
+    /// An object on the way to the rows, whose field on the way has been passed.
     Object,
+    /// An array on the way, whose item on the way has been passed.
+    Item,
+    /// An array on the way, each of whose items has rows; so many names of the path lead to it.
+    Groups {
+        depth: usize,
+        has_items: bool,
+    },
+    /// The array of rows, or the object of them.
+    Array {
+        has_rows: bool,
+    },
+    Keyed {
+        has_rows: bool,
+    },
 }
 
 /// Values of a document.
@@ -128,105 +147,134 @@ pub struct Document<R> {
     line: u64,
     path: Vec<String>,
     by_key: bool,
-    at: At,
-    /// A row was read of the array or object.
-    has_rows: bool,
+    /// The outermost first.
+    levels: Vec<Level>,
+    /// How many names of the path lead to an array of groups.
+    groups_at: Option<usize>,
 }
 
 impl<R: BufRead> Document<R> {
     /// # Arguments
-    /// - `path`: names of fields, from the outermost in: where the rows are.
+    /// - `path`: names of fields, from the outermost in: where the rows are. Of an array on the way each item
+    ///   is such an object, unless the name is a number, which is that of an item, from 0.
     /// - `by_key`: the rows are an object, with a name for each.
     pub fn new(reader: R, path: Vec<String>, by_key: bool) -> Self {
-        Self { reader, line: 1, path, by_key, at: At::Top, has_rows: false }
+        Self { reader, line: 1, path, by_key, levels: Vec::new(), groups_at: None }
     }
 
     fn next(&mut self, buffer: &mut Vec<u8>) -> Result<Option<Found>, ImportError> {
         loop {
-            match self.at {
-                At::Top => {
-                    let Some(first) = self.peek()? else { return Ok(None) };
-                    if self.path.is_empty() && !(first == b'[' || self.by_key) {
-                        return self.value(buffer, None).map(Some);
-                    }
-                    self.enter()?;
+            let Some(level) = self.levels.pop() else {
+                // Between the values of the file.
+                let Some(first) = self.peek()? else { return Ok(None) };
+                if self.path.is_empty() && !(first == b'[' || self.by_key) {
+                    return self.value(buffer, None).map(Some);
                 }
-                At::Array | At::Object => {
-                    let end = if self.at == At::Array { b']' } else { b'}' };
-                    let next = self.after_row(end)?;
-                    if next == end {
-                        self.take()?;
-                        self.leave()?;
-                        continue;
-                    }
-                    self.has_rows = true;
-                    let key = if self.at == At::Object { Some(self.key()?) } else { None };
-                    return self.value(buffer, key).map(Some);
+                self.enter(0)?;
+                continue;
+            };
+            let (end, has_items) = match level {
+                Level::Object => (b'}', true),
+                Level::Keyed { has_rows } => (b'}', has_rows),
+                Level::Item => (b']', true),
+                Level::Groups { has_items: has, .. } | Level::Array { has_rows: has } => (b']', has),
+            };
+            if self.after_item(end, has_items)? {
+                continue;
+            }
+            match level {
+                Level::Object => {
+                    self.levels.push(level);
+                    self.key()?;
+                    self.skip_value()?;
+                }
+                Level::Item => {
+                    self.levels.push(level);
+                    self.skip_value()?;
+                }
+                Level::Groups { depth, .. } => {
+                    self.levels.push(Level::Groups { depth, has_items: true });
+                    self.enter(depth)?;
+                }
+                Level::Array { .. } => {
+                    self.levels.push(Level::Array { has_rows: true });
+                    return self.value(buffer, None).map(Some);
+                }
+                Level::Keyed { .. } => {
+                    self.levels.push(Level::Keyed { has_rows: true });
+                    let key = self.key()?;
+                    return self.value(buffer, Some(key)).map(Some);
                 }
             }
         }
     }
 
-    /// Passes the comma between two rows; what comes then.
-    fn after_row(&mut self, end: u8) -> Result<u8, ImportError> {
-        let next = self.needed()?;
-        if next == end || !self.has_rows {
-            return Ok(next);
-        }
-        self.expect(b',')?;
-        self.needed()
-    }
-
-    /// Goes to the rows.
-    fn enter(&mut self) -> Result<(), ImportError> {
-        for depth in 0..self.path.len() {
-            let wanted = self.path.get(depth).cloned().unwrap_or_default();
-            if self.needed()? != b'{' {
-                return Err(self.no_rows(depth));
-            }
+    /// Passes the comma behind an item, or the end of the array or object. `true`: it has ended.
+    fn after_item(&mut self, end: u8, has_items: bool) -> Result<bool, ImportError> {
+        if self.needed()? == end {
             self.take()?;
-            let mut is_first = true;
-            loop {
-                if self.needed()? == b'}' {
-                    return Err(self.no_rows(depth));
+            return Ok(true);
+        }
+        if has_items {
+            self.expect(b',')?;
+            self.needed()?;
+        }
+        Ok(false)
+    }
+
+    /// Goes to the rows, or to the first of several groups that have rows.
+    ///
+    /// # Arguments
+    /// `depth`: how many names of the path are behind it.
+    fn enter(&mut self, depth: usize) -> Result<(), ImportError> {
+        for depth in depth..self.path.len() {
+            let wanted = self.path.get(depth).cloned().unwrap_or_default();
+            match (self.needed()?, wanted.parse::<usize>()) {
+                (b'{', _) => {
+                    self.take()?;
+                    let mut has_fields = false;
+                    loop {
+                        if self.after_item(b'}', has_fields)? {
+                            return Err(self.no_rows(depth));
+                        }
+                        has_fields = true;
+                        if self.key()? == wanted {
+                            break;
+                        }
+                        self.skip_value()?;
+                    }
+                    self.levels.push(Level::Object);
                 }
-                if !is_first {
-                    self.expect(b',')?;
+                (b'[', Ok(index)) => {
+                    self.take()?;
+                    for item in 0..=index {
+                        if self.after_item(b']', item > 0)? {
+                            return Err(self.no_rows(depth));
+                        }
+                        if item < index {
+                            self.skip_value()?;
+                        }
+                    }
+                    self.levels.push(Level::Item);
                 }
-                is_first = false;
-                if self.key()? == wanted {
-                    break;
+                (b'[', Err(_)) => {
+                    self.take()?;
+                    self.groups_at.get_or_insert(depth);
+                    self.levels.push(Level::Groups { depth, has_items: false });
+                    return Ok(());
                 }
-                self.skip_value()?;
+                _ => return Err(self.no_rows(depth)),
             }
         }
-        self.at = match (self.needed()?, self.by_key) {
-            (b'[', false) => At::Array,
-            (b'{', true) => At::Object,
+        let first = self.needed()?;
+        self.levels.push(match (first, self.by_key) {
+            (b'[', false) => Level::Array { has_rows: false },
+            (b'{', true) => Level::Keyed { has_rows: false },
             (b'{', false) => return Err(ImportError::RowsAreObject(self.path.join("."))),
             (b'[', true) => return Err(ImportError::RowsAreArray(self.path.join("."))),
             _ => return Err(self.no_rows(self.path.len())),
-        };
-        self.has_rows = false;
-        self.take()?;
-        Ok(())
-    }
-
-    /// Passes what comes behind the rows, in the objects that hold them.
-    fn leave(&mut self) -> Result<(), ImportError> {
-        for _ in 0..self.path.len() {
-            loop {
-                if self.needed()? == b'}' {
-                    self.take()?;
-                    break;
-                }
-                self.expect(b',')?;
-                self.key()?;
-                self.skip_value()?;
-            }
-        }
-        self.at = At::Top;
-        Ok(())
+        });
+        self.take()
     }
 
     fn no_rows(&self, depth: usize) -> ImportError {
@@ -351,85 +399,5 @@ impl<R: BufRead> Document<R> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn values(text: &str, path: &[&str], by_key: bool) -> Result<Vec<(u64, String, String)>, ImportError> {
-        let path = path.iter().map(ToString::to_string).collect();
-        let mut document = Document::new(text.as_bytes(), path, by_key);
-        let (mut all, mut buffer) = (Vec::new(), Vec::new());
-        loop {
-            buffer.clear();
-            let Some(Found { line, key, .. }) = document.next(&mut buffer)? else { return Ok(all) };
-            all.push((line, key.unwrap_or_default(), String::from_utf8_lossy(&buffer).into_owned()));
-        }
-    }
-
-    #[test]
-    fn rows_are_found_wherever_a_document_has_them() {
-        let row = |line, key: &str, text: &str| (line, key.to_owned(), text.to_owned());
-        for (text, path, by_key, expect) in [
-            (
-                "[1, {\"a\":[2]} ,\n\"x]\"]",
-                &[][..],
-                false,
-                vec![row(1, "", "1"), row(1, "", "{\"a\":[2]}"), row(2, "", "\"x]\"")],
-            ),
-            ("[]", &[], false, vec![]),
-            (
-                "{\n \"a\": 1\n}\n{\"a\":2}",
-                &[],
-                false,
-                vec![row(1, "", "{  \"a\": 1 }"), row(4, "", "{\"a\":2}")],
-            ),
-            (
-                "{\"x\":[9],\"d\":{\"n\":0,\"rows\":[\n{},{}],\"m\":[1]},\"z\":null}",
-                &["d", "rows"],
-                false,
-                vec![row(2, "", "{}"), row(2, "", "{}")],
-            ),
-            (
-                "{\"ann\":5,\"b\\u006fb\":{\"s\":6}}",
-                &[],
-                true,
-                vec![row(1, "ann", "5"), row(1, "bob", "{\"s\":6}")],
-            ),
-            ("{\"t\":{\"ann\":5}}", &["t"], true, vec![row(1, "ann", "5")]),
-            ("{\"r\":[1]}\n{\"r\":[2]}", &["r"], false, vec![row(1, "", "1"), row(2, "", "2")]),
-        ] {
-            assert_eq!(values(text, path, by_key).expect(text), expect, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_document_that_is_not_as_it_is_said_to_be_is_refused() {
-        for (text, path, by_key, expect) in [
-            ("[1", &[][..], false, "line 1: the JSON is not well-formed: the file ends within a value"),
-            ("[1 2]", &[], false, "\",\" is expected"),
-            ("{\"a\":1}", &["b"], false, "--rows-at b: "),
-            ("[1]", &["b"], false, "--rows-at b: "),
-            ("{\"a\":{\"x\":1}}", &["a"], false, "--member-from-key"),
-            ("[1]", &[], true, "--member-from-key"),
-            ("{\"a\":5}", &["a"], false, "--rows-at a: "),
-        ] {
-            let told = values(text, path, by_key).expect_err(text).to_string();
-            assert!(told.contains(expect), "{text}: {told}");
-        }
-    }
-
-    #[test]
-    fn documents_are_told_from_lines_by_their_beginning() {
-        for (head, expect) in [
-            ("{\"a\":1}\n{\"a\":2}\n", false),
-            ("\n\n{\"a\":\"}\\\"\"}\n", false),
-            ("{\"a\":1}", false),
-            ("{\n\"a\":1}", true),
-            ("{\n\"a\":{\n", true),
-            ("{\"board\":\"b\",\n{\"member\":1}\n", false),
-            ("[", true),
-            ("", false),
-        ] {
-            assert_eq!(is_document(head.as_bytes()), expect, "{head:?}");
-        }
-    }
-}
+#[path = "json_values_tests.rs"]
+mod tests;

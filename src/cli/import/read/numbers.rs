@@ -57,7 +57,7 @@ impl DurationUnit {
         }
     }
 
-    fn words(self) -> &'static str {
+    pub fn words(self) -> &'static str {
         match self {
             Self::S => "seconds",
             Self::Ms => "milliseconds",
@@ -85,6 +85,22 @@ impl Numbers {
         *decimal == '.' && thousands.is_none() && *scale == 1 && !is_rounded && duration.is_none()
     }
 
+    /// A duration that is a number alone, and of which nothing but its column says what it counts.
+    pub fn plain_number(&self, text: &str) -> Option<Exact> {
+        // A number of JSON has a point of its own.
+        let parsed = Exact::parse(text.trim(), self.decimal, None);
+        parsed.or_else(|| Exact::parse(text.trim(), '.', None))
+    }
+
+    pub fn is_duration(&self, text: &str) -> bool {
+        seconds_of(text.trim(), self.decimal).is_ok()
+    }
+
+    /// How many nanoseconds durations are counted in.
+    pub fn duration_nanos(&self) -> u64 {
+        1_000_000_000 / u64::from(self.duration.map_or(1, DurationUnit::per_second))
+    }
+
     /// One key of a score.
     ///
     /// # Errors
@@ -104,7 +120,8 @@ impl Numbers {
             return Err("the score is empty; --blank \"\" leaves such rows out".to_owned());
         }
         if let Some(unit) = self.duration {
-            let seconds = seconds_of(text, self.decimal)
+            let decimal = if written == Written::JsonNumber { '.' } else { self.decimal };
+            let seconds = seconds_of(text, decimal)
                 .map_err(|why| format!("{}: {why}{}", quoted(text), self.decimal_of_duration(text)))?;
             return self.whole(&seconds, unit.per_second(), text, || {
                 let finer = match unit {

@@ -1,5 +1,6 @@
-//! What `redis-cli --csv` writes of a sorted set: one line of members and scores in turn, in quotation marks,
-//! with the escapes of Redis and not those of a CSV.
+//! What `redis-cli` writes of a sorted set: members and scores in turn, in quotation marks, with the escapes of
+//! Redis and not those of a CSV. With `--csv` they are one line; with `-3` scores have no quotation marks; and
+//! for a terminal each is a line with its number.
 
 use std::io::{self, BufRead};
 
@@ -7,6 +8,9 @@ use crate::cli::import::ImportError;
 use crate::cli::import::read::limits::MAX_JOB_BYTES;
 use crate::cli::import::read::redis_entry::RedisEntries;
 use crate::cli::import::read::row::Parsed;
+
+/// The longest score without quotation marks.
+const NUMBER_BYTES: usize = 64;
 
 /// Reads pairs of cells as jobs.
 pub struct RedisCells<R> {
@@ -26,9 +30,11 @@ impl<R: BufRead> RedisCells<R> {
         let Some(member) = cell(&mut self.reader).map_err(failed)? else { return Ok(None) };
         self.read += 1;
         let score = cell(&mut self.reader).map_err(failed)?;
-        let Some(score) = score else { return Err(ImportError::OddCells(self.read)) };
-        let score = String::from_utf8_lossy(&score);
-        let row = self.entries.row(self.read, &member, &score);
+        let Some(score) = score.filter(|_| member.is_quoted) else {
+            return Err(ImportError::OddCells(self.read));
+        };
+        let score = String::from_utf8_lossy(&score.text);
+        let row = self.entries.row(self.read, &member.text, &score);
         let parsed = row.map_or_else(Parsed::Rejected, Parsed::Row);
         Ok(Some(parsed))
     }
@@ -47,11 +53,35 @@ impl<R: BufRead> Iterator for RedisCells<R> {
     }
 }
 
-/// Whether a text begins with a line of nothing but members and scores.
+/// Whether a text begins with nothing but members and scores.
 ///
 /// # Arguments
 /// `is_whole`: whether the text is the whole file.
 pub fn is_pairs(head: &[u8], is_whole: bool) -> bool {
+    let Some(cells) = cells(head, is_whole) else { return false };
+    cells.len() > 1 && (!is_whole || cells.len().is_multiple_of(2)) && are_pairs(&cells)
+}
+
+/// Whether a text is what `redis-cli` writes for `ZSCAN`: a cursor before the members and scores.
+pub fn is_scan(head: &[u8], is_whole: bool) -> bool {
+    let cells = cells(head, is_whole).unwrap_or_default();
+    let Some((cursor, pairs)) = cells.split_first() else { return false };
+    let is_cursor = cursor.is_quoted && cursor.text.iter().all(u8::is_ascii_digit);
+    is_cursor && pairs.len() > 1 && (!is_whole || pairs.len().is_multiple_of(2)) && are_pairs(pairs)
+}
+
+fn are_pairs(cells: &[Cell]) -> bool {
+    cells.chunks(2).all(|pair| match pair {
+        [member, score] => {
+            let is_number = std::str::from_utf8(&score.text).is_ok_and(|text| text.parse::<f64>().is_ok());
+            member.is_quoted && is_number
+        }
+        _ => true,
+    })
+}
+
+/// All whole cells of a text. `None`: it is something else.
+fn cells(head: &[u8], is_whole: bool) -> Option<Vec<Cell>> {
     let mut rest = head;
     let mut cells = Vec::new();
     loop {
@@ -59,33 +89,67 @@ pub fn is_pairs(head: &[u8], is_whole: bool) -> bool {
             Ok(Some(found)) => cells.push(found),
             Ok(None) => break,
             // The last cell of what is only a beginning is not whole.
-            Err(_) if !is_whole => break,
-            Err(_) => return false,
+            Err(error) if !is_whole && error.kind() == io::ErrorKind::UnexpectedEof => return Some(cells),
+            Err(_) => return None,
         }
     }
-    let is_number = |cell: &Vec<u8>| std::str::from_utf8(cell).is_ok_and(|text| text.parse::<f64>().is_ok());
-    let is_even = !is_whole || cells.len().is_multiple_of(2);
-    head.starts_with(b"\"") && cells.len() > 1 && is_even && cells.iter().skip(1).step_by(2).all(is_number)
+    if !is_whole {
+        cells.pop();
+    }
+    Some(cells)
 }
 
-/// The next cell, with the comma behind it. `None`: there is none.
-fn cell(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
-    let wrong = |why: &'static str| io::Error::new(io::ErrorKind::InvalidData, why);
-    let Some(mut byte) = next(reader)? else { return Ok(None) };
-    while byte.is_ascii_whitespace() {
-        match next(reader)? {
-            Some(other) => byte = other,
-            None => return Ok(None),
-        }
-    }
-    if byte != b'"' {
-        return Err(wrong("a cell in quotation marks is expected, as redis-cli --csv writes them"));
-    }
+#[derive(Debug, PartialEq, Eq)]
+struct Cell {
+    text: Vec<u8>,
+    /// Members are, and scores need not be.
+    is_quoted: bool,
+}
+
+/// The next cell, with the comma or the end of the line behind it. `None`: there is none.
+fn cell(reader: &mut impl BufRead) -> io::Result<Option<Cell>> {
     let mut text = Vec::new();
+    let is_quoted = loop {
+        let Some(byte) = next_mark(reader)? else { return Ok(None) };
+        if byte == b'"' {
+            quoted_text(reader, &mut text)?;
+            break true;
+        }
+        text.push(byte);
+        while let Some(byte) = peek(reader)?.filter(|byte| !b",\r\n)".contains(byte)) {
+            if text.len() >= NUMBER_BYTES {
+                return Err(wrong("a cell in quotation marks is expected, as redis-cli --csv writes them"));
+            }
+            text.push(byte);
+            next(reader)?;
+        }
+        if peek(reader)? != Some(b')') || !text.iter().all(u8::is_ascii_digit) {
+            break false;
+        }
+        // It was the number of a line.
+        next(reader)?;
+        text.clear();
+    };
+    match next(reader)? {
+        None | Some(b',') => {}
+        Some(b'\r' | b'\n') => {
+            while peek(reader)?.is_some_and(|byte| byte.is_ascii_whitespace()) {
+                next(reader)?;
+            }
+            // Only lines that have numbers follow one another.
+            if peek(reader)?.is_some_and(|byte| !byte.is_ascii_digit()) {
+                return Err(wrong("there is more than one line; redis-cli --csv writes one"));
+            }
+        }
+        Some(_) => return Err(wrong("a comma is expected behind a cell")),
+    }
+    Ok(Some(Cell { text, is_quoted }))
+}
+
+fn quoted_text(reader: &mut impl BufRead, text: &mut Vec<u8>) -> io::Result<()> {
     loop {
-        let byte = next(reader)?.ok_or_else(|| wrong("the file ends within a cell"))?;
-        match byte {
-            b'"' => break,
+        match next(reader)?.ok_or_else(cut)? {
+            b'"' => return Ok(()),
             b'\\' => text.push(escaped(reader)?),
             byte => text.push(byte),
         }
@@ -93,24 +157,31 @@ fn cell(reader: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
             return Err(wrong("a cell is longer than any job may be"));
         }
     }
-    match next(reader)? {
-        None | Some(b',') => Ok(Some(text)),
-        // Nothing may come behind the line.
-        Some(b'\r' | b'\n') => loop {
-            match next(reader)? {
-                None => return Ok(Some(text)),
-                Some(byte) if byte.is_ascii_whitespace() => {}
-                Some(_) => return Err(wrong("there is more than one line; redis-cli --csv writes one")),
-            }
-        },
-        Some(_) => Err(wrong("a comma is expected behind a cell")),
+}
+
+/// The first byte of a cell, behind spaces and what says of which kind it is.
+fn next_mark(reader: &mut impl BufRead) -> io::Result<Option<u8>> {
+    loop {
+        match next(reader)? {
+            Some(byte) if byte.is_ascii_whitespace() => {}
+            // As in `(double) 5`.
+            Some(b'(') => while next(reader)?.is_some_and(|byte| byte != b')' && byte != b'\n') {},
+            other => return Ok(other),
+        }
     }
 }
 
+fn cut() -> io::Error {
+    io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends within a cell")
+}
+
+fn wrong(why: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, why)
+}
+
 fn escaped(reader: &mut impl BufRead) -> io::Result<u8> {
-    let wrong =
-        || io::Error::new(io::ErrorKind::InvalidData, "an escape is none of those that redis-cli writes");
-    let mut needed = || next(reader)?.ok_or_else(wrong);
+    let wrong = || wrong("an escape is none of those that redis-cli writes");
+    let mut needed = || next(reader)?.ok_or_else(cut);
     Ok(match needed()? {
         b'n' => b'\n',
         b'r' => b'\r',
@@ -127,8 +198,12 @@ fn escaped(reader: &mut impl BufRead) -> io::Result<u8> {
     })
 }
 
+fn peek(reader: &mut impl BufRead) -> io::Result<Option<u8>> {
+    Ok(reader.fill_buf()?.first().copied())
+}
+
 fn next(reader: &mut impl BufRead) -> io::Result<Option<u8>> {
-    let byte = reader.fill_buf()?.first().copied();
+    let byte = peek(reader)?;
     if byte.is_some() {
         reader.consume(1);
     }
@@ -144,9 +219,27 @@ mod tests {
         let mut text = &b"\"a \\\"b\\\"\",\"1\",\"\\xe6\\x97\\xa5,\\n\",\"-2.5\"\r\n"[..];
         let mut cells = Vec::new();
         while let Some(found) = cell(&mut text).expect("well-formed") {
-            cells.push(String::from_utf8(found).expect("UTF-8"));
+            cells.push(String::from_utf8(found.text).expect("UTF-8"));
         }
         assert_eq!(cells, ["a \"b\"", "1", "日,\n", "-2.5"]);
+    }
+
+    #[test]
+    fn lists_with_numbers_and_scores_without_quotation_marks_are_the_same_cells() {
+        for text in [
+            "\"ann\",5,\"b, c\",inf\n",
+            "1) \"ann\"\n2) \"5\"\n3) \"b, c\"\n4) \"inf\"\n",
+            "1) 1) \"ann\"\n   2) (double) 5\n2) 1) \"b, c\"\n   2) (double) inf\n",
+        ] {
+            let cells = cells(text.as_bytes(), true).expect(text);
+            let texts: Vec<_> =
+                cells.iter().map(|cell| std::str::from_utf8(&cell.text).expect("UTF-8")).collect();
+            assert_eq!(texts, ["ann", "5", "b, c", "inf"], "{text}");
+            assert!(is_pairs(text.as_bytes(), true), "{text}");
+        }
+        for text in ["1) \"0\"\n2) 1) \"ann\"\n   2) \"5\"\n", "\"17\",\"ann\",\"5\",\"bob\",\"6\"\n"] {
+            assert!(is_scan(text.as_bytes(), true) && !is_pairs(text.as_bytes(), true), "{text}");
+        }
     }
 
     #[test]
@@ -159,6 +252,10 @@ mod tests {
             ("\"ann\",\"5\"\n\"bob\",\"6\"\n", true, false),
             ("\"ann\"\n", true, false),
             ("ann,5\n", true, false),
+            ("7,5\n", true, false),
+            ("\"player\",\"2024\",\"2025\",\"2026\"\n\"ann\",\"1\",\"2\",\"3\"\n", false, false),
+            ("\"ann\",5\n101,7\n", true, false),
+            ("\"ann\",5,\"bob\",7.", false, true),
             ("", true, false),
         ] {
             assert_eq!(is_pairs(head.as_bytes(), is_whole), expect, "{head:?}");

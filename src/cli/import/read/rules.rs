@@ -1,11 +1,6 @@
 //! What the command line says about how rows are read: the same for every file of an import, and for every
 //! row, or the row is refused.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use parking_lot::Mutex;
-
 use crate::cli::import::read::column_names::ColumnNames;
 use crate::cli::import::read::numbers::Numbers;
 use crate::cli::import::read::times::Times;
@@ -28,8 +23,6 @@ pub struct Rules {
     pub blanks: Vec<String>,
     /// Makes names of boards of what the rows have.
     pub slug: bool,
-    /// The names that were made so, of all files, each with what it was made of.
-    pub slugs: Arc<Mutex<HashMap<String, String>>>,
     pub spreadsheet_safe: bool,
     /// Between the cells of a CSV.
     pub delimiter: Option<u8>,
@@ -56,6 +49,7 @@ impl Rules {
             (self.slug, "--slug"),
             (!self.rows_at.is_empty(), "--rows-at"),
             (self.member_from_key, "--member-from-key"),
+            (self.numbers.duration.is_some(), "--duration"),
         ];
         options.into_iter().find_map(|(is_given, option)| is_given.then_some(option))
     }

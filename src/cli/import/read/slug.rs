@@ -1,6 +1,39 @@
 //! Names of boards made of whatever a column has.
 
-use crate::types::BoardName;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::types::{BoardName, quoted};
+
+/// The names that `--slug` has made in one pass over all files, each with what it was made of.
+#[derive(Debug, Clone, Default)]
+pub struct Slugs(Rc<RefCell<HashMap<String, String>>>);
+
+impl Slugs {
+    /// # Errors
+    /// When no name can be made of the text, or the name was made of another text.
+    pub fn make(&self, text: &str) -> Result<String, String> {
+        let told = quoted(text);
+        let made = slug(text).ok_or_else(|| {
+            format!(
+                "--slug makes no name of a board of {told}, whose letters and digits must be a to z and 0 to 9"
+            )
+        })?;
+        let mut known = self.0.borrow_mut();
+        match known.get(&made) {
+            Some(other) if other != text => Err(format!(
+                "--slug makes {made} of {told}, and of {} too: two boards would become one",
+                quoted(other)
+            )),
+            Some(_) => Ok(made),
+            None => {
+                known.insert(made.clone(), text.to_owned());
+                Ok(made)
+            }
+        }
+    }
+}
 
 /// `Summer Cup 2026` becomes `summer-cup-2026`. `None`: nothing is left of it, or it has letters other than a
 /// to z, without which it would be another name.

@@ -41,7 +41,7 @@ pub struct Answer {
     movement: Option<Value>,
     kind: Option<Value>,
     /// By window.
-    instances: Option<Value>,
+    pub instances: Option<Value>,
 }
 
 #[derive(Deserialize)]

@@ -35,6 +35,14 @@ impl ToFinish {
     }
 }
 
+/// Where rows of one instance go.
+enum PlaceOfInstance {
+    /// Into a board that has the same instance.
+    There(Box<Answer>),
+    /// Into one that is to be defined.
+    New(Archive),
+}
+
 impl Connection<'_> {
     /// Defines the board of the rows that follow, unless the service has one that ranks alike. In any case it
     /// has no `entry_ttl` then.
@@ -119,13 +127,15 @@ impl Connection<'_> {
     /// Looks whether the board of a file can be used, before any row of any board is sent.
     ///
     /// # Arguments
-    /// `may_ask`: whether the service may be asked by a request to define the board, which it refuses.
+    /// - `may_ask`: whether the service may be asked by a request to define the board, which it refuses.
+    /// - `into_all_windows`: whether rows of one instance may change other windows of the board.
     ///
     /// # Errors
-    /// When the board is there and ranks otherwise.
-    pub fn agrees(&self, line: &BoardLine, may_ask: bool) -> Result<(), ImportError> {
-        if line.instance.is_some() {
-            return Ok(());
+    /// When the board is there and ranks otherwise; when rows of one instance would not be of that one, or
+    /// would change others.
+    pub fn agrees(&self, line: &BoardLine, may_ask: bool, into_all_windows: bool) -> Result<(), ImportError> {
+        if let Some(rows_of) = line.instance {
+            return self.place_of_instance(line, rows_of, into_all_windows).map(drop);
         }
         let (status, found) =
             self.ask_for_board(&line.board, "", |reason| self.refused(&line.board, reason))?;
@@ -199,14 +209,13 @@ impl Connection<'_> {
         put
     }
 
-    /// Defines a board that has the instance alone, unless there is a board that has the same one.
-    fn prepare_instance(
+    /// Where rows of one instance go.
+    fn place_of_instance(
         &self,
         line: &BoardLine,
         rows_of: ExportedInstance,
         into_all_windows: bool,
-        to_finish: &mut Vec<ToFinish>,
-    ) -> Result<(), ImportError> {
+    ) -> Result<PlaceOfInstance, ImportError> {
         let (board, instance) = (&line.board, rows_of.instance);
         let unfit = |reason| ImportError::Instance {
             to: self.client.base().to_owned(),
@@ -218,13 +227,31 @@ impl Connection<'_> {
         let (status, found) = self.ask_for_board(board, &query, unfit)?;
         if status == StatusCode::OK {
             check_board(&found, line, rows_of, into_all_windows).map_err(unfit)?;
-            return self.take_ttl(board, &found.definition(), to_finish).map(drop);
+            return Ok(PlaceOfInstance::There(found));
         }
         if found.code != "unknown_board" {
             return Err(unfit(found.describe(status)));
         }
         let now = Timestamp::parse(&jiff::Timestamp::now().to_string()).expect("a clock's time is one");
-        let Archive { definition, drops_at } = archive(&line.definition, rows_of, now).map_err(unfit)?;
+        archive(&line.definition, rows_of, now).map(PlaceOfInstance::New).map_err(unfit)
+    }
+
+    /// Defines a board that has the instance alone, unless there is a board that has the same one.
+    fn prepare_instance(
+        &self,
+        line: &BoardLine,
+        rows_of: ExportedInstance,
+        into_all_windows: bool,
+        to_finish: &mut Vec<ToFinish>,
+    ) -> Result<(), ImportError> {
+        let (board, instance) = (&line.board, rows_of.instance);
+        let Archive { definition, drops_at } =
+            match self.place_of_instance(line, rows_of, into_all_windows)? {
+                PlaceOfInstance::There(found) => {
+                    return self.take_ttl(board, &found.definition(), to_finish).map(drop);
+                }
+                PlaceOfInstance::New(archive) => archive,
+            };
         self.put_board(board, "", &definition, |reason| self.refused(board, reason))?;
         let until = drops_at.map(|drops_at| {
             format!(

@@ -3,9 +3,12 @@
 use serde_json::{Value, json};
 use ureq::http::StatusCode;
 
+use crate::cli::board_line::BoardLine;
 use crate::cli::import::ImportError;
+use crate::cli::import::open_windows::OpenWindows;
 use crate::cli::import::send::connection::Connection;
 use crate::cli::import::send::retries::{Ended, Retries, until_answered};
+use crate::types::BoardName;
 
 /// A board, as far as the service tells.
 #[derive(Debug, Clone, Default)]
@@ -15,8 +18,10 @@ pub struct BoardFacts {
     pub reason: String,
     /// Whether jobs that name no operation add to what is there.
     pub adds: Option<bool>,
-    /// Of a board that is there.
+    /// Of a board that is there, or that a file defines.
     pub keys: Option<Vec<KeyFacts>>,
+    /// Of such a board, unless every time is taken.
+    pub open: Option<OpenWindows>,
 }
 
 #[derive(Debug, Clone)]
@@ -26,6 +31,17 @@ pub struct KeyFacts {
     pub order: String,
     pub min: i64,
     pub max: i64,
+}
+
+impl BoardFacts {
+    /// Of a board that the definition of a file will make, if it is not there.
+    pub fn of_file(line: &BoardLine) -> Self {
+        let definition: Value = serde_json::from_str(&line.definition).unwrap_or_default();
+        // The board of one instance is made so that the instance is open.
+        let open =
+            if line.instance.is_some() { None } else { OpenWindows::of_file(&line.definition, &line.board) };
+        Self { keys: keys(definition.get("keys")), open, ..Self::default() }
+    }
 }
 
 impl Connection<'_> {
@@ -44,11 +60,10 @@ impl Connection<'_> {
                 is_there: (status == StatusCode::OK).then_some(true),
                 reason: answer.describe(status),
                 adds: answer.policy.as_deref().map(|policy| policy == "incr"),
-                keys: answer
-                    .keys
-                    .as_ref()
-                    .and_then(Value::as_array)
-                    .map(|keys| keys.iter().map(key).collect()),
+                keys: keys(answer.keys.as_ref()),
+                open: BoardName::new(board).ok().filter(|_| status == StatusCode::OK).and_then(|name| {
+                    OpenWindows::of_board(&answer.definition().to_string(), &name, answer.instances.as_ref())
+                }),
             }),
             Ended::OutcomeUnknown { reason } => Err(self.service.not_understood(reason)),
             Ended::Permanent { reason } => {
@@ -80,6 +95,10 @@ impl Connection<'_> {
             Ended::OutcomeUnknown { reason } | Ended::Permanent { reason } => Err(not_made(reason)),
         }
     }
+}
+
+fn keys(keys: Option<&Value>) -> Option<Vec<KeyFacts>> {
+    keys.and_then(Value::as_array).map(|keys| keys.iter().map(key).collect())
 }
 
 fn key(key: &Value) -> KeyFacts {
