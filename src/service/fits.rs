@@ -62,7 +62,9 @@ impl Fits<'_> {
             return Err(filled_without_nats(&path, &self.config.data_dir));
         }
         let prefix = nats::Names::prefix_of(origin, shard);
-        let is_ours = nats::Names::new(&settings.prefix).is_jobs_stream(origin, shard);
+        // A directory that was set up with these streams already may be on its way to them.
+        let is_ours = self.marker.is_some_and(|marker| marker.prefix.as_ref() == Some(&settings.prefix))
+            || nats::Names::new(&settings.prefix).is_jobs_stream(origin, shard);
         if let Some(prefix) = prefix.filter(|_| !is_ours && !accepts_gap(settings, shard)) {
             return Err(other_prefix(&path, &prefix, settings));
         }

@@ -17,6 +17,7 @@ use crate::cluster::questions::{
 use crate::cluster::{TrimmingShard, copies};
 use crate::query::{AnsweringShard, Node, ShardHandle};
 use crate::queue::ThisNode;
+use crate::queue::nats;
 use crate::queue::nats::{
     BoardsStream, Claim, JetStream, KnownNode, NatsShard, OtherShard, Peers, ServiceFacts, Settings,
     ShardStart, ShardStream, StreamPublisher, StreamSource, unpark_ready_jobs,
@@ -28,7 +29,7 @@ use crate::service::opening::OpenedShard;
 use crate::snapshot::StagedCopies;
 use crate::state_lock::Purpose;
 use crate::storage::{
-    DataLayout, ServiceId, ShardIdentity, known_data, mark_layout, mark_prefix, shard_directory,
+    DataLayout, ServiceId, ShardIdentity, StorageError, known_data, mark_layout, mark_prefix, shard_directory,
 };
 use crate::types::{Sequence, ShardId};
 use crate::writer::{Registry, WantedBoards};
@@ -109,8 +110,23 @@ impl Connecting {
 
     /// Asks which service the streams are of, before a byte is written to data that may be another one's. If
     /// NATS cannot be reached, it is asked again when the streams are set up.
-    pub async fn ask_service(&mut self) {
-        self.is_away = tokio::time::timeout(SETUP_TIMEOUT, self.nats.ask_service()).await.is_err();
+    ///
+    /// # Errors
+    /// When it is one of another number of shards.
+    pub async fn ask_service(&mut self, data_dir: &Path) -> Result<(), ServiceError> {
+        let asked = tokio::time::timeout(SETUP_TIMEOUT, self.nats.ask_service()).await;
+        self.is_away = asked.is_err();
+        let wanted = self.nats.shards();
+        let Some(found) = asked.ok().flatten().filter(|found| *found != wanted) else { return Ok(()) };
+        Err(ServiceError::DataDirectory(StorageError::DoesNotFit {
+            path: data_dir.to_owned(),
+            what: format!(
+                "it is of {wanted} shards, and the streams under the prefix {} are of {found}",
+                self.nats.prefix()
+            )
+            .into(),
+            step: nats::STEP_TO_OWN_SERVICE.into(),
+        }))
     }
 
     /// The service of the streams, if they were asked and say it.

@@ -239,7 +239,7 @@ async fn connect(
     let mut connecting = Connecting::open(settings.clone(), layout, config.auto_create, this).await?;
     // What is in a new directory fits whatever there is.
     if marker.is_some() {
-        connecting.ask_service().await;
+        connecting.ask_service(&config.data_dir).await?;
     }
     connecting.look_for_owners(&lost, &config.data_dir).await?;
     Ok(Some(connecting))

@@ -45,7 +45,19 @@ fn a_pipe_in_the_place_of_settings_or_secrets_is_refused_at_once() {
         [&export[..], &["--ca", &pipe]].concat(),
         vec!["import", rows, "--url", url, "--token-file", &pipe],
         vec!["snapshot", "--url", url, "--to", "none", "--token-file", &pipe],
-        vec!["import", "redis://127.0.0.1:1/scores", "--redis-password-file", &pipe, "--url", url],
+        vec![
+            "import",
+            "--redis",
+            "redis://127.0.0.1:1",
+            "--key",
+            "k",
+            "--board",
+            "a",
+            "--redis-password-file",
+            &pipe,
+            "--url",
+            url,
+        ],
     ] {
         let said = refusal(&arguments);
         assert!(said.contains("it is not a regular file") && said.contains(&pipe), "{arguments:?}: {said}");

@@ -106,8 +106,8 @@ fn streams_are_created_as_designed_and_mismatched_ones_are_refused_with_an_expla
     let mut other = Node::shards(3).start();
     assert!(other.terminate().success());
     let (status, words) = Node::with_nats(&nats).shards(3).at(other.data_dir()).refusal();
-    assert!(!status.success() && words.contains("RANKTREE_JOBS_0"), "{words}");
-    assert!(words.contains("ranktree-shards") && words.contains("start with --shards 2, or"), "{words}");
+    assert!(!status.success() && words.contains("it is of 3 shards, and the streams"), "{words}");
+    assert!(words.contains("are of 2") && words.contains("Start with the data directory of this"), "{words}");
     nats.create(Config {
         name: "GAME_JOBS_0".to_owned(),
         subjects: vec!["game.jobs.*".to_owned()],

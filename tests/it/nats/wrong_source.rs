@@ -140,6 +140,26 @@ fn data_of_another_service_are_refused_before_they_are_changed() {
     fill(on(&nats, &data("one")).start());
 }
 
+/// The directory of another service, which holds nothing yet.
+#[test]
+fn a_directory_of_another_number_of_shards_than_the_streams_is_refused_before_it_is_changed() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary folder"));
+    let data = |name: &str| folder.path().join(name);
+    fill(on(&nats, &data("two")).start());
+    for (name, setup) in [("alone", Node::shards(3)), ("streamed", Node::shards(3).with_nats(&Nats::start()))]
+    {
+        assert!(setup.at(data(name)).start().terminate().success());
+        let (files, there) = (files_of(&data(name)), nats.stream_names());
+        let (status, said) = Node::with_nats(&nats).shards(3).at(data(name)).refusal();
+        assert_eq!(status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("it is of 3 shards, and the streams under the prefix ranktree are of 2"),
+            "{said}"
+        );
+        assert_eq!((files_of(&data(name)), nats.stream_names()), (files, there), "{name}");
+    }
+}
+
 /// It is the operator's word that what was there is continued there.
 #[test]
 fn a_directory_is_moved_to_another_prefix_if_a_gap_of_each_shard_is_accepted() {

@@ -14,7 +14,7 @@ use futures_util::StreamExt as _;
 use crate::queue::nats::consume::shard_stream::Prepared;
 use crate::queue::nats::jetstream::{JetStream, SetupError};
 use crate::queue::nats::peers::entries::{self, FloorEntry, UnreadableEntry};
-use crate::queue::nats::streams::boards_config::{boards_config, boards_mismatches};
+use crate::queue::nats::streams::boards_config::{boards_config, boards_mismatches, shards_of_service};
 use crate::queue::nats::streams::buckets_config::{buckets_mismatches, floors_config, nodes_config};
 use crate::queue::nats::streams::jobs_config::{
     LAYOUT, LAYOUT_KEY, STEP_TO_OWN_SERVICE, jobs_config, jobs_mismatches, of_another_service, of_service,
@@ -83,17 +83,20 @@ impl JetStream {
         }
     }
 
-    /// Asks the boards' stream, if it is there, which service it is of; tries again for as long as NATS cannot
-    /// be reached. Makes nothing.
-    pub async fn ask_service(&self) {
+    /// Asks the boards' stream, if it is there, which service it is of, and returns of how many shards that is;
+    /// tries again for as long as NATS cannot be reached. Makes nothing.
+    pub async fn ask_service(&self) -> Option<u16> {
         loop {
-            if self.managing.is_up()
-                && let Ok(found) = self.find(&self.names.boards_stream()).await
-            {
-                self.note_service(found.as_ref().and_then(|found| service_of(&found.config)));
-                return;
+            if !self.managing.is_up() {
+                tokio::time::sleep(ASK_PAUSE).await;
+                continue;
             }
-            tokio::time::sleep(ASK_PAUSE).await;
+            if let Ok(found) = self.find(&self.names.boards_stream()).await {
+                let config = found.map(|found| found.config)?;
+                self.note_service(service_of(&config));
+                return shards_of_service(&config);
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
         }
     }
 
