@@ -2,9 +2,9 @@
 //!
 //! Whoever owns a folder on the way to a file decides what lies there, and where it leads, also between a
 //! look at it and its use. So with root's rights a command would change, or give away, whatever that user
-//! points at. Folders of root's with the sticky bit, such as /tmp, are root's, although everybody may write to
-//! them: nobody else can move what is in them. Without that bit, whoever may write there could, so that root's
-//! rights are not used below.
+//! points at. Folders of root's with the sticky bit, such as /tmp, are root's, although everybody may write
+//! to them: nobody else can move what is in them. Without that bit, whoever may write there could, so that
+//! root's rights are not used below.
 //!
 //! Knows: whose a path is, and how a thread becomes its owner. Must not know: what is done there.
 

@@ -6,8 +6,8 @@ use crate::cli::Failure;
 use crate::cli::offline::Offline;
 use crate::storage::{check_rebuildable, rebuild};
 
-/// Makes every tree again from members and deltas, and writes a new checkpoint. Every shard is read before any
-/// is written to: if one cannot be rebuilt, nothing is changed. The service must be stopped. Can be
+/// Makes every tree again from members and deltas, and writes a new checkpoint. Every shard is read before
+/// any is written to: if one cannot be rebuilt, nothing is changed. The service must be stopped. Can be
 /// interrupted and run again.
 #[derive(Debug, clap::Args)]
 pub struct Args {

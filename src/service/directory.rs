@@ -11,7 +11,7 @@ use crate::storage::{
     DataLayout, DataMarker, StorageError, StorageResources, Store, check_marked, check_no_snapshot, has_lost,
     holds_a_database, known_data, shard_directory, shards_in,
 };
-use crate::types::ShardId;
+use crate::types::{ShardId, ShardSet};
 
 /// Only meta records are read.
 const CACHE_BYTES: usize = 1 << 20;
@@ -127,4 +127,23 @@ fn check_layout(
         }
     }
     Ok(Vec::new())
+}
+
+/// Logs which shards are owned now and were not at the last start, and the other way round.
+pub fn note_changes(layout: &DataLayout, known: Option<&DataLayout>) {
+    let Some(known) = known else { return };
+    let difference = |of: &DataLayout, from: &DataLayout| -> ShardSet {
+        of.own.iter().filter(|shard| !from.own.contains(*shard)).collect()
+    };
+    let (more, fewer) = (difference(layout, known), difference(known, layout));
+    if !more.is_empty() {
+        tracing::info!(shards = %more, "this node owns shards that it did not own at its last start");
+    }
+    if !fewer.is_empty() {
+        tracing::warn!(
+            shards = %fewer,
+            "this node does not own shards any more that it owned at its last start; their directories stay, \
+             and are taken up again if the node owns the shards again. Remove them if it will not"
+        );
+    }
 }

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::config::ServeConfig;
 use crate::service::ServiceError;
-use crate::service::directory::{Looked, look_at};
+use crate::service::directory::{Looked, look_at, note_changes};
 use crate::service::fits::Fits;
 use crate::state_lock::StateLock;
 use crate::storage::{
@@ -24,7 +24,7 @@ use crate::storage::{
     StorageResources, Store, StoreSlot, TreesFrom, make_private_directory, mark_layout, mark_rebuilt,
     recover, remove_in_place_of_lost, shard_directory,
 };
-use crate::types::{ShardId, ShardSet};
+use crate::types::ShardId;
 use crate::writer::{Health, HealthFacts};
 
 /// How often a long start logs how far it is.
@@ -187,25 +187,6 @@ fn open_shards(
     Ok(opened)
 }
 
-/// Logs which shards are owned now and were not at the last start, and the other way round.
-fn note_changes(layout: &DataLayout, known: Option<&DataLayout>) {
-    let Some(known) = known else { return };
-    let difference = |of: &DataLayout, from: &DataLayout| -> ShardSet {
-        of.own.iter().filter(|shard| !from.own.contains(*shard)).collect()
-    };
-    let (more, fewer) = (difference(layout, known), difference(known, layout));
-    if !more.is_empty() {
-        tracing::info!(shards = %more, "this node owns shards that it did not own at its last start");
-    }
-    if !fewer.is_empty() {
-        tracing::warn!(
-            shards = %fewer,
-            "this node does not own shards any more that it owned at its last start; their directories stay, \
-             and are taken up again if the node owns the shards again. Remove them if it will not"
-        );
-    }
-}
-
 /// Does a step for all shards, some at the same time, and gives the result by shard.
 fn for_each<T: Send, R: Send>(
     items: Vec<T>,
@@ -361,7 +342,7 @@ mod tests {
     use crate::state::Applied;
     use crate::storage::Commit;
     use crate::storage::codec::DeltaEncoder;
-    use crate::types::Sequence;
+    use crate::types::{Sequence, ShardSet};
     use crate::writer::{CheckpointGate, CheckpointPolicy, Checkpointer};
 
     /// As a start with these settings does it.

@@ -76,10 +76,8 @@ pub async fn run(
         connecting = connect(config, &layout, &listener) => connecting?,
         () = &mut shutdown => return Ok(()),
     };
-    let of_streams = connecting.as_ref().and_then(Connecting::service);
-    let Some(opened) = load_shards(config, &layout, of_streams, &mut shutdown).await? else {
-        return Ok(());
-    };
+    let service = connecting.as_ref().and_then(Connecting::service);
+    let Some(opened) = load_shards(config, &layout, service, &mut shutdown).await? else { return Ok(()) };
     let registry = boards_of(&opened, config.auto_create);
     let common = Common::new(config, layout.shards, &registry);
     let this = match &connecting {

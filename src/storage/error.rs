@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::storage::files::Marker;
 use crate::storage::real_paths::with_real_paths;
 
 /// How RocksDB passes on that a disk is full, and what is to be done about it.
@@ -88,18 +87,14 @@ fn to_another_layout(found: (u16, u16), wanted: (u16, u16)) -> String {
     format!("start with --shards {found_shards}")
 }
 
-/// What to do about a damaged shard: where a stream fills it, another node may give a copy.
+/// What to do about a damaged shard.
 fn to_undamaged(path: &Path) -> String {
-    let is_streamed = Marker::read(path).ok().flatten().is_some_and(|marker| marker.is_filled_from_stream());
-    if is_streamed {
-        return format!(
-            "move {} away and start: the shard gets a copy from another node that owns it, and if there is \
-             none, the start says what to do",
-            path.display()
-        );
-    }
-    let data_dir = path.parent().unwrap_or(path).display();
-    format!("restore a snapshot with ranktree restore --from SNAPSHOT --data-dir {data_dir} --replace")
+    format!(
+        "without NATS, restore a snapshot with ranktree restore --from SNAPSHOT --data-dir {} --replace; with \
+         --nats, move {} away and start: the shard gets a copy from another node that owns it",
+        path.parent().unwrap_or(path).display(),
+        path.display()
+    )
 }
 
 impl From<rocksdb::Error> for StorageError {

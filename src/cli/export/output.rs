@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -16,14 +14,12 @@ use crate::cli::as_owner::{FilePlace, as_owner_of_folder_of};
 use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::escaped::escaped_json;
 use crate::cli::export::Format;
+use crate::cli::export::pipe::open_for_a_reader;
 use crate::cli::export::row::{Hidden, Row};
 use crate::cli::outside_data::check_outside_data;
 use crate::cli::spreadsheet::{guarded, guarded_json};
 
 const BUFFER_BYTES: usize = 256 * 1024;
-/// How long a pipe may have no reader: both may be started at the same time.
-const READER_WITHIN: Duration = Duration::from_secs(5);
-const READER_INTERVAL: Duration = Duration::from_millis(10);
 /// An export's columns. An import reads all but rank; position says that it is an export.
 const COLUMNS: [&str; 10] =
     ["board", "member", "score", "rank", "position", "at", "updated_at", "meta", "version", "hidden"];
@@ -208,28 +204,6 @@ fn open(path: &Path, place: &FilePlace) -> Result<(File, Option<Unfinished>), Fa
     let file =
         create_anew(&partial).map_err(|error| format!("cannot create {}: {error}", partial.display()))?;
     Ok((file.try_clone()?, Some(Unfinished { file, partial, path })))
-}
-
-/// Opens what is no file. A pipe is waited for only so long: opening it would wait for a reader without end.
-fn open_for_a_reader(place: &FilePlace) -> io::Result<File> {
-    let mut options = File::options();
-    options.append(true).custom_flags(place.flags | libc::O_NONBLOCK);
-    let began = Instant::now();
-    let opened = loop {
-        match options.open(&place.path) {
-            Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
-                if began.elapsed() >= READER_WITHIN {
-                    return Err(io::Error::other("nobody reads from it; start its reader first"));
-                }
-                std::thread::sleep(READER_INTERVAL);
-            }
-            opened => break opened?,
-        }
-    };
-    // From here on, a reader that is slow is waited for.
-    let flags = rustix::fs::fcntl_getfl(&opened)?;
-    rustix::fs::fcntl_setfl(&opened, flags.difference(rustix::fs::OFlags::NONBLOCK))?;
-    Ok(opened)
 }
 
 /// Creates a file in the place of one that an interrupted export left. A link is removed, and not followed.

@@ -1,5 +1,5 @@
-//! Commands that are given a pipe where they read settings or secrets say so, and do not wait for somebody who
-//! writes into it; nor does an export wait without end for somebody who reads from its pipe.
+//! Commands that are given a pipe where they read settings or secrets say so, and do not wait for somebody
+//! who writes into it; nor does an export wait without end for somebody who reads from its pipe.
 
 use std::fs;
 use std::path::Path;

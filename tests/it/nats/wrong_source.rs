@@ -1,7 +1,7 @@
-//! A node is started with data that were filled from elsewhere: without NATS, or from the streams under another
-//! prefix, or of another service. The start is refused in words, before it makes a stream or changes a byte, and
-//! `config check` says the same. A first start with a mistyped prefix is told in the log, and takes no jobs that
-//! nobody would apply.
+//! A node is started with data that were filled from elsewhere: without NATS, or from the streams under
+//! another prefix, or of another service. The start is refused in words, before it makes a stream or changes
+//! a byte, and `config check` says the same. A first start with a mistyped prefix is told in the log, and
+//! takes no jobs that nobody would apply.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Says that a new service begins, because no stream had its prefix. A mistyped prefix begins one, too, so the
-//! prefixes of other services on the server are said with it.
+//! Says that a new service begins, because no stream had its prefix. A mistyped prefix begins one, too, so
+//! the prefixes of other services on the server are said with it.
 //!
 //! Must not know: how streams are made.
 
@@ -42,7 +42,8 @@ pub async fn tell_of_new_service(managing: Connection, prefix: String) {
     }
 }
 
-/// The other prefixes under which there are services, in lower case: the names of streams do not tell the case.
+/// The other prefixes under which there are services, in lower case: the names of streams do not tell the
+/// case.
 fn others_in(names: &BTreeSet<String>, own: &str) -> BTreeSet<String> {
     let prefixes = names.iter().filter_map(|name| name.strip_suffix("_BOARDS"));
     let is_service = |prefix: &&str| names.contains(&Names::new(prefix).floors_bucket().stream());

@@ -83,8 +83,8 @@ impl JetStream {
         }
     }
 
-    /// Asks the boards' stream, if it is there, which service it is of, and returns of how many shards that is;
-    /// tries again for as long as NATS cannot be reached. Makes nothing.
+    /// Asks the boards' stream, if it is there, which service it is of, and returns of how many shards that
+    /// is; tries again for as long as NATS cannot be reached. Makes nothing.
     pub async fn ask_service(&self) -> Option<u16> {
         loop {
             if !self.managing.is_up() {
