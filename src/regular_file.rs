@@ -17,6 +17,27 @@ use rustix::io::Errno;
 /// The most bytes of a file of settings, tokens or keys: a wrong file in its place must not fill the memory.
 const SETTINGS_MAX_BYTES: u64 = 16 << 20;
 
+/// Whether something has this name, also a link that leads nowhere, or where this process may not look.
+///
+/// # Errors
+/// When that cannot be found out.
+pub fn is_there(path: &Path) -> std::io::Result<bool> {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// The text in a file that an operator names.
+///
+/// # Errors
+/// As [`read_regular`], and when it is not UTF-8.
+pub fn read_text(path: &Path) -> std::io::Result<String> {
+    let text = String::from_utf8(read_regular(path)?);
+    text.map_err(|_| Error::new(ErrorKind::InvalidData, "it is not text in UTF-8"))
+}
+
 /// The content of a file that an operator names.
 ///
 /// # Errors

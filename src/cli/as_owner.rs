@@ -2,8 +2,9 @@
 //!
 //! Whoever owns a folder on the way to a file decides what lies there, and where it leads, also between a
 //! look at it and its use. So with root's rights a command would change, or give away, whatever that user
-//! points at. Folders of root's that everybody may write to, such as /tmp, are root's: nobody else can move
-//! what is in them.
+//! points at. Folders of root's with the sticky bit, such as /tmp, are root's, although everybody may write
+//! to them: nobody else can move what is in them. Without that bit, whoever may write there could, so that
+//! root's rights are not used below.
 //!
 //! Knows: whose a path is, and how a thread becomes its owner. Must not know: what is done there.
 
@@ -23,6 +24,10 @@ use crate::storage::OPEN_FILES;
 
 /// The marker of a data directory.
 const MARKER: &str = "RANKTREE";
+/// Bits of a mode: a group or everybody may write.
+const WRITTEN_BY_OTHERS: u32 = 0o022;
+/// Only their owners may move or remove what is in a folder.
+const STICKY: u32 = 0o1000;
 /// As many as the system follows.
 const LINKS_MAX: u32 = 40;
 
@@ -41,7 +46,7 @@ pub fn become_owner_of(directory: &Path) -> Result<PathBuf, Failure> {
     if !geteuid().is_root() {
         return Ok(directory.to_owned());
     }
-    let way = Way::to(directory, Last::Folder)?.with_content()?;
+    let way = Way::to(directory, Last::Folder)?.with_content()?.closed()?;
     if way.owner.is_none() { Ok(directory.to_owned()) } else { way.enter() }
 }
 
@@ -73,7 +78,7 @@ pub fn become_owner_of_folder_of(file: &Path) -> Result<FilePlace, Failure> {
     if !geteuid().is_root() {
         return Ok(as_given);
     }
-    let way = Way::to(file, Last::Name)?;
+    let way = Way::to(file, Last::Name)?.closed()?;
     if way.is_open && way.owner.is_none() {
         return Ok(as_given);
     }
@@ -129,15 +134,13 @@ pub fn refuse_data_of_others(data_dir: &Path) -> Result<(), Failure> {
     if !geteuid().is_root() {
         return Ok(());
     }
-    let Some(Owner { user, folder, .. }) = Way::to(data_dir, Last::Folder)?.with_content()?.owner else {
-        return Ok(());
-    };
+    let way = Way::to(data_dir, Last::Folder)?.with_content()?.closed()?;
+    let Some(Owner { user, folder, .. }) = way.owner else { return Ok(()) };
     let (folder, data_dir) = (folder.display(), data_dir.display());
     Err(format!(
         "{folder} belongs to the user {user}, and this process runs as root. The service would leave files in \
          {data_dir} that {user} cannot read, and write wherever that user's links lead; run it as that user, such as \
-         by User= in its unit, docker run --user, or sudo -u '#{user}'. Or give it a data directory that belongs to \
-         root, as do all folders above it"
+         by User= in its unit, docker run --user, or sudo -u '#{user}'"
     )
     .into())
 }
@@ -170,6 +173,8 @@ struct Way {
     rest: PathBuf,
     /// The only one but root who owns folders of it.
     owner: Option<Owner>,
+    /// The last folder of root's in which others may move what is there.
+    open_to_others: Option<PathBuf>,
     /// Whether it leads to what a process has open, such as /dev/stdout.
     is_open: bool,
 }
@@ -192,7 +197,7 @@ impl Way {
         let (absolute, folder) =
             start.map_err(|error| format!("{} cannot be looked up: {error}", path.display()))?;
         let (real, rest) = (PathBuf::from("/"), PathBuf::new());
-        let mut way = Self { folder, real, rest, owner: None, is_open: false };
+        let mut way = Self { folder, real, rest, owner: None, open_to_others: None, is_open: false };
         let facts = way.folder.metadata()?;
         way.count(&facts, Path::new("/"))?;
         let (mut ahead, mut links) = (Vec::new(), 0);
@@ -263,10 +268,27 @@ impl Way {
         Ok(self)
     }
 
+    /// # Errors
+    /// When root's own rights would be used, and somebody else can move what lies on the way.
+    fn closed(self) -> Result<Self, Failure> {
+        match self.open_to_others.as_ref().filter(|_| self.owner.is_none() && !self.is_open) {
+            None => Ok(self),
+            Some(folder) => Err(format!(
+                "{} belongs to root, and other users may write to it, so that they could exchange what root uses \
+                 there; take that right away (chmod go-w)",
+                folder.display()
+            )
+            .into()),
+        }
+    }
+
     /// Counts the owner of a folder.
     fn count(&mut self, facts: &Metadata, folder: &Path) -> Result<(), Failure> {
         let user = facts.uid();
         if user == 0 {
+            if facts.is_dir() && facts.mode() & WRITTEN_BY_OTHERS != 0 && facts.mode() & STICKY == 0 {
+                self.open_to_others = Some(folder.to_owned());
+            }
             return Ok(());
         }
         if let Some(before) = self.owner.as_ref().filter(|before| before.user != user) {
@@ -392,6 +414,51 @@ mod tests {
         assert!(refused.contains("belongs to the user 12345"), "{refused}");
         refuse_data_of_others(folder.path()).expect("it is root's");
         refuse_data_of_others(&folder.path().join("none")).expect("it will be root's");
+    }
+
+    #[test]
+    fn a_folder_of_roots_that_others_may_write_to_is_roots_only_with_the_sticky_bit() {
+        if !is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (shared, data) = (folder.path().join("shared"), folder.path().join("shared/below/data"));
+        std::fs::create_dir_all(&data).expect("it can be made");
+        let nothing = |_: &Path| Ok(());
+        for (mode, group, is_roots) in [
+            (0o755, 0, true),
+            (0o1777, 0, true),
+            (0o1775, GROUP, true),
+            (0o777, 0, false),
+            (0o2775, GROUP, false),
+            (0o775, 0, false),
+        ] {
+            chown(&shared, Some(0), Some(group)).expect("root may");
+            std::fs::set_permissions(&shared, std::fs::Permissions::from_mode(mode)).expect("root may");
+            for path in [&shared, &data, &data.join("none")] {
+                let said = [
+                    as_owner_of(path, nothing).err(),
+                    refuse_data_of_others(path).err(),
+                    create_file(&path.join("file")).err().filter(|_| path.is_dir()),
+                ];
+                for said in said.into_iter().flatten() {
+                    let said = said.to_string();
+                    assert!(
+                        said.contains("other users may write to it") && said.contains("chmod go-w"),
+                        "{said}"
+                    );
+                    assert!(!is_roots, "{mode:o} {}: {said}", path.display());
+                }
+                assert_eq!(as_owner_of(path, nothing).is_ok(), is_roots, "{mode:o} {}", path.display());
+                assert_eq!(refuse_data_of_others(path).is_ok(), is_roots, "{mode:o} {}", path.display());
+            }
+        }
+        // A volume of the group whose members run the service: root works by the rights of one of them.
+        let volume = folder.path().join("volume");
+        std::fs::create_dir_all(volume.join("shard-000")).expect("it can be made");
+        std::fs::set_permissions(&volume, std::fs::Permissions::from_mode(0o2775)).expect("root may");
+        chown(volume.join("shard-000"), Some(USER), Some(GROUP)).expect("root may");
+        as_owner_of(&volume, nothing).expect("the user may");
     }
 
     #[test]

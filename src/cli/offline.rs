@@ -29,50 +29,67 @@ pub struct Offline {
     data: DataArgs,
 }
 
-/// How a stopped service's data are opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpenMode {
-    /// Nothing is written: the data may be on a file system that takes no writes.
-    ReadOnly,
-    /// They are read first, and written to once [`Store::into_writable`] says so.
-    ReadWrite,
-}
-
 impl Offline {
     /// For a command whose own flag names the directory.
     pub fn at(data_dir: PathBuf) -> Self {
         Self { _file: FileArgs { config: None }, data: DataArgs { data_dir } }
     }
 
-    /// Opens the shards one after the other, and calls `work` with each, or with the error of opening it. Run
-    /// by root, all of it has the rights of the directory's owner only, and so has what comes after it.
+    /// Opens the shards for reading, one after the other, and calls `work` with each, or with the error of
+    /// opening it. Run by root, all of it has the rights of the directory's owner only, and so has what comes
+    /// after it.
     ///
     /// # Errors
     /// When there are none, or the work fails.
     pub fn each_shard(
         &self,
-        mode: OpenMode,
         mut work: impl FnMut(ShardId, Result<Store, StorageError>, &Progress) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let data_dir = become_owner_of(&self.data.data_dir)?;
-        let DataLayout { shards, own } = layout(&data_dir)?;
-        let resources = StorageResources::new(CACHE_BYTES, 1);
-        let place = Arc::new(Mutex::new(Arc::new(Progress::new(String::new()))));
-        exit_on_signal(Arc::clone(&place))?;
-        if mode == OpenMode::ReadWrite {
-            check_no_snapshot(&data_dir)?;
-            // Before any of them is written to.
-            own.iter().try_for_each(|id| check_fit(&data_dir, id))?;
+        let begun = self.begin()?;
+        for id in begun.layout.own.iter() {
+            let progress = begun.progress(id);
+            work(id, open(&begun.data_dir, id, begun.layout.shards, &begun.resources), &progress)?;
+            progress.finish();
         }
-        for id in own.iter() {
-            let progress = Arc::new(Progress::new(format!("shard {id}")));
-            *place.lock() = Arc::clone(&progress);
-            progress.note("reading the log", 0, 0);
-            let store = open(&data_dir, mode, id, shards, &resources);
+        Ok(())
+    }
+
+    /// Opens all shards, and checks them, before `work` writes to any of them. They stay locked in between.
+    /// The rights are those of [`Offline::each_shard`].
+    ///
+    /// # Errors
+    /// When there are none, one is not as it must be, in which case nothing is changed, or the work fails.
+    pub fn rewrite_each_shard(
+        &self,
+        check: impl Fn(&Store, &Progress) -> Result<(), StorageError>,
+        mut work: impl FnMut(ShardId, Store, &Progress) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let begun = self.begin()?;
+        let Begun { data_dir, layout, resources, .. } = &begun;
+        check_no_snapshot(data_dir)?;
+        layout.own.iter().try_for_each(|id| check_fit(data_dir, id))?;
+        let mut stores = Vec::new();
+        for id in layout.own.iter() {
+            let progress = begun.progress(id);
+            let store = open_to_write(data_dir, id, layout.shards, resources)?;
+            check(&store, &progress)?;
+            progress.finish();
+            stores.push((id, store));
+        }
+        for (id, store) in stores {
+            let progress = begun.progress(id);
             work(id, store, &progress)?;
             progress.finish();
         }
         Ok(())
+    }
+
+    fn begin(&self) -> Result<Begun, Failure> {
+        let data_dir = become_owner_of(&self.data.data_dir)?;
+        let layout = layout(&data_dir)?;
+        let place = Arc::new(Mutex::new(Arc::new(Progress::new(String::new()))));
+        exit_on_signal(Arc::clone(&place))?;
+        Ok(Begun { data_dir, layout, resources: StorageResources::new(CACHE_BYTES, 1), place })
     }
 
     /// Opens all shards for reading, by number. Run by root, they are opened by the rights of the directory's
@@ -95,27 +112,56 @@ impl Offline {
             .into());
         }
         let resources = StorageResources::new(CACHE_BYTES, shards);
-        let open = |id| Ok(open(data_dir, OpenMode::ReadOnly, ShardId(id), shards, &resources)?);
+        let open = |id| Ok(open(data_dir, ShardId(id), shards, &resources)?);
         (0..shards).map(open).collect()
     }
 }
 
+/// A command that works on shards one after the other.
+struct Begun {
+    data_dir: PathBuf,
+    layout: DataLayout,
+    resources: StorageResources,
+    /// Where it is, for a signal.
+    place: Arc<Mutex<Arc<Progress>>>,
+}
+
+impl Begun {
+    /// Begins with a shard.
+    fn progress(&self, id: ShardId) -> Arc<Progress> {
+        let progress = Arc::new(Progress::new(format!("shard {id}")));
+        *self.place.lock() = Arc::clone(&progress);
+        progress.note("reading the log", 0, 0);
+        progress
+    }
+}
+
+/// Nothing is written: the data may be on a file system that takes no writes.
 fn open(
     data_dir: &Path,
-    mode: OpenMode,
+    id: ShardId,
+    shards: u16,
+    resources: &StorageResources,
+) -> Result<Store, StorageError> {
+    check_marked(data_dir, id)?;
+    check_fit(data_dir, id)?;
+    Store::open_for_reading(&shard_directory(data_dir, id), id, shards, resources)
+}
+
+/// It is only read until [`Store::into_writable`] says otherwise.
+fn open_to_write(
+    data_dir: &Path,
     id: ShardId,
     shards: u16,
     resources: &StorageResources,
 ) -> Result<Store, StorageError> {
     let path = shard_directory(data_dir, id);
     check_marked(data_dir, id)?;
-    check_fit(data_dir, id)?;
-    match mode {
-        OpenMode::ReadOnly => Store::open_for_reading(&path, id, shards, resources),
-        // Only `serve` makes new shards.
-        OpenMode::ReadWrite if !holds_a_database(&path)? => Err(StorageError::Empty(path)),
-        OpenMode::ReadWrite => Store::open_to_load(&path, id, shards, resources),
+    // Only `serve` makes new shards.
+    if !holds_a_database(&path)? {
+        return Err(StorageError::Empty(path));
     }
+    Store::open_to_load(&path, id, shards, resources)
 }
 
 /// Refuses what a start would not take for the shard that was there.

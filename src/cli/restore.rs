@@ -13,7 +13,7 @@ use crate::cli::offline::exit_on_signal;
 use crate::cli::outside_data::check_no_data_above;
 use crate::cli::progress::Progress;
 use crate::config::{DataArgs, FileArgs};
-use crate::snapshot::{Restored, SnapshotSource, refuse_overlap, restore};
+use crate::snapshot::{Replace, Restored, SnapshotSource, refuse_overlap, restore};
 use crate::storage::{DataLayout, with_real_paths};
 
 const EXAMPLES: &str = "\
@@ -52,6 +52,9 @@ pub struct Args {
     /// is refused
     #[arg(long)]
     replace: bool,
+    /// As --replace, also where some of what is there is another service's than the snapshot's
+    #[arg(long)]
+    replace_another_service: bool,
     /// Read where the arguments are.
     #[command(flatten)]
     _file: FileArgs,
@@ -69,14 +72,19 @@ pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let progress = Arc::new(Progress::new("restore".to_owned()));
     exit_on_signal(Arc::new(Mutex::new(Arc::clone(&progress))))?;
     let note = |what, done, total| progress.note(what, done, total);
-    let restored = restore(from, &data_dir, args.replace, &note);
+    let replace = match args {
+        Args { replace_another_service: true, .. } => Replace::All,
+        Args { replace: true, .. } => Replace::OfService,
+        Args { .. } => Replace::None,
+    };
+    let restored = restore(from, &data_dir, replace, &note);
     progress.finish();
     tell(&restored?);
     Ok(ExitCode::SUCCESS)
 }
 
 fn tell(restored: &Restored) {
-    let Restored { manifest, moved_to, was_interrupted } = restored;
+    let Restored { manifest, moved_to, another, was_interrupted } = restored;
     if *was_interrupted {
         println!("completed the restore that was interrupted");
     }
@@ -88,6 +96,9 @@ fn tell(restored: &Restored) {
     }
     if let Some(moved_to) = moved_to {
         println!("the shards of before are in {}", with_real_paths(&moved_to.display()));
+        if let Some(another) = another {
+            println!("some of them are of another service, {another}");
+        }
     }
     let DataLayout { shards, own } = manifest.layout();
     let own = if own.is_first(shards) { String::new() } else { format!(" --own {own}") };

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use crate::cli::Failure;
 use crate::cli::escaped::escaped_text;
-use crate::cli::offline::{Offline, OpenMode};
+use crate::cli::offline::Offline;
 use crate::storage::{verify, verify_parked, with_real_paths};
 use crate::writer::lines_of;
 
@@ -28,7 +28,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode, Failure> {
     let (mut wrong, mut wrong_parked, mut wrong_markers, mut refused) = (0, 0, 0, 0);
-    args.offline.each_shard(OpenMode::ReadOnly, |id, store, progress| {
+    args.offline.each_shard(|id, store, progress| {
         let looked_at = store.and_then(|store| {
             let note = |what, done, total| progress.note(what, done, total);
             let found = verify(&store, &note)?;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use crate::config::ConfigError;
+use crate::regular_file::read_text;
 
 const TOKEN: &str = "RANKTREE_TOKEN";
 const REDIS_PASSWORD: &str = "RANKTREE_REDIS_PASSWORD";
@@ -67,7 +68,7 @@ fn secret(what: &'static str, file: Option<&Path>, variable: &str) -> Result<Opt
         return Ok(Some(secret.trim().to_owned()).filter(|secret| !secret.is_empty()));
     };
     let failed = |error| ConfigError::SecretFile { what, path: path.to_owned(), error };
-    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let text = read_text(path).map_err(failed)?;
     match text.lines().next().map(str::trim) {
         Some(secret) if !secret.is_empty() => Ok(Some(secret.to_owned())),
         // An operator who names a file means to have a secret. Going on without one would only lead to a

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use toml::de::{DeTable, DeValue};
 
 use crate::config::ConfigError;
+use crate::regular_file::read_text;
 
 /// The least similarity at which a known key is suggested for an unknown one.
 const SIMILARITY_MIN: f64 = 0.7;
@@ -34,8 +35,8 @@ impl File {
     /// # Errors
     /// When it cannot be read, or is not a flat table.
     pub fn read(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
+        let text =
+            read_text(path).map_err(|error| ConfigError::Unreadable { path: path.to_owned(), error })?;
         let table = DeTable::parse(&text).map_err(|error| malformed(path, &text, &error))?;
         let mut values = BTreeMap::new();
         for (key, value) in table.get_ref() {

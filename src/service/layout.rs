@@ -29,19 +29,13 @@ pub async fn decide(
         return Ok(Some(DataLayout::all(config.shards.unwrap_or(1))));
     };
     let recorded = recorded(&config.data_dir)?;
-    let told = match &config.own {
-        Some(_) => config.shards.or(recorded),
-        None => Some(config.shards.unwrap_or(1)),
-    };
+    let told = told(config, recorded);
     if let Some(wanted) = told.filter(|_| recorded.is_none()) {
         tokio::select! {
             checked = check_with_streams(settings, wanted) => checked?,
             () = &mut *shutdown => return Ok(None),
         }
     }
-    let Some(own) = &config.own else {
-        return Ok(told.map(DataLayout::all));
-    };
     let shards = if let Some(shards) = told {
         shards
     } else {
@@ -52,9 +46,26 @@ pub async fn decide(
             () = shutdown => return Ok(None),
         }
     };
+    of(config, shards).map(Some)
+}
+
+/// The number of shards, as far as the settings and the data directory say it.
+pub fn told(config: &ServeConfig, recorded: Option<u16>) -> Option<u16> {
+    match &config.own {
+        Some(_) => config.shards.or(recorded),
+        None => Some(config.shards.unwrap_or(1)),
+    }
+}
+
+/// Which of so many shards this node owns.
+///
+/// # Errors
+/// When it is to own one that there is not.
+pub fn of(config: &ServeConfig, shards: u16) -> Result<DataLayout, ServiceError> {
+    let Some(own) = &config.own else { return Ok(DataLayout::all(shards)) };
     match own.highest().filter(|highest| highest.0 >= shards) {
         Some(beyond) => Err(ServiceError::OwnBeyondShards { own: beyond, shards }),
-        None => Ok(Some(DataLayout { shards, own: own.clone() })),
+        None => Ok(DataLayout { shards, own: own.clone() }),
     }
 }
 

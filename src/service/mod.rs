@@ -2,8 +2,9 @@
 //!
 //! - `run`: the service from its start to its end
 //! - `layout`: which shards the node owns, of how many
+//! - `directory`: whether a start takes the data directory, before anything is made in it
 //! - `opening`: from a data directory to shards in memory
-//! - `fits`: whether what lies in the shards' places is what was there
+//! - `fits`: whether what lies in the shards' places is what was there, and was filled from where jobs come
 //! - `floors`: records how far each shard is, outside its directory
 //! - `this_node`: this node's name, address and data directory, as others know them
 //! - `touched_memory`: memory that is taken from the system at the start
@@ -15,6 +16,7 @@
 //! - `board_repair`: without NATS, completes changes of boards that a crash interrupted
 
 mod board_repair;
+mod directory;
 mod fits;
 mod floors;
 mod layout;
@@ -32,6 +34,7 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+pub use directory::check_data;
 pub use run::{RenderMetrics, run};
 
 use crate::credential_files::CredentialFilesError;
@@ -52,14 +55,21 @@ pub enum ServiceError {
     DataDirectory(StorageError),
     #[error(
         "the shard's directory {} is missing or empty, although it held data, or other shards of the data \
-         directory do; restore it, or move the whole data directory away to begin with empty boards. With --nats, a node that owns the shard and runs would give a copy of it",
-        .0.display()
+         directory do; restore a snapshot with ranktree restore --from SNAPSHOT --data-dir {} --replace",
+        .0.display(), .0.parent().unwrap_or(.0).display()
     )]
     MissingShard(PathBuf),
     #[error(
+        "the shard's directory {} is missing or empty, although it held data, or other shards of the data \
+         directory do, and no other node that owns the shard runs; start one, which gives a copy of it. If there \
+         is none, move the whole data directory away: a new one is filled from the streams, as far as they reach \
+         back",
+        .0.display()
+    )]
+    NoOwner(PathBuf),
+    #[error(
         "the shards {one} and {other} have two definitions of the same life of the board {board}, so they do not \
-         belong together. Nothing was changed. Put the directory back that belongs here, or restore a snapshot \
-         with ranktree restore --from SNAPSHOT --replace"
+         belong together. Nothing was changed. Put the directory back that belongs here"
     )]
     BoardsDisagree { board: BoardName, one: ShardId, other: ShardId },
     #[error(
@@ -68,8 +78,8 @@ pub enum ServiceError {
     )]
     UnknownShards { prefix: String },
     #[error(
-        "the streams under the prefix {prefix} have {found} shard{}, and not {wanted}: start with --shards {found}, \
-         or use another --prefix. The first node that used the prefix decided it. No data directory was made",
+        "the streams under the prefix {prefix} have {found} shard{}, and not {wanted}: start with --shards {found}. \
+         The first node that used the prefix decided it. No data directory was made",
         plural(*found)
     )]
     OtherShardsInStreams { prefix: String, found: u16, wanted: u16 },

@@ -17,6 +17,7 @@ use crate::cluster::questions::{
 use crate::cluster::{TrimmingShard, copies};
 use crate::query::{AnsweringShard, Node, ShardHandle};
 use crate::queue::ThisNode;
+use crate::queue::nats;
 use crate::queue::nats::{
     BoardsStream, Claim, JetStream, KnownNode, NatsShard, OtherShard, Peers, ServiceFacts, Settings,
     ShardStart, ShardStream, StreamPublisher, StreamSource, unpark_ready_jobs,
@@ -27,12 +28,16 @@ use crate::service::nats_writing::NatsWriting;
 use crate::service::opening::OpenedShard;
 use crate::snapshot::StagedCopies;
 use crate::state_lock::Purpose;
-use crate::storage::{DataLayout, ServiceId, ShardIdentity, mark_layout, shard_directory};
+use crate::storage::{
+    DataLayout, ServiceId, ShardIdentity, StorageError, known_data, mark_layout, mark_prefix, shard_directory,
+};
 use crate::types::{Sequence, ShardId};
 use crate::writer::{Registry, WantedBoards};
 
 /// How long a start waits for NATS before it serves what it has.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(5);
+/// The same, if it was waited for already.
+const AWAY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Nodes renew their entries every two seconds.
 const OWNERS_HEARD_WITHIN: Duration = Duration::from_secs(7);
 const OWNERS_INTERVAL: Duration = Duration::from_millis(20);
@@ -86,6 +91,8 @@ pub struct Connecting {
     follows: bool,
     /// Whether all shards that have lost their data have owners that were heard of.
     has_owners: bool,
+    /// Whether NATS was waited for already, in vain.
+    is_away: bool,
 }
 
 impl Connecting {
@@ -98,7 +105,33 @@ impl Connecting {
     ) -> Result<Self, ServiceError> {
         let facts = ServiceFacts { shards: layout.shards, auto_create };
         let nats = Arc::new(JetStream::open(settings, facts, this).await?);
-        Ok(Self { nats, follows: false, has_owners: false })
+        Ok(Self { nats, follows: false, has_owners: false, is_away: false })
+    }
+
+    /// Asks which service the streams are of, before a byte is written to data that may be another one's. If
+    /// NATS cannot be reached, it is asked again when the streams are set up.
+    ///
+    /// # Errors
+    /// When it is one of another number of shards.
+    pub async fn ask_service(&mut self, data_dir: &Path) -> Result<(), ServiceError> {
+        let asked = tokio::time::timeout(SETUP_TIMEOUT, self.nats.ask_service()).await;
+        self.is_away = asked.is_err();
+        let wanted = self.nats.shards();
+        let Some(found) = asked.ok().flatten().filter(|found| *found != wanted) else { return Ok(()) };
+        Err(ServiceError::DataDirectory(StorageError::DoesNotFit {
+            path: data_dir.to_owned(),
+            what: format!(
+                "it is of {wanted} shards, and the streams under the prefix {} are of {found}",
+                self.nats.prefix()
+            )
+            .into(),
+            step: nats::STEP_TO_OWN_SERVICE.into(),
+        }))
+    }
+
+    /// The service of the streams, if they were asked and say it.
+    pub fn service(&self) -> Option<ServiceId> {
+        self.nats.service()
     }
 
     pub fn this(&self) -> ThisNode {
@@ -169,7 +202,8 @@ impl NatsStreams {
         let all = (0..layout.shards).map(ShardId);
         let others = all.filter(|id| !layout.own.contains(*id)).map(|id| nats.other_shard(id)).collect();
         let (mut queue_ends, mut task_ends, mut starts) = (BTreeMap::new(), Vec::new(), Vec::new());
-        let mut own_service = None;
+        let mut own_service =
+            known_data(data_dir).map_err(ServiceError::DataDirectory)?.and_then(|known| known.service);
         for shard in opened {
             let applied = shard.state.read(Purpose::Gauges).applied.sequence;
             let store = shard.store.get().map_err(|error| ServiceError::Shard { shard: shard.id, error })?;
@@ -190,7 +224,8 @@ impl NatsStreams {
         let setting_up = Arc::clone(&nats);
         let mut setting_up =
             tokio::spawn(async move { setting_up.prepare(&starts, incarnation, own_service).await });
-        let are_set_up = match tokio::time::timeout(SETUP_TIMEOUT, &mut setting_up).await {
+        let patience = if connecting.is_away { AWAY_TIMEOUT } else { SETUP_TIMEOUT };
+        let are_set_up = match tokio::time::timeout(patience, &mut setting_up).await {
             Ok(Ok(outcome)) => outcome.map(|()| true)?,
             Ok(Err(error)) => return Err(std::io::Error::other(error).into()),
             Err(_) => {
@@ -206,6 +241,9 @@ impl NatsStreams {
             for (shard, (_, stream)) in opened.iter().zip(&task_ends) {
                 stream.set_service(shard.store.get().ok().and_then(|store| store.identity().service));
             }
+        }
+        if are_set_up {
+            mark_prefix(data_dir, &nats.prefix()).map_err(ServiceError::DataDirectory)?;
         }
         let claim = if are_set_up { nats.claim_name().await? } else { None };
         connecting.follow();
@@ -352,7 +390,7 @@ async fn wait_for_owners(peers: &Peers, lost: &[ShardId], data_dir: &Path) -> Re
         match unowned {
             None => return Ok(()),
             Some(shard) if began.elapsed() >= OWNERS_HEARD_WITHIN => {
-                return Err(ServiceError::MissingShard(shard_directory(data_dir, *shard)));
+                return Err(ServiceError::NoOwner(shard_directory(data_dir, *shard)));
             }
             Some(_) => tokio::time::sleep(OWNERS_INTERVAL).await,
         }

@@ -16,15 +16,15 @@ use tokio::time::Instant;
 
 use crate::config::ServeConfig;
 use crate::service::ServiceError;
+use crate::service::directory::{Looked, look_at, note_changes};
 use crate::service::fits::Fits;
 use crate::state_lock::StateLock;
 use crate::storage::{
-    DataLayout, InspectedDirectory, Recovered, Reopened, ShardIdentity, StorageError, StorageResources,
-    Store, StoreSlot, TreesFrom, check_marked, check_no_snapshot, has_lost, holds_a_database, known_data,
-    known_layout, make_private_directory, mark_layout, mark_rebuilt, recover, remove_in_place_of_lost,
-    shard_directory, shards_in,
+    DataLayout, InspectedDirectory, Recovered, Reopened, ServiceId, ShardIdentity, StorageError,
+    StorageResources, Store, StoreSlot, TreesFrom, make_private_directory, mark_layout, mark_rebuilt,
+    recover, remove_in_place_of_lost, shard_directory,
 };
-use crate::types::{ShardId, ShardSet};
+use crate::types::ShardId;
 use crate::writer::{Health, HealthFacts};
 
 /// How often a long start logs how far it is.
@@ -50,11 +50,15 @@ pub struct OpenedShard {
 /// Loads the shards of a layout on threads of their own, until that is done or `shutdown` completes; `None`
 /// then.
 ///
+/// # Arguments
+/// `streams`: the service of the streams, if they were asked and say it.
+///
 /// # Errors
 /// When a shard is refused, or does not stop loading in time after `shutdown`.
 pub async fn load_shards(
     config: &ServeConfig,
     layout: &DataLayout,
+    streams: Option<ServiceId>,
     shutdown: &mut (impl Future<Output = ()> + Unpin),
 ) -> Result<Option<Vec<OpenedShard>>, ServiceError> {
     let resources = StorageResources::new(config.cache_bytes, opened_together(layout));
@@ -66,7 +70,7 @@ pub async fn load_shards(
     // for one that hangs.
     let load = move || {
         // The process may be about to end.
-        let _ = done.send(open_shards(&its_config, &its_layout, &resources, &its_progress));
+        let _ = done.send(open_shards(&its_config, &its_layout, streams, &resources, &its_progress));
     };
     std::thread::Builder::new().name("loading".to_owned()).spawn(load)?;
     let mut looks = tokio::time::interval_at(Instant::now() + LOG_INTERVAL, LOG_INTERVAL);
@@ -83,17 +87,6 @@ pub async fn load_shards(
         Ok(_) => Ok(None),
         Err(_) => Err(ServiceError::StillLoading(progress.to_string())),
     }
-}
-
-/// The shards that have lost their data. Nothing is changed.
-///
-/// # Errors
-/// When the data directory cannot be used; without NATS also when a shard has lost its data.
-pub fn lost_shards(config: &ServeConfig, layout: &DataLayout) -> Result<Vec<ShardId>, ServiceError> {
-    check_no_snapshot(&config.data_dir).map_err(ServiceError::DataDirectory)?;
-    let known = known_layout(&config.data_dir).map_err(ServiceError::DataDirectory)?;
-    let resources = StorageResources::new(config.cache_bytes, opened_together(layout));
-    check_layout(config, layout, &resources, known.as_ref())
 }
 
 /// Takes away what was made in the place of shards that have lost their data, because the start is refused.
@@ -145,12 +138,12 @@ fn opened_together(layout: &DataLayout) -> u16 {
 fn open_shards(
     config: &ServeConfig,
     layout: &DataLayout,
+    streams: Option<ServiceId>,
     resources: &StorageResources,
     progress: &LoadProgress,
 ) -> Result<Vec<OpenedShard>, ServiceError> {
-    let marker = known_data(&config.data_dir).map_err(ServiceError::DataDirectory)?;
+    let Looked { marker, lost } = look_at(config, layout)?;
     let known = marker.as_ref().map(|marker| &marker.layout);
-    let lost = check_layout(config, layout, resources, known)?;
     let data_dir = std::path::absolute(&config.data_dir).unwrap_or_else(|_| config.data_dir.clone());
     tracing::info!(data_dir = %data_dir.display(), new = known.is_none(), "opening the data directory");
     // A node without shards has a directory too, which tells it from other nodes.
@@ -158,7 +151,7 @@ fn open_shards(
     // Each step is done for all shards before the next step: if a shard is refused, no file of the others has
     // changed. A shard whose files change when it is opened waits until all others are loaded.
     let shards: Vec<_> = layout.own.iter().collect();
-    let fits = Fits { config, marker: marker.as_ref(), lost: &lost };
+    let fits = Fits { config, marker: marker.as_ref(), lost: &lost, streams };
     let data = OpenedFrom { data_dir: &config.data_dir, shards: layout.shards, resources, progress };
     let inspected = for_each(shards, |id| (id, inspect_shard(id, &data)))?;
     let service = fits.service(&layout.own).map_err(ServiceError::DataDirectory)?;
@@ -194,25 +187,6 @@ fn open_shards(
     Ok(opened)
 }
 
-/// Logs which shards are owned now and were not at the last start, and the other way round.
-fn note_changes(layout: &DataLayout, known: Option<&DataLayout>) {
-    let Some(known) = known else { return };
-    let difference = |of: &DataLayout, from: &DataLayout| -> ShardSet {
-        of.own.iter().filter(|shard| !from.own.contains(*shard)).collect()
-    };
-    let (more, fewer) = (difference(layout, known), difference(known, layout));
-    if !more.is_empty() {
-        tracing::info!(shards = %more, "this node owns shards that it did not own at its last start");
-    }
-    if !fewer.is_empty() {
-        tracing::warn!(
-            shards = %fewer,
-            "this node does not own shards any more that it owned at its last start; their directories stay, \
-             and are taken up again if the node owns the shards again. Remove them if it will not"
-        );
-    }
-}
-
 /// Does a step for all shards, some at the same time, and gives the result by shard.
 fn for_each<T: Send, R: Send>(
     items: Vec<T>,
@@ -239,67 +213,6 @@ fn for_each<T: Send, R: Send>(
         Err(error) => Err(ServiceError::Shard { shard, error }),
     });
     done.collect()
-}
-
-/// Refuses a data directory of another number of shards, or one that lost a shard. It does so before anything
-/// is created: an empty shard beside full ones would look like a shard that was never written to. With NATS,
-/// another node may have a copy of a lost shard; the shards that are lost are returned then.
-///
-/// # Arguments
-/// `known`: what the data directory's marker says that it has, if there is one.
-fn check_layout(
-    config: &ServeConfig,
-    layout: &DataLayout,
-    resources: &StorageResources,
-    known: Option<&DataLayout>,
-) -> Result<Vec<ShardId>, ServiceError> {
-    // Without a record, as of a copy that is half done, more shards than there are to be say as much.
-    let beyond = || shards_in(&config.data_dir).map(|found| found.max(layout.shards));
-    let found = known.map_or_else(beyond, |known| Ok(known.shards)).map_err(ServiceError::DataDirectory)?;
-    if found != layout.shards {
-        let (path, wanted) = (config.data_dir.clone(), layout.shards);
-        return Err(ServiceError::DataDirectory(StorageError::OtherShards { path, found, wanted }));
-    }
-    // A shard that is new here begins empty, and is filled from its stream. Without NATS nothing would fill
-    // it.
-    let is_new = |shard| config.nats.is_some() && known.is_some_and(|known| !known.own.contains(shard));
-    let (mut empty, mut held) = (Vec::new(), Vec::new());
-    for shard in layout.own.iter() {
-        let path = shard_directory(&config.data_dir, shard);
-        let failed = |error| ServiceError::Shard { shard, error };
-        if has_lost(&config.data_dir, shard).map_err(failed)? {
-            empty.push((shard, path));
-        } else if holds_a_database(&path).map_err(failed)? {
-            check_marked(&config.data_dir, shard).map_err(failed)?;
-            let in_service = Store::was_in_service(&path, shard, layout.shards).map_err(failed)?;
-            held.push((shard, path, in_service));
-        } else if !is_new(shard) {
-            empty.push((shard, path));
-        }
-    }
-    let Some((_, first)) = empty.first() else { return Ok(Vec::new()) };
-    let missing = || match &config.nats {
-        Some(_) => Ok(empty.iter().map(|(shard, _)| *shard).collect()),
-        None => Err(ServiceError::MissingShard(first.clone())),
-    };
-    if known.is_some() {
-        return missing();
-    }
-    for (shard, path, in_service) in held {
-        let holds_data = match in_service {
-            Some(in_service) => in_service,
-            // A crash may have interrupted the first start between two directories. Nothing is written before
-            // all of them exist.
-            None => Store::open_for_reading(&path, shard, layout.shards, resources)
-                .and_then(|store| store.meta())
-                .map_err(|error| ServiceError::Shard { shard, error })?
-                .is_some_and(|meta| meta.applied_sequence > 0),
-        };
-        if holds_data {
-            return missing();
-        }
-    }
-    Ok(Vec::new())
 }
 
 /// What all shards are opened from.
@@ -351,8 +264,9 @@ fn load_shard(
     let started = std::time::Instant::now();
     progress.note(id, "reading the log", 0, 0);
     let loaded = inspected.open().and_then(|store| {
-        let applied = store.meta()?.map_or(0, |meta| meta.applied_sequence);
-        fits.check(id, store.identity(), Some(applied))?;
+        let meta = store.meta()?;
+        fits.check(id, store.identity(), Some(meta.as_ref().map_or(0, |meta| meta.applied_sequence)))?;
+        meta.map_or(Ok(()), |meta| fits.check_source(id, &meta))?;
         let recovered =
             recover(&store, TreesFrom::Pages, &|what, done, total| progress.note(id, what, done, total))?;
         Ok(LoadedShard { store, recovered, took: started.elapsed() })
@@ -428,7 +342,7 @@ mod tests {
     use crate::state::Applied;
     use crate::storage::Commit;
     use crate::storage::codec::DeltaEncoder;
-    use crate::types::Sequence;
+    use crate::types::{Sequence, ShardSet};
     use crate::writer::{CheckpointGate, CheckpointPolicy, Checkpointer};
 
     /// As a start with these settings does it.
@@ -436,7 +350,7 @@ mod tests {
         let shards = config.shards.unwrap_or(1);
         let own = config.own.clone().unwrap_or_else(|| ShardSet::first(shards));
         let resources = StorageResources::new(8 << 20, shards);
-        open_shards(config, &DataLayout { shards, own }, &resources, &LoadProgress::default())
+        open_shards(config, &DataLayout { shards, own }, None, &resources, &LoadProgress::default())
     }
 
     #[test]
@@ -482,7 +396,7 @@ mod tests {
             for _ in 0..2 {
                 let refused = open().map(|_| ()).expect_err("it lost its data").to_string();
                 assert!(refused.contains("shard-000 is missing or empty"), "{refused}");
-                assert!(refused.contains("restore it"), "{refused}");
+                assert!(refused.contains("ranktree restore --from SNAPSHOT"), "{refused}");
             }
             let entries = std::fs::read_dir(folder.path()).expect("readable").count();
             assert_eq!(entries, 1 + usize::from(is_there));
@@ -541,7 +455,7 @@ mod tests {
             assert!(refused.contains("its file RANKTREE is missing"), "{refused}");
             assert!(!marker.exists());
         }
-        // As the words say, and as every directory of before the markers is.
+        // The way out for a copy that is known to be complete.
         std::fs::remove_file(folder.path().join("RANKTREE")).expect("it is there");
         assert_eq!(open().expect("it is taken as it is").len(), 2);
         assert!(marker.exists() && folder.path().join("RANKTREE").exists());

@@ -22,10 +22,11 @@ use crate::query::summary::keep_summaries;
 use crate::query::{LocalShards, Node, ShardClient, ShardHandle};
 use crate::queue::publisher::Publisher;
 use crate::queue::{Publishers, embedded};
+use crate::service::directory::{Looked, look_at};
 use crate::service::floors::Floors;
 use crate::service::nats::{Connecting, NatsStreams};
 use crate::service::nats_writing::stop_first;
-use crate::service::opening::{OpenedShard, close_refused, load_shards, lost_shards};
+use crate::service::opening::{OpenedShard, close_refused, load_shards};
 use crate::service::read_files::read_files;
 use crate::service::ticks::publish_ticks;
 use crate::service::writers::Common;
@@ -75,7 +76,8 @@ pub async fn run(
         connecting = connect(config, &layout, &listener) => connecting?,
         () = &mut shutdown => return Ok(()),
     };
-    let Some(opened) = load_shards(config, &layout, &mut shutdown).await? else { return Ok(()) };
+    let service = connecting.as_ref().and_then(Connecting::service);
+    let Some(opened) = load_shards(config, &layout, service, &mut shutdown).await? else { return Ok(()) };
     let registry = boards_of(&opened, config.auto_create);
     let common = Common::new(config, layout.shards, &registry);
     let this = match &connecting {
@@ -219,19 +221,24 @@ fn staged_copies(config: &ServeConfig) -> Result<Option<StagedCopies>, ServiceEr
     staged.map_err(ServiceError::DataDirectory)
 }
 
-/// Begins to connect to NATS, if there is NATS. If shards have lost their data, other nodes that own them are
-/// looked for, before anything in the data directory is changed.
+/// Begins to connect to NATS, if there is NATS. Before anything in the data directory is changed, the streams
+/// are asked which service they are of, and if shards have lost their data, other nodes that own them are
+/// looked for.
 async fn connect(
     config: &ServeConfig,
     layout: &DataLayout,
     listener: &TcpListener,
 ) -> Result<Option<Connecting>, ServiceError> {
     let Some(settings) = &config.nats else { return Ok(None) };
-    let lost = lost_shards(config, layout)?;
+    let Looked { marker, lost } = look_at(config, layout)?;
     // The node is known by its directory.
     make_private_directory(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     let this = this_node::describe(config, listener.local_addr()?)?;
     let mut connecting = Connecting::open(settings.clone(), layout, config.auto_create, this).await?;
+    // What is in a new directory fits whatever there is.
+    if marker.is_some() {
+        connecting.ask_service(&config.data_dir).await?;
+    }
     connecting.look_for_owners(&lost, &config.data_dir).await?;
     Ok(Some(connecting))
 }

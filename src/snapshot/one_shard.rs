@@ -16,6 +16,7 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use crate::regular_file::is_there;
 use crate::storage::{
     DirectoryLock, Progress, StorageError, StorageResources, Store, begin_lineage, known_data,
     make_private_directory, mark_shard, replace_file, shard_directory, shards_in, verify, verify_parked,
@@ -206,7 +207,7 @@ fn io(path: &Path, error: std::io::Error) -> StorageError {
 }
 
 fn exists(path: &Path) -> Result<bool, StorageError> {
-    path.try_exists().map_err(|error| io(path, error))
+    is_there(path).map_err(|error| io(path, error))
 }
 
 fn rename(from: &Path, to: &Path) -> Result<(), StorageError> {

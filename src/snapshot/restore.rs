@@ -20,8 +20,8 @@ use crate::snapshot::one_shard::{STAGED as COPIES, findings_in, remove, sync};
 use crate::snapshot::source::{Piece, Pieces, SnapshotSource};
 use crate::snapshot::swap::{BEFORE, NEW, Plan, STAGED, SwapError};
 use crate::storage::{
-    DirectoryLock, Progress, StorageError, begin_lineage, make_private_directory, service_in,
-    shard_directory, shards_in,
+    DirectoryLock, Progress, ServiceId, StorageError, begin_lineage, known_data, make_private_directory,
+    service_in, shard_directory, shards_in,
 };
 use crate::types::{ShardId, count};
 
@@ -35,6 +35,8 @@ pub struct Restored {
     pub manifest: Manifest,
     /// The folder with what was there before.
     pub moved_to: Option<PathBuf>,
+    /// The other service that some of it is of.
+    pub another: Option<ServiceId>,
     /// Whether the files were in place already, up to a step that an earlier restore did not come to.
     pub was_interrupted: bool,
 }
@@ -46,6 +48,8 @@ pub enum RestoreError {
     Snapshot(#[from] ManifestError),
     #[error("{} is not empty: it has {found}; give an empty directory with --data-dir, or pass --replace, which moves the shards that are there aside", path.display())]
     NotEmpty { path: PathBuf, found: String },
+    #[error("{} holds data of the service {theirs}, and the snapshot is of the service {own}. Nothing was changed. If they are to make room for it, pass --replace-another-service in place of --replace, which moves them aside, too", path.display())]
+    AnotherService { path: PathBuf, theirs: ServiceId, own: String },
     #[error("shard {shard} of the snapshot cannot be used: {error}")]
     Unusable { shard: ShardId, error: StorageError },
     #[error("shard {shard} of the snapshot is damaged: {}; nothing was put in place. Take another snapshot, or use another copy", findings.join("; "))]
@@ -58,10 +62,20 @@ pub enum RestoreError {
     Io { path: PathBuf, error: std::io::Error },
 }
 
+/// Which shards that are there may be moved aside.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replace {
+    None,
+    /// Those of the snapshot's service.
+    OfService,
+    /// Those of other services, too.
+    All,
+}
+
 /// Puts a snapshot into a data directory.
 ///
 /// # Arguments
-/// `replace`: moves the shards that are there aside.
+/// `replace`: which shards that are there may be moved aside.
 ///
 /// # Errors
 /// When the snapshot is not whole, or the data directory is in use or not empty. What was there is untouched
@@ -70,7 +84,7 @@ pub enum RestoreError {
 pub fn restore(
     from: SnapshotSource,
     data_dir: &Path,
-    replace: bool,
+    replace: Replace,
     progress: Progress<'_>,
 ) -> Result<Restored, RestoreError> {
     let SnapshotSource { manifest, sizes, pieces } = from;
@@ -93,13 +107,17 @@ pub fn restore(
     let manifest = manifest?;
     if let Some(plan) = completed.filter(|plan| plan.snapshot == manifest.snapshot) {
         let moved_to = plan.moved_to.map(|name| data_dir.join(name));
-        return Ok(Restored { manifest, moved_to, was_interrupted: true });
+        return Ok(Restored { manifest, moved_to, another: None, was_interrupted: true });
     }
     sizes?;
     let locks = lock_shards(data_dir)?;
     let occupied = found_in(data_dir)?;
-    if let Some(found) = occupied.as_ref().filter(|_| !replace) {
+    if let Some(found) = occupied.as_ref().filter(|_| replace == Replace::None) {
         return Err(RestoreError::NotEmpty { path: data_dir.to_owned(), found: found.clone() });
+    }
+    let another = manifest.service.as_ref().and_then(|own| another_service(data_dir, own));
+    if let Some((theirs, own)) = another.zip(manifest.service.clone()).filter(|_| replace != Replace::All) {
+        return Err(RestoreError::AnotherService { path: data_dir.to_owned(), theirs, own });
     }
     let staged = data_dir.join(STAGED);
     remove(&staged)?;
@@ -126,7 +144,16 @@ pub fn restore(
     plan.carry_out(data_dir, &mut || Ok(()))?;
     drop(locks);
     let moved_to = moved_to.map(|name| data_dir.join(name));
-    Ok(Restored { manifest, moved_to, was_interrupted: false })
+    Ok(Restored { manifest, moved_to, another, was_interrupted: false })
+}
+
+/// Another service that a data directory, or a shard in it, is of. What cannot be read says nothing: it is
+/// moved aside like the rest.
+fn another_service(data_dir: &Path, own: &str) -> Option<ServiceId> {
+    let recorded = known_data(data_dir).ok().flatten().and_then(|known| known.service);
+    let shards = (0..shards_in(data_dir).unwrap_or_default()).map(ShardId);
+    let of_shards = shards.filter_map(|shard| service_in(&shard_directory(data_dir, shard)).ok().flatten());
+    recorded.into_iter().chain(of_shards).find(|service| service.to_string() != own)
 }
 
 /// What is put in place is not the next state of what was there.

@@ -14,11 +14,11 @@ const DISK_FULL: &str = "; the disk is full: free space on it. A running service
 #[derive(Debug, Error)]
 pub enum StorageError {
     /// Another process holds the directory: end it, or use another directory.
-    #[error("{} is in use by another process, possibly the service: stop that process, or give another directory with --data-dir. A running service is asked with ranktree export --url and ranktree rejects --url", .0.display())]
+    #[error("{} is in use by another process, possibly the service: stop that process first; a running service is asked with --url", .0.display())]
     InUse(PathBuf),
     /// Nothing was changed; the ranktree that wrote it can open it.
     #[error(
-        "{} was written by another version of ranktree: it has format {found}, and this one reads format {known}; start the version that wrote it, or give another directory with --data-dir",
+        "{} was written by another version of ranktree: it has format {found}, and this one reads format {known}; start the version that wrote it",
         path.display()
     )]
     OtherFormat { path: PathBuf, found: u32, known: u32 },
@@ -26,19 +26,19 @@ pub enum StorageError {
     #[error("{} holds shard {found_shard} of {found_shards}, but was opened as shard {shard} of {shards}; {}", path.display(), to_another_layout((*found_shard, *found_shards), (*shard, *shards)))]
     OtherLayout { path: PathBuf, found_shard: u16, found_shards: u16, shard: u16, shards: u16 },
     /// Nothing was changed.
-    #[error("{} holds {found} shard{}, but was opened with --shards {wanted}; start with --shards {found}, or export the boards and import them into a new directory. A directory that never had boards can simply be removed", path.display(), if *found == 1 { "" } else { "s" })]
+    #[error("{} holds {found} shard{}, and the settings say {wanted}; the number of shards of a data directory cannot change: start with --shards {found}", path.display(), if *found == 1 { "" } else { "s" })]
     OtherShards { path: PathBuf, found: u16, wanted: u16 },
     /// The directory cannot be trusted. Nothing was changed.
     #[error(
-        "{} is damaged: {what}; restore the whole directory from a copy. Or, with --nats and another node that owns the shard, remove the shard's directory and start: the node fetches a copy. Or, with --nats, move the data directory away and start with an empty one, which is filled from the streams as far as they reach back (if their beginning was purged, start once with --accept-gap for each shard)",
-        path.display()
+        "{} is damaged: {what}; {}",
+        path.display(), to_undamaged(path)
     )]
     Damaged { path: PathBuf, what: String },
     /// What lies in the shard's place is not what the data directory had there. Nothing was changed.
     #[error("{} does not fit: {what}. Nothing was changed. {step}", path.display())]
     DoesNotFit { path: PathBuf, what: Box<str>, step: Box<str> },
     /// There is no shard, or one whose creation was never completed.
-    #[error("{} holds no shard; restore its files, or give the directory of the service's data with --data-dir", .0.display())]
+    #[error("{} holds no shard; give the directory of the service's data with --data-dir", .0.display())]
     Empty(PathBuf),
     /// A restore was interrupted while it put shards in place. Nothing was changed.
     #[error("a restore into {} was interrupted while it put shards in place, or is under way; run the same ranktree restore again, which completes it", .0.display())]
@@ -84,7 +84,17 @@ fn to_another_layout(found: (u16, u16), wanted: (u16, u16)) -> String {
              name, and this shard's own in this place"
         );
     }
-    format!("start with --shards {found_shards}, or export the boards and import them into a new directory")
+    format!("start with --shards {found_shards}")
+}
+
+/// What to do about a damaged shard.
+fn to_undamaged(path: &Path) -> String {
+    format!(
+        "without NATS, restore a snapshot with ranktree restore --from SNAPSHOT --data-dir {} --replace; with \
+         --nats, move {} away and start: the shard gets a copy from another node that owns it",
+        path.parent().unwrap_or(path).display(),
+        path.display()
+    )
 }
 
 impl From<rocksdb::Error> for StorageError {

@@ -230,7 +230,7 @@ mod tests {
     fn known(epoch: u64, floor: u64) -> DataMarker {
         let recorded = RecordedShard { lineage: Some(Lineage(7)), epoch, opening: epoch * 100, floor };
         let shards = BTreeMap::from([(SHARD, recorded)]);
-        DataMarker { layout: DataLayout::all(2), service: Some(ServiceId(1)), shards }
+        DataMarker { layout: DataLayout::all(2), service: Some(ServiceId(1)), prefix: None, shards }
     }
 
     fn found(service: u128, lineage: u128, epoch: u64) -> ShardIdentity {

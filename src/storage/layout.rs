@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::regular_file::is_there;
 use crate::storage::error::StorageError;
 use crate::storage::files::{
     DataLayout, DataMarker, MARKER, Marker, Stage, has_marker, holds_a_database, is_of_a_database,
@@ -56,7 +57,7 @@ pub fn known_layout(data_dir: &Path) -> Result<Option<DataLayout>, StorageError>
 pub fn known_data(data_dir: &Path) -> Result<Option<DataMarker>, StorageError> {
     check_directory(data_dir)?;
     let path = data_dir.join(RESTORING);
-    match path.try_exists() {
+    match is_there(&path) {
         Ok(false) => {}
         Ok(true) => return Err(StorageError::HalfRestored(data_dir.to_owned())),
         Err(error) => return Err(StorageError::Io { path, error }),
@@ -83,7 +84,10 @@ pub fn data_around(place: &Path) -> std::io::Result<Option<PathBuf>> {
     let place = std::path::absolute(place)?;
     let existing = place.ancestors().find_map(|ancestor| ancestor.canonicalize().ok());
     let mut around = existing.as_deref().into_iter().flat_map(Path::ancestors);
-    Ok(around.find(|directory| directory.join(MARKER).is_file()).map(Path::to_owned))
+    let is_data = |directory: &&Path| {
+        std::fs::symlink_metadata(directory.join(MARKER)).is_ok_and(|found| !found.is_dir())
+    };
+    Ok(around.find(is_data).map(Path::to_owned))
 }
 
 /// Refuses a path that is given by mistake: one that is not a directory, such as a configuration file, and a
@@ -117,9 +121,7 @@ pub fn check_marked(data_dir: &Path, shard: ShardId) -> Result<(), StorageError>
         &path,
         format!(
             "its file {MARKER} is missing, which records how far the data was synced, so it is unknown \
-             whether other data is missing too; if the directory is a complete copy all the same, remove {} to \
-             start with the copy as it is",
-            data_dir.join(MARKER).display()
+             whether other data is missing too"
         ),
     ))
 }

@@ -41,8 +41,8 @@ pub use disk::DiskSpace;
 pub use erasures::{EraseRejects, Erasures};
 pub use error::StorageError;
 pub use files::{
-    DataLayout, DataMarker, DirectoryLock, holds_a_database, is_of_a_database, mark_layout, mark_shard,
-    raise_floors, replace_file,
+    DataLayout, DataMarker, DirectoryLock, holds_a_database, is_of_a_database, mark_layout, mark_prefix,
+    mark_shard, raise_floors, replace_file,
 };
 pub use fit::{Fit, check_fit, check_fit_on_disk, next_identity, service_of_shards};
 pub use identity::{Lineage, ServiceId, ShardIdentity};
@@ -64,5 +64,5 @@ pub use store::Progress;
 pub use store::{
     HashCommit, InspectedDirectory, ParkedLine, ProfileAt, ReadPlace, Reopened, Store, StoreSnapshot,
 };
-pub use verify::{VerifyCounts, rebuild, verify};
+pub use verify::{VerifyCounts, check_rebuildable, rebuild, verify};
 pub use verify_parked::{MemberLines, verify_parked};

@@ -256,15 +256,28 @@ impl Metadata {
     }
 }
 
+/// Checks that [`rebuild`] would find all that it reads. Changes nothing.
+///
+/// # Errors
+/// When members or deltas cannot be read.
+pub fn check_rebuildable(store: &Store, progress: Progress<'_>) -> Result<(), StorageError> {
+    load_members(store, progress).map(drop)
+}
+
+fn load_members(store: &Store, progress: Progress<'_>) -> Result<Shard, StorageError> {
+    let Recovered { shard, incomplete_trees, .. } = recover(store, TreesFrom::Members, progress)?;
+    match incomplete_trees.first() {
+        Some(what) => Err(store.damaged(what)),
+        None => Ok(shard),
+    }
+}
+
 /// Rebuilds every tree from members and deltas, and writes a new checkpoint.
 ///
 /// # Errors
 /// When members or deltas cannot be read, in which case nothing is changed, or when the disk refuses.
 pub fn rebuild(store: Store, progress: Progress<'_>) -> Result<CheckpointFigures, StorageError> {
-    let Recovered { mut shard, incomplete_trees, .. } = recover(&store, TreesFrom::Members, progress)?;
-    if let Some(what) = incomplete_trees.first() {
-        return Err(store.damaged(what));
-    }
+    let mut shard = load_members(&store, progress)?;
     let store = store.into_writable()?;
     let boards: Vec<BoardName> = shard.boards_and_instances().map(|(name, _)| name.clone()).collect();
     mark_rebuilt(&store, &mut shard, &boards)?;

@@ -20,6 +20,7 @@ use ureq::unversioned::transport::{
 use ureq::{Agent, Error};
 
 use crate::cli::client::BaseUrl;
+use crate::regular_file::read_regular;
 use crate::tls_roots::{ClientTls, SPEAKS_NO_TLS, client_tls, is_no_tls, untrusted};
 
 /// How long a port is given to answer a request that is made only to find out whether it speaks HTTP.
@@ -184,7 +185,7 @@ impl Transport for TlsTransport {
 pub fn load_tls_roots(ca: Option<&Path>) -> Result<ClientTls, String> {
     let mut certificates: Vec<CertificateDer<'static>> = Vec::new();
     if let Some(path) = ca {
-        let text = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let text = read_regular(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
         for item in parse_pem(&text) {
             let item = item.map_err(|error| format!("{} is not PEM: {error}", path.display()))?;
             if let PemItem::Certificate(certificate) = item {

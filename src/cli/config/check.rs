@@ -9,12 +9,7 @@ use crate::cli::Failure;
 use crate::cli::as_owner::as_owner_of;
 use crate::config::{NamedPath, ServeConfig, Settings};
 use crate::credential_files::{CredentialFiles, CredentialFilesError};
-use crate::service::ServiceError;
-use crate::storage::{
-    DataMarker, FilledFrom, Fit, StorageError, check_fit_on_disk, check_no_snapshot, filled_from, has_lost,
-    known_data, service_of_shards, shard_directory, shards_in,
-};
-use crate::types::{ShardId, ShardSet};
+use crate::service::check_data;
 
 /// What cannot be used, one line each.
 pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
@@ -28,98 +23,9 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
     problems.extend(held.iter().map(ToString::to_string));
     // A path that is not a directory was already reported for its setting.
     if config.data_dir.is_dir() {
-        problems.extend(match data(config) {
-            Ok(problem) => problem,
-            Err(error) => Some(format!("data_dir = {}: {error}", config.data_dir.display())),
-        });
+        problems.extend(check_data(config).err().map(|error| error.to_string()));
     }
     problems
-}
-
-/// What the data directory holds that these settings do not fit. Asks its markers, which a service that
-/// runs does not lock, and where they do not say enough the data, if no service has them open.
-fn data(config: &ServeConfig) -> Result<Option<String>, StorageError> {
-    let folder = config.data_dir.display();
-    check_no_snapshot(&config.data_dir)?;
-    let recorded = known_data(&config.data_dir)?;
-    let known = recorded.as_ref().map(|recorded| recorded.layout.clone());
-    let found = known.as_ref().map_or(shards_in(&config.data_dir)?, |known| known.shards);
-    if found == 0 {
-        return Ok(None);
-    }
-    // With --own, the number may be left to the directory and the streams.
-    let wanted = config.shards.or(config.own.is_none().then_some(1)).unwrap_or(found);
-    if let Some(beyond) = config.own.as_ref().and_then(ShardSet::highest).filter(|own| own.0 >= found) {
-        return Ok(Some(format!(
-            "own: {folder} is one of {found} shards, numbered from 0, so there is no shard {beyond}; name \
-             shards that there are, or another directory"
-        )));
-    }
-    if found != wanted {
-        return Ok(Some(format!(
-            "shards = {wanted}: {folder} has {found} shard{}, and the number of shards of a data directory \
-             cannot change; set shards = {found}, or name another directory",
-            if found == 1 { "" } else { "s" }
-        )));
-    }
-    // With NATS, other nodes that own the shard may give copies of it.
-    let own = known.filter(|_| config.nats.is_none()).map(|known| known.own);
-    for shard in own.iter().flat_map(ShardSet::iter) {
-        if has_lost(&config.data_dir, shard)? {
-            let lost = shard_directory(&config.data_dir, shard);
-            return Ok(Some(ServiceError::MissingShard(lost).to_string()));
-        }
-    }
-    if recorded.as_ref().is_none_or(|recorded| recorded.service.is_none()) {
-        let all = recorded.as_ref().map_or_else(|| ShardSet::first(found), |known| known.layout.own.clone());
-        let fit = if config.nats.is_some() { Fit::Streamed } else { Fit::Whole };
-        if let Err(error @ StorageError::DoesNotFit { .. }) = service_of_shards(&config.data_dir, &all, fit) {
-            return Ok(Some(error.to_string()));
-        }
-    }
-    if let Some(recorded) = &recorded {
-        for shard in recorded.layout.own.iter() {
-            if let Some(misfit) = misfit(config, recorded, shard)? {
-                return Ok(Some(format!("shard {shard}: {misfit}")));
-            }
-        }
-    }
-    let mut filled = (0..found).map(ShardId).map(|shard| filled_from(&config.data_dir, shard));
-    let with_nats = config.nats.is_some();
-    let other = if with_nats { FilledFrom::EmbeddedQueue } else { FilledFrom::Stream };
-    let is_other = filled.try_fold(false, |is, from| Ok::<_, StorageError>(is || from? == other))?;
-    Ok(is_other.then(|| {
-        if with_nats {
-            format!(
-                "nats: {folder} was filled without NATS, so no stream can continue it; name a new \
-                 directory, and copy the boards with ranktree export --data-dir and ranktree import"
-            )
-        } else {
-            format!(
-                "nats is not set: {folder} was filled from NATS, and writes without NATS would be in no \
-                 stream, so that no stream could continue it afterwards; set nats"
-            )
-        }
-    }))
-}
-
-/// Why a start would refuse what lies in a shard's place.
-fn misfit(
-    config: &ServeConfig,
-    recorded: &DataMarker,
-    shard: ShardId,
-) -> Result<Option<String>, StorageError> {
-    let fit = if config.nats.is_some() { Fit::Streamed } else { Fit::Whole };
-    let is_lost = has_lost(&config.data_dir, shard)?;
-    if is_lost || config.adopt.contains(&shard.0) {
-        return Ok(None);
-    }
-    match check_fit_on_disk(&config.data_dir, shard, Some(recorded), fit) {
-        Err(error @ StorageError::DoesNotFit { .. }) => Ok(Some(error.to_string())),
-        // A service that runs has taken what is there. What else keeps the data from being read, a start
-        // tells.
-        Ok(()) | Err(_) => Ok(None),
-    }
 }
 
 fn unusable_paths(settings: &Settings) -> Vec<String> {

@@ -6,6 +6,7 @@
 mod output;
 mod page_json;
 mod page_text;
+mod pipe;
 mod remote;
 mod row;
 mod source;

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::json;
@@ -15,6 +14,7 @@ use crate::cli::as_owner::{FilePlace, as_owner_of_folder_of};
 use crate::cli::board_line::{BoardLine, IN_CSV};
 use crate::cli::escaped::escaped_json;
 use crate::cli::export::Format;
+use crate::cli::export::pipe::open_for_a_reader;
 use crate::cli::export::row::{Hidden, Row};
 use crate::cli::outside_data::check_outside_data;
 use crate::cli::spreadsheet::{guarded, guarded_json};
@@ -190,7 +190,7 @@ impl Output {
 /// Opens what `path` names, by the rights of this thread.
 fn open(path: &Path, place: &FilePlace) -> Result<(File, Option<Unfinished>), Failure> {
     if is_no_file(path, &place.path) {
-        let opened = File::options().append(true).custom_flags(place.flags).open(&place.path);
+        let opened = open_for_a_reader(place);
         let opened = opened.map_err(|error| format!("cannot write to {}: {error}", path.display()))?;
         return Ok((opened, None));
     }

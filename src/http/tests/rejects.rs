@@ -171,7 +171,10 @@ async fn rejects_that_are_damaged_are_refused_as_such_and_the_node_says_so() {
     assert_eq!(stored.all("shard=0").await.0, [(0, 2, 0)]);
 
     let damage = store.first_damage().expect("it was found");
-    assert!(damage.contains("is damaged: ") && damage.contains("restore the whole directory"), "{damage}");
+    assert!(
+        damage.contains("is damaged: ") && damage.contains("ranktree restore --from SNAPSHOT"),
+        "{damage}"
+    );
     assert!(shard.health.note_damage(damage) && !shard.health.note_damage("something else"));
     let status = stored.service.get("/v1/status").await;
     assert_eq!((&status["ready"], &status["degraded"]), (&true.into(), &true.into()), "{status}");

@@ -121,14 +121,16 @@ impl JetStream {
     /// The publishing end of the queue of a shard that other nodes own.
     pub fn other_shard(&self, id: ShardId) -> OtherShard {
         // A node has figures of its own shards only.
-        let (publisher, _) = self.publisher(id, Arc::default(), metrics::Histogram::noop());
+        let (publisher, _) = self.publisher(id, None, metrics::Histogram::noop());
         OtherShard { id, publisher }
     }
 
+    /// # Arguments
+    /// `health`: `None` for a shard of other nodes
     fn publisher(
         &self,
         shard: ShardId,
-        health: Arc<Health>,
+        health: Option<Arc<Health>>,
         message_requests: metrics::Histogram,
     ) -> (StreamPublisher, watch::Receiver<bool>) {
         let (closing, closed) = watch::channel(false);
@@ -137,10 +139,11 @@ impl JetStream {
             jobs_subject: self.names.jobs_subject(shard),
             control_subject: self.names.control_subject(shard),
             stream: self.names.jobs_stream(shard),
+            is_own: health.is_some(),
             applied_by_others: AppliedByOthers::new(Arc::clone(&self.peers), shard),
             pending_replies: Arc::new(PendingReplies::new(format!("{}-{shard}", self.process))),
             batcher: Arc::new(PublishBatcher::new(self.settings.replicas)),
-            health,
+            health: health.unwrap_or_default(),
             closing,
             message_requests,
         };
@@ -197,7 +200,7 @@ impl JetStream {
         start: &ShardStart,
     ) -> Result<(StreamPublisher, StreamSource, Arc<ShardStream>), SetupError> {
         let requests = metrics::histogram!(MESSAGE_REQUESTS, "shard" => start.shard.to_string());
-        let (publisher, closed) = self.publisher(start.shard, Arc::clone(&start.health), requests);
+        let (publisher, closed) = self.publisher(start.shard, Some(Arc::clone(&start.health)), requests);
         let pending_replies = Arc::clone(&publisher.inner.pending_replies);
         let shared = Arc::new(ShardStream::new(
             start.shard,

@@ -54,3 +54,4 @@ pub use publish::unparking::unpark_ready_jobs;
 pub use shard::{NatsShard, OtherShard};
 pub use streams::boards_config::ServiceFacts;
 pub use streams::find_shards::find_shards;
+pub use streams::jobs_config::{STEP_TO_OWN_SERVICE, of_another_service};

@@ -21,6 +21,22 @@ impl Names {
         self.stream(&format!("JOBS_{shard}"))
     }
 
+    /// The stream of an origin, as a shard's meta record has it; empty if there is none.
+    pub fn stream_of(origin: &str) -> &str {
+        origin.split('@').next().unwrap_or_default()
+    }
+
+    /// Whether an origin is a stream of this name, whenever it was made.
+    pub fn is_jobs_stream(&self, origin: &str, shard: ShardId) -> bool {
+        Self::stream_of(origin) == self.jobs_stream(shard)
+    }
+
+    /// What the names under which an origin stands begin with, in lower case: the stream does not tell the
+    /// case.
+    pub fn prefix_of(origin: &str, shard: ShardId) -> Option<String> {
+        Some(Self::stream_of(origin).strip_suffix(&format!("_JOBS_{shard}"))?.to_lowercase())
+    }
+
     pub fn jobs_subject(&self, shard: ShardId) -> String {
         format!("{}.jobs.{shard}", self.prefix)
     }

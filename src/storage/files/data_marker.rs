@@ -11,6 +11,7 @@
 //! shards 3
 //! own 0,2             absent if it has all of them
 //! service 5d0c...     absent if it is not known yet: 32 hexadecimal digits
+//! prefix ranktree     of the streams that fill it; absent if none do
 //! shard 0 lineage 77ab... epoch 12 opening 4c11... floor 48211
 //! shard 2 lineage 0f31... epoch 3 opening 90d2... floor 977
 //! crc32c 0123abcd     of the lines above
@@ -25,7 +26,7 @@ use std::path::Path;
 
 use parking_lot::Mutex;
 
-use crate::regular_file::read_small_in;
+use crate::regular_file::{is_there, read_small_in};
 use crate::storage::error::StorageError;
 use crate::storage::files::marker::{MARKER, Marker, Stage};
 use crate::storage::files::replaced::replace_file;
@@ -77,6 +78,8 @@ pub struct DataMarker {
     pub layout: DataLayout,
     /// `None`: it is not known yet.
     pub service: Option<ServiceId>,
+    /// What the names of the streams begin with that fill it; `None`: it was never set up with any.
+    pub prefix: Option<String>,
     pub shards: BTreeMap<ShardId, RecordedShard>,
 }
 
@@ -89,8 +92,6 @@ pub fn read_data_marker(data_dir: &Path) -> Result<Option<DataMarker>, StorageEr
     let text = match read_small_in(data_dir, MARKER, MAX_BYTES) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        // No start leaves a link there, so it counts as damaged, whatever it leads to.
-        Err(_) if path.is_symlink() => String::new(),
         Err(error) => return Err(StorageError::Io { path, error }),
     };
     let Some((format, marker)) = read(&text) else {
@@ -116,8 +117,20 @@ pub fn mark_layout(data_dir: &Path, layout: &DataLayout) -> Result<(), StorageEr
         shards.extend(entry.map(|entry| (shard, entry)));
         services.extend(service);
     }
-    let service = services.first().copied().or(before.and_then(|before| before.service));
-    put(data_dir, &DataMarker { layout: layout.clone(), service, shards })
+    let (service, prefix) = before.map_or((None, None), |before| (before.service, before.prefix));
+    let service = services.first().copied().or(service);
+    put(data_dir, &DataMarker { layout: layout.clone(), service, prefix, shards })
+}
+
+/// Records that the data directory is filled from the streams whose names begin so. Does nothing if it has no
+/// marker.
+pub fn mark_prefix(data_dir: &Path, prefix: &str) -> Result<(), StorageError> {
+    let _changing = CHANGING.lock();
+    let Some(marker) = read_data_marker(data_dir)? else { return Ok(()) };
+    if marker.prefix.as_deref() == Some(prefix) {
+        return Ok(());
+    }
+    put(data_dir, &DataMarker { prefix: Some(prefix.to_owned()), ..marker })
 }
 
 /// Records what lies in a shard's place now, and was put there by this process. Does nothing if the data
@@ -181,16 +194,17 @@ fn put(data_dir: &Path, marker: &DataMarker) -> Result<(), StorageError> {
 /// Whether a shard's directory has a marker of its own, damaged or not.
 pub fn has_marker(shard_directory: &Path) -> Result<bool, StorageError> {
     let path = shard_directory.join(MARKER);
-    path.try_exists().map_err(|error| StorageError::Io { path, error })
+    is_there(&path).map_err(|error| StorageError::Io { path, error })
 }
 
-fn text(DataMarker { layout, service, shards }: &DataMarker) -> String {
+fn text(DataMarker { layout, service, prefix, shards }: &DataMarker) -> String {
     let DataLayout { shards: count, own } = layout;
     let mut lines = vec![format!("{TITLE}\nformat {FORMAT}\nshards {count}\n")];
     if !own.is_first(*count) {
         lines.push(format!("own {own}\n"));
     }
     lines.extend(service.map(|service| format!("service {service}\n")));
+    lines.extend(prefix.as_ref().map(|prefix| format!("prefix {prefix}\n")));
     lines.extend(shards.iter().filter_map(|(shard, recorded)| {
         let RecordedShard { lineage, epoch, opening, floor } = recorded;
         let of_lineage = format!("shard {shard} lineage {}", (*lineage)?);
@@ -214,18 +228,21 @@ fn read(text: &str) -> Option<(u32, Option<DataMarker>)> {
         return Some((format, None));
     }
     let count = lines.next()?.strip_prefix("shards ")?.parse().ok()?;
-    let (mut own, mut service, mut shards) = (ShardSet::first(count), None, BTreeMap::new());
+    let (mut own, mut shards) = (ShardSet::first(count), BTreeMap::new());
+    let (mut service, mut prefix) = (None, None);
     for line in lines {
         if let Some(list) = line.strip_prefix("own ") {
             own = ShardSet::parse(list).ok()?;
         } else if let Some(id) = line.strip_prefix("service ") {
             service = Some(ServiceId::parse(id)?);
+        } else if let Some(name) = line.strip_prefix("prefix ") {
+            prefix = Some(name.to_owned());
         } else {
             let (shard, recorded) = read_shard(line)?;
             shards.insert(shard, recorded);
         }
     }
-    Some((format, Some(DataMarker { layout: DataLayout { shards: count, own }, service, shards })))
+    Some((format, Some(DataMarker { layout: DataLayout { shards: count, own }, service, prefix, shards })))
 }
 
 fn read_shard(line: &str) -> Option<(ShardId, RecordedShard)> {
@@ -253,7 +270,7 @@ mod tests {
     }
 
     fn marker(layout: DataLayout) -> DataMarker {
-        DataMarker { layout, service: None, shards: BTreeMap::new() }
+        DataMarker { layout, service: None, prefix: None, shards: BTreeMap::new() }
     }
 
     /// These bytes are on people's disks.
@@ -270,9 +287,10 @@ mod tests {
         let whole = DataMarker {
             layout: DataLayout { shards: 4, own: own("0,2") },
             service: Some(ServiceId(0xabc)),
+            prefix: Some("eu_ranks-2".to_owned()),
             shards: [(ShardId(0), recorded(17, 12, 48_211)), (ShardId(2), recorded(18, 3, 0))].into(),
         };
-        let lines = "own 0,2\nservice 00000000000000000000000000000abc\n\
+        let lines = "own 0,2\nservice 00000000000000000000000000000abc\nprefix eu_ranks-2\n\
              shard 0 lineage 00000000000000000000000000000011 epoch 12 opening 00000000000000ab floor 48211\n\
              shard 2 lineage 00000000000000000000000000000012 epoch 3 opening 00000000000000ab floor 0\n";
         for (marker, lines) in [
@@ -310,6 +328,21 @@ mod tests {
         let newer = format!("{newer}crc32c {:08x}\n", crc32c::crc32c(newer.as_bytes()));
         let refused = put(newer.as_bytes()).expect_err("it is newer").to_string();
         assert!(refused.contains("another version of ranktree"), "{refused}");
+    }
+
+    #[test]
+    fn the_prefix_is_recorded_in_a_marker_that_is_there_and_outlasts_the_next_start() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        mark_prefix(folder.path(), "eu").expect("there is nothing to record it in");
+        assert_eq!(read_data_marker(folder.path()).expect("readable"), None);
+        let layout = DataLayout { shards: 3, own: own("none") };
+        for prefix in ["eu", "eu", "us"] {
+            mark_layout(folder.path(), &layout).expect("the disk takes it");
+            mark_prefix(folder.path(), prefix).expect("the disk takes it");
+            mark_layout(folder.path(), &layout).expect("the disk takes it");
+            let found = read_data_marker(folder.path()).expect("readable").expect("it is there");
+            assert_eq!((found.layout, found.prefix.as_deref()), (layout.clone(), Some(prefix)));
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ mod tests;
 #[cfg(test)]
 pub use data_marker::RecordedShard;
 pub use data_marker::{
-    DataLayout, DataMarker, has_marker, mark_layout, mark_shard, raise_floors, read_data_marker,
+    DataLayout, DataMarker, has_marker, mark_layout, mark_prefix, mark_shard, raise_floors, read_data_marker,
 };
 pub use database_files::{holds_a_database, is_of_a_database};
 pub use lock::{DirectoryLock, HeldDirectory};

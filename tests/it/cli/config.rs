@@ -161,7 +161,8 @@ fn check_compares_settings_with_the_data_directory() {
         assert_eq!((said.code, said.out.as_str()), (Some(0), "no errors found\n"), "{}", said.err);
         let said = check(&["--shards", "3"]);
         assert_eq!(said.code, Some(1), "{}", said.err);
-        assert!(said.out.contains("shards = 3: ") && said.out.contains("set shards = 2"), "{}", said.out);
+        let told = "holds 2 shards, and the settings say 3";
+        assert!(said.out.contains(told) && said.out.contains("start with --shards 2"), "{}", said.out);
         let said = check(&["--shards", "2", "--nats", "nats://127.0.0.1:1"]);
         assert_eq!(said.code, Some(1), "{}", said.err);
         assert!(said.out.contains("was filled without NATS"), "{}", said.out);
@@ -172,10 +173,26 @@ fn check_compares_settings_with_the_data_directory() {
     let given = ranktree(&["config", "check", "--data-dir", one_shard.to_str().expect("it is UTF-8")], &[]);
     assert_eq!(given.code, Some(1), "{}", given.err);
     assert!(given.out.contains("is the directory of a single shard"), "{}", given.out);
+    // What a start would say, in its words.
+    let is_told = |words: &str| {
+        let said = check(&["--shards", "2"]);
+        assert_eq!(said.code, Some(1), "{}", said.err);
+        let start =
+            ranktree(&[&["serve", "--listen", "127.0.0.1:0", "--shards", "2"], &data_dir[..]].concat(), &[]);
+        assert_eq!(start.code, Some(2), "{}", start.err);
+        assert!(said.out.contains(words) && start.err.contains(said.out.trim()), "{}{}", said.out, start.err);
+    };
+    let marker = one_shard.join("RANKTREE");
+    let kept = fs::read(&marker).expect("it has one");
+    fs::remove_file(&marker).expect("it is there");
+    is_told("its file RANKTREE is missing");
+    std::os::unix::fs::symlink("/etc/hostname", &marker).expect("it can be made");
+    is_told("it is a link");
+    fs::remove_file(&marker).expect("it is there");
+    fs::write(&marker, kept).expect("it can be written");
+    assert_eq!(check(&["--shards", "2"]).code, Some(0));
     fs::remove_dir_all(&one_shard).expect("it is there");
-    let said = check(&["--shards", "2"]);
-    assert_eq!(said.code, Some(1), "{}", said.err);
-    assert!(said.out.contains("shard-001 is missing or empty"), "{}", said.out);
+    is_told("shard-001 is missing or empty");
 }
 
 /// Its marker would be taken for a damaged one of a data directory, and written anew.

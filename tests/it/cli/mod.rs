@@ -13,6 +13,7 @@
 //! - [`load`]: the load generator's figures are what the service applied, and its errors say what to do
 //! - [`man`]: pages for man(1)
 //! - [`misplaced`]: what would be written over data, or over what is read, is refused
+//! - [`waiting`]: a pipe in the place of a file of settings, or without a reader, is not waited for
 //! - [`healthcheck`]: the exit code says whether a service is ready
 
 mod addresses;
@@ -29,3 +30,4 @@ mod load;
 mod man;
 mod misplaced;
 mod redis;
+mod waiting;

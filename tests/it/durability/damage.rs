@@ -19,6 +19,7 @@ use crate::support::client::{Client, entry_path};
 use crate::support::command::run;
 use crate::support::nats::{Nats, wait_applied};
 use crate::support::node::Node;
+use crate::support::snapshots::files_of as everything_in;
 
 const SHARDS: u16 = 2;
 const MEMBERS: usize = 60;
@@ -159,7 +160,11 @@ fn start_all(files: &Files, extra: &[&str], expected: &Value, applied: &[u64]) -
                 }
                 Err(words) => {
                     let names_it = words.contains(&data_dir.display().to_string());
-                    let remedy = words.contains("restore");
+                    // One of them, by what the shard is filled from.
+                    let remedies =
+                        ["ranktree restore --from SNAPSHOT", "away and start: the shard gets a copy"];
+                    let no_owner = "no other node that owns the shard runs; start one";
+                    let remedy = remedies.iter().chain([&no_owner]).any(|remedy| words.contains(remedy));
                     assert!(names_it && remedy, "{what}: the {turn} start says: {words}");
                     // The other shard is not damaged. None of its files may change, either.
                     let unchanged = files_of(&data_dir) == damaged;
@@ -285,6 +290,30 @@ fn verify_reads_parked_jobs_and_reports_one_in_a_wrong_line() {
     );
     assert!(code == Some(1) && said.contains("errors were found") && said.contains(&wrong), "{said}");
     assert!(said.contains("1 finding in parked jobs") && !said.contains("rebuild"), "{said}");
+}
+
+#[test]
+fn a_rebuild_changes_no_shard_where_another_one_cannot_be_rebuilt() {
+    for damaged in 0..SHARDS {
+        let mut service = Node::shards(SHARDS).start();
+        write_scores(&mut service);
+        assert!(service.terminate().success());
+        let path = shard_directory(service.data_dir(), ShardId(damaged));
+        let tables = fs::read_dir(&path).expect("readable").map(|entry| entry.expect("readable").path());
+        let tables: Vec<_> = tables.filter(|path| path.extension().is_some_and(|end| end == "sst")).collect();
+        assert!(!tables.is_empty());
+        for table in tables {
+            let mut bytes = fs::read(&table).expect("readable");
+            bytes.iter_mut().take(200).for_each(|byte| *byte ^= 0x55);
+            fs::write(&table, bytes).expect("the disk takes it");
+        }
+        let before = everything_in(service.data_dir());
+        let Output { status, stdout, stderr } = run("rebuild", service.data_dir());
+        let said = String::from_utf8_lossy(&[stdout, stderr].concat()).into_owned();
+        assert!(status.code() == Some(2) && said.contains("is damaged"), "{said}");
+        assert!(said.contains(&format!("shard-00{damaged}")) && !said.contains("rebuilt"), "{said}");
+        assert!(everything_in(service.data_dir()) == before, "a shard was changed: {said}");
+    }
 }
 
 #[test]

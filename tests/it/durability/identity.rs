@@ -280,6 +280,29 @@ fn starts_that_are_killed_anywhere_are_followed_by_one_that_works() {
     opens_with(&data, &scores_from(5));
 }
 
+/// Somebody has linked a file that records what was there. No byte is read or written where it leads.
+#[test]
+fn a_link_in_the_place_of_a_marker_is_told_as_a_link_wherever_it_leads() {
+    let folder = folder();
+    let data = filled(folder.path(), "data", &json!({}), 5);
+    let elsewhere = folder.path().join("elsewhere");
+    for marker in ["RANKTREE", "shard-000/RANKTREE", "shard-001/RANKTREE"] {
+        let place = data.join(marker);
+        let kept = fs::read(&place).expect("it is there");
+        fs::write(&elsewhere, &kept).expect("it can be written");
+        // To the file itself, to nothing, to what others may not read, and round and round.
+        for target in [elsewhere.as_path(), Path::new("none"), Path::new("/proc/1/mem"), place.as_path()] {
+            fs::remove_file(&place).expect("it is there");
+            std::os::unix::fs::symlink(target, &place).expect("it can be made");
+            is_refused_everywhere(&data, &[marker, "it is a link; put the file itself there"]);
+            assert_eq!(fs::read(&elsewhere).expect("it is there"), kept);
+        }
+        fs::remove_file(&place).expect("it is there");
+        fs::write(&place, kept).expect("it can be written");
+    }
+    opens_with(&data, &scores_from(5));
+}
+
 /// What was there before a restore is not taken for what is there now.
 #[test]
 fn a_shard_of_before_a_restore_is_refused() {

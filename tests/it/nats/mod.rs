@@ -10,6 +10,8 @@
 //! - [`peers`]: nodes on the same streams know of each other, and purge nothing that another one needs
 //! - [`copies`]: a node that its stream cannot fill gets copies of its shards from another one
 //! - [`lost_streams`]: a node without data does not take up a stream that another owner's data contradicts
+//! - [`wrong_source`]: a start with data that were filled from elsewhere is refused before it changes
+//!   anything
 //! - [`led_astray`]: a node that was at another server for a while harms nobody when it is back
 //! - [`own`]: nodes that own some of the shards write to all, and decide boards for all
 //! - [`diverged`]: replicas of a shard that differ halt, until one is given a copy of the other
@@ -67,3 +69,4 @@ mod reject_lease;
 mod retention;
 mod seasons;
 mod write_service;
+mod wrong_source;

@@ -159,11 +159,37 @@ fn data_directories_in_use_or_not_empty_are_refused() {
     // Another number of shards comes into place as a whole.
     let mut other = Node::at(path("other")).shards(5).start();
     assert!(other.terminate().success());
+    // It is another service's, which is told before anything is done, and takes consent.
+    let before = files_of(&path("other"));
     let (code, said) = restore(&path("copy"), &path("other"), &["--replace"]);
+    assert!(code == Some(2) && said.contains("holds data of the service"), "{said}");
+    assert!(said.contains("--replace-another-service"), "{said}");
+    assert_eq!(files_of(&path("other")), before);
+    let (code, said) = restore(&path("copy"), &path("other"), &["--replace-another-service"]);
     assert!(code == Some(0) && said.contains("start the service with --shards 2"), "{said}");
+    assert!(said.contains("some of them are of another service"), "{said}");
     assert_eq!(content(&path("other"), BOARD).len(), 1_000);
     let (code, said) = restore(&path("copy"), &path("none"), &[]);
     assert_eq!(code, Some(0), "{said}");
+    // One foreign shard is told, too, also where the directory itself has lost its file; of the same service
+    // none is, whichever copy it is.
+    let mut other = Node::at(path("third")).shards(2).start();
+    assert!(other.terminate().success());
+    for loses_file in [false, true] {
+        let mixed = path(&format!("mixed-{loses_file}"));
+        copy_folder(&path("data"), &mixed);
+        fs::remove_dir_all(mixed.join("shard-001")).expect("it is there");
+        copy_folder(&path("third/shard-001"), &mixed.join("shard-001"));
+        if loses_file {
+            fs::remove_file(mixed.join("RANKTREE")).expect("it is there");
+        }
+        let (code, said) = restore(&path("copy"), &mixed, &["--replace"]);
+        assert!(code == Some(2) && said.contains("--replace-another-service"), "{said}");
+    }
+    for same in ["data", "none"] {
+        let (code, said) = restore(&path("copy"), &path(same), &["--replace"]);
+        assert!(code == Some(0) && !said.contains("another service"), "{said}");
+    }
     // A directory that only has what earlier restores moved aside is empty.
     for name in ["RANKTREE", "shard-000", "shard-001"] {
         let path = path("other").join(name);

@@ -201,6 +201,15 @@ impl Nats {
         self.runtime.block_on(info)
     }
 
+    /// The names of all streams, in order.
+    pub fn stream_names(&self) -> Vec<String> {
+        let names =
+            async { self.context.stream_names().map(|name| name.expect("it answers")).collect().await };
+        let mut names: Vec<String> = self.runtime.block_on(names);
+        names.sort();
+        names
+    }
+
     pub fn create(&self, config: Config) {
         self.runtime.block_on(async { self.context.create_stream(config).await.expect("it is created") });
     }

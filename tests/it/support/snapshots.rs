@@ -94,14 +94,17 @@ pub fn ranked(scores: &BTreeMap<String, i64>) -> BTreeMap<String, (i64, u64)> {
     ranked.collect()
 }
 
-/// Every file below a folder with its content, but for texts that RocksDB writes about itself.
+/// Every file below a folder with its content, and every link with what it names, but for texts that RocksDB
+/// writes about itself.
 pub fn files_of(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut found, mut folders) = (BTreeMap::new(), vec![folder.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).expect("it can be listed") {
             let path = entry.expect("it can be listed").path();
             let name = path.file_name().expect("it has one").to_string_lossy().into_owned();
-            if path.is_dir() {
+            if let Ok(target) = fs::read_link(&path) {
+                found.insert(path, text(&target).as_bytes().to_vec());
+            } else if path.is_dir() {
                 found.insert(path.clone(), Vec::new());
                 folders.push(path);
             } else if !name.starts_with("LOG") {

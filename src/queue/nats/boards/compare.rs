@@ -1,10 +1,9 @@
 //! Whether the data of this node's shards are of the streams that the node was given.
 //!
-//! A directory may be put in place that was filled from other streams, or without NATS. What its shards say
-//! of boards is about other boards: their lives were numbered by another stream, so that a comparison of
-//! numbers means nothing. It is decided from what is stored beside the applied sequence: the identity of the
-//! stream, and by what its last message is recognised. It does not matter whether the shard was found to be
-//! halted yet.
+//! A directory may be put in place that was filled from other streams. What its shards say of boards is about
+//! other boards: their lives were numbered by another stream, so that a comparison of numbers means nothing.
+//! It is decided from what is stored beside the applied sequence: the identity of the stream, and by what its
+//! last message is recognised. It does not matter whether the shard was found to be halted yet.
 //!
 //! Knows: the words that say why. Must not know: what a shard does about it; see `consume::fetcher`.
 
@@ -50,9 +49,6 @@ impl BoardsStream {
             return Ok(None);
         }
         let name = self.names.jobs_stream(shard.id);
-        if tip.origin.stream.is_empty() {
-            return Ok(Some(format!("it was filled without NATS, and not from the stream {name}")));
-        }
         let info = match self.managing.stream(&name).await {
             Ok(stream) => stream.cached_info().clone(),
             Err(error) if error.is_no_stream() => {

@@ -12,7 +12,7 @@ use async_nats::{Auth, AuthError, ConnectOptions};
 use nkeys::{KeyPair, KeyPairType};
 use thiserror::Error;
 
-use crate::regular_file::read_regular;
+use crate::regular_file::read_text;
 
 /// Larger than any file of credentials. A larger file was named by mistake.
 const FILE_MAX: u64 = 1 << 20;
@@ -230,8 +230,7 @@ fn read(what: &'static str, path: &Path) -> Result<String, NatsCredentialsError>
     if facts.len() > FILE_MAX {
         return Err(unreadable(format!("it has {} bytes, which is too large for such a file", facts.len())));
     }
-    let text = read_regular(path).map_err(|error| unreadable(error.to_string()))?;
-    String::from_utf8(text).map_err(|_| unreadable("it is not UTF-8".to_owned()))
+    read_text(path).map_err(|error| unreadable(error.to_string()))
 }
 
 fn certificates(what: &'static str, path: &Path, text: &str) -> Result<(), NatsCredentialsError> {

@@ -292,6 +292,11 @@ impl Peers {
 }
 
 impl Known {
+    /// Whether all that nodes have said was read, and what they say is being read.
+    pub(super) fn are_read(&self) -> bool {
+        self.nodes_read.is_some() && matches!(self.floors_read, Some(Ok(())))
+    }
+
     /// Whether another process runs with this node's directory under a name.
     fn is_twin(&self, name: &NodeName, peers: &Peers) -> bool {
         let entry = self.nodes.get(name).and_then(|node| node.entry.as_ref()?.as_ref().ok());

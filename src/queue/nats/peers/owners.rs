@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use crate::queue::nats::peers::entries::ShardEntry;
+use crate::queue::nats::peers::entries::{NodeEntry, ShardEntry};
 use crate::queue::nats::peers::hashes::OtherHashes;
-use crate::queue::nats::peers::known::Peers;
+use crate::queue::nats::peers::known::{Node, Peers};
 use crate::types::{NodeName, Sequence, ShardId};
 
 /// The state of a shard that applies what arrives, as entries name it.
@@ -71,6 +71,19 @@ impl Peers {
         }
     }
 
+    /// Whether no other node has ever said that it owns a shard, or what of its stream it needs. `false` as
+    /// long as what nodes have said was not read to its end.
+    fn nobody_owns(&self, shard: ShardId) -> bool {
+        let known = self.known.lock();
+        let may_own = |node: &Node| {
+            let of_this = |entry: &NodeEntry| entry.shards.iter().any(|owned| owned.shard == shard.0);
+            node.entry.as_ref().is_some_and(|entry| entry.as_ref().map_or(true, of_this))
+        };
+        known.are_read()
+            && !known.floors.keys().any(|(of, _)| *of == shard)
+            && !known.nodes.values().any(may_own)
+    }
+
     /// Of the shard's other owners that are alive: the one that has applied most, and how much. One whose
     /// data are of another stream than that from which the shard is live has applied other messages.
     fn applied_by_another(&self, shard: ShardId) -> Option<(NodeName, u64)> {
@@ -92,8 +105,8 @@ impl Peers {
     }
 }
 
-/// How far the other owners of a shard have applied its stream. Each message that is published asks, so that
-/// they are looked at once in a while.
+/// Whether a shard has other owners, and how far they have applied its stream. Each message that is published
+/// asks, so that they are looked at once in a while.
 pub struct AppliedByOthers {
     peers: Arc<Peers>,
     shard: ShardId,
@@ -104,6 +117,7 @@ struct Looked {
     at: Instant,
     /// The owner that has applied most.
     most: Option<(NodeName, u64)>,
+    nobody_owns: bool,
 }
 
 impl AppliedByOthers {
@@ -114,20 +128,32 @@ impl AppliedByOthers {
     /// The node that has applied most, and how much, if that is more than `own`; as of half a second ago at
     /// most.
     pub fn more_than(&self, own: u64) -> Option<(NodeName, u64)> {
+        self.looked(|looked| looked.most.as_ref().filter(|most| most.1 > own).cloned())
+    }
+
+    /// Whether no other node has ever said that it owns the shard; as of half a second ago at most.
+    pub fn nobody_owns(&self) -> bool {
+        self.looked(|looked| looked.nobody_owns)
+    }
+
+    fn looked<T>(&self, what: impl FnOnce(&Looked) -> T) -> T {
         let mut looked = self.looked.lock();
-        let is_old = |looked: &Looked| looked.at.elapsed() >= LOOK_INTERVAL;
-        if looked.as_ref().is_none_or(is_old) {
-            *looked = Some(Looked { at: Instant::now(), most: self.peers.applied_by_another(self.shard) });
+        let (peers, shard) = (&self.peers, self.shard);
+        let look = || Looked {
+            at: Instant::now(),
+            most: peers.applied_by_another(shard),
+            nobody_owns: peers.nobody_owns(shard),
+        };
+        match looked.take_if(|looked| looked.at.elapsed() < LOOK_INTERVAL) {
+            Some(recent) => what(looked.insert(recent)),
+            None => what(looked.insert(look())),
         }
-        let most = looked.as_ref()?.most.as_ref()?;
-        (most.1 > own).then(|| most.clone())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::nats::peers::entries::NodeEntry;
     use crate::queue::nats::peers::hashes::{DivergedEntry, HashesEntry};
     use crate::queue::nats::peers::known::{self, Received};
     use crate::queue::this_node::ThisNode;
@@ -211,6 +237,27 @@ mod tests {
         assert_eq!((one.more_than(9), one.more_than(10)), (None, None));
         assert_eq!(known(&[("a", Duration::from_secs(11))]).more_than(0), None);
         assert_eq!(known(&[]).more_than(0), None);
+    }
+
+    #[test]
+    fn nobody_owns_a_shard_of_which_no_node_has_said_anything_once_all_was_read() {
+        let peers = Arc::new(peers());
+        let nobody_owns = |shard| AppliedByOthers::new(Arc::clone(&peers), ShardId(shard)).nobody_owns();
+        assert!(!nobody_owns(3), "nothing was read");
+        peers.begin_reading_floors();
+        peers.end_reading_floors();
+        assert!(!nobody_owns(3), "the nodes were not read");
+        peers.begin_reading_nodes();
+        peers.end_reading_nodes();
+        assert!(nobody_owns(3));
+        // One that is silent now may be back, and its stream holds what it will apply.
+        note(&peers, "a", LIVE, Duration::from_secs(999), None);
+        assert!(!nobody_owns(3) && nobody_owns(4));
+        let floor = known::test_support::floor("gone", "d-gone", 5, 1, Duration::from_secs(999));
+        peers.note_floor(ShardId(4), floor);
+        assert!(!nobody_owns(4) && nobody_owns(5));
+        peers.lose_nodes();
+        assert!(!nobody_owns(5), "what they say now is not known");
     }
 
     /// It was started at another server for a while, and has applied more there.

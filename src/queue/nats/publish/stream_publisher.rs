@@ -43,6 +43,8 @@ pub struct Inner {
     /// Only nodes may publish to this subject.
     pub control_subject: String,
     pub stream: String,
+    /// `false`: other nodes apply the shard's messages, and this one does not.
+    pub is_own: bool,
     pub applied_by_others: AppliedByOthers,
     pub pending_replies: Arc<PendingReplies>,
     pub batcher: Arc<PublishBatcher>,
@@ -91,7 +93,8 @@ impl StreamPublisher {
     /// that before it sends the next one.
     fn push(&self, request: PublishRequest) -> Result<(), NotPublished> {
         let is_too_large = request.bytes() + HEADERS_BYTES_MAX > self.inner.connection.client.max_payload();
-        let may_go = self.check_queue().and(if is_too_large { Err(too_large()) } else { Ok(()) });
+        let may_go = self.check_queue().and_then(|()| self.check_owners());
+        let may_go = may_go.and(if is_too_large { Err(too_large()) } else { Ok(()) });
         if let Err(why) = may_go {
             batcher::refuse(vec![request], &why);
             return Err(why);
@@ -229,6 +232,19 @@ impl StreamPublisher {
         self.check_queue()?;
         let sent = self.inner.connection.context.send_publish(subject.to_owned(), message).await;
         sent.map_err(|error| refused(&error, &self.inner.health))
+    }
+
+    /// Whether some node may apply jobs some time. Nobody reads the streams of a mistyped prefix, or of a
+    /// shard that every `--own` leaves out.
+    fn check_owners(&self) -> Result<(), NotPublished> {
+        if self.inner.is_own || !self.inner.applied_by_others.nobody_owns() {
+            return Ok(());
+        }
+        Err(NotPublished::Unavailable(format!(
+            "under this --prefix no node has ever owned it, so nobody would apply what its stream {} takes; \
+             start a node that owns it",
+            self.inner.stream
+        )))
     }
 
     /// Whether messages may go into the stream.

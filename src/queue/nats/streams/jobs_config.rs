@@ -75,6 +75,20 @@ pub fn service_of(found: &Config) -> Option<ServiceId> {
     ServiceId::parse(found.metadata.get(SERVICE_KEY)?)
 }
 
+/// Says that data and streams are of two services.
+///
+/// # Arguments
+/// `streams`: which these are
+pub fn of_another_service(own: ServiceId, streams: &str, theirs: ServiceId) -> String {
+    format!(
+        "the data are of the service {own}, and {streams} of the service {theirs}: the data directory is \
+         another service's, or --nats leads to another server"
+    )
+}
+
+/// What is to be done about it.
+pub const STEP_TO_OWN_SERVICE: &str = "Start with the data directory of this service";
+
 /// The number of shards, as the metadata of a stream of jobs say.
 pub fn shards_of(found: &Config) -> Option<u16> {
     decimal(found.metadata.get(SHARDS_KEY)?)

@@ -5,6 +5,7 @@ pub mod buckets_config;
 pub mod find_shards;
 pub mod jobs_config;
 pub mod mismatches;
+pub mod new_service;
 pub mod no_room;
 pub mod rejects_config;
 pub mod set_up;

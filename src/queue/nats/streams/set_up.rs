@@ -14,11 +14,13 @@ use futures_util::StreamExt as _;
 use crate::queue::nats::consume::shard_stream::Prepared;
 use crate::queue::nats::jetstream::{JetStream, SetupError};
 use crate::queue::nats::peers::entries::{self, FloorEntry, UnreadableEntry};
-use crate::queue::nats::streams::boards_config::{boards_config, boards_mismatches};
+use crate::queue::nats::streams::boards_config::{boards_config, boards_mismatches, shards_of_service};
 use crate::queue::nats::streams::buckets_config::{buckets_mismatches, floors_config, nodes_config};
 use crate::queue::nats::streams::jobs_config::{
-    jobs_config, jobs_mismatches, of_service, service_of, shards_of,
+    LAYOUT, LAYOUT_KEY, STEP_TO_OWN_SERVICE, jobs_config, jobs_mismatches, of_another_service, of_service,
+    service_of, shards_of,
 };
+use crate::queue::nats::streams::new_service::tell_of_new_service;
 use crate::queue::nats::streams::no_room::is_no_room;
 use crate::queue::nats::streams::rejects_config::{rejects_config, rejects_mismatches};
 use crate::storage::ServiceId;
@@ -26,6 +28,8 @@ use crate::types::{Sequence, ShardId};
 
 /// Between attempts while NATS cannot be reached.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// A start waits for this alone: a connection mostly takes milliseconds.
+const ASK_PAUSE: Duration = Duration::from_millis(10);
 /// Limits of a stream of jobs, in bytes, for operators who set none. The first one is taken that the server
 /// has room for twice, so that others find room there too, such as a node with another prefix. Failing that,
 /// the last one is taken if there is room for it once. The server counts what streams may hold, not what they
@@ -79,12 +83,57 @@ impl JetStream {
         }
     }
 
+    /// Asks the boards' stream, if it is there, which service it is of, and returns of how many shards that
+    /// is; tries again for as long as NATS cannot be reached. Makes nothing.
+    pub async fn ask_service(&self) -> Option<u16> {
+        loop {
+            if !self.managing.is_up() {
+                tokio::time::sleep(ASK_PAUSE).await;
+                continue;
+            }
+            if let Ok(found) = self.find(&self.names.boards_stream()).await {
+                let config = found.map(|found| found.config)?;
+                self.note_service(service_of(&config));
+                return shards_of_service(&config);
+            }
+            tokio::time::sleep(RETRY_PAUSE).await;
+        }
+    }
+
+    /// The set-up may be repeated, and finds the same.
+    fn note_service(&self, service: Option<ServiceId>) {
+        if let Some(service) = service {
+            let _ = self.service.set(service);
+        }
+    }
+
+    /// Refuses, before anything is made, streams of another service than this node's data are of. Returns
+    /// whether there is a boards' stream.
+    async fn check_service(
+        &self,
+        starts: &[(ShardId, Sequence)],
+        own_service: Option<ServiceId>,
+    ) -> Result<bool, PrepareError> {
+        let found = self.find(&self.names.boards_stream()).await?;
+        let theirs = found.as_ref().and_then(|found| service_of(&found.config));
+        match own_service.zip(theirs) {
+            // Data that hold nothing become those of the streams.
+            Some((own, theirs)) if own != theirs && starts.iter().any(|(_, applied)| applied.0 > 0) => {
+                let streams = format!("the streams under the prefix {}", self.settings.prefix);
+                let what = of_another_service(own, &streams, theirs);
+                Err(PrepareError::Refused(format!("{what}. {STEP_TO_OWN_SERVICE}")))
+            }
+            Some(_) | None => Ok(found.is_some()),
+        }
+    }
+
     async fn try_prepare(
         &self,
         starts: &[(ShardId, Sequence)],
         incarnation: u64,
         own_service: Option<ServiceId>,
     ) -> Result<(), PrepareError> {
+        let has_boards = self.check_service(starts, own_service).await?;
         let (names, replicas) = (&self.names, self.settings.replicas);
         let (mut missing, mut limits) = (Vec::new(), Vec::new());
         // Whose streams are missing, and nothing on this node says whether they were lost.
@@ -128,9 +177,10 @@ impl JetStream {
         let found =
             self.find_or_create(boards, "boards", |found| boards_mismatches(found, names, facts)).await?;
         let service = service_of(&found);
-        if let Some(service) = service {
-            // The set-up may be repeated, and finds the same.
-            let _ = self.service.set(service);
+        self.note_service(service);
+        if !has_boards && limits.is_empty() && starts.iter().all(|(_, applied)| applied.0 == 0) {
+            // Beside the start: which other streams there are may not be for this node to know.
+            tokio::spawn(tell_of_new_service(self.managing.clone(), self.settings.prefix.clone()));
         }
         let missing = missing.into_iter().map(|config| of_service(config, service)).collect();
         let rejects = rejects_config(names, replicas);
@@ -192,9 +242,9 @@ impl JetStream {
             return Ok(());
         }
         let other = shards_of(found).filter(|shards| *shards != self.facts.shards);
-        let advice = other.map(|shards| format!("start with --shards {shards}, or ")).unwrap_or_default();
+        let step = other.map_or_else(|| step_for(found), |shards| format!("start with --shards {shards}"));
         Err(PrepareError::Refused(format!(
-            "the stream {} exists, but cannot be used for shard {shard} of {}: {}; {advice}change the stream, or use another --prefix",
+            "the stream {} exists, but cannot be used for shard {shard} of {}: {}; {step}",
             found.name,
             self.facts.shards,
             wrong.join("; ")
@@ -280,9 +330,10 @@ impl JetStream {
             return Ok(found.config);
         }
         Err(PrepareError::Refused(format!(
-            "the stream {} exists, but cannot be used for {what}: {}; change the stream, or use another --prefix",
+            "the stream {} exists, but cannot be used for {what}: {}; {}",
             wanted.name,
-            wrong.join("; ")
+            wrong.join("; "),
+            step_for(&found.config)
         )))
     }
 
@@ -332,6 +383,16 @@ impl JetStream {
             },
         }
     }
+}
+
+/// What to do about a stream that cannot be used.
+fn step_for(found: &Config) -> String {
+    // Only these streams say whose they are.
+    let says = found.name.contains("_JOBS_") || found.name.ends_with("_BOARDS");
+    let is_ours = !says || found.metadata.get(LAYOUT_KEY).is_some_and(|layout| layout == LAYOUT);
+    let step =
+        if is_ours { "change the stream so that it is as nodes make it" } else { "use another --prefix" };
+    step.to_owned()
 }
 
 /// Why an attempt to set the streams up failed.

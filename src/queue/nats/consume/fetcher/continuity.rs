@@ -12,26 +12,13 @@ use crate::queue::nats::consume::fetcher::run::{Fetcher, SessionEnd};
 use crate::queue::nats::consume::origin::identity;
 use crate::queue::nats::peers::known::Hearing;
 use crate::queue::nats::peers::lineage::StreamOwner;
-use crate::queue::nats::streams::jobs_config::service_of;
+use crate::queue::nats::streams::jobs_config::{STEP_TO_OWN_SERVICE, of_another_service, service_of};
 
 /// After a start, the floors of other owners are mostly read within milliseconds.
 const OWNERS_KNOWN_WITHIN: Duration = Duration::from_secs(2);
 const OWNERS_LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Fetcher {
-    /// Whether the shard was filled without NATS.
-    pub(super) fn was_filled_without_nats(&self) -> bool {
-        self.tip.sequence.0 > 0 && self.origin.stream.is_empty()
-    }
-
-    pub(super) fn why_filled_without_nats(&self) -> String {
-        format!(
-            "this directory was filled without NATS up to sequence {}, so no stream can continue it; \
-             start with a new directory, and copy the boards with ranktree export and ranktree import",
-            self.tip.sequence
-        )
-    }
-
     /// Checks that the stream may be the one that the tip came from, and still holds all messages after the
     /// tip.
     pub(super) fn check(&mut self, info: &stream::Info) -> Result<(), SessionEnd> {
@@ -42,9 +29,6 @@ impl Fetcher {
             (info.state.first_sequence, info.state.last_sequence, info.state.messages);
         let name = &info.config.name;
         let found = identity(info);
-        if self.was_filled_without_nats() {
-            return Err(SessionEnd::Unrecoverable(self.why_filled_without_nats()));
-        }
         if let Some(reason) = self.shared.copies.lost() {
             return Err(SessionEnd::CopyNeeded(NeededCopy { stream: found, first, reason }));
         }
@@ -56,11 +40,8 @@ impl Fetcher {
             && let Some((own, theirs)) = self.shared.service().zip(service_of(&info.config))
             && own != theirs
         {
-            return Err(SessionEnd::Unrecoverable(format!(
-                "the data of this shard are of the service {own}, and the stream {name} is of {theirs}: the \
-                 directory is another service's, or --nats or --prefix leads elsewhere; start with the \
-                 directory of this service, or copy the boards with ranktree export and ranktree import"
-            )));
+            let what = of_another_service(own, &format!("the stream {name}"), theirs);
+            return Err(SessionEnd::Unrecoverable(format!("{what}. {STEP_TO_OWN_SERVICE}")));
         }
         self.check_no_owner_has_it(info)?;
         if applied > 0 && self.origin.stream != found {

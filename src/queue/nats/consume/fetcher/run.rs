@@ -277,9 +277,6 @@ impl Fetcher {
         let name = self.shared.names.jobs_stream(self.shared.shard);
         match connection.stream(&name).await {
             Ok(stream) => Ok(stream.cached_info().clone()),
-            Err(error) if error.is_no_stream() && self.was_filled_without_nats() => {
-                Err(SessionEnd::Unrecoverable(self.why_filled_without_nats()))
-            }
             Err(error) if error.is_no_stream() => Err(SessionEnd::LeaderMismatch(format!(
                 "the stream {name} does not exist any more, or --nats or --prefix leads to another server, \
                  which never had it: compare them with those of the other nodes first; then restore it from \
