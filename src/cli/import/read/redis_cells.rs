@@ -1,6 +1,6 @@
-//! What `redis-cli` writes of a sorted set: members and scores in turn, in quotation marks, with the escapes of
-//! Redis and not those of a CSV. With `--csv` they are one line; with `-3` scores have no quotation marks; and
-//! for a terminal each is a line with its number.
+//! What `redis-cli` writes of a sorted set: members and scores in turn, in quotation marks, with the escapes
+//! of Redis and not those of a CSV. With `--csv` they are one line; with `-3` scores have no quotation marks;
+//! and for a terminal each is a line with its number.
 
 use std::io::{self, BufRead};
 
