@@ -51,7 +51,7 @@ pub enum ConfigError {
     )]
     OwnWithoutNats,
     #[error(
-        "other machines can reach {0}, and requests need no token: make a token with ranktree token new and pass --tokens FILE"
+        "other machines can reach {0}, and requests need no token: make a token with ranktree token new and pass --tokens FILE, or pass --insecure if everybody who reaches the port may do everything"
     )]
     Exposed(SocketAddr),
     #[error("{0}: {1}")]

@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn exposed_address_without_tokens_needs_insecure() {
         let error = ServeConfig::of(&["--listen", "0.0.0.0:0"]).expect_err("others reach it").to_string();
-        assert!(error.contains("pass --tokens FILE"), "{error}");
+        assert!(error.contains("pass --tokens FILE") && error.contains("pass --insecure"), "{error}");
         assert!(ServeConfig::of(&["--listen", "0.0.0.0:0", "--insecure"]).is_ok());
         assert!(with_file("insecure = true", &["--listen", "0.0.0.0:0"]).is_ok());
         let guarded =
