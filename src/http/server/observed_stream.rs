@@ -34,9 +34,9 @@ impl<S> ObservedStream<S> {
         Self { inner, activity, heads, has_yielded: false }
     }
 
-    /// Whether an answer is written later in this turn, when the thread's other requests have theirs. A client
-    /// that waits for several is woken up by the first that is written: by all of them, if it has time to
-    /// fall asleep again while the next one is worked out. Redis writes in this way too.
+    /// Whether an answer is written later in this turn, when the thread's other requests have theirs. A
+    /// client that waits for several is woken up by the first that is written: by all of them, if it has time
+    /// to fall asleep again while the next one is worked out. Redis writes in this way too.
     fn yields(&mut self, context: &mut Context<'_>) -> bool {
         if self.has_yielded || !turn::has_others() {
             return false;
