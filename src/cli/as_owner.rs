@@ -136,6 +136,13 @@ pub fn refuse_data_of_others(data_dir: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let way = Way::to(data_dir, Last::Folder)?.with_content()?;
+    if let (None, Some(folder)) = (&way.owner, &way.open_to_others) {
+        tracing::warn!(
+            folder = %folder.display(),
+            "it belongs to root, and other users may write to it: they could exchange the service's data, and \
+             commands such as restore refuse it; chmod go-w it"
+        );
+    }
     let Some(Owner { user, folder, .. }) = way.owner else { return Ok(()) };
     let (folder, data_dir) = (folder.display(), data_dir.display());
     Err(format!(

@@ -13,7 +13,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
 use crate::cli::as_owner::refuse_data_of_others;
-use crate::cli::outside_data::check_no_data_above;
+use crate::cli::outside_data::check_apart_from_data;
 use crate::cli::{Failure, open_files};
 use crate::config::{ServeArgs, ServeConfig};
 use crate::metrics as names;
@@ -33,7 +33,7 @@ const FILE_TOO_LARGE: i32 = 25;
 pub fn run(args: ServeArgs) -> Result<ExitCode, Failure> {
     let config = ServeConfig::resolve(args)?;
     refuse_data_of_others(&config.data_dir)?;
-    check_no_data_above(&config.data_dir)?;
+    check_apart_from_data(&config.data_dir)?;
     let metrics = install_metrics()?;
     open_files::raise_limit(config.http.max_connections);
     let shutdown = listen_for_signals()?;

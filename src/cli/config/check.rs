@@ -6,7 +6,8 @@ use std::path::Path;
 use rustix::fs::{Access, access};
 
 use crate::cli::Failure;
-use crate::cli::as_owner::as_owner_of;
+use crate::cli::as_owner::{as_owner_of, refuse_data_of_others};
+use crate::cli::outside_data::check_apart_from_data;
 use crate::config::{NamedPath, ServeConfig, Settings};
 use crate::credential_files::{CredentialFiles, CredentialFilesError};
 use crate::service::check_data;
@@ -24,6 +25,11 @@ pub fn problems(settings: &Settings, config: &ServeConfig) -> Vec<String> {
     // A path that is not a directory was already reported for its setting.
     if config.data_dir.is_dir() {
         problems.extend(check_data(config).err().map(|error| error.to_string()));
+    }
+    for check in [refuse_data_of_others, check_apart_from_data] {
+        // What is no directory was already reported, too.
+        let problem = check(&config.data_dir).err().filter(|_| problems.is_empty());
+        problems.extend(problem.map(|problem| problem.to_string()));
     }
     problems
 }

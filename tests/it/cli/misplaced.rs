@@ -107,3 +107,21 @@ fn no_service_begins_empty_beside_a_shard_that_holds_data() {
         assert!(files_below(&data) == before, "nothing is written: {said}");
     }
 }
+
+/// A start in the folder above, by mistake, would keep the service below from its data.
+#[test]
+fn no_service_begins_above_another_ones_data() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let data = folder.path().join("data");
+    let mut service = Node::at(&data).start();
+    assert_eq!(service.client().put("/v1/boards/arena/members/m", &json!({"score": 1})).0, 200);
+    assert!(service.terminate().success(), "{}", service.log());
+    let before = files_below(folder.path());
+    let (status, said) = Node::at(folder.path()).refusal();
+    assert!(!status.success() && said.contains("holds one, ") && said.contains(text(&data)), "{said}");
+    let (code, checked) = run(&["config", "check", "--data-dir", text(folder.path())]);
+    assert!(code == Some(1) && checked.contains("holds one, "), "{checked}");
+    assert!(files_below(folder.path()) == before, "nothing is written: {said}");
+    let service = Node::at(&data).start();
+    assert_eq!(service.client().get("/v1/boards/arena/members/m").0, 200);
+}
