@@ -40,6 +40,7 @@ impl BestEnd {
 
 /// What the command line says about boards.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct Making {
     /// One for all keys, or one for each.
     pub order: Vec<BestEnd>,

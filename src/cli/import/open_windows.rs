@@ -45,12 +45,12 @@ impl OpenWindows {
     /// - `now`: when it is sent.
     /// - `latest`: as far ahead as the service's clock may be.
     pub fn take(&self, at: Timestamp, now: Timestamp, latest: Timestamp) -> bool {
-        self.definition.windows.iter().any(|window| match (&self.seasons, window) {
-            (Some(seasons), Window::Season) => self.is_season_open(seasons, at, now),
-            _ => {
-                let instance = self.definition.calendar().instance_at(*window, at);
-                instance.is_some_and(|instance| self.definition.is_open_between(instance, now, latest))
+        self.definition.windows.iter().any(|window| {
+            if let (Some(seasons), Window::Season) = (&self.seasons, window) {
+                return self.is_season_open(seasons, at, now);
             }
+            let instance = self.definition.calendar().instance_at(*window, at);
+            instance.is_some_and(|instance| self.definition.is_open_between(instance, now, latest))
         })
     }
 

@@ -90,12 +90,10 @@ impl RouterBuilder {
     }
 
     fn at(&mut self, path: &'static str) -> &mut PathRoutes {
-        let known = self.paths.iter().position(|routes| routes.path() == path);
-        let index = known.unwrap_or_else(|| {
+        if !self.paths.iter().any(|routes| routes.path() == path) {
             self.paths.push(PathRoutes::new(path));
-            self.paths.len() - 1
-        });
-        &mut self.paths[index]
+        }
+        self.paths.iter_mut().find(|routes| routes.path() == path).expect("it was just put there")
     }
 
     /// The router of all routes.

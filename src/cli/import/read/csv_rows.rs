@@ -81,7 +81,7 @@ impl<R: BufRead> CsvRows<R> {
         if records.record.len() > MAX_COLUMNS {
             return Err(ImportError::ManyColumns(records.record.len()));
         }
-        let ends_in_cr = records.record.iter().last().is_some_and(|cell| cell.ends_with(b"\r"));
+        let ends_in_cr = records.record.iter().next_back().is_some_and(|cell| cell.ends_with(b"\r"));
         let mut ahead = Vec::new();
         let header: Vec<String> = if rules.no_header {
             ahead.push((first_line, records.last_line, records.record.clone()));

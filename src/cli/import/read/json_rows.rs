@@ -1,6 +1,7 @@
 //! Rows of a JSON file: jobs, or objects of which the command line says what their fields are.
 
 use std::collections::{HashSet, VecDeque};
+use std::fmt::Write as _;
 use std::io::BufRead;
 
 use crate::cli::import::ImportError;
@@ -91,7 +92,8 @@ impl<R: BufRead> JsonRows<R> {
                 note += &builder.look_at_durations(&names, &samples);
             }
             if let Some(group) = rows.values.first_group() {
-                note += &format!(
+                let _ = write!(
+                    note,
                     "; of the groups around the rows, no field is read: --rows-at {group} reads the first alone"
                 );
             }
