@@ -75,7 +75,7 @@ fn an_export_that_a_spreadsheet_has_saved_is_loaded_right_or_refused() {
     let export = fs::read_to_string(&path).expect("it was written");
     let (first, rows) = export.split_once('\n').expect("lines");
     assert!(first.starts_with("#ranktree ") && rows.starts_with("board,member,score"), "{export}");
-    let rows: String = rows.lines().filter(|line| !line.is_empty()).map(|line| format!("{line}\n")).collect();
+    let rows: String = rows.lines().filter(|line| !line.is_empty()).flat_map(|line| [line, "\n"]).collect();
     let quoted = format!("\"{}\"", first.replace('"', "\"\""));
     let semicolons =
         |text: &str| text.replace("\"5,700\"", "5700").replace("\"12,345\"", "12345").replace(',', ";");
@@ -84,7 +84,7 @@ fn an_export_that_a_spreadsheet_has_saved_is_loaded_right_or_refused() {
         (format!("{quoted}\n{rows}"), "its first line is in quotation marks"),
         (format!("\u{feff}sep=;\r\n{}", semicolons(&rows).replace('\n', "\r\n")), "such as a spreadsheet"),
         (rows.replace('\n', "\r\n"), "its first line is missing"),
-        (format!("{};;;\n{rows}", first), "the first line does not describe a board"),
+        (format!("{first};;;\n{rows}"), "the first line does not describe a board"),
         // One key of two.
         (other("\"5,700\"", "5700"), "a score of board new has 2 keys"),
         (other("\"5,700\"", "\"5,7E2\""), "is not a score as an export has it"),
@@ -108,7 +108,7 @@ fn an_export_that_a_spreadsheet_has_saved_is_loaded_right_or_refused() {
 #[test]
 fn who_is_hidden_in_an_export_stays_hidden_however_that_is_written() {
     let trap = Trap::new();
-    let line = r##"#ranktree {"board":"b","definition":{"keys":[{"name":"score","order":"desc"}],"windows":["all"]}}"##;
+    let line = r#"#ranktree {"board":"b","definition":{"keys":[{"name":"score","order":"desc"}],"windows":["all"]}}"#;
     let head = "hidden,score,member,board,rank,position,at,updated_at,meta,version";
     let row = |hidden: &str, member: &str| {
         format!("{hidden},5,{member},b,1,1,2026-11-20T10:00:00Z,2026-11-20T10:00:00Z,,\n")
@@ -170,7 +170,7 @@ fn what_redis_writes_of_a_sorted_set_is_read_in_each_of_its_forms() {
         let word = |word: &&str| format!("${}\r\n{word}\r\n", word.len());
         let command =
             |words: &&[&str]| format!("*{}\r\n{}", words.len(), words.iter().map(word).collect::<String>());
-        commands.iter().map(|words| format!("#TS:1784894400\r\n{}", command(words))).collect()
+        commands.iter().flat_map(|words| ["#TS:1784894400\r\n".to_owned(), command(words)]).collect()
     };
     let log = log(&[&["SELECT", "0"], &["ZADD", "k", "5", "ann"], &["ZADD", "k", "7", "b, \"c\""]]);
     for (number, (text, options)) in [
