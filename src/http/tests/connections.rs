@@ -246,7 +246,7 @@ fn a_request_in_work_is_answered_when_the_service_stops() {
     assert_eq!(idle, None);
     let waited = waited.unwrap_or_default();
     assert!(waited.starts_with("HTTP/1.1 504 "), "{waited}");
-    assert!(waited.contains("\r\nconnection: close\r\n"), "{waited}");
+    assert!(waited.contains("\r\nconnection: close\r\n") && waited.contains("\r\ndate: "), "{waited}");
     assert_eq!(answer(&mut streams[0]), None);
     drop(streams);
     served.stop(&runtime);

@@ -22,7 +22,7 @@ const ANYWHERE: [(&[&str], Counted); 3] = [
         Counted { nanos: 1_000_000, word: "milliseconds" },
     ),
     (
-        &["us", "µs", "μs", "usec", "usecs", "micro", "micros", "microsecond", "microseconds"],
+        &["µs", "μs", "usec", "usecs", "micro", "micros", "microsecond", "microseconds"],
         Counted { nanos: 1_000, word: "microseconds" },
     ),
     (
@@ -31,8 +31,10 @@ const ANYWHERE: [(&[&str], Counted); 3] = [
     ),
 ];
 
-/// Words that say so at the end of a name, and may be something else elsewhere: the second lap, the min lap.
-const AT_END: [(&[&str], Counted); 4] = [
+/// Words that say so at the end of a name, and may be something else elsewhere: the second lap, the min lap,
+/// the US record.
+const AT_END: [(&[&str], Counted); 5] = [
+    (&["us"], Counted { nanos: 1_000, word: "microseconds" }),
     (&["s", "sec", "secs", "second", "seconds", "secondes", "segundos", "sekunden", "secondi"], SECONDS),
     (
         &["min", "mins", "minute", "minutes", "minuten", "minutos", "minuti"],
@@ -198,7 +200,19 @@ mod tests {
             (&["Minutes", "time_min", "Zeit in Minuten"], Some("minutes")),
             (&["hours", "Zeit (h)"], Some("hours")),
             (
-                &["score", "time", "teams", "items", "second_lap", "min lap", "results", "class", "1", ""],
+                &[
+                    "score",
+                    "time",
+                    "teams",
+                    "items",
+                    "second_lap",
+                    "min lap",
+                    "US record",
+                    "results",
+                    "class",
+                    "1",
+                    "",
+                ],
                 None,
             ),
         ] {
