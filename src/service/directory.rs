@@ -4,6 +4,8 @@
 //! more once it has read the shards (`opening`), and once it has asked the streams. Changes nothing. Must not
 //! know: how shards are loaded.
 
+use std::path::Path;
+
 use crate::config::ServeConfig;
 use crate::service::fits::Fits;
 use crate::service::{ServiceError, layout};
@@ -31,7 +33,7 @@ pub struct Looked {
 pub fn look_at(config: &ServeConfig, layout: &DataLayout) -> Result<Looked, ServiceError> {
     check_no_snapshot(&config.data_dir).map_err(ServiceError::DataDirectory)?;
     let marker = known_data(&config.data_dir).map_err(ServiceError::DataDirectory)?;
-    let lost = check_layout(config, layout, marker.as_ref().map(|marker| &marker.layout))?;
+    let lost = check_layout(config, layout, marker.as_ref())?;
     let fits = Fits { config, marker: marker.as_ref(), lost: &lost, streams: None };
     let fit = fits.check_prefix(&layout.own).and_then(|()| fits.service(&layout.own).map(drop));
     fit.map_err(ServiceError::DataDirectory)?;
@@ -72,18 +74,22 @@ pub fn check_data(config: &ServeConfig) -> Result<(), ServiceError> {
 /// shard; the shards that are lost are returned then.
 ///
 /// # Arguments
-/// `known`: what the data directory's marker says that it has, if there is one.
+/// `marker`: what the data directory says that it has, if it does.
 fn check_layout(
     config: &ServeConfig,
     layout: &DataLayout,
-    known: Option<&DataLayout>,
+    marker: Option<&DataMarker>,
 ) -> Result<Vec<ShardId>, ServiceError> {
+    let known = marker.map(|marker| &marker.layout);
     // Without a record, as of a copy that is half done, more shards than there are to be say as much.
     let beyond = || shards_in(&config.data_dir).map(|found| found.max(layout.shards));
     let found = known.map_or_else(beyond, |known| Ok(known.shards)).map_err(ServiceError::DataDirectory)?;
     if found != layout.shards {
         let (path, wanted) = (config.data_dir.clone(), layout.shards);
-        return Err(ServiceError::DataDirectory(StorageError::OtherShards { path, found, wanted }));
+        let or_new = or_new_directory(&path, marker);
+        let step = format!("start with --shards {found}{or_new}");
+        let error = StorageError::OtherShards { path, found, wanted, step: step.into() };
+        return Err(ServiceError::DataDirectory(error));
     }
     // A shard that is new here begins empty, and is filled from its stream. Without NATS nothing would fill
     // it.
@@ -129,21 +135,40 @@ fn check_layout(
     Ok(Vec::new())
 }
 
-/// Logs which shards are owned now and were not at the last start, and the other way round.
-pub fn note_changes(layout: &DataLayout, known: Option<&DataLayout>) {
-    let Some(known) = known else { return };
-    let difference = |of: &DataLayout, from: &DataLayout| -> ShardSet {
-        of.own.iter().filter(|shard| !from.own.contains(*shard)).collect()
+/// The way out of a directory where no job was ever applied, as after a first start whose settings were wrong.
+/// Empty if it holds more, or that cannot be found out.
+pub fn or_new_directory(data_dir: &Path, marker: Option<&DataMarker>) -> String {
+    let holds_nothing = |marker: &DataMarker| {
+        let is_empty = |shard| {
+            let (path, resources) = (shard_directory(data_dir, shard), StorageResources::new(CACHE_BYTES, 1));
+            let read = Store::open_for_reading(&path, shard, marker.layout.shards, &resources);
+            let meta = read.and_then(|store| store.meta());
+            meta.is_ok_and(|meta| meta.is_none_or(|meta| meta.applied_sequence == 0))
+        };
+        marker.shards.values().all(|recorded| recorded.floor == 0) && marker.layout.own.iter().all(is_empty)
     };
-    let (more, fewer) = (difference(layout, known), difference(known, layout));
+    if !marker.is_some_and(holds_nothing) {
+        return String::new();
+    }
+    format!("; or, as no job was ever applied in it, remove {} and start again", data_dir.display())
+}
+
+/// Logs which shards are owned now and were not at the last start, and of which the directory has data that are
+/// not owned.
+pub fn note_changes(data_dir: &Path, layout: &DataLayout, known: Option<&DataLayout>) {
+    let Some(known) = known else { return };
+    let more: ShardSet = layout.own.iter().filter(|shard| !known.own.contains(*shard)).collect();
     if !more.is_empty() {
         tracing::info!(shards = %more, "this node owns shards that it did not own at its last start");
     }
-    if !fewer.is_empty() {
+    let left = (0..layout.shards).map(ShardId).filter(|shard| !layout.own.contains(*shard));
+    let holds = |shard: &ShardId| holds_a_database(&shard_directory(data_dir, *shard)).unwrap_or(false);
+    let left: ShardSet = left.filter(holds).collect();
+    if !left.is_empty() {
         tracing::warn!(
-            shards = %fewer,
-            "this node does not own shards any more that it owned at its last start; their directories stay, \
-             and are taken up again if the node owns the shards again. Remove them if it will not"
+            shards = %left,
+            "the data directory has shards that this node does not own; they stay as they are, and are taken \
+             up again if the node owns them again. Remove their directories if it will not"
         );
     }
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use crate::config::ServeConfig;
 use crate::queue::nats;
+use crate::service::directory::or_new_directory;
 use crate::storage::codec::Meta;
 use crate::storage::{
     DataMarker, FilledFrom, Fit, ServiceId, ShardIdentity, StorageError, StorageResources, Store, check_fit,
@@ -41,7 +42,11 @@ impl Fits<'_> {
         let recorded = self.marker.and_then(|marker| marker.prefix.as_ref());
         let Some(recorded) = recorded.filter(|recorded| **recorded != settings.prefix) else { return Ok(()) };
         let is_moved = !own.is_empty() && own.iter().all(|shard| accepts_gap(settings, shard));
-        if is_moved { Ok(()) } else { Err(other_prefix(&self.config.data_dir, recorded, settings)) }
+        if is_moved {
+            return Ok(());
+        }
+        let path = &self.config.data_dir;
+        Err(other_prefix(path, recorded, settings, &or_new_directory(path, self.marker)))
     }
 
     /// Refuses a shard that was filled from elsewhere. Called when it was read and nothing was written.
@@ -66,7 +71,7 @@ impl Fits<'_> {
         let is_ours = self.marker.is_some_and(|marker| marker.prefix.as_ref() == Some(&settings.prefix))
             || nats::Names::new(&settings.prefix).is_jobs_stream(origin, shard);
         if let Some(prefix) = prefix.filter(|_| !is_ours && !accepts_gap(settings, shard)) {
-            return Err(other_prefix(&path, &prefix, settings));
+            return Err(other_prefix(&path, &prefix, settings, ""));
         }
         match identity.service.zip(self.streams) {
             Some((own, theirs)) if own != theirs => Err(StorageError::DoesNotFit {
@@ -190,14 +195,14 @@ fn unless_in_use(checked: Result<(), StorageError>) -> Result<(), StorageError> 
     }
 }
 
-fn other_prefix(path: &Path, recorded: &str, settings: &nats::Settings) -> StorageError {
+fn other_prefix(path: &Path, recorded: &str, settings: &nats::Settings, or: &str) -> StorageError {
     let given = &settings.prefix;
     StorageError::DoesNotFit {
         path: path.to_owned(),
         what: format!("it is filled from the streams under the prefix {recorded}, and --prefix is {given}")
             .into(),
         step: format!(
-            "Start with --prefix {recorded}; a service under {given} needs a --data-dir of its own"
+            "Start with --prefix {recorded}; a service under {given} needs a --data-dir of its own{or}"
         )
         .into(),
     }

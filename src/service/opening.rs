@@ -179,7 +179,7 @@ fn open_shards(
         shard.store.put(Arc::new(store));
         opened.push(shard);
     }
-    note_changes(layout, known);
+    note_changes(&config.data_dir, layout, known);
     // After the shards: a crash in between leaves them one opening ahead, which the next start takes.
     if let Err(error) = mark_layout(&config.data_dir, layout) {
         tracing::warn!(%error, "the file that records which shards there are could not be written; without it, the loss of the whole content of the data directory, or an older copy of a shard, would not be noticed");

@@ -52,7 +52,11 @@ impl StagedCopies {
         let folder = data_dir.join(STAGED);
         let shards = shards_in(data_dir)?;
         make_private_directory(&folder)?;
-        let lock = DirectoryLock::exclusive(&folder)?;
+        let lock = DirectoryLock::exclusive(&folder).map_err(|error| match error {
+            // The one who uses it uses them all, and an operator knows the data directory.
+            StorageError::InUse(_) => StorageError::InUse(data_dir.to_owned()),
+            error => error,
+        })?;
         let copies = Self { data_dir: data_dir.to_owned(), _lock: lock };
         for shard in (0..shards.max(shards_in(&folder)?)).map(ShardId) {
             if exists(&copies.plan(shard))? {

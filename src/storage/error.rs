@@ -26,8 +26,8 @@ pub enum StorageError {
     #[error("{} holds shard {found_shard} of {found_shards}, but was opened as shard {shard} of {shards}; {}", path.display(), to_another_layout((*found_shard, *found_shards), (*shard, *shards)))]
     OtherLayout { path: PathBuf, found_shard: u16, found_shards: u16, shard: u16, shards: u16 },
     /// Nothing was changed.
-    #[error("{} holds {found} shard{}, and the settings say {wanted}; the number of shards of a data directory cannot change: start with --shards {found}", path.display(), if *found == 1 { "" } else { "s" })]
-    OtherShards { path: PathBuf, found: u16, wanted: u16 },
+    #[error("{} holds {found} shard{}, and the settings say {wanted}; the number of shards of a data directory cannot change: {step}", path.display(), if *found == 1 { "" } else { "s" })]
+    OtherShards { path: PathBuf, found: u16, wanted: u16, step: Box<str> },
     /// The directory cannot be trusted. Nothing was changed.
     #[error(
         "{} is damaged: {what}; {}",

@@ -41,8 +41,8 @@ pub use disk::DiskSpace;
 pub use erasures::{EraseRejects, Erasures};
 pub use error::StorageError;
 pub use files::{
-    DataLayout, DataMarker, DirectoryLock, holds_a_database, is_of_a_database, mark_layout, mark_prefix,
-    mark_shard, raise_floors, replace_file,
+    DataLayout, DataMarker, DirectoryLock, holds_a_database, is_of_a_database, make_private_directory,
+    mark_layout, mark_prefix, mark_shard, raise_floors, replace_file,
 };
 pub use fit::{Fit, check_fit, check_fit_on_disk, next_identity, service_of_shards};
 pub use identity::{Lineage, ServiceId, ShardIdentity};
@@ -56,7 +56,7 @@ pub use real_paths::{OPEN_FILES, with_real_paths};
 pub use recovery::{Recovered, TreesFrom, mark_rebuilt, recover};
 pub use rejects::{RejectsBefore, RejectsLimits, UnreadableRejects, page_of_rejects};
 pub use replay::{ExpectedCounts, replay};
-pub use shard_copy::{ShardCopy, begin_lineage, copy_shard, make_private_directory};
+pub use shard_copy::{ShardCopy, begin_lineage, copy_shard};
 pub use shard_directory::shard_directory;
 pub use slot::StoreSlot;
 pub use staged::CheckpointFigures;

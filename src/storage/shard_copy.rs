@@ -7,8 +7,6 @@
 //! happens in the background; what the writer commits meanwhile is in the copied end of the log. So the copy
 //! holds everything up to one applied sequence, and the writer is not held.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use rocksdb::checkpoint::Checkpoint as LinkedFiles;
@@ -82,12 +80,6 @@ pub fn begin_lineage(
     store.put_identity(ShardIdentity::begin(service.or(store.identity().service)))
 }
 
-/// Creates a directory for copies, which other users must not read.
-pub fn make_private_directory(path: &Path) -> Result<(), StorageError> {
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
-    made.map_err(|error| StorageError::NoDirectory { path: path.to_owned(), error })
-}
-
 fn files(directory: &Path) -> Result<Vec<(String, u64)>, StorageError> {
     let failed = |error| StorageError::Io { path: directory.to_owned(), error };
     let mut files = Vec::new();
@@ -120,7 +112,7 @@ mod tests {
         assert!(names.iter().all(|name| !name.starts_with("LO")), "{names:?}");
         // Only the listed files, elsewhere, while the original is open.
         let elsewhere = folder.path().join("elsewhere");
-        make_private_directory(&elsewhere).expect("it can be made");
+        std::fs::create_dir_all(&elsewhere).expect("it can be made");
         for (name, bytes) in &copy.files {
             let copied = std::fs::copy(to.join(name), elsewhere.join(name)).expect("it is there");
             assert_eq!(copied, *bytes, "{name}");

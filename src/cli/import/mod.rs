@@ -55,7 +55,6 @@ const TIME_BYTES: usize = 48;
 /// first.
 pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
     let rules = args.rules()?;
-    stop::listen().map_err(ImportError::Signals)?;
     let key_names = rules.columns.scores().into_iter().map(str::to_owned).collect();
     let making = Making {
         order: args.order.clone(),
@@ -69,6 +68,8 @@ pub fn run(args: &Args) -> Result<ExitCode, ImportError> {
         refuse_input(&args.files, rejects)?;
     }
     let mut source = Source::find(args, rules)?;
+    // Until here a signal ends the process, which may wait for a pipe: nothing was sent that had to be settled.
+    stop::listen().map_err(ImportError::Signals)?;
     if args.dry_run || !args.unchecked {
         let (checked, known) = check(&mut source, args, &making)?;
         return if args.dry_run { Ok(checked) } else { send(&mut source, args, &making, Some(known)) };

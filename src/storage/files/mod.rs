@@ -12,6 +12,7 @@ mod lock;
 mod logs;
 mod manifest;
 mod marker;
+mod private_directory;
 mod replaced;
 
 #[cfg(test)]
@@ -27,4 +28,5 @@ pub use lock::{DirectoryLock, HeldDirectory};
 pub use logs::{Logs, TornEnd, check_logs};
 pub use manifest::{FlushedSequence, check_manifest};
 pub use marker::{Floor, MARKER, Marker, Stage};
+pub use private_directory::make_private_directory;
 pub use replaced::replace_file;

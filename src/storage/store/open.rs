@@ -6,8 +6,6 @@
 //! RocksDB opens it without writing, and the shard is loaded. Last, RocksDB opens it for writing. The log is
 //! read three times then, but no page is read twice.
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -19,7 +17,7 @@ use crate::storage::codec::{self, FORMAT_VERSION, Meta};
 use crate::storage::error::StorageError;
 use crate::storage::files::{
     DirectoryLock, Floor, FlushedSequence, HeldDirectory, Logs, Marker, Stage, TornEnd, check_logs,
-    check_manifest, holds_a_database,
+    check_manifest, holds_a_database, make_private_directory,
 };
 use crate::storage::identity::ShardIdentity;
 use crate::storage::keys;
@@ -92,11 +90,7 @@ impl Store {
         resources: &StorageResources,
     ) -> Result<InspectedDirectory, StorageError> {
         // Other users must not read the data. The mode of an existing directory is left as its owner set it.
-        DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(|error| StorageError::NoDirectory { path: path.to_owned(), error })?;
+        make_private_directory(path)?;
         let lock = DirectoryLock::exclusive(path)?;
         let marker = Marker::read(path)?;
         let is_new = match &marker {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::support::nats::Nats;
 use crate::support::node::Node;
 use crate::support::snapshots::{restore, run, snapshot, text};
 
@@ -124,4 +125,19 @@ fn no_service_begins_above_another_ones_data() {
     assert!(files_below(folder.path()) == before, "nothing is written: {said}");
     let service = Node::at(&data).start();
     assert_eq!(service.client().get("/v1/boards/arena/members/m").0, 200);
+}
+
+#[test]
+fn a_link_that_leads_nowhere_and_a_directory_in_use_are_named_as_the_operator_knows_them() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary directory"));
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink(folder.path().join("unmounted"), &link).expect("it can be made");
+    let (status, said) = Node::at(&link).refusal();
+    let told = format!("{} is a link that leads nowhere; mount or make what it names", text(&link));
+    assert!(status.code() == Some(2) && said.contains(&told), "{said}");
+    assert!(!folder.path().join("unmounted").exists());
+    let node = Node::with_nats(&nats).start();
+    let (status, said) = Node::with_nats(&nats).at(node.data_dir()).refusal();
+    let told = format!("{} is in use by another process", text(node.data_dir()));
+    assert!(status.code() == Some(2) && said.contains(&told), "{said}");
 }

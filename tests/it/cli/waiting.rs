@@ -2,10 +2,11 @@
 //! who writes into it; nor does an export wait without end for somebody who reads from its pipe.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::command::spawn;
+use crate::support::command::{signal, spawn};
 use crate::support::nats::wait_until;
 use crate::support::node::Node;
 
@@ -91,4 +92,19 @@ fn an_export_into_a_pipe_that_nobody_reads_ends_and_says_so() {
     assert!(child.wait_with_output().expect("it ends").status.success());
     assert_eq!(read.lines().count(), 2, "{read}");
     assert!(node.terminate().success());
+}
+
+#[test]
+fn an_import_that_waits_for_a_pipe_says_so_and_ends_at_the_first_signal() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let pipe = pipe(&folder.path().join("rows"));
+    for name in ["TERM", "INT"] {
+        let mut child = spawn(&["import", &pipe, "--board", "a", "--url", "http://127.0.0.1:1"]);
+        let mut said = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        said.read_line(&mut line).expect("it says something");
+        assert!(line.contains(&pipe) && line.contains("waiting for whoever writes to it"), "{line}");
+        signal(name, child.id());
+        wait_until("the import ends", || child.try_wait().expect("it is ours").is_some());
+    }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::support::client::{Client, entry_path};
-use crate::support::nats::{Nats, wait_until};
+use crate::support::nats::{Nats, wait_state, wait_until};
 use crate::support::node::{Node, NodeSetup};
 use crate::support::snapshots::{files_of, restore, run, snapshot};
 
@@ -220,5 +220,31 @@ fn a_new_prefix_is_told_beside_the_others_and_jobs_that_nobody_would_apply_are_r
     owner.kill9();
     for member in &members {
         assert_eq!(write(&client, member).0, 202);
+    }
+}
+
+#[test]
+fn a_first_start_with_a_wrong_prefix_or_number_of_shards_is_left_by_removing_the_empty_directory() {
+    let (nats, folder) = (Nats::start(), tempfile::tempdir().expect("a temporary folder"));
+    fill(on(&nats, &folder.path().join("right")).start());
+    let wrong = |name: &str| folder.path().join(name);
+    // A start with another prefix, and one without NATS' answer that does not say how many shards there are.
+    let mut started = [
+        on(&nats, &wrong("prefix")).flags(&["--prefix", "rnaktree"]).start(),
+        Node::shards(1).at(wrong("shards")).flags(&["--nats", "nats://127.0.0.1:1"]).start(),
+    ];
+    for shard in 0..usize::from(SHARDS) {
+        wait_state(&started[0].client(), shard, "live");
+    }
+    for node in &mut started {
+        assert!(node.terminate().success());
+    }
+    for name in ["prefix", "shards"] {
+        let data = wrong(name);
+        let url = nats.url();
+        is_refused(&nats, &data, &["--nats", &url], &["no job was ever applied in it, remove", name]);
+        fs::remove_dir_all(&data).expect("it is there");
+        let node = on(&nats, &data).start();
+        wait_until("the shards are filled", || node.client().get(&entry_path("arena", "m7")).0 == 200);
     }
 }

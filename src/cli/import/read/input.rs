@@ -1,8 +1,9 @@
 //! Opens what is to be read: files or standard input, packed or not, in whatever encoding. Each can be opened
 //! twice, once to be checked and once to be sent: what cannot is copied to a temporary file first.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Cursor, IsTerminal, Read, Seek as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -74,6 +75,9 @@ impl InputFile {
             }
             (Box::new(stdin), None)
         } else {
+            if fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+                eprintln!("{name} is a pipe; waiting for whoever writes to it");
+            }
             let file = open_file(path).map_err(failed)?;
             let metadata = file.metadata().map_err(failed)?;
             if metadata.is_dir() {
