@@ -195,8 +195,8 @@ fn fractional_scores_are_refused_with_an_explanation_or_scaled() {
 #[test]
 fn files_that_redis_writes_are_imported_as_the_set_is() {
     let folder = tempfile::tempdir().expect("a temporary directory");
-    let mut redis =
-        Redis::start_with(folder.path(), &["--appendonly", "yes", "--aof-use-rdb-preamble", "no"]);
+    let log_at_once = ["--appendonly", "yes", "--appendfsync", "always", "--aof-use-rdb-preamble", "no"];
+    let mut redis = Redis::start_with(folder.path(), &log_at_once);
     for (score, member) in [("5", "ann"), ("1", "gone"), ("7.5", "bob, \"b\""), ("2", "日本")] {
         redis.add("laps", score, member);
     }
