@@ -121,8 +121,9 @@ pub struct Args {
     #[arg(value_name = "FILE", default_value = "-", num_args = 1.., conflicts_with = "redis")]
     pub files: Vec<PathBuf>,
 
-    /// Reads a sorted set of the Redis at redis://[user@]host:port/db instead of a file
-    #[arg(long, value_name = "URL", env = "RANKTREE_REDIS", hide_env_values = true,
+    // No comment that rustdoc reads: it takes the brackets for a link.
+    #[arg(long, help = "Reads a sorted set of the Redis at redis://[user@]host:port/db instead of a file",
+          value_name = "URL", env = "RANKTREE_REDIS", hide_env_values = true,
           requires_all = ["key", "board"])]
     pub redis: Option<String>,
 
