@@ -37,6 +37,7 @@ pub use request::body::BODY_BYTES_MAX;
 pub use request::definition::{json as definition_json, of_json as definition_of_json, offset_minutes};
 pub use request::job_list::decode as decode_jobs;
 pub use request::params::invalid_value;
+pub use resources::scrapes::RenderMetrics;
 pub use routing::routes::{openapi_json, router};
 pub use server::connection_limit::ConnectionLimits;
 pub use server::listener::{Serving, serve};

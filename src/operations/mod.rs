@@ -44,7 +44,7 @@ pub mod board_repair;
 pub use admission::{
     Admission, BodyBytes, FIRST_BYTES, FIRST_HEAD_BYTES, HeadBytes, RequestLimits, RequestPermit, count_shed,
 };
-pub use boards::{ChangedSeasons, DefinedBoard};
+pub use boards::{BoardChanges, ChangedSeasons, DefinedBoard};
 pub use entered::{JobTimes, entered};
 pub use failure::Failure;
 pub use in_progress::InProgress;
@@ -61,7 +61,7 @@ pub use write_options::{CHANGED_BYTES_MAX, Wait, WriteOptions, answer_bytes_max}
 
 // What failures and answers consist of: front ends name no queue and no writer.
 pub use crate::queue::nats::{BoardRefused, KnownNode, OwnedShard};
-pub use crate::queue::{NotPublished, ThisNode};
+pub use crate::queue::{NotPublished, ThisNode, reject_text};
 pub use crate::writer::{
     CommitFailed, DefineRefused, OutcomeDetail, QueueLevel, QueueRoom, SeasonChange, SeasonRefused,
 };

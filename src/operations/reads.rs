@@ -20,16 +20,13 @@ use crate::operations::results::{JobResult, each_change};
 use crate::operations::shared::Operations;
 use crate::query::summary::ApproximateShards;
 use crate::query::{
-    Answer, BoardRead, ConsistentAnswer, NoBoard, OfBoard, ReadOptions, ReadReply, ShardHandle, ShardsRead,
-    ask_for_profiles, fill_metadata, fill_unchanged_metadata, missing_metadata, read, read_remote,
-    with_metadata,
+    Answer, BoardRead, ConsistentAnswer, INLINE_DISK_READS, NoBoard, OfBoard, ReadOptions, ReadReply,
+    ShardHandle, ShardsRead, ask_for_profiles, fill_few, fill_unchanged_metadata, missing_metadata, read,
+    read_remote, with_metadata,
 };
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, BoardName, MemberId, Sequence, ShardId};
 
-/// Entries whose metadata is read at once. It is mostly cached in memory, and handing over to another thread
-/// costs more.
-pub const INLINE_DISK_READS: usize = 4;
 /// How long a node waits until it hears of boards that a read of a member names, and that it does not know.
 const BOARD_HEARD_OF: Duration = Duration::from_secs(1);
 /// How often it is looked whether a board is known that a token may be about.
@@ -290,8 +287,7 @@ impl Operations {
         if profiles && self.node.remote.is_none() {
             ask_for_profiles(&self.node, &mut answer);
         }
-        let missing = missing_metadata(&mut answer);
-        if missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(&self.node, &mut answer)) {
+        if fill_few(&self.node, &mut answer) {
             return Ok(answer);
         }
         // The most that the answer can come to, before any of its metadata is read.

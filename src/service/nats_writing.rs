@@ -10,10 +10,7 @@ use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 
-use crate::cluster::questions::Owners;
-use crate::cluster::{
-    Refusal, ServedShard, WriteAnswer, WriteClient, WriteHandler, WriteRequest, WriteService,
-};
+use crate::cluster::{Refusal, ServedShard, WriteAnswer, WriteHandler, WriteRequest, WriteService};
 use crate::http::{BODY_BYTES_MAX, Problem, Reply, decode_jobs, invalid_value, reply_of_jobs};
 use crate::job::{Job, Reject, RejectCode};
 use crate::operations::{
@@ -31,12 +28,6 @@ pub struct NatsWriting {
 }
 
 impl NatsWriting {
-    /// # Arguments
-    /// `owners`: of all shards.
-    pub fn client(&self, owners: Arc<Owners>) -> WriteClient {
-        WriteClient::new(&self.connection, &self.subjects, owners)
-    }
-
     /// Begins to take requests for the shards that this node owns.
     pub fn start(self, this: ThisNode, operations: &Arc<Operations>) -> WriteService {
         let served = operations

@@ -11,11 +11,13 @@ use std::time::Duration;
 
 use tokio::net::TcpListener;
 
+use crate::cluster::WriteClient;
 use crate::cluster::questions::{AskingShards, QuestionService};
 use crate::config::{HttpConfig, ServeConfig};
 use crate::credential_files::CredentialFiles;
 use crate::http::{
-    AllowedOrigins, Api, ClientTimeouts, ConnectionLimits, Limits, Serving, WatcherLimits, serve,
+    AllowedOrigins, Api, ClientTimeouts, ConnectionLimits, Limits, RenderMetrics, Serving, WatcherLimits,
+    serve,
 };
 use crate::operations::{Cluster, Operations, RequestLimits, board_repair};
 use crate::query::live::{WatchedBoards, keep_live};
@@ -46,9 +48,6 @@ const CATCH_UP_CHECK_INTERVAL: Duration = Duration::from_millis(10);
 const EXPIRE_INTERVAL: Duration = Duration::from_secs(10);
 /// How long a start waits until it has read which boards there are. It takes milliseconds.
 const BOARDS_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// Renders all metrics as Prometheus text.
-pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Waits for the collector: the runtime ends soon, whether or not it was woken.
 async fn end_traces(traces: traces::Ending) {
@@ -123,7 +122,8 @@ pub async fn run(
     expire_snapshots(&snapshots);
     let cluster = match (boards, peers, &writing, &questions) {
         (Some(boards), Some(peers), Some(writing), Some(questions)) => {
-            let writer = writing.client(Arc::clone(&questions.owners));
+            let owners = Arc::clone(&questions.owners);
+            let writer = WriteClient::new(&writing.connection, &writing.subjects, owners);
             Some(Cluster { boards, peers, writer, other_owners })
         }
         _ => None,

@@ -87,7 +87,6 @@ impl From<BoardRefused> for Problem {
             BoardRefused::Refused(why) => why.into(),
             BoardRefused::NotPublished(why) => why.into(),
             BoardRefused::OverLimit { .. } => Self::too_many_boards(why.to_string()),
-            BoardRefused::Unknown => Self::unknown_board(),
             BoardRefused::Unavailable(detail) => Self::shard_unavailable(detail),
             BoardRefused::Late => Self::not_yet_applied(),
         }

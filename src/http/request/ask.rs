@@ -13,7 +13,7 @@ use crate::query::{
     Answer, BoardRead, ConsistentAnswer, InstanceAsked, MovementAsked, OfBoard, ReadOptions, ShardsRead,
     VisitEntries, WindowChoice, WithMovement,
 };
-use crate::types::{AsOf, BoardName, MemberId};
+use crate::types::{AsOf, BoardName};
 
 impl Call {
     /// The parameters of a read. Waits until the writes that `after` names are applied.
@@ -71,14 +71,6 @@ impl Call {
         Ok(self.api.operations.begin_reads(&self.reading, board.as_ref(), options).await?)
     }
 
-    /// Refuses an answer that one shard alone could have given, if that shard has no part in it.
-    ///
-    /// # Errors
-    /// When the member's home shard did not reply.
-    pub fn check_home_replied(&self, member: &MemberId) -> Result<(), Problem> {
-        Ok(self.api.operations.check_home_replied(&self.reading, member)?)
-    }
-
     /// Writes what the answer was exact at, and what it lacks.
     pub fn write_answer_end(&self, object: &mut Object<'_>, as_of: &AsOf) {
         fields::as_of(object, as_of);
@@ -108,17 +100,10 @@ impl Call {
     pub async fn ask<R: BoardRead>(&self, asked: R) -> Result<Answer<R::Answer>, Problem> {
         let started = Instant::now();
         let board = self.wait_for_board_of_path().await?;
-        let answer = self.ask_shards(&self.of_board(board, self.window(), asked)).await?;
+        let answer =
+            self.api.operations.read(&self.reading, &self.of_board(board, self.window(), asked)).await?;
         self.record_read(started);
         Ok(self.api.operations.found(answer)?)
-    }
-
-    /// Reads, with the options of the request.
-    ///
-    /// # Errors
-    /// When some shard does not reply, or what was asked for kept changing.
-    pub async fn ask_shards<R: ShardsRead>(&self, asked: &R) -> Result<R::Answer, Problem> {
-        Ok(self.api.operations.read(&self.reading, asked).await?)
     }
 
     /// Asks the board of the path for entries, with their metadata.

@@ -60,7 +60,7 @@ pub async fn get(call: Box<Call>) -> Result<Reply, Problem> {
         accuracy.check_exact()?;
     }
     let (answer, errors) = call.ask_entries_by_accuracy(accuracy, asked).await?;
-    call.check_home_replied(&member)?;
+    call.api.operations.check_home_replied(&call.reading, &member)?;
     let entry = match answer.body {
         Some(entry) => entry,
         None if hidden => return hidden_entry(&call, &answer.definition, answer.instance).await,
@@ -135,7 +135,7 @@ async fn entry_by_window(
     let (boards, instance) = (BoardSelection::Named(vec![board]), call.instance_asked());
     let reading = MemberOnBoards { member: member.clone(), boards, instance, windows: Some(choices), hidden };
     let answer = call.ask_with_metadata(reading).await?;
-    call.check_home_replied(&member)?;
+    call.api.operations.check_home_replied(&call.reading, &member)?;
     if answer.entries.is_empty() {
         return Err(Problem::unknown_member_of(&known.definition));
     }
@@ -157,7 +157,7 @@ async fn hidden_entry(call: &Call, definition: &Definition, instance: Instance) 
     let asked =
         MemberOnBoards { member: member.clone(), boards, instance: asked, windows: None, hidden: true };
     let answer = call.ask_with_metadata(asked).await?;
-    call.check_home_replied(&member)?;
+    call.api.operations.check_home_replied(&call.reading, &member)?;
     let (_, entry) = answer.entries.first().ok_or_else(|| Problem::unknown_member_of(definition))?;
     Ok(Reply::object(|object| {
         let window = fields::instance_name(instance);
@@ -178,7 +178,7 @@ pub async fn around(call: Box<Call>) -> Result<Reply, Problem> {
     let asked = AroundMember { member: member.clone(), around: asked };
     let asked = call.with_movement(&params, asked, usize::try_from(entries).unwrap_or(usize::MAX))?;
     let mut answer = call.ask_entries(asked).await?;
-    call.check_home_replied(&member)?;
+    call.api.operations.check_home_replied(&call.reading, &member)?;
     let entries = answer.body.take().ok_or_else(|| Problem::unknown_member_of(&answer.definition))?;
     Ok(Reply::sized(entries.len() * 160 + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
@@ -215,7 +215,8 @@ pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
         });
         let not_found = answer.body.not_found.iter().filter_map(|index| named.get(*index));
         // Where the shard did not reply, it is unknown whether the member is there.
-        let not_found = not_found.filter(|member| call.check_home_replied(member).is_ok());
+        let not_found =
+            not_found.filter(|member| call.api.operations.check_home_replied(&call.reading, member).is_ok());
         object.array("not_found", not_found, |out, member| json::text(out, member.as_str()));
         call.write_answer_end(object, &answer.as_of);
     }))
@@ -414,7 +415,7 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
             hidden,
         })
         .await?;
-    call.check_home_replied(&member)?;
+    call.api.operations.check_home_replied(&call.reading, &member)?;
     Ok(Reply::sized(answer.entries.len() * 320 + 200, |object| {
         object.text("member", member.as_str());
         match (call.window(), &windows) {
