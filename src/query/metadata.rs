@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::query::answer::{Listed, ListedMetadata, ListedProfile};
-use crate::query::answering_shard::log_unreadable;
+use crate::query::answering_shard::{INLINE_DISK_READS, log_unreadable};
 use crate::query::entries::ConsistentAnswer;
 use crate::query::node::Node;
 use crate::query::read::{ShardsRead, read_in_memory};
@@ -93,6 +93,12 @@ fn wait_for(node: &Node, ahead: &[(ShardId, Sequence)]) {
         }
         std::thread::sleep(PAUSE);
     }
+}
+
+/// As [`fill_metadata`], unless more is missing than is read at once.
+pub fn fill_few(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
+    let missing = missing_metadata(answer);
+    missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(node, answer))
 }
 
 /// Reads the missing metadata and profiles from the disk as it is now. False: some of it is newer than the

@@ -32,7 +32,11 @@ pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
     }
     let prefixes = grant.and_then(|grant| grant.board_prefixes.clone());
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let page = call.ask_shards(&HiddenMembers { board, prefixes, member, after, limit }).await?;
+    let page = call
+        .api
+        .operations
+        .read(&call.reading, &HiddenMembers { board, prefixes, member, after, limit })
+        .await?;
     Ok(Reply::sized(page.bans.len() * 96 + 200, |object| {
         object.array("hidden", &page.bans, |out, ban| {
             let mut object = Object::begin(out);

@@ -16,7 +16,7 @@ use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::state_lock::Purpose;
 use crate::types::{BoardName, Sequence, ShardId, Timestamp};
-use crate::writer::{BoardChange, MAX_BOARDS};
+use crate::writer::{BoardChange, DefineRefused, MAX_BOARDS};
 
 /// How long a definition, drop or clear waits until the stream is reconciled with the shards.
 const RECONCILE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -54,7 +54,7 @@ impl BoardsStream {
         let (created, recorded) = self.decide(name, change, (now, asked), limit).await?;
         let delivered = self.deliver_one(name, &recorded).await?;
         let in_force = self.wait_until_in_force(name, &recorded, &delivered).await?;
-        let definition = recorded.decision.definition.ok_or(BoardRefused::Unknown)?;
+        let definition = recorded.decision.definition.ok_or(DefineRefused::Unknown)?;
         Ok(Decided { created, definition, in_force })
     }
 
@@ -81,7 +81,7 @@ impl BoardsStream {
             let known = Decision::later(last.map(|last| last.decision), self.held(name));
             let Some(Decision { incarnation, definition: Some(_) }) = known else {
                 // The drop was decided before, but has not arrived everywhere. Its delivery continues.
-                break self.pending_drop(name).ok_or(BoardRefused::Unknown)?;
+                break self.pending_drop(name).ok_or(DefineRefused::Unknown)?;
             };
             let record = RecordJson::of(&Decision::dropped(incarnation), self.next_number());
             if let Some(recorded) = self.store(NewRecord { name: name.clone(), record, after }).await? {
@@ -104,7 +104,7 @@ impl BoardsStream {
             let after = last.as_ref().map_or(0, |last| last.sequence);
             let known = Decision::later(last.map(|last| last.decision), self.held(name));
             let Some(Decision { definition: Some(definition), .. }) = known else {
-                return Err(BoardRefused::Unknown);
+                return Err(DefineRefused::Unknown.into());
             };
             let record = RecordJson::first(self.next_number(), &definition);
             if let Some(recorded) = self.store(NewRecord { name: name.clone(), record, after }).await? {
