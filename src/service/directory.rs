@@ -135,8 +135,8 @@ fn check_layout(
     Ok(Vec::new())
 }
 
-/// The way out of a directory where no job was ever applied, as after a first start whose settings were wrong.
-/// Empty if it holds more, or that cannot be found out.
+/// The way out of a directory where no job was ever applied, as after a first start whose settings were
+/// wrong. Empty if it holds more, or that cannot be found out.
 pub fn or_new_directory(data_dir: &Path, marker: Option<&DataMarker>) -> String {
     let holds_nothing = |marker: &DataMarker| {
         let is_empty = |shard| {
@@ -153,8 +153,8 @@ pub fn or_new_directory(data_dir: &Path, marker: Option<&DataMarker>) -> String 
     format!("; or, as no job was ever applied in it, remove {} and start again", data_dir.display())
 }
 
-/// Logs which shards are owned now and were not at the last start, and of which the directory has data that are
-/// not owned.
+/// Logs which shards are owned now and were not at the last start, and of which the directory has data that
+/// are not owned.
 pub fn note_changes(data_dir: &Path, layout: &DataLayout, known: Option<&DataLayout>) {
     let Some(known) = known else { return };
     let more: ShardSet = layout.own.iter().filter(|shard| !known.own.contains(*shard)).collect();

@@ -229,8 +229,8 @@ impl BoardsStream {
     }
 
     /// Decides a board that jobs were seen to wait for and that has a record. `None`: it was dropped, and no
-    /// job waits for it any more. Where it was also defined since the jobs were seen, that freed them; another
-    /// life would bring the board back.
+    /// job waits for it any more. Where it was also defined since the jobs were seen, that freed them;
+    /// another life would bring the board back.
     async fn decide_wanted(&self, name: &BoardName) -> Result<Option<Record>, BoardRefused> {
         let mut last = self.last(name).await?;
         loop {
