@@ -27,18 +27,9 @@ use crate::types::{AsOf, BoardName, ShardId};
 use crate::window::Instance;
 use crate::writer::{BoardChange, Defined, Payload, SeasonChange};
 
-/// A board as it was decided.
-pub struct ChangedBoard {
-    /// Whether it is new.
-    pub created: bool,
-    pub definition: Arc<Definition>,
-    /// Names every shard, with a sequence from which on the definition is in force there.
-    pub token: AsOf,
-}
-
 /// A board right after it was defined.
 pub struct DefinedBoard {
-    pub board: ChangedBoard,
+    pub board: Decided,
     /// Entries of the default window on the shards that told, in which `missing` have no part.
     pub total: Option<(Instance, u64)>,
     pub as_of: AsOf,
@@ -164,14 +155,14 @@ impl BoardChanges {
                 Ok(ReadReply { answer: Err(_), .. })
                 | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new()),
             };
-        let ChangedBoard { created, definition, token } = board;
+        let Decided { created, definition, token } = board;
         let (definition, total) = answer.unwrap_or_else(|| {
             let current = instance.of(&definition).ok();
             (definition, current.map(|current| (current, 0)))
         });
         // A board that is new has no entries anywhere.
         let missing = if created { Vec::new() } else { missing };
-        Ok(DefinedBoard { board: ChangedBoard { created, definition, token }, total, as_of, missing })
+        Ok(DefinedBoard { board: Decided { created, definition, token }, total, as_of, missing })
     }
 
     /// Which of these boards do not exist yet. Jobs of other tokens create boards meanwhile, so the registry
@@ -202,7 +193,7 @@ impl BoardChanges {
         name: &BoardName,
         change: &BoardChange,
         grant: Option<&Grant>,
-    ) -> Result<ChangedBoard, Failure> {
+    ) -> Result<Decided, Failure> {
         let operations = &*self.operations;
         operations.check_every_shard()?;
         let now = operations.node.now();
@@ -210,9 +201,7 @@ impl BoardChanges {
             let most = grant.and_then(|grant| grant.max_boards).and_then(|most| usize::try_from(most).ok());
             let prefixes = grant.and_then(|grant| grant.board_prefixes.clone());
             let limit = most.map(|most| BoardLimit { prefixes, most });
-            let decided = cluster.boards.change(name, change, now, limit.as_ref()).await?;
-            let Decided { created, definition, in_force } = decided;
-            return Ok(ChangedBoard { created, definition, token: AsOf(in_force) });
+            return Ok(cluster.boards.change(name, change, now, limit.as_ref()).await?);
         }
         let (created, known) = match operations.registry.change(name, change, now)? {
             Defined::Created(known) => (true, known),
@@ -231,7 +220,7 @@ impl BoardChanges {
         // Completes a clear that failed halfway.
         operations.registry.finish_next_incarnation(name, known.incarnation);
         token.sort_by_key(|(shard, _)| *shard);
-        Ok(ChangedBoard { created, definition: known.definition, token: AsOf(token) })
+        Ok(Decided { created, definition: known.definition, token: AsOf(token) })
     }
 
     /// Opens a season of a board, or moves or cancels a planned one.
@@ -246,7 +235,7 @@ impl BoardChanges {
     ) -> Result<ChangedSeasons, Failure> {
         let before = self.definition_of(name).await?;
         let season = BoardChange::Season(change);
-        let ChangedBoard { definition, token, .. } = self.change(name, &season, None).await?;
+        let Decided { definition, token, .. } = self.change(name, &season, None).await?;
         let changed = before.is_none_or(|before| before.seasons != definition.seasons);
         Ok(ChangedSeasons { definition, token, changed })
     }

@@ -24,11 +24,8 @@ pub enum Failure {
     Overloaded,
     /// The answers of all requests take too much memory together.
     TooManyAnswers,
-    /// A shard of this node takes no writes now.
-    NotLive {
-        shard: ShardId,
-        reason: String,
-    },
+    /// A shard of this node takes no writes now, for this reason.
+    NotLive(ShardId, String),
     /// No node answers for these shards.
     NoOwner(Vec<ShardId>),
     /// A queue did not take a write, or it is unknown whether it did.

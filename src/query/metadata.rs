@@ -103,7 +103,7 @@ pub fn fill_few(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
 
 /// Reads the missing metadata and profiles from the disk as it is now. False: some of it is newer than the
 /// answer, or gone, and is still missing.
-pub fn fill_metadata(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
+fn fill_metadata(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
     let metadata = |shard: ShardId, tree, member: &str| {
         node.owned(shard).map(|handle| handle.store.metadata(tree, member.as_bytes()))
     };

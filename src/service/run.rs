@@ -28,7 +28,7 @@ use crate::queue::{Publishers, embedded};
 use crate::service::directory::{Looked, look_at};
 use crate::service::floors::Floors;
 use crate::service::nats::{Connecting, NatsStreams};
-use crate::service::nats_writing::stop_first;
+use crate::service::nats_writing::{self, stop_first};
 use crate::service::opening::{OpenedShard, close_refused, load_shards};
 use crate::service::read_files::read_files;
 use crate::service::ticks::publish_ticks;
@@ -123,7 +123,7 @@ pub async fn run(
     let cluster = match (boards, peers, &writing, &questions) {
         (Some(boards), Some(peers), Some(writing), Some(questions)) => {
             let owners = Arc::clone(&questions.owners);
-            let writer = WriteClient::new(&writing.connection, &writing.subjects, owners);
+            let writer = WriteClient::new(&writing.0, &writing.1, owners);
             Some(Cluster { boards, peers, writer, other_owners })
         }
         _ => None,
@@ -137,7 +137,7 @@ pub async fn run(
     all_started(&node).await;
     run_beside(&operations, &publishers);
     let floors = Floors::start(&node, config.data_dir.clone(), config.nats.is_some());
-    let write_service = writing.map(|writing| Arc::new(writing.start(this, &operations)));
+    let write_service = writing.map(|writing| Arc::new(nats_writing::start(&writing, this, &operations)));
     let shutdown = stop_first(write_service.clone(), shutdown);
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads

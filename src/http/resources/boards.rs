@@ -87,10 +87,7 @@ fn write_instances(object: &mut Object<'_>, windows: &[InstancesOfWindow]) {
                 Window::All => object.null("begin"),
                 _ => object.plain("begin", &listed.span.begin),
             }
-            match &listed.span.end {
-                Some(end) => object.plain("end", end),
-                None => object.null("end"),
-            }
+            object.or_null("end", listed.span.end.as_ref(), Object::plain);
             object.bool("open", listed.is_open);
             object.count("total", listed.total);
             object.end();
@@ -126,10 +123,7 @@ pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
             write_board(&mut object, name.as_str(), &known.definition, *total);
             object.end();
         });
-        match next {
-            Some(name) => object.text("next_cursor", name.as_str()),
-            None => object.null("next_cursor"),
-        }
+        object.or_null("next_cursor", next.as_ref().map(BoardName::as_str), Object::text);
         call.write_answer_end(object, &as_of);
     }))
 }
