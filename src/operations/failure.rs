@@ -6,7 +6,6 @@ use crate::query::{NoBoard, ReadError};
 use crate::queue::NotPublished;
 use crate::queue::nats::BoardRefused;
 use crate::types::ShardId;
-use crate::writer::DefineRefused;
 
 /// Why an operation was not done, or what is not known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,11 +61,5 @@ impl From<NotPublished> for Failure {
 impl From<BoardRefused> for Failure {
     fn from(why: BoardRefused) -> Self {
         Self::Board(why)
-    }
-}
-
-impl From<DefineRefused> for Failure {
-    fn from(why: DefineRefused) -> Self {
-        Self::Board(why.into())
     }
 }

@@ -63,6 +63,11 @@ impl Reading {
         self.options.get().unwrap_or(DEFAULTS)
     }
 
+    /// Whether its reads wait for anything. If not, it need not call what waits.
+    pub fn waits(&self) -> bool {
+        self.options.get().is_some()
+    }
+
     pub fn seen(&self) -> MutexGuard<'_, SeenShards> {
         self.seen.lock()
     }
@@ -157,18 +162,12 @@ impl Operations {
     /// Waits until this node knows a board, if the request waits for what may have created it. Whether the
     /// board is known afterwards, the read finds out.
     ///
-    /// # Errors
-    /// When the request has to wait and is not admitted again.
-    pub async fn wait_for_board(&self, reading: &Reading, board: &BoardName) -> Result<(), Failure> {
-        if reading.options.get().is_none() {
-            return Ok(());
-        }
-        Box::pin(self.wait_for_board_until(reading, board, None)).await
-    }
-
     /// # Arguments
     /// `until`: it waits no longer than that, and no longer than the read may take.
-    async fn wait_for_board_until(
+    ///
+    /// # Errors
+    /// When the request has to wait and is not admitted again.
+    pub async fn wait_for_board(
         &self,
         reading: &Reading,
         board: &BoardName,
@@ -243,7 +242,7 @@ impl Operations {
         // Boards that do not exist are left out, after a moment in which a new one would be heard of.
         let until = Instant::now() + BOARD_HEARD_OF;
         for board in boards.into_iter().flatten() {
-            self.wait_for_board_until(reading, board, Some(until)).await?;
+            self.wait_for_board(reading, board, Some(until)).await?;
         }
         Ok(())
     }

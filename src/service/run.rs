@@ -130,10 +130,8 @@ pub async fn run(
     };
     let all_requests =
         RequestLimits { requests_in_flight: config.http.max_requests, ..RequestLimits::default() };
-    let shards = Arc::clone(&node);
-    let operations =
-        Operations::new(shards, Arc::clone(&publishers), registry, all_requests, this.clone(), cluster);
-    let operations = Arc::new(operations);
+    let (shards, queues) = (Arc::clone(&node), Arc::clone(&publishers));
+    let operations = Arc::new(Operations::new(shards, queues, registry, all_requests, this.clone(), cluster));
     all_started(&node).await;
     run_beside(&operations, &publishers);
     let floors = Floors::start(&node, config.data_dir.clone(), config.nats.is_some());
@@ -144,9 +142,8 @@ pub async fn run(
     // meanwhile, and a shutdown ends it.
     let shutdown = end_answers(shutdown, answering, Arc::clone(&operations.live));
     let (limits, access) = (limits(&config.http), credentials.access.clone());
-    let copies = Some(Arc::clone(&snapshots));
-    let api = Arc::new(Api::new(operations, render_metrics, limits, access, copies));
-    let serving = serve(listener, api, serving(&config.http, &credentials), shutdown);
+    let api = Api::new(operations, render_metrics, limits, access, Some(Arc::clone(&snapshots)));
+    let serving = serve(listener, Arc::new(api), serving(&config.http, &credentials), shutdown);
     tokio::pin!(serving);
     let served = tokio::select! {
         served = &mut serving => served,

@@ -1,4 +1,4 @@
-//! Problems (RFC 9457): every failure with its status and a stable code. The only file that picks statuses.
+//! Problems (RFC 9457): failures with a status and a stable code. Only this file and `failure` pick statuses.
 
 use std::borrow::Cow;
 

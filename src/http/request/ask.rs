@@ -158,7 +158,9 @@ impl Call {
     /// When the request has to wait and is not admitted again.
     pub async fn wait_for_board_of_path(&self) -> Result<BoardName, Problem> {
         let board = self.board_name()?;
-        self.api.operations.wait_for_board(&self.reading, &board).await?;
+        if self.reading.waits() {
+            Box::pin(self.api.operations.wait_for_board(&self.reading, &board, None)).await?;
+        }
         Ok(board)
     }
 

@@ -140,8 +140,7 @@ pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
         change.finish_operation(defined);
     };
     let (named, grant) = (name.clone(), call.board_limited().cloned());
-    let define =
-        move |boards: BoardChanges| async move { boards.define(&named, patch, may_drop, grant).await };
+    let define = move |boards: BoardChanges| boards.define(named, patch, may_drop, grant);
     let defined = call.api.operations.change_boards(define, noted).await?;
     let DefinedBoard { board, total, as_of, missing } = defined;
     let reply = Reply::object(|object| {
@@ -156,8 +155,7 @@ pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
 pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &["wait"])?.write_options(Wait::UntilApplied)?;
     let name = call.board_name()?;
-    let drop = move |boards: BoardChanges| async move { boards.drop(name).await };
-    let token = call.change_boards("a board was dropped", drop).await?;
+    let token = call.change_boards("a board was dropped", move |boards| boards.drop(name)).await?;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
         object.bool("dropped", true);
