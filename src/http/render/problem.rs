@@ -156,15 +156,14 @@ impl Problem {
     /// A change of a board would take from it what readers can see. `?force=true` consents.
     pub fn would_drop(would: &WouldDrop) -> Self {
         let WouldDrop { instances, entries, is_at_least } = *would;
-        let counted =
-            |count: u64, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+        let counted = |n: u64, one: &str, many: &str| format!("{n}{}", if n == 1 { one } else { many });
         let mut lost = Vec::new();
         if instances > 0 {
-            lost.push(counted(instances, "closed instance", "closed instances"));
+            lost.push(counted(instances, " closed instance", " closed instances"));
         }
         if entries > 0 || is_at_least {
             let least = if is_at_least { "at least " } else { "" };
-            lost.push(format!("{least}{}", counted(entries, "entry", "entries")));
+            lost.push(format!("{least}{}", counted(entries, " entry", " entries")));
         }
         let detail = format!(
             "the change would drop {} of the board; export them first if they are wanted, and send ?force=true \
