@@ -20,25 +20,16 @@ use crate::query::{
     Answer, CountAll, InstanceAsked, NoBoard, OfBoard, ReadError, ReadOptions, ReadReply, TotalOnly,
     WindowChoice, read,
 };
-use crate::queue::nats::{BoardLimit, Decided};
+use crate::queue::nats::{BoardLimit, BoardRefused, Decided};
 use crate::state::Incarnation;
 use crate::state_lock::{Purpose, StateLock};
 use crate::types::{AsOf, BoardName, ShardId};
 use crate::window::Instance;
 use crate::writer::{BoardChange, Defined, Payload, SeasonChange};
 
-/// A board as it was decided.
-pub struct ChangedBoard {
-    /// Whether it is new.
-    pub created: bool,
-    pub definition: Arc<Definition>,
-    /// Names every shard, with a sequence from which on the definition is in force there.
-    pub token: AsOf,
-}
-
 /// A board right after it was defined.
 pub struct DefinedBoard {
-    pub board: ChangedBoard,
+    pub board: Decided,
     /// Entries of the default window on the shards that told, in which `missing` have no part.
     pub total: Option<(Instance, u64)>,
     pub as_of: AsOf,
@@ -53,7 +44,7 @@ pub struct ChangedSeasons {
     pub changed: bool,
 }
 
-/// Changes of boards, while no other client of this node makes any.
+/// A turn to change boards, while no other client of this node changes any.
 pub struct BoardChanges {
     operations: Arc<Operations>,
     _in_order: OwnedMutexGuard<()>,
@@ -127,26 +118,26 @@ impl BoardChanges {
     /// # Errors
     /// When the board cannot become what is asked, would lose what readers see, or a shard does not take it.
     pub async fn define(
-        &self,
-        name: &BoardName,
+        self,
+        name: BoardName,
         patch: DefinitionPatch,
         may_drop: bool,
         grant: Option<Arc<Grant>>,
     ) -> Result<DefinedBoard, Failure> {
         let operations = &*self.operations;
         if let Some(grant) = &grant {
-            self.check_limit(grant, std::slice::from_ref(name))?;
+            self.check_limit(grant, std::slice::from_ref(&name))?;
         }
         let change = BoardChange::Define(patch);
-        if !may_drop && let Some(known) = self.definition_of(name).await? {
-            let changed = change.applied_to(Some(&known), operations.now())?;
-            operations.check_keeps_all(name, (&known, &changed)).await?;
+        if !may_drop && let Some(known) = self.definition_of(&name).await? {
+            let changed = change.applied_to(Some(&known), operations.now()).map_err(BoardRefused::from)?;
+            operations.check_keeps_all(&name, (&known, &changed)).await?;
         }
-        let board = self.change(name, &change, grant.as_deref()).await?;
+        let board = self.change(&name, &change, grant.as_deref()).await?;
         // The lock keeps this node from beginning a drop: one that waits for its turn must not make this
         // answer "unknown board".
         let instance = InstanceAsked { choice: WindowChoice::Default, now: operations.now() };
-        let asked = OfBoard { board: name.clone(), instance, read: TotalOnly };
+        let asked = OfBoard { board: name, instance, read: TotalOnly };
         // The board is defined, whether or not all shards can tell how many entries it has.
         let options = ReadOptions { partial: true, ..ReadOptions::default() };
         let unread = |missing| (None, missing, board.token.clone());
@@ -164,14 +155,14 @@ impl BoardChanges {
                 Ok(ReadReply { answer: Err(_), .. })
                 | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new()),
             };
-        let ChangedBoard { created, definition, token } = board;
+        let Decided { created, definition, token } = board;
         let (definition, total) = answer.unwrap_or_else(|| {
             let current = instance.of(&definition).ok();
             (definition, current.map(|current| (current, 0)))
         });
         // A board that is new has no entries anywhere.
         let missing = if created { Vec::new() } else { missing };
-        Ok(DefinedBoard { board: ChangedBoard { created, definition, token }, total, as_of, missing })
+        Ok(DefinedBoard { board: Decided { created, definition, token }, total, as_of, missing })
     }
 
     /// Which of these boards do not exist yet. Jobs of other tokens create boards meanwhile, so the registry
@@ -202,7 +193,7 @@ impl BoardChanges {
         name: &BoardName,
         change: &BoardChange,
         grant: Option<&Grant>,
-    ) -> Result<ChangedBoard, Failure> {
+    ) -> Result<Decided, Failure> {
         let operations = &*self.operations;
         operations.check_every_shard()?;
         let now = operations.node.now();
@@ -210,14 +201,13 @@ impl BoardChanges {
             let most = grant.and_then(|grant| grant.max_boards).and_then(|most| usize::try_from(most).ok());
             let prefixes = grant.and_then(|grant| grant.board_prefixes.clone());
             let limit = most.map(|most| BoardLimit { prefixes, most });
-            let decided = cluster.boards.change(name, change, now, limit.as_ref()).await?;
-            let Decided { created, definition, in_force } = decided;
-            return Ok(ChangedBoard { created, definition, token: AsOf(in_force) });
+            return Ok(cluster.boards.change(name, change, now, limit.as_ref()).await?);
         }
-        let (created, known) = match operations.registry.change(name, change, now)? {
-            Defined::Created(known) => (true, known),
-            Defined::Changed(known) | Defined::Same(known) => (false, known),
-        };
+        let (created, known) =
+            match operations.registry.change(name, change, now).map_err(BoardRefused::from)? {
+                Defined::Created(known) => (true, known),
+                Defined::Changed(known) | Defined::Same(known) => (false, known),
+            };
         let (mut lacking, mut token) = (Vec::new(), Vec::new());
         for shard in &operations.node.shards {
             let state = shard.state.read(Purpose::Boards);
@@ -231,7 +221,7 @@ impl BoardChanges {
         // Completes a clear that failed halfway.
         operations.registry.finish_next_incarnation(name, known.incarnation);
         token.sort_by_key(|(shard, _)| *shard);
-        Ok(ChangedBoard { created, definition: known.definition, token: AsOf(token) })
+        Ok(Decided { created, definition: known.definition, token: AsOf(token) })
     }
 
     /// Opens a season of a board, or moves or cancels a planned one.
@@ -240,13 +230,13 @@ impl BoardChanges {
     /// When there is no such board, or it has no seasons; when they cannot change so; when a shard does not
     /// take the change.
     pub async fn change_seasons(
-        &self,
-        name: &BoardName,
+        self,
+        name: BoardName,
         change: SeasonChange,
     ) -> Result<ChangedSeasons, Failure> {
-        let before = self.definition_of(name).await?;
+        let before = self.definition_of(&name).await?;
         let season = BoardChange::Season(change);
-        let ChangedBoard { definition, token, .. } = self.change(name, &season, None).await?;
+        let Decided { definition, token, .. } = self.change(&name, &season, None).await?;
         let changed = before.is_none_or(|before| before.seasons != definition.seasons);
         Ok(ChangedSeasons { definition, token, changed })
     }
@@ -267,7 +257,7 @@ impl BoardChanges {
     ///
     /// # Errors
     /// When there is no such board, or a shard does not take the clear.
-    pub async fn clear(&self, name: &BoardName) -> Result<Removed, Failure> {
+    pub async fn clear(self, name: BoardName) -> Result<Removed, Failure> {
         let operations = &*self.operations;
         operations.check_every_shard()?;
         let instance = InstanceAsked { choice: WindowChoice::Default, now: operations.now() };
@@ -279,12 +269,12 @@ impl BoardChanges {
             answer => operations.found(answer)?.body,
         };
         if let Some(cluster) = &operations.cluster {
-            return Ok(Removed { entries, token: AsOf(cluster.boards.clear_board(name).await?) });
+            return Ok(Removed { entries, token: AsOf(cluster.boards.clear_board(&name).await?) });
         }
         let next =
-            operations.registry.begin_next_incarnation(name).ok_or(Failure::NoBoard(NoBoard::Unknown))?;
-        let token = operations.publish_to(&self.own_shards(), || define(name, &next)).await?;
-        operations.registry.finish_next_incarnation(name, next.incarnation);
+            operations.registry.begin_next_incarnation(&name).ok_or(Failure::NoBoard(NoBoard::Unknown))?;
+        let token = operations.publish_to(&self.own_shards(), || define(&name, &next)).await?;
+        operations.registry.finish_next_incarnation(&name, next.incarnation);
         Ok(Removed { entries, token })
     }
 
@@ -293,7 +283,7 @@ impl BoardChanges {
     ///
     /// # Errors
     /// When there is no such board, or a shard does not take the drop.
-    pub async fn drop(&self, name: BoardName) -> Result<AsOf, Failure> {
+    pub async fn drop(self, name: BoardName) -> Result<AsOf, Failure> {
         let operations = &*self.operations;
         operations.check_every_shard()?;
         if let Some(cluster) = &operations.cluster {

@@ -6,7 +6,6 @@ use crate::query::{NoBoard, ReadError};
 use crate::queue::NotPublished;
 use crate::queue::nats::BoardRefused;
 use crate::types::ShardId;
-use crate::writer::DefineRefused;
 
 /// Why an operation was not done, or what is not known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,11 +23,8 @@ pub enum Failure {
     Overloaded,
     /// The answers of all requests take too much memory together.
     TooManyAnswers,
-    /// A shard of this node takes no writes now.
-    NotLive {
-        shard: ShardId,
-        reason: String,
-    },
+    /// A shard of this node takes no writes now, for this reason.
+    NotLive(ShardId, String),
     /// No node answers for these shards.
     NoOwner(Vec<ShardId>),
     /// A queue did not take a write, or it is unknown whether it did.
@@ -65,11 +61,5 @@ impl From<NotPublished> for Failure {
 impl From<BoardRefused> for Failure {
     fn from(why: BoardRefused) -> Self {
         Self::Board(why)
-    }
-}
-
-impl From<DefineRefused> for Failure {
-    fn from(why: DefineRefused) -> Self {
-        Self::Board(why.into())
     }
 }

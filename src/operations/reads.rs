@@ -2,7 +2,7 @@
 //! profiles.
 //!
 //! Answers of reads get both in this way only. Answers of writes also get what their jobs brought, from
-//! `sent_metadata`. Entries are found while the shards are held, and their metadata is read from disk
+//! `results`. Entries are found while the shards are held, and their metadata is read from disk
 //! afterwards. Little of it is read at once. For more, the board is asked again on a thread that may block, so
 //! that entries and metadata are of the same moment. What jobs did cannot be asked again: its metadata is
 //! recalled as far as it is still there.
@@ -13,9 +13,8 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::job::{MAX_METADATA_BYTES, MAX_PROFILE_BYTES};
-use crate::operations::admission::Admission;
+use crate::operations::admission::{Admission, InProgress};
 use crate::operations::failure::Failure;
-use crate::operations::in_progress::InProgress;
 use crate::operations::results::{JobResult, each_change};
 use crate::operations::shared::Operations;
 use crate::query::summary::ApproximateShards;
@@ -64,6 +63,11 @@ impl Reading {
         self.options.get().unwrap_or(DEFAULTS)
     }
 
+    /// Whether its reads wait for anything. If not, it need not call what waits.
+    pub fn waits(&self) -> bool {
+        self.options.get().is_some()
+    }
+
     pub fn seen(&self) -> MutexGuard<'_, SeenShards> {
         self.seen.lock()
     }
@@ -102,16 +106,16 @@ impl Operations {
         board: Option<&BoardName>,
         options: ReadOptions,
     ) -> Result<(), Failure> {
-        if let Some(deadline) = options.deadline {
-            Box::pin(self.wait_until(reading, board, &options.after, deadline)).await?;
-        }
         // A request says once what it waits for.
-        let _ = reading.options.set(options);
-        Ok(())
+        let ReadOptions { after, deadline, .. } = reading.options.get_or_init(|| options);
+        // Reads wait for the shards of other nodes.
+        match deadline {
+            Some(deadline) => self.wait_for_own(reading, board, after, *deadline).await,
+            None => Ok(()),
+        }
     }
 
-    /// Waits for the shards that this node owns. The reads wait for the others.
-    async fn wait_until(
+    async fn wait_for_own(
         &self,
         reading: &Reading,
         board: Option<&BoardName>,
@@ -158,18 +162,12 @@ impl Operations {
     /// Waits until this node knows a board, if the request waits for what may have created it. Whether the
     /// board is known afterwards, the read finds out.
     ///
-    /// # Errors
-    /// When the request has to wait and is not admitted again.
-    pub async fn wait_for_board(&self, reading: &Reading, board: &BoardName) -> Result<(), Failure> {
-        if reading.options.get().is_none() {
-            return Ok(());
-        }
-        Box::pin(self.wait_for_board_until(reading, board, None)).await
-    }
-
     /// # Arguments
     /// `until`: it waits no longer than that, and no longer than the read may take.
-    async fn wait_for_board_until(
+    ///
+    /// # Errors
+    /// When the request has to wait and is not admitted again.
+    pub async fn wait_for_board(
         &self,
         reading: &Reading,
         board: &BoardName,
@@ -244,7 +242,7 @@ impl Operations {
         // Boards that do not exist are left out, after a moment in which a new one would be heard of.
         let until = Instant::now() + BOARD_HEARD_OF;
         for board in boards.into_iter().flatten() {
-            self.wait_for_board_until(reading, board, Some(until)).await?;
+            self.wait_for_board(reading, board, Some(until)).await?;
         }
         Ok(())
     }

@@ -9,16 +9,14 @@ use smallvec::{SmallVec, smallvec};
 use crate::access::Grant;
 use crate::job::{BOARDS_PER_MESSAGE, Job, MAX_TREES_PER_BOARD};
 use crate::operations::failure::Failure;
-use crate::operations::publish::{Publishing, publish_all, publish_one};
+use crate::operations::publish::{Publishing, publish_all, publish_one, settle};
 use crate::operations::remote::write_remotely;
 use crate::operations::results::{JobResult, ReportedJob, message_results};
-use crate::operations::settle::settle;
 use crate::operations::shared::{Cluster, Operations};
 use crate::operations::write_options::{Wait, WriteOptions};
-use crate::queue::MessageOrder;
-use crate::queue::NotPublished;
 use crate::queue::nats::BoardsStream;
 use crate::queue::publisher::Publisher;
+use crate::queue::{MessageOrder, NotPublished};
 use crate::state_lock::Purpose;
 use crate::types::{AsOf, Sequence, ShardId};
 use crate::writer::{MessageOutcome, Payload};
@@ -31,15 +29,6 @@ type Lengths = SmallVec<[usize; 1]>;
 /// How long a request waits for the definition of a new board. It takes milliseconds, unless boards cannot be
 /// decided on. Then the client is told that its job waits.
 const BOARD_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// Stores a message without waiting until it is applied.
-async fn store(
-    publisher: &Publisher,
-    jobs: Vec<Job>,
-    order: MessageOrder,
-) -> Result<MessageOutcome, NotPublished> {
-    publisher.store_jobs(jobs, order).await.map(|sequence| MessageOutcome::of_jobs(sequence, Vec::new()))
-}
 
 /// The outcome of a request's jobs.
 pub struct Written {
@@ -288,7 +277,10 @@ fn messages_of<'p>(
         let jobs = jobs.by_ref().take(length).collect();
         match options.wait {
             Wait::UntilApplied => Box::pin(publisher.publish_jobs(jobs, order, options.detail)),
-            Wait::UntilStored => Box::pin(store(publisher, jobs, order)),
+            Wait::UntilStored => Box::pin(async move {
+                let stored = publisher.store_jobs(jobs, order).await;
+                stored.map(|sequence| MessageOutcome::of_jobs(sequence, Vec::new()))
+            }),
         }
     })
 }

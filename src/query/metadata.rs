@@ -95,15 +95,13 @@ fn wait_for(node: &Node, ahead: &[(ShardId, Sequence)]) {
     }
 }
 
-/// As [`fill_metadata`], unless more is missing than is read at once.
+/// Reads the missing metadata and profiles from the disk as it is now, if they are few. False: they are more,
+/// or some are newer than the answer, or gone, and are still missing.
 pub fn fill_few(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
     let missing = missing_metadata(answer);
-    missing == 0 || (missing <= INLINE_DISK_READS && fill_metadata(node, answer))
-}
-
-/// Reads the missing metadata and profiles from the disk as it is now. False: some of it is newer than the
-/// answer, or gone, and is still missing.
-pub fn fill_metadata(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
+    if missing == 0 || missing > INLINE_DISK_READS {
+        return missing == 0;
+    }
     let metadata = |shard: ShardId, tree, member: &str| {
         node.owned(shard).map(|handle| handle.store.metadata(tree, member.as_bytes()))
     };
@@ -113,7 +111,7 @@ pub fn fill_metadata(node: &Node, answer: &mut impl ConsistentAnswer) -> bool {
     fill(answer, metadata, profile).is_empty()
 }
 
-/// As [`fill_metadata`], from snapshots of one moment, however long reading takes. Returns for each shard the
+/// As [`fill_few`], from snapshots of one moment, however long reading takes. Returns for each shard the
 /// sequence at which its disk is known to be ahead.
 fn fill_from_snapshots(node: &Node, answer: &mut impl ConsistentAnswer) -> Vec<(ShardId, Sequence)> {
     let stores: Vec<_> = node.shards.iter().map(|shard| shard.store.get()).collect();

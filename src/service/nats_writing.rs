@@ -1,5 +1,5 @@
-//! Writes over NATS: the write service of the shards that this node owns, and the client by which it has
-//! other nodes write to theirs. Requests are answered as `POST /v1/jobs?wait=applied` is.
+//! Writes over NATS: the write service of the shards that this node owns. Requests are answered as
+//! `POST /v1/jobs?wait=applied` is.
 //!
 //! Tokens do not apply: NATS permissions say who may send such requests. The limits on what all requests take
 //! together are those of requests over HTTP. Must not know: how requests travel (`cluster`), or what comes of
@@ -21,23 +21,16 @@ use crate::queue::ThisNode;
 use crate::queue::nats::{Connection, Names};
 use crate::types::{ShardId, count};
 
-/// What carries requests to the write service, on both ends.
-pub struct NatsWriting {
-    pub connection: Connection,
-    pub subjects: Names,
-}
-
-impl NatsWriting {
-    /// Begins to take requests for the shards that this node owns.
-    pub fn start(self, this: ThisNode, operations: &Arc<Operations>) -> WriteService {
-        let served = operations
-            .node
-            .shards
-            .iter()
-            .map(|shard| ServedShard { id: shard.id, health: Arc::clone(&shard.health) });
-        let handler: Arc<dyn WriteHandler> = Arc::new(NatsWrites(Arc::clone(operations)));
-        WriteService::start(&self.connection, &self.subjects, this, served.collect(), &handler)
-    }
+/// Begins to take requests for the shards that this node owns.
+pub fn start(
+    (connection, subjects): &(Connection, Names),
+    this: ThisNode,
+    operations: &Arc<Operations>,
+) -> WriteService {
+    let shards = operations.node.shards.iter();
+    let served = shards.map(|shard| ServedShard { id: shard.id, health: Arc::clone(&shard.health) });
+    let handler: Arc<dyn WriteHandler> = Arc::new(NatsWrites(Arc::clone(operations)));
+    WriteService::start(connection, subjects, this, served.collect(), &handler)
 }
 
 /// Completes when `shutdown` does. From then on no more requests are taken over NATS.

@@ -28,7 +28,7 @@ use crate::queue::{Publishers, embedded};
 use crate::service::directory::{Looked, look_at};
 use crate::service::floors::Floors;
 use crate::service::nats::{Connecting, NatsStreams};
-use crate::service::nats_writing::stop_first;
+use crate::service::nats_writing::{self, stop_first};
 use crate::service::opening::{OpenedShard, close_refused, load_shards};
 use crate::service::read_files::read_files;
 use crate::service::ticks::publish_ticks;
@@ -123,30 +123,27 @@ pub async fn run(
     let cluster = match (boards, peers, &writing, &questions) {
         (Some(boards), Some(peers), Some(writing), Some(questions)) => {
             let owners = Arc::clone(&questions.owners);
-            let writer = WriteClient::new(&writing.connection, &writing.subjects, owners);
+            let writer = WriteClient::new(&writing.0, &writing.1, owners);
             Some(Cluster { boards, peers, writer, other_owners })
         }
         _ => None,
     };
     let all_requests =
         RequestLimits { requests_in_flight: config.http.max_requests, ..RequestLimits::default() };
-    let shards = Arc::clone(&node);
-    let operations =
-        Operations::new(shards, Arc::clone(&publishers), registry, all_requests, this.clone(), cluster);
-    let operations = Arc::new(operations);
+    let (shards, queues) = (Arc::clone(&node), Arc::clone(&publishers));
+    let operations = Arc::new(Operations::new(shards, queues, registry, all_requests, this.clone(), cluster));
     all_started(&node).await;
     run_beside(&operations, &publishers);
     let floors = Floors::start(&node, config.data_dir.clone(), config.nats.is_some());
-    let write_service = writing.map(|writing| Arc::new(writing.start(this, &operations)));
+    let write_service = writing.map(|writing| Arc::new(nats_writing::start(&writing, this, &operations)));
     let shutdown = stop_first(write_service.clone(), shutdown);
     credentials.watch();
     // Requests are served from here on. A shard that is still catching up answers probes and stale reads
     // meanwhile, and a shutdown ends it.
     let shutdown = end_answers(shutdown, answering, Arc::clone(&operations.live));
     let (limits, access) = (limits(&config.http), credentials.access.clone());
-    let copies = Some(Arc::clone(&snapshots));
-    let api = Arc::new(Api::new(operations, render_metrics, limits, access, copies));
-    let serving = serve(listener, api, serving(&config.http, &credentials), shutdown);
+    let api = Api::new(operations, render_metrics, limits, access, Some(Arc::clone(&snapshots)));
+    let serving = serve(listener, Arc::new(api), serving(&config.http, &credentials), shutdown);
     tokio::pin!(serving);
     let served = tokio::select! {
         served = &mut serving => served,

@@ -26,7 +26,7 @@ pub fn score(out: &mut Vec<u8>, score: &Score) {
 /// Only where scores may be too high.
 fn error(object: &mut Object<'_>, error: Option<i64>) {
     if let Some(error) = error {
-        json::signed(object.name("error"), error);
+        object.signed("error", error);
     }
 }
 
@@ -53,7 +53,7 @@ fn movement(object: &mut Object<'_>, movement: ListedMovement) {
     match movement {
         ListedMovement::NotAsked => {}
         ListedMovement::NotListedThen => object.null("movement"),
-        ListedMovement::By(climbed) => json::signed(object.name("movement"), climbed),
+        ListedMovement::By(climbed) => object.signed("movement", climbed),
     }
 }
 
@@ -182,11 +182,9 @@ pub fn copied_entries(object: &mut Object<'_>, entries: &[Listed], parts: Copied
 }
 
 pub fn next_cursor(object: &mut Object<'_>, board: &str, instance: Instance, next: Option<&PageCursor>) {
-    match next {
-        // Hexadecimal digits.
-        Some(cursor) => object.plain("next_cursor", &cursor.encode(board, instance)),
-        None => object.null("next_cursor"),
-    }
+    // Hexadecimal digits.
+    let cursor = next.map(|cursor| cursor.encode(board, instance));
+    object.or_null("next_cursor", cursor.as_deref(), Object::text);
 }
 
 /// A score's rank, and each shard's share in it.
@@ -269,14 +267,9 @@ pub fn definition(object: &mut Object<'_>, definition: &Definition) {
     object.text("utc_offset", &offset(definition.utc_offset_minutes));
     object.count("keep", u64::from(definition.keep));
     object.text("grace", &length_text(definition.grace_micros));
-    match definition.entry_ttl_micros {
-        Some(ttl) => object.text("entry_ttl", &length_text(ttl)),
-        None => object.null("entry_ttl"),
-    }
-    match definition.capacity {
-        Some(capacity) => object.count("capacity", capacity),
-        None => object.null("capacity"),
-    }
+    let ttl = definition.entry_ttl_micros.map(length_text);
+    object.or_null("entry_ttl", ttl.as_deref(), Object::text);
+    object.or_null("capacity", definition.capacity, Object::count);
     object.bool("movement", definition.movement);
     object.text("kind", definition.kind.name());
 }
@@ -302,10 +295,10 @@ fn key(object: &mut Object<'_>, key: &Key) {
     object.text("order", key.order.name());
     // A bound at the end of the range is none.
     if key.min > i64::MIN {
-        json::signed(object.name("min"), key.min);
+        object.signed("min", key.min);
     }
     if key.max < i64::MAX {
-        json::signed(object.name("max"), key.max);
+        object.signed("max", key.max);
     }
     for (name, beyond) in [("below_min", key.below_min), ("above_max", key.above_max)] {
         if beyond != Beyond::Reject {

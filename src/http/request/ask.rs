@@ -106,18 +106,6 @@ impl Call {
         Ok(self.api.operations.found(answer)?)
     }
 
-    /// Asks the board of the path for entries, with their metadata.
-    ///
-    /// # Errors
-    /// When there is no such board, or some shard does not reply. When the answer may be larger than there is
-    /// room for.
-    pub async fn ask_entries<R>(&self, asked: R) -> Result<Answer<R::Answer>, Problem>
-    where
-        R: BoardRead<Answer: VisitEntries> + 'static,
-    {
-        self.ask_entries_of(self.window(), asked).await
-    }
-
     /// The read of a board's entries, with the movement that the parameters ask for.
     ///
     /// # Arguments
@@ -141,12 +129,15 @@ impl Call {
         Ok(WithMovement { read, movement })
     }
 
-    /// As [`Call::ask_entries`], of an instance that is not the one of the parameter `window`.
-    pub async fn ask_entries_of<R>(
-        &self,
-        window: WindowChoice,
-        asked: R,
-    ) -> Result<Answer<R::Answer>, Problem>
+    /// Asks the board of the path for entries, with their metadata.
+    ///
+    /// # Arguments
+    /// `window`: of which instance, mostly that of the parameter.
+    ///
+    /// # Errors
+    /// When there is no such board, or some shard does not reply. When the answer may be larger than there is
+    /// room for.
+    pub async fn ask_entries<R>(&self, window: WindowChoice, asked: R) -> Result<Answer<R::Answer>, Problem>
     where
         R: BoardRead<Answer: VisitEntries> + 'static,
     {
@@ -167,7 +158,9 @@ impl Call {
     /// When the request has to wait and is not admitted again.
     pub async fn wait_for_board_of_path(&self) -> Result<BoardName, Problem> {
         let board = self.board_name()?;
-        self.api.operations.wait_for_board(&self.reading, &board).await?;
+        if self.reading.waits() {
+            Box::pin(self.api.operations.wait_for_board(&self.reading, &board, None)).await?;
+        }
         Ok(board)
     }
 

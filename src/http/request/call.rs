@@ -17,9 +17,7 @@ use crate::http::request::head::Head;
 use crate::http::request::held_token::HeldToken;
 use crate::http::request::metrics::RouteMetrics;
 use crate::job::Job;
-use crate::operations::{
-    BoardChanges, BodyBytes, Failure, Reading, RequestPermit, WriteOptions, Written, answer_bytes_max,
-};
+use crate::operations::{BoardChanges, BodyBytes, Failure, Reading, WriteOptions, Written, answer_bytes_max};
 use crate::query::{InstanceAsked, WindowChoice};
 use crate::types::{BoardName, MemberId};
 
@@ -67,11 +65,6 @@ impl Call {
             metrics,
             window: OnceLock::new(),
         }))
-    }
-
-    /// The request's permit, for work that goes on by itself.
-    pub fn permit(&self) -> Option<Arc<RequestPermit>> {
-        self.reading.in_progress.permit()
     }
 
     /// A segment of the path, by its name in the route.

@@ -87,10 +87,7 @@ fn write_instances(object: &mut Object<'_>, windows: &[InstancesOfWindow]) {
                 Window::All => object.null("begin"),
                 _ => object.plain("begin", &listed.span.begin),
             }
-            match &listed.span.end {
-                Some(end) => object.plain("end", end),
-                None => object.null("end"),
-            }
+            object.or_null("end", listed.span.end.as_ref(), Object::plain);
             object.bool("open", listed.is_open);
             object.count("total", listed.total);
             object.end();
@@ -126,10 +123,7 @@ pub async fn list(call: Box<Call>) -> Result<Reply, Problem> {
             write_board(&mut object, name.as_str(), &known.definition, *total);
             object.end();
         });
-        match next {
-            Some(name) => object.text("next_cursor", name.as_str()),
-            None => object.null("next_cursor"),
-        }
+        object.or_null("next_cursor", next.as_ref().map(BoardName::as_str), Object::text);
         call.write_answer_end(object, &as_of);
     }))
 }
@@ -146,8 +140,7 @@ pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
         change.finish_operation(defined);
     };
     let (named, grant) = (name.clone(), call.board_limited().cloned());
-    let define =
-        move |boards: BoardChanges| async move { boards.define(&named, patch, may_drop, grant).await };
+    let define = move |boards: BoardChanges| boards.define(named, patch, may_drop, grant);
     let defined = call.api.operations.change_boards(define, noted).await?;
     let DefinedBoard { board, total, as_of, missing } = defined;
     let reply = Reply::object(|object| {
@@ -162,8 +155,7 @@ pub async fn put(call: Box<Call>) -> Result<Reply, Problem> {
 pub async fn delete(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &["wait"])?.write_options(Wait::UntilApplied)?;
     let name = call.board_name()?;
-    let drop = move |boards: BoardChanges| async move { boards.drop(name).await };
-    let token = call.change_boards("a board was dropped", drop).await?;
+    let token = call.change_boards("a board was dropped", move |boards| boards.drop(name)).await?;
     Ok(Reply::object(|object| {
         object.text("board", call.board());
         object.bool("dropped", true);

@@ -36,7 +36,7 @@ pub async fn top(call: Box<Call>) -> Result<Reply, Problem> {
     let parts = CopiedParts { reached_at: params.flag("reached_at")?, version: params.flag("version")? };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
     let asked = call.with_movement(&params, Top { start, limit }, limit)?;
-    let answer = call.ask_entries_of(window, asked).await?;
+    let answer = call.ask_entries(window, asked).await?;
     Ok(page(&call, &answer, parts))
 }
 
@@ -58,7 +58,7 @@ pub async fn range(call: Box<Call>) -> Result<Reply, Problem> {
         }
     };
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer = call.ask_entries_of(window, Range { min, max, after, limit }).await?;
+    let answer = call.ask_entries(window, Range { min, max, after, limit }).await?;
     Ok(page(&call, &answer, CopiedParts::default()))
 }
 
@@ -84,7 +84,7 @@ pub async fn positions(call: Box<Call>) -> Result<Reply, Problem> {
         invalid_value("a position must be a whole number, 1 or greater", call.segment("position"))
     })?;
     let limit = usize::try_from(limit).unwrap_or(BATCH_MAX);
-    let answer = call.ask_entries(FromPosition { position, limit }).await?;
+    let answer = call.ask_entries(call.window(), FromPosition { position, limit }).await?;
     Ok(page(&call, &answer, CopiedParts::default()))
 }
 

@@ -177,7 +177,7 @@ pub async fn around(call: Box<Call>) -> Result<Reply, Problem> {
     let entries = asked.above + asked.below + 1;
     let asked = AroundMember { member: member.clone(), around: asked };
     let asked = call.with_movement(&params, asked, usize::try_from(entries).unwrap_or(usize::MAX))?;
-    let mut answer = call.ask_entries(asked).await?;
+    let mut answer = call.ask_entries(call.window(), asked).await?;
     call.api.operations.check_home_replied(&call.reading, &member)?;
     let entries = answer.body.take().ok_or_else(|| Problem::unknown_member_of(&answer.definition))?;
     Ok(Reply::sized(entries.len() * 160 + 200, |object| {
@@ -204,7 +204,7 @@ pub async fn lookup(call: Box<Call>) -> Result<Reply, Problem> {
     };
     let named = Arc::clone(&members);
     let asked = call.with_movement(&params, LookupMembers { members }, named.len())?;
-    let answer = call.ask_entries(asked).await?;
+    let answer = call.ask_entries(call.window(), asked).await?;
     Ok(Reply::sized(named.len() * 180 + 200, |object| {
         fields::write_answer_start(object, call.board(), &answer);
         object.array("entries", &answer.body.entries, |out, (listed, group_rank)| {
@@ -435,10 +435,8 @@ pub async fn entries_of_member(call: Box<Call>) -> Result<Reply, Problem> {
         if let (Some(itself), None) = (&answer.itself, call.confined_to()) {
             fields::profile(object, &itself.profile);
         }
-        match answer.next {
-            Some(TreeId(place)) => object.plain("next_cursor", &place.to_string()),
-            None => object.null("next_cursor"),
-        }
+        let next = answer.next.map(|TreeId(place)| place.to_string());
+        object.or_null("next_cursor", next.as_deref(), Object::text);
         call.write_answer_end(object, &answer.as_of);
     }))
 }

@@ -150,13 +150,6 @@ pub async fn percentiles(call: Box<Call>) -> Result<Reply, Problem> {
     }))
 }
 
-fn write_bound(object: &mut Object<'_>, name: &str, bound: Option<i64>) {
-    match bound {
-        Some(bound) => json::signed(object.name(name), bound),
-        None => object.null(name),
-    }
-}
-
 pub async fn count(call: Box<Call>) -> Result<Reply, Problem> {
     let params = call.read_params(&["min", "max"]).await?;
     let (min, max) = (params.signed("min")?, params.signed("max")?);
@@ -167,8 +160,8 @@ pub async fn count(call: Box<Call>) -> Result<Reply, Problem> {
     let answer = call.ask(CountBetween { min: least, max: most }).await?;
     Ok(Reply::object(|object| {
         fields::write_answer_start(object, call.board(), &answer);
-        write_bound(object, "min", min);
-        write_bound(object, "max", max);
+        object.or_null("min", min, Object::signed);
+        object.or_null("max", max, Object::signed);
         object.count("count", answer.body);
         call.write_answer_end(object, &answer.as_of);
     }))
@@ -188,8 +181,8 @@ pub async fn histogram(call: Box<Call>) -> Result<Reply, Problem> {
         fields::write_answer_start(object, call.board(), &answer);
         object.array("buckets", &answer.body.buckets, |out, bucket| {
             let mut object = Object::begin(out);
-            json::signed(object.name("min"), bucket.min);
-            json::signed(object.name("max"), bucket.max);
+            object.signed("min", bucket.min);
+            object.signed("max", bucket.max);
             object.count("count", bucket.count);
             object.end();
         });

@@ -12,7 +12,7 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::parse_body;
 use crate::http::request::params::Params;
-use crate::operations::{BoardChanges, Removed, Wait};
+use crate::operations::{Removed, Wait};
 use crate::query::{FindTrimPoint, TrimFrom};
 use crate::state::TrimSide;
 use crate::types::BoardName;
@@ -45,8 +45,7 @@ pub async fn clear(call: Box<Call>) -> Result<Reply, Problem> {
     Params::parse(call.query(), &["wait"])?.write_options(Wait::UntilApplied)?;
     let name = call.board_name()?;
     let cleared = name.clone();
-    let clear = move |boards: BoardChanges| async move { boards.clear(&cleared).await };
-    let removed = call.change_boards(REMOVED, clear).await?;
+    let removed = call.change_boards(REMOVED, move |boards| boards.clear(cleared)).await?;
     Ok(reply(&name, None, &removed))
 }
 

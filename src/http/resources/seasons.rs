@@ -9,7 +9,7 @@ use crate::http::render::reply::Reply;
 use crate::http::request::call::Call;
 use crate::http::request::json_body::parse_body;
 use crate::http::request::params::Params;
-use crate::operations::{BoardChanges, ChangedSeasons, SeasonChange, Wait};
+use crate::operations::{ChangedSeasons, SeasonChange, Wait};
 use crate::types::{AsOf, BoardName, Timestamp, quoted};
 use crate::window::{Instance, Window};
 
@@ -125,8 +125,7 @@ async fn change_of(
     change: SeasonChange,
 ) -> Result<ChangedSeasons, Problem> {
     let name = name.clone();
-    let change = move |boards: BoardChanges| async move { boards.change_seasons(&name, change).await };
-    call.change_boards(what, change).await
+    call.change_boards(what, move |boards| boards.change_seasons(name, change)).await
 }
 
 /// # Arguments

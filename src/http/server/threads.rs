@@ -2,7 +2,7 @@
 //!
 //! A connection stays on the thread that it was given to. Most requests are answered in microseconds: they
 //! gain nothing by moving, and threads that share their work wake one another up for each. What takes long is
-//! done elsewhere (`http/offload.rs`), and so is what takes less if the thread has others to answer
+//! done elsewhere (`operations/offload.rs`), and so is what takes less if the thread has others to answer
 //! (`http/turn.rs`).
 
 use std::future::Future;

@@ -15,7 +15,7 @@ use crate::queue::nats::boards::limit::{BoardLimit, NEAR_THE_LIMIT};
 use crate::queue::nats::boards::record::RecordJson;
 use crate::queue::nats::boards::store::NewRecord;
 use crate::state_lock::Purpose;
-use crate::types::{BoardName, Sequence, ShardId, Timestamp};
+use crate::types::{AsOf, BoardName, Sequence, ShardId, Timestamp};
 use crate::writer::{BoardChange, DefineRefused, MAX_BOARDS};
 
 /// How long a definition, drop or clear waits until the stream is reconciled with the shards.
@@ -29,8 +29,8 @@ pub struct Decided {
     /// Whether the board is new.
     pub created: bool,
     pub definition: Arc<Definition>,
-    /// For every shard a sequence from which on the definition is in force there.
-    pub in_force: Vec<(ShardId, Sequence)>,
+    /// Names every shard, with a sequence from which on the definition is in force there.
+    pub token: AsOf,
 }
 
 impl BoardsStream {
@@ -53,9 +53,9 @@ impl BoardsStream {
         self.wait_until_reconciled().await?;
         let (created, recorded) = self.decide(name, change, (now, asked), limit).await?;
         let delivered = self.deliver_one(name, &recorded).await?;
-        let in_force = self.wait_until_in_force(name, &recorded, &delivered).await?;
+        let token = AsOf(self.wait_until_in_force(name, &recorded, &delivered).await?);
         let definition = recorded.decision.definition.ok_or(DefineRefused::Unknown)?;
-        Ok(Decided { created, definition, in_force })
+        Ok(Decided { created, definition, token })
     }
 
     /// A board's definition as it was last decided, by whichever node. `None`: there is no such board.
