@@ -31,6 +31,7 @@ pub use api::Api;
 pub use guard::limits::Limits;
 pub use guard::origin::{AllowedOrigins, InvalidOrigin, Origin};
 pub use guard::watchers::WatcherLimits;
+pub use render::fields::score as write_score;
 pub use request::definition::{json as definition_json, of_json as definition_of_json, offset_minutes};
 pub use routing::routes::{openapi_json, router};
 pub use server::connection_limit::ConnectionLimits;

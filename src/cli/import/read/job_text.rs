@@ -4,7 +4,8 @@
 
 use std::fmt::Write as _;
 
-use crate::types::{Score, Timestamp};
+use crate::types::{Floats, Score, Timestamp};
+use crate::wire::score_json;
 
 /// Most jobs are shorter.
 const JOB_BYTES: usize = 128;
@@ -33,7 +34,9 @@ impl JobText<'_> {
         push_text(&mut json, self.member);
         if let Some(score) = self.score {
             json.push_str(",\"score\":");
-            if let [key] = score.keys() {
+            if score.floats() != Floats::NONE {
+                json.push_str(&score_json(score));
+            } else if let [key] = score.keys() {
                 json.push_str(digits.format(*key));
             } else {
                 for (index, key) in score.keys().iter().enumerate() {
