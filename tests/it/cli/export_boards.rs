@@ -26,7 +26,7 @@ fn boards() -> Vec<(String, Value)> {
     let policies = ["best", "incr", "set"];
     let mut boards = Vec::new();
     for (keys, policy) in keys.into_iter().zip(policies) {
-        for ties in ["first", "last", "member"] {
+        for ties in ["first", "last", "member", "member_desc"] {
             let count = keys.as_array().map_or(0, Vec::len);
             let definition =
                 json!({"keys": keys, "policy": policy, "ties": ties, "utc_offset": "+09:00", "keep": 3});

@@ -152,17 +152,15 @@ fn change(client: &Client, random: &mut Random, model: &mut Model, is_ascending:
         let op = *random.pick(&["set", "incr", "best", "remove"]);
         let mut job = json!({"board": "laps", "member": member, "op": op});
         let held = model.get(&member).copied();
-        let mut expect = held;
-        if op != "remove" {
+        let expect = match (op, held) {
+            ("remove", _) => None,
+            ("incr", held) => Some(held.unwrap_or(0.0) + value),
+            ("best", Some(held)) if is_ascending => Some(held.min(value)),
+            ("best", Some(held)) => Some(held.max(value)),
+            _ => Some(value),
+        };
+        if expect.is_some() {
             job["score"] = sent(value);
-            expect = Some(match (op, held) {
-                ("incr", held) => held.unwrap_or(0.0) + value,
-                ("best", Some(held)) if is_ascending => held.min(value),
-                ("best", Some(held)) => held.max(value),
-                _ => value,
-            });
-        } else {
-            expect = None;
         }
         let answer = ok(client.post("/v1/jobs", &json!([job])));
         let result = &answer["results"][0];

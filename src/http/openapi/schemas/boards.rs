@@ -327,5 +327,5 @@ fn policies(nullable: bool) -> Vec<Value> {
 }
 
 fn ties(nullable: bool) -> Vec<Value> {
-    names([Ties::First, Ties::Last, Ties::Member].map(Ties::name), nullable)
+    names(Ties::ALL.map(Ties::name), nullable)
 }

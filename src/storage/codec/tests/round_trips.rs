@@ -216,7 +216,7 @@ proptest! {
             keys: keys.collect(),
             kind: Kind::Ranking,
             policy: [Policy::Set, Policy::Best, Policy::Incr][policy],
-            ties: [Ties::First, Ties::Last, Ties::Member][ties],
+            ties: Ties::ALL[ties],
             utc_offset_minutes: offset,
             keep,
             windows,
