@@ -143,6 +143,8 @@ impl fmt::Display for NoInteger {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::float_cmp, reason = "the same double is what must come back")]
+
     use proptest::prelude::*;
 
     use super::*;

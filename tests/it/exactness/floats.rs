@@ -2,6 +2,8 @@
 //! infinities and both zeros. Every read is compared with a model that sorts numbers of `f64`, at a node that
 //! owns every shard and at one that owns none; and what is on disk comes back.
 
+#![allow(clippy::float_cmp, reason = "the same double is what must come back")]
+
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
