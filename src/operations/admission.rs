@@ -1,9 +1,9 @@
 //! Admission: how many requests may be in progress, and how many bytes their heads, bodies and answers may
 //! take together.
 //!
-//! Knows: the counts of the whole node, and what one request takes of them. Its permit and its answer's memory
-//! are kept until the answer is written, so that clients that do not read their answers cannot have more and
-//! more of them made. Must not know: what a request asks for, or how its answer is written.
+//! Knows: the counts of the whole node, and what one request takes of them. Its permit and its answer's
+//! memory are kept until the answer is written, so that clients that do not read their answers cannot have
+//! more and more of them made. Must not know: what a request asks for, or how its answer is written.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

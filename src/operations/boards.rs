@@ -47,7 +47,7 @@ pub struct ChangedSeasons {
 /// A turn to change boards, while no other client of this node changes any.
 pub struct BoardChanges {
     operations: Arc<Operations>,
-    _in_order: OwnedMutexGuard<()>,
+    _turn: OwnedMutexGuard<()>,
 }
 
 impl Operations {
@@ -65,8 +65,8 @@ impl Operations {
     ) -> Result<T, Failure> {
         let operations = Arc::clone(self);
         let made = tokio::spawn(async move {
-            let _in_order = Arc::clone(&operations.board_changes).lock_owned().await;
-            let made = change(BoardChanges { operations, _in_order }).await;
+            let turn = Arc::clone(&operations.board_changes).lock_owned().await;
+            let made = change(BoardChanges { operations, _turn: turn }).await;
             noted(&made);
             made
         });
@@ -150,8 +150,8 @@ impl BoardChanges {
                 Err(ReadError::Unavailable(shards)) => {
                     unread(shards.into_iter().map(|shard| shard.shard).collect())
                 }
-                // No season has begun. Or another node has dropped the board since: the answer is of the moment
-                // before.
+                // No season has begun. Or another node has dropped the board since: the answer is of the
+                // moment before.
                 Ok(ReadReply { answer: Err(_), .. })
                 | Err(ReadError::KeptChanging(_) | ReadError::NotYetApplied(_)) => unread(Vec::new()),
             };

@@ -1,7 +1,6 @@
 //! Why an operation was not done, or what is not known of it. Each front end has its own words and codes for
 //! these.
 
-use crate::operations::would_drop::WouldDrop;
 use crate::query::{NoBoard, ReadError};
 use crate::queue::NotPublished;
 use crate::queue::nats::BoardRefused;
@@ -44,6 +43,17 @@ pub enum Failure {
     WouldDrop(WouldDrop),
     /// A failure of the service, of which its log says more.
     Internal,
+}
+
+/// What a change would take from readers.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct WouldDrop {
+    /// Instances that have entries.
+    pub instances: u64,
+    /// Entries of instances that stay.
+    pub entries: u64,
+    /// Whether there are more entries than were looked at.
+    pub is_at_least: bool,
 }
 
 impl From<ReadError> for Failure {

@@ -44,7 +44,7 @@ pub use admission::{
 };
 pub use boards::{BoardChanges, ChangedSeasons, DefinedBoard};
 pub use entered::{JobTimes, entered};
-pub use failure::Failure;
+pub use failure::{Failure, WouldDrop};
 pub use offload::Offload;
 pub use reads::Reading;
 #[cfg(test)]
@@ -52,7 +52,6 @@ pub use remote::{RemoteOutcome, read_answer};
 pub use results::JobResult;
 pub use shared::{Cluster, Operations};
 pub use trim::Removed;
-pub use would_drop::WouldDrop;
 pub use write::Written;
 pub use write_options::{CHANGED_BYTES_MAX, Wait, WriteOptions, answer_bytes_max};
 

@@ -24,8 +24,8 @@ const COMMAND_BYTES: usize = 512;
 pub type Publishing<'a, T> = Pin<Box<dyn Future<Output = Result<T, NotPublished>> + Send + 'a>>;
 
 impl Operations {
-    /// Refuses writes while a shard of this node cannot take them, before any of a request's messages is sent.
-    /// Shards of other nodes are not looked at: their streams take what is applied later.
+    /// Refuses writes while a shard of this node cannot take them, before any of a request's messages is
+    /// sent. Shards of other nodes are not looked at: their streams take what is applied later.
     ///
     /// # Errors
     /// When one of the shards is not live.

@@ -3,8 +3,8 @@
 //!
 //! Answers of reads get both in this way only. Answers of writes also get what their jobs brought, from
 //! `results`. Entries are found while the shards are held, and their metadata is read from disk
-//! afterwards. Little of it is read at once. For more, the board is asked again on a thread that may block, so
-//! that entries and metadata are of the same moment. What jobs did cannot be asked again: its metadata is
+//! afterwards. Little of it is read at once. For more, the board is asked again on a thread that may block,
+//! so that entries and metadata are of the same moment. What jobs did cannot be asked again: its metadata is
 //! recalled as far as it is still there.
 
 use std::sync::{Arc, OnceLock};

@@ -78,7 +78,7 @@ impl Operations {
         if let Some([home]) = only
             && (wait == Wait::UntilStored || self.node.owned(home).is_some())
         {
-            // In a box: otherwise the future around it, which is copied with it, would have room for all of it.
+            // In a box: otherwise the future around it, which is copied with it, would have room for it.
             let mut written = Box::pin(self.write_to_one(home, jobs, &reported, options)).await?;
             add_to_token(&mut written.token.0, erased);
             return Ok(written);
@@ -148,8 +148,8 @@ impl Operations {
         Ok(Written { token: AsOf(token), results: self.fill_metadata_of_changes(results).await? })
     }
 
-    /// Has every shard but its own erase what its rejects have of each member that leaves every board: a job that
-    /// was sent to the wrong shard was rejected there. Returns where each shard has it.
+    /// Has every shard but its own erase what its rejects have of each member that leaves every board: a job
+    /// that was sent to the wrong shard was rejected there. Returns where each shard has it.
     async fn erase_elsewhere(&self, jobs: &[Job], wait: Wait) -> Result<Vec<(ShardId, Sequence)>, Failure> {
         let erase = async |shard: ShardId| {
             let leaving = jobs.iter().filter(|job| job.leaves_every_board());
@@ -173,8 +173,8 @@ impl Operations {
         Ok(erased?.into_iter().flatten().collect())
     }
 
-    /// Jobs that all go to one shard, as a single one does, and those of every request to a node of one shard:
-    /// there is nothing to scatter, and nothing to gather.
+    /// Jobs that all go to one shard, as a single one does, and those of every request to a node of one
+    /// shard: there is nothing to scatter, and nothing to gather.
     async fn write_to_one(
         &self,
         home: ShardId,
@@ -216,7 +216,7 @@ impl Operations {
         Ok(Written { token, results: self.fill_metadata_of_changes(results).await? })
     }
 
-    /// As how many boards a wide job counts in a message to a shard: no member has more rankings than there are.
+    /// As how many boards a wide job counts in a message to a shard: no member has more than there are.
     fn wide_of(&self, shard: ShardId, jobs: &[Job]) -> usize {
         // Most requests have none, and ask for no lock.
         let Some(own) = self.node.owned(shard).filter(|_| jobs.iter().any(Job::is_wide)) else {

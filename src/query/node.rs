@@ -94,8 +94,8 @@ impl Node {
         times.max().unwrap_or_default()
     }
 
-    /// The time by which windows are judged: this machine's, or that of the shards in memory if that is ahead.
-    /// A message whose time no shard believes yet does not count: what follows from it would stay.
+    /// The time by which windows are judged: this machine's, or that of the shards in memory if that is
+    /// ahead. A message whose time no shard believes yet does not count: what follows from it would stay.
     pub fn now(&self) -> Timestamp {
         clock().max(self.time())
     }
