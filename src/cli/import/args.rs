@@ -182,6 +182,11 @@ pub struct Args {
     #[arg(long, value_name = "C", env = "RANKTREE_DELIMITER", value_parser = delimiter)]
     pub delimiter: Option<u8>,
 
+    /// Quotation marks in a CSV are characters, as in the tab-separated files of many databases; else they
+    /// enclose cells
+    #[arg(long, env = "RANKTREE_NO_QUOTES", action = ArgAction::SetTrue)]
+    pub no_quotes: bool,
+
     /// The first line of a CSV is a row, and --column names columns by their numbers, from 1
     #[arg(long, env = "RANKTREE_NO_HEADER", action = ArgAction::SetTrue)]
     pub no_header: bool,
@@ -350,6 +355,7 @@ impl Args {
             slug: self.slug,
             spreadsheet_safe: self.spreadsheet_safe,
             delimiter: self.delimiter,
+            no_quotes: self.no_quotes,
             no_header: self.no_header,
             skip_lines: self.skip_lines,
             rows_at: rows_at.map(|path| path.split('.').map(str::to_owned).collect()).unwrap_or_default(),
