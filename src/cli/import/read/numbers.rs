@@ -294,8 +294,8 @@ impl Numbers {
         let is_open = !self.is_decimal_given && self.thousands.is_none();
         let is_group = fraction.len() == 3 && fraction.bytes().all(|byte| byte.is_ascii_digit());
         // Whoever keeps three places says what the point is.
-        let is_whole =
-            |thousandths: u32| self.scale % 1_000 != 0 && (thousandths * (self.scale % 1_000)) % 1_000 == 0;
+        let scale = self.scale % 1_000;
+        let is_whole = |thousandths: u32| scale > 0 && (thousandths * scale).is_multiple_of(1_000);
         is_open
             && is_group
             && (1..=3).contains(&whole.len())
