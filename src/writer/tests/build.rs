@@ -71,13 +71,13 @@ pub fn race() -> Arc<Definition> {
     })
 }
 
-/// One ascending key, incremented, ties by member, the greatest id first.
+/// One ascending key, incremented, ties by member.
 pub fn strokes() -> Arc<Definition> {
     let key = Key { name: "strokes".to_owned(), order: Order::Ascending, ..Key::score() };
     Arc::new(Definition {
         keys: vec![key],
         policy: Policy::Incr,
-        ties: Ties::MemberDesc,
+        ties: Ties::Member,
         ..Definition::default()
     })
 }

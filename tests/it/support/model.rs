@@ -102,12 +102,9 @@ impl Board {
         let by_tie_rule = || match self.ties {
             Ties::First => left.1.reached.cmp(&right.1.reached),
             Ties::Last => right.1.reached.cmp(&left.1.reached),
-            Ties::Member | Ties::MemberDesc => Ordering::Equal,
+            Ties::Member => Ordering::Equal,
         };
-        let by_member = || {
-            let ids = left.0.as_bytes().cmp(right.0.as_bytes());
-            if self.ties == Ties::MemberDesc { ids.reverse() } else { ids }
-        };
+        let by_member = || left.0.as_bytes().cmp(right.0.as_bytes());
         self.compare_scores(&left.1.score, &right.1.score).then_with(by_tie_rule).then_with(by_member)
     }
 }
