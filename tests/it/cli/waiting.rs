@@ -98,13 +98,12 @@ fn an_export_into_a_pipe_that_nobody_reads_ends_and_says_so() {
 fn an_import_that_waits_for_a_pipe_says_so_and_ends_at_the_first_signal() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let pipe = pipe(&folder.path().join("rows"));
-    for name in ["TERM", "INT"] {
-        let mut child = spawn(&["import", &pipe, "--board", "a", "--url", "http://127.0.0.1:1"]);
-        let mut said = BufReader::new(child.stderr.take().expect("it is piped"));
-        let mut line = String::new();
-        said.read_line(&mut line).expect("it says something");
-        assert!(line.contains(&pipe) && line.contains("waiting for whoever writes to it"), "{line}");
-        signal(name, child.id());
-        wait_until("the import ends", || child.try_wait().expect("it is ours").is_some());
-    }
+    let mut child = spawn(&["import", &pipe, "--board", "a", "--url", "http://127.0.0.1:1"]);
+    let mut said = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut line = String::new();
+    said.read_line(&mut line).expect("it says something");
+    assert!(line.contains(&pipe) && line.contains("waiting for whoever writes to it"), "{line}");
+    // Who runs tests in the background may have them ignore SIGINT.
+    signal("TERM", child.id());
+    wait_until("the import ends", || child.try_wait().expect("it is ours").is_some());
 }
