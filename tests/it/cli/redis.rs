@@ -88,8 +88,8 @@ fn server() -> PathBuf {
     if venv.exists() { venv } else { PathBuf::from("redis-server") }
 }
 
-/// The append-only file in `folder` as one. Redis 7 writes it in parts, of which `import` takes none alone: they are
-/// joined as it says then.
+/// The append-only file in `folder` as one. Redis 7 writes it in parts, of which `import` takes none alone:
+/// they are joined as it says then.
 fn whole_log(folder: &Path, import: impl Fn(&Path) -> (Option<i32>, String)) -> PathBuf {
     let parts = folder.join("appendonlydir");
     if !parts.exists() {
