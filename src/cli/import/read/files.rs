@@ -86,7 +86,9 @@ impl Reading {
                 Box::new(RedisLog::open(input.reader, key, self.redis_entries()?)?)
             }
             Format::RedisCsv => {
-                redis_cells::note(&input.head).iter().for_each(|note| tell(note));
+                if let Some(note) = redis_cells::note(&input.head) {
+                    tell(&note);
+                }
                 Box::new(RedisCells::new(input.reader, self.redis_entries()?))
             }
         })
