@@ -31,8 +31,9 @@ pub fn schemas() -> Value {
             "examples": ["p42"]
         },
         "IntegerInput": {
-            "description": "A signed 64-bit integer, exact: a JSON integer, or a decimal string for clients whose numbers \
-                            are doubles. Fractions, exponents, plus signs and numbers beyond 64 bits are refused.",
+            "description": "A signed 64-bit integer, exact: a JSON number that is whole, `42.0` and `1e3` too, or a decimal \
+                            string for clients whose numbers are doubles. Fractions and numbers beyond 64 bits are \
+                            refused, and in a string exponents and plus signs, too.",
             "anyOf": [signed, decimal("int64", "^-?[0-9]+$", "The same in decimal.")]
         },
         "Integer": {
