@@ -147,8 +147,8 @@ impl Kind {
     }
 }
 
-/// Everything a board's creator decides. Keys, kind, ties, movement, the offset, when seasons start and the
-/// windows that are there can never change.
+/// Everything a board's creator decides. Keys, kind, ties, movement, the offset, when seasons start that have
+/// begun, and the windows that are there can never change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Definition {
     pub keys: Vec<Key>,
@@ -396,8 +396,14 @@ impl Definition {
         if self.has_all() { Window::All } else { self.windows.first().copied().unwrap_or(Window::All) }
     }
 
-    /// The definition that this one becomes if a client asks for another, which agrees with it: seasons
-    /// become longer or shorter from the next one on, manual ones stay as they were opened, and what has
+    /// Whether regular seasons start when another definition says, or have not begun, so that they may.
+    pub fn may_start_as(&self, asked: &Self, now: Timestamp) -> bool {
+        let starts = |definition: &Self| definition.seasons.as_ref().and_then(Seasons::starts);
+        starts(self) == starts(asked) || starts(self).is_none_or(|starts| starts > now)
+    }
+
+    /// The definition that this one becomes if a client asks for another, which agrees with it and may start
+    /// its seasons then: seasons become longer or shorter from the next one on, manual ones stay as they were opened, and what has
     /// closed keeps its entries.
     ///
     /// # Errors
@@ -405,6 +411,7 @@ impl Definition {
     /// for the shortest of them.
     pub fn changed_to(&self, asked: &Self, now: Timestamp) -> Result<Self, InvalidDefinition> {
         let seasons = match (&self.seasons, &asked.seasons) {
+            (Some(known), Some(asked)) if known.starts() != asked.starts() => Some(asked.clone()),
             (Some(known), Some(Seasons::Regular(series))) => match series.last() {
                 Some(last) => Some(known.with_length(last.every, now)?),
                 None => Some(known.clone()),
@@ -425,7 +432,7 @@ impl Definition {
         let has_windows_of =
             |one: &Self, other: &Self| other.windows.iter().all(|of| one.windows.contains(of));
         let seasons_agree = match (&self.seasons, &other.seasons) {
-            (Some(one), Some(other)) => one.first() == other.first(),
+            (Some(one), Some(other)) => one.is_alike(other),
             (None, None) => true,
             // The window may have been added. Where both have it, its seasons are not taken away.
             _ => ![self, other].into_iter().all(|one| one.windows.contains(&Window::Season)),

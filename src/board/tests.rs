@@ -65,7 +65,9 @@ fn the_lengths_of_a_definition_may_change_and_its_windows_may_not() {
         ..board.clone()
     }));
     assert!(board.agrees_with(&Definition { seasons: seasons(7, DAY), ..board.clone() }));
-    assert!(!board.agrees_with(&Definition { seasons: seasons(8, 14 * DAY), ..board.clone() }));
+    let later = Definition { seasons: seasons(8, 14 * DAY), ..board.clone() };
+    assert!(board.may_start_as(&later, at(6)) && !board.may_start_as(&later, at(7)));
+    assert_eq!(board.changed_to(&later, at(6)).as_ref(), Ok(&later));
     let manual = |begins: &[i64]| Definition {
         seasons: Some(Seasons::Manual(begins.iter().map(|begin| at(*begin)).collect())),
         ..board.clone()

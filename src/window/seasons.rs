@@ -83,13 +83,16 @@ impl Seasons {
         }
     }
 
-    /// What of it can never change: when the first regular season starts, or that there are manual ones.
-    pub fn first(&self) -> Self {
+    /// Whether both are regular, or both manual: that can never change.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        matches!(self, Self::Regular(_)) == matches!(other, Self::Regular(_))
+    }
+
+    /// When the first regular season starts.
+    pub fn starts(&self) -> Option<Timestamp> {
         match self {
-            Self::Regular(series) => {
-                Self::Regular(series.iter().take(1).map(|first| Series { every: 0, ..*first }).collect())
-            }
-            Self::Manual(_) => Self::Manual(Vec::new()),
+            Self::Regular(series) => series.first().map(|first| first.begin),
+            Self::Manual(_) => None,
         }
     }
 

@@ -408,7 +408,7 @@ fn another_length_takes_effect_from_the_next_season_on() {
     let early = seasons.with_length(DAY, at("2026-11-01T00:00:00Z"));
     assert_eq!(early, Ok(Seasons::regular(first, DAY)));
     assert_eq!(seasons.with_length(MINUTE - 1, now), Err(InvalidSeasons::TooShort));
-    assert_eq!(seasons.first(), changed.first());
+    assert_eq!(seasons.starts(), changed.starts());
 }
 
 #[test]

@@ -70,7 +70,10 @@ impl BoardChange {
             }
             (Self::Define(patch), Some(known)) => {
                 let asked = patch.clone().onto(Some(known))?;
-                if !known.agrees_with(&asked) || !known.windows_missing_in(&asked).is_empty() {
+                if !known.agrees_with(&asked)
+                    || !known.may_start_as(&asked, now)
+                    || !known.windows_missing_in(&asked).is_empty()
+                {
                     return Err(DefineRefused::conflict(known, &asked));
                 }
                 Ok(known.changed_to(&asked, now)?)

@@ -17,6 +17,30 @@ fn micros(time: &Value) -> i64 {
     Timestamp::parse(time.as_str().expect("a time")).expect("a time").as_micros()
 }
 
+/// A mistyped year would close a board for as long, with the scores that it has.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn seasons_start_at_another_time_until_the_first_has_begun() {
+    for shards in SHARDS {
+        let service = start(shards);
+        let path = "/v1/boards/arena";
+        let (status, _) =
+            service.send("POST", "/v1/jobs", r#"[{"board":"arena","member":"ann","score":5}]"#).await;
+        assert_eq!(status, StatusCode::OK);
+        let body = |starts: &str| {
+            format!(r#"{{"windows":["all","season"],"season":{{"starts":"{starts}","every":"14d"}}}}"#)
+        };
+        // Later, earlier, and then now.
+        for starts in ["2062-01-01T00:00:00Z".to_owned(), ahead(3_600), ahead(-60)] {
+            let (status, board) = service.send("PUT", path, &body(&starts)).await;
+            assert_eq!(status, StatusCode::OK, "{board}");
+            assert_eq!(micros(&board["season"]["starts"]), micros(&json!(starts)));
+        }
+        let (_, board) = service.send("GET", path, "").await;
+        assert_eq!(board["instances"]["season"][0]["name"], json!("s1"), "{board}");
+        service.check_refusals(&[("PUT", path, &body(&ahead(60)), 409, "board_differs")]).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lengths_of_a_board_change_and_its_windows_do_not() {
     for shards in SHARDS {
