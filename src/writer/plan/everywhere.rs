@@ -5,10 +5,13 @@
 //! it is remembered once, for the member. Must not know: how rejected jobs of the member are erased, which
 //! follows the commit (`storage::erasures`).
 
-use crate::job::{Job, Reject};
+use std::sync::Arc;
+
+use crate::job::{Job, Reject, RejectCode};
 use crate::state::Applied;
 use crate::tree::Handle;
 use crate::types::BoardName;
+use crate::writer::outcome::LeftBehind;
 use crate::writer::plan::Batch;
 use crate::writer::plan::bans::stale_version;
 use crate::writer::plan::jobs::{BOARDS_PER_YIELD, Decided};
@@ -19,6 +22,8 @@ use crate::writer::plan::profiles::ProfileDecision;
 pub(super) struct RemovalEverywhere<'job> {
     pub(super) decided: Decided<'job>,
     pub(super) profile: Option<ProfileDecision>,
+    /// What stays, because its version is greater than the removal's.
+    pub(super) left: LeftBehind,
 }
 
 impl Batch<'_> {
@@ -27,7 +32,8 @@ impl Batch<'_> {
         handle.map(|handle| self.boards_of(handle)).unwrap_or_default()
     }
 
-    /// Decides a removal from every board: all of it or nothing.
+    /// Decides a removal from every board. What is stored with a greater version than the removal's stays, and
+    /// keeps nothing else from being removed: whoever may write to one board must not protect others by it.
     ///
     /// # Arguments
     /// `boards`: those of [`Batch::boards_to_leave`].
@@ -38,27 +44,46 @@ impl Batch<'_> {
         handle: Option<Handle>,
         applied: Applied,
     ) -> Result<RemovalEverywhere<'job>, Reject> {
+        // What comes in its place in the line was accepted when it came; see `Batch::try_job`.
         if let (Some(version), Some(stored)) = (job.version, self.member_version(&job.member))
             && version <= stored
+            && !self.replaying_parked
         {
             return Err(stale_version(version, stored));
         }
-        let mut decided = Decided::new();
+        let (mut decided, mut left, mut newer) = (Decided::new(), LeftBehind::default(), None::<BoardName>);
         decided.reserve_exact(boards.len());
         for (index, board) in boards.iter().enumerate() {
             if index % BOARDS_PER_YIELD == 0 {
                 self.shard.yield_if_due();
             }
+            // An instance follows its board, which has the version of all of them.
+            if newer.as_ref().is_some_and(|newer| board.is_instance() && *newer == board.board()) {
+                continue;
+            }
             let source = self.source_of(board)?;
-            let mut on_board = self.decide_on(job, board, source, None, handle, applied.timestamp)?;
+            let mut on_board = match self.decide_on(job, board, source, None, handle, applied.timestamp) {
+                Err(reject) if reject.code == RejectCode::StaleVersion => {
+                    left.add_board(board.board());
+                    newer = Some(board.clone());
+                    continue;
+                }
+                decided => decided?,
+            };
             if job.version.is_some() {
                 // It is remembered for the member.
                 on_board.decision.after = None;
             }
             decided.push(on_board);
         }
-        let profile = self.decide_profile_removal(job)?;
-        Ok(RemovalEverywhere { decided, profile })
+        let profile = match self.decide_profile_removal(job) {
+            Err(reject) if reject.code == RejectCode::StaleVersion => {
+                left.profile = true;
+                None
+            }
+            profile => profile?,
+        };
+        Ok(RemovalEverywhere { decided, profile, left })
     }
 
     /// After the entries' decisions: records what becomes of the profile and of the version, and which
@@ -70,13 +95,17 @@ impl Batch<'_> {
         &mut self,
         job: &Job,
         profile: Option<ProfileDecision>,
+        left: LeftBehind,
         index: usize,
         applied: Applied,
     ) {
         if let Some(decided) = profile {
             self.record_profile(&job.member, decided, applied.sequence);
+        } else if left.profile {
+            self.outcome_profile = Some(false);
         }
-        if let Some(version) = job.version {
+        self.outcome_left = (!left.is_empty()).then(|| Arc::new(left));
+        if let Some(version) = job.version.max(job.version.and(self.member_version(&job.member))) {
             self.set_member_version(&job.member, version, applied.sequence);
         }
         self.erased.push((job.member.clone(), (applied.sequence, index_in_message(index))));

@@ -12,7 +12,7 @@ use crate::job::{Job, JobPlace, Reject, RejectCode};
 use crate::state::Applied;
 use crate::state_lock::Purpose;
 use crate::storage::codec::ParkedRecord;
-use crate::types::BoardName;
+use crate::types::{BoardName, MemberId};
 use crate::wire;
 use crate::writer::outcome::ParkedOutcome;
 use crate::writer::parking::{CheckedOutLine, OutcomeWaiter, ParkedJob, Parking};
@@ -33,7 +33,13 @@ pub(super) struct UnparkedJobs {
 }
 
 impl Batch<'_> {
-    /// Whether a job must be parked: for a board's definition, or behind a parked job of its member.
+    /// Whether jobs of a member may be parked.
+    pub(super) fn has_parked(&self, member: &MemberId) -> bool {
+        self.parking.as_ref().is_some_and(|parking| parking.has_parked(member))
+    }
+
+    /// Whether a job must be parked: for a board's definition, or behind a parked job of its member. One of
+    /// all boards waits for nothing.
     pub(super) fn must_park(&self, job: &Job) -> Result<bool, Reject> {
         let Some(parking) = self.parking.as_ref().filter(|_| !self.replaying_parked) else {
             return Ok(false);
@@ -43,6 +49,14 @@ impl Batch<'_> {
         match unknown {
             Some(name) if !parking.auto_create => refuse(no_such_board(name)),
             Some(name) if self.is_at_board_limit(parking) => refuse(no_more_boards(name, parking)),
+            Some(name) if parking.is_line_full(&job.member) => {
+                let detail = format!(
+                    "there is no board {name} yet, and {} jobs of this member wait for boards already, which is \
+                     the limit; PUT /v1/boards/{name} creates it, or send the job again later",
+                    parking.jobs_of_line_max
+                );
+                Err(Reject::new(RejectCode::TooLarge, detail))
+            }
             Some(_) => Ok(true),
             None => Ok(parking.has_parked(&job.member)),
         }
