@@ -161,7 +161,7 @@ impl Batch<'_> {
             version,
             at: job.at.unwrap_or(ban.applied.timestamp),
             member: &job.member,
-            member_version: version.and_then(|_| self.member_version(&job.member)),
+            member_version: version.and_then(|_| self.version_everywhere(&job.member)),
             is_hidden: ban.bans.hide(&name.board()),
             metadata: None,
         };

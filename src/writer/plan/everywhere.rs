@@ -27,6 +27,13 @@ pub(super) struct RemovalEverywhere<'job> {
 }
 
 impl Batch<'_> {
+    /// Whether a removal from every board comes before its place: it waits behind nothing, and removes what is
+    /// there. It is parked as well, behind the jobs of its member that wait, so that it removes what they
+    /// bring; in that place it is what it would be if they had not waited.
+    pub(super) fn removes_early(&self, job: &Job) -> bool {
+        !self.replaying_parked && self.has_parked(&job.member)
+    }
+
     /// The boards and instances that hold an entry of the member.
     pub(super) fn boards_to_leave(&mut self, handle: Option<Handle>) -> Vec<BoardName> {
         handle.map(|handle| self.boards_of(handle)).unwrap_or_default()
@@ -44,13 +51,13 @@ impl Batch<'_> {
         handle: Option<Handle>,
         applied: Applied,
     ) -> Result<RemovalEverywhere<'job>, Reject> {
-        // What comes in its place in the line was accepted when it came; see `Batch::try_job`.
-        if let (Some(version), Some(stored)) = (job.version, self.member_version(&job.member))
+        if let (Some(version), Some(stored)) = (job.version, self.version_everywhere(&job.member))
             && version <= stored
-            && !self.replaying_parked
         {
             return Err(stale_version(version, stored));
         }
+        // What is remembered of each board stays as it is for the jobs that wait.
+        let unversioned = self.removes_early(job).then(|| Job { version: None, ..job.clone() });
         let (mut decided, mut left, mut newer) = (Decided::new(), LeftBehind::default(), None::<BoardName>);
         decided.reserve_exact(boards.len());
         for (index, board) in boards.iter().enumerate() {
@@ -70,7 +77,10 @@ impl Batch<'_> {
                 }
                 decided => decided?,
             };
-            if job.version.is_some() {
+            if let Some(unversioned) = &unversioned {
+                let source = self.source_of(board)?;
+                on_board = self.decide_on(unversioned, board, source, None, handle, applied.timestamp)?;
+            } else if job.version.is_some() {
                 // It is remembered for the member.
                 on_board.decision.after = None;
             }
@@ -105,7 +115,8 @@ impl Batch<'_> {
             self.outcome_profile = Some(false);
         }
         self.outcome_left = (!left.is_empty()).then(|| Arc::new(left));
-        if let Some(version) = job.version.max(job.version.and(self.member_version(&job.member))) {
+        // In its place in the line it comes for the second time.
+        if let Some(version) = job.version.filter(|_| !self.replaying_parked) {
             self.set_member_version(&job.member, version, applied.sequence);
         }
         self.erased.push((job.member.clone(), (applied.sequence, index_in_message(index))));

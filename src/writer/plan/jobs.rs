@@ -166,8 +166,7 @@ impl Batch<'_> {
                 }
                 if is_everywhere {
                     self.record_removal_everywhere(job, profile, left, index, applied);
-                    // Once more in its place, behind what its member has waiting: that is to be removed, too.
-                    if !self.replaying_parked && self.has_parked(&job.member) {
+                    if self.removes_early(job) {
                         self.park(job, index, applied);
                     }
                 }
@@ -276,7 +275,7 @@ impl Batch<'_> {
                 // A removal from every board was compared with it before.
                 member_version: match job.targets {
                     Targets::EveryBoard => None,
-                    _ => job.version.and_then(|_| self.member_version(&job.member)),
+                    _ => job.version.and_then(|_| self.version_everywhere(&job.member)),
                 },
                 is_hidden: self.is_hidden(&job.member, board),
                 metadata: job.meta.as_ref().map(|metadata| &*metadata.0 != "{}"),

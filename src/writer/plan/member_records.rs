@@ -78,6 +78,12 @@ impl Batch<'_> {
         self.step.bans.push(change);
     }
 
+    /// The version of a member that a job on a board must be greater than, whatever the board knows. A parked
+    /// job was compared with it when it came: those that came later are none of its.
+    pub(super) fn version_everywhere(&self, member: &MemberId) -> Option<u64> {
+        if self.replaying_parked { None } else { self.member_version(member) }
+    }
+
     /// The version of a member that holds on every board.
     pub(super) fn member_version(&self, member: &MemberId) -> Option<u64> {
         let versions = self.shard.member_versions();

@@ -16,6 +16,7 @@ use crate::types::{BoardName, MemberId};
 use crate::wire;
 use crate::writer::outcome::ParkedOutcome;
 use crate::writer::parking::{CheckedOutLine, OutcomeWaiter, ParkedJob, Parking};
+use crate::writer::plan::bans::stale_version;
 use crate::writer::plan::boards::board_in;
 use crate::writer::plan::{Batch, PlannedBoards, PlannedJob, PlannedUnparked};
 
@@ -57,8 +58,15 @@ impl Batch<'_> {
                 );
                 Err(Reject::new(RejectCode::TooLarge, detail))
             }
-            Some(_) => Ok(true),
-            None => Ok(parking.has_parked(&job.member)),
+            None if !parking.has_parked(&job.member) => Ok(false),
+            // What is of all boards does not wait, so its versions hold by the order of the log, and from here
+            // on they are those of later jobs.
+            Some(_) | None => match (job.version, job.version.and(self.member_version(&job.member))) {
+                (Some(version), Some(stored)) if version <= stored && job.boards().next().is_some() => {
+                    Err(stale_version(version, stored))
+                }
+                _ => Ok(true),
+            },
         }
     }
 
