@@ -14,13 +14,13 @@ use crate::types::{BoardName, MemberId, Timestamp};
 /// The most bans of all boards on a shard: some 250 bytes each, as those of single boards. They have room of
 /// their own, so that whoever may hide on some boards only cannot take it. Replicas of a shard must agree on
 /// this and on the next four.
-pub const BANS_EVERYWHERE_MAX: usize = if cfg!(test) { 6 } else { 1_000_000 };
+pub const BANS_EVERYWHERE_MAX: usize = if cfg!(test) { 40 } else { 1_000_000 };
 /// The room that single boards share.
-pub const BANS_SHARED_MAX: usize = if cfg!(test) { 9 } else { 1_000_000 };
+pub const BANS_SHARED_MAX: usize = if cfg!(test) { 48 } else { 1_000_000 };
 /// The most bans of a board.
-pub const BANS_OF_BOARD_MAX: usize = if cfg!(test) { 6 } else { 100_000 };
+pub const BANS_OF_BOARD_MAX: usize = if cfg!(test) { 32 } else { 100_000 };
 /// Bans that a board may have although the shared room is full: other boards cannot take it all.
-pub const BANS_OF_BOARD_SURE: usize = if cfg!(test) { 2 } else { 100 };
+pub const BANS_OF_BOARD_SURE: usize = if cfg!(test) { 4 } else { 100 };
 /// The most bans of single boards: [`BANS_OF_BOARD_SURE`] on as many boards as there can be, beside the
 /// shared room. Beyond that are only bans of boards that are gone.
 pub const BANS_OF_BOARDS_MAX: usize = BANS_SHARED_MAX + 100_000 * BANS_OF_BOARD_SURE;

@@ -61,8 +61,7 @@ pub fn write_result<'a>(object: &mut Object<'_>, result: &'a JobResult, repeated
             object.bool("changed", *changed > 0 || *profile);
             write_no_entry(object);
             let mut counts = object.object("counts");
-            let boards_left = left.as_ref().map_or(0, |left| left.boards);
-            counts.count("boards", count(*boards + boards_left));
+            counts.count("boards", count(*boards));
             counts.count("changed", count(*changed));
             if let Some(left) = left {
                 counts.count("left", count(left.boards));

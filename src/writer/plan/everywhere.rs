@@ -5,16 +5,18 @@
 //! it is remembered once, for the member. Must not know: how rejected jobs of the member are erased, which
 //! follows the commit (`storage::erasures`).
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::job::{Job, Reject, RejectCode};
 use crate::state::Applied;
 use crate::tree::Handle;
 use crate::types::BoardName;
+use crate::writer::decide::Decision;
 use crate::writer::outcome::LeftBehind;
 use crate::writer::plan::Batch;
 use crate::writer::plan::bans::stale_version;
-use crate::writer::plan::jobs::{BOARDS_PER_YIELD, Decided};
+use crate::writer::plan::jobs::{BOARDS_PER_YIELD, BoardDecision, Decided, Shown};
 use crate::writer::plan::parked::index_in_message;
 use crate::writer::plan::profiles::ProfileDecision;
 
@@ -73,6 +75,10 @@ impl Batch<'_> {
                 Err(reject) if reject.code == RejectCode::StaleVersion => {
                     left.add_board(board.board());
                     newer = Some(board.clone());
+                    let (source, shown) = (self.source_of(board)?, Shown::NoEntry { changed: false });
+                    let before = source.entry(self, handle);
+                    let (name, decision) = (Cow::Borrowed(board), Decision::of(before, false));
+                    decided.push(BoardDecision { name, source, before, decision, other: None, shown });
                     continue;
                 }
                 decided => decided?,
