@@ -79,8 +79,8 @@ pub enum Replace {
 ///
 /// # Errors
 /// When the snapshot is not whole, or the data directory is in use or not empty. What was there is untouched
-/// then, and nothing is there that was not; unless the error is [`RestoreError::Swap`], after which no start uses the directory until a restore
-/// has completed.
+/// then, and nothing is there that was not; unless the error is [`RestoreError::Swap`], after which no start
+/// uses the directory until a restore has completed.
 pub fn restore(
     from: SnapshotSource,
     data_dir: &Path,

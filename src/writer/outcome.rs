@@ -89,7 +89,10 @@ impl fmt::Display for LeftBehind {
             what.push("the profile".to_owned());
         }
         let what = what.join(", ");
-        write!(f, "left with greater versions: {what}; the same without a version removes that, too")
+        write!(
+            f,
+            "left, because their versions are not smaller: {what}; the same without a version removes that, too"
+        )
     }
 }
 

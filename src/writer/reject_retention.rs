@@ -1,8 +1,8 @@
 //! Retention of a shard's rejects: the newest ones are kept, and all that are not published yet.
 //!
-//! Knows: the place of every reject, by board, so that the oldest can be deleted without being read or counted.
-//! Whoever may write to some boards only must not push out what others are to see: of the board that has the
-//! most, the oldest goes first. Must not know: what is rejected and why, or how it is published.
+//! Knows: the place of every reject, by board, so that the oldest can be deleted without being read or
+//! counted. Whoever may write to some boards only must not push out what others are to see: of the board that
+//! has the most, the oldest goes first. Must not know: what is rejected and why, or how it is published.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -108,8 +108,8 @@ mod tests {
         (Sequence(count(number / 10)), u32::try_from(number % 10).expect("small"))
     }
 
-    fn board(name: &str) -> Option<BoardName> {
-        Some(BoardName::new(name).expect("a good name"))
+    fn board(name: &str) -> BoardName {
+        BoardName::new(name).expect("a good name")
     }
 
     #[test]
@@ -131,22 +131,22 @@ mod tests {
                 kept.note(place(number.next().expect("endless")), of.clone());
             }
         };
-        note(&mut kept, board("quiet"), 500);
+        note(&mut kept, Some(board("quiet")), 500);
         note(&mut kept, None, 700);
         for flood in 0..30 {
-            note(&mut kept, board(&format!("eu-{}", flood % 10)), 10_000);
+            note(&mut kept, Some(board(&format!("eu-{}", flood % 10))), 10_000);
             kept.prune(None);
         }
         let of = |kept: &RejectRetention, board: &Option<BoardName>| {
             kept.places.get(board).map_or(0, VecDeque::len)
         };
-        assert_eq!((of(&kept, &board("quiet")), of(&kept, &None)), (500, 700));
+        assert_eq!((of(&kept, &Some(board("quiet"))), of(&kept, &None)), (500, 700));
         // Those of the flood share what is left, and their newest are there.
         let share = (REJECTS_KEPT - 1_200) / 10;
         for flood in 0..10 {
-            let newest = kept.places[&board(&format!("eu-{flood}"))].back().copied();
+            let newest = kept.places[&Some(board(&format!("eu-{flood}")))].back().copied();
             assert_eq!(newest, Some(place(1_200 + (20 + flood) * 10_000 + 9_999)));
-            let many = of(&kept, &board(&format!("eu-{flood}")));
+            let many = of(&kept, &Some(board(&format!("eu-{flood}"))));
             assert!(many.abs_diff(share) <= REJECTS_PER_DELETE, "{many} of {share}");
         }
         assert!(kept.stored < REJECTS_KEPT + REJECTS_PER_DELETE);
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(kept.by_count.iter().map(|(many, _)| many).sum::<usize>(), kept.stored);
         // Of boards without end: none is kept for what is gone.
         for many in 0..200_000 {
-            note(&mut kept, board(&format!("b{many}")), 1);
+            note(&mut kept, Some(board(&format!("b{many}"))), 1);
             kept.prune(None);
         }
         assert!(

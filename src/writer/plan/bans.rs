@@ -10,7 +10,7 @@ use crate::job::{Job, Op, Reject, RejectCode, Targets};
 use crate::state::{Applied, BanChange, BanRecord, BanScope, MemberBans};
 use crate::tree::Handle;
 use crate::types::BoardName;
-use crate::writer::decide::{Decision, Request};
+use crate::writer::decide::{Decision, Request, stale_version};
 use crate::writer::plan::Batch;
 use crate::writer::plan::jobs::{BoardDecision, BoardSource, Decided, JobPlan, Shown, with_board};
 use crate::writer::plan::top_k;
@@ -199,10 +199,4 @@ impl Batch<'_> {
             decided.push(BoardDecision { name, source, before: None, decision, other: None, shown });
         }
     }
-}
-
-/// A job is too old for what is remembered of its member.
-pub(super) fn stale_version(version: u64, stored: u64) -> Reject {
-    let detail = format!("version {version} is not greater than the stored version, {stored}");
-    Reject::new(RejectCode::StaleVersion, detail)
 }

@@ -12,10 +12,9 @@ use crate::job::{Job, Reject, RejectCode};
 use crate::state::Applied;
 use crate::tree::Handle;
 use crate::types::BoardName;
-use crate::writer::decide::Decision;
+use crate::writer::decide::{Decision, stale_version};
 use crate::writer::outcome::LeftBehind;
 use crate::writer::plan::Batch;
-use crate::writer::plan::bans::stale_version;
 use crate::writer::plan::jobs::{BOARDS_PER_YIELD, BoardDecision, Decided, Shown};
 use crate::writer::plan::parked::index_in_message;
 use crate::writer::plan::profiles::ProfileDecision;
@@ -29,8 +28,8 @@ pub(super) struct RemovalEverywhere<'job> {
 }
 
 impl Batch<'_> {
-    /// Whether a removal from every board comes before its place: it waits behind nothing, and removes what is
-    /// there. It is parked as well, behind the jobs of its member that wait, so that it removes what they
+    /// Whether a removal from every board comes before its place: it waits behind nothing, and removes what
+    /// is there. It is parked as well, behind the jobs of its member that wait, so that it removes what they
     /// bring; in that place it is what it would be if they had not waited.
     pub(super) fn removes_early(&self, job: &Job) -> bool {
         !self.replaying_parked && self.has_parked(&job.member)
@@ -41,8 +40,9 @@ impl Batch<'_> {
         handle.map(|handle| self.boards_of(handle)).unwrap_or_default()
     }
 
-    /// Decides a removal from every board. What is stored with a greater version than the removal's stays, and
-    /// keeps nothing else from being removed: whoever may write to one board must not protect others by it.
+    /// Decides a removal from every board. What is stored with a greater version than the removal's, or with
+    /// the same, stays, and keeps nothing else from being removed: whoever may write to one board must not
+    /// protect others by it.
     ///
     /// # Arguments
     /// `boards`: those of [`Batch::boards_to_leave`].

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use crate::board::{Definition, Policy};
-use crate::job::{Job, MAX_AHEAD_MICROS, Op, Reject, RejectCode, Targets};
+use crate::job::{Job, Op, Reject, RejectCode, Targets};
 use crate::state::{Applied, Entry, Incarnation, TreeId};
 use crate::storage::codec::RejectRecord;
 use crate::tree::Handle;
 use crate::types::{BoardName, Score, Timestamp, shard_of};
 use crate::window::Window;
 use crate::wire;
-use crate::writer::decide::{Decision, Request};
+use crate::writer::decide::{Decision, Request, check_time};
 use crate::writer::outcome::{FoundBoard, LeftBehind};
 use crate::writer::plan::boards::BatchBoard;
 use crate::writer::plan::parked::{no_more_boards, no_such_board};
@@ -404,20 +404,6 @@ impl Batch<'_> {
         let found = Arc::new(FoundBoard { name, definition, incarnation });
         self.found_board = Some(Arc::clone(&found));
         Some((found, tree))
-    }
-}
-
-/// Rejects a job whose `at` is further in the future than clocks may differ: it would win or lose ties
-/// without merit.
-fn check_time(job: &Job, now: Timestamp) -> Result<(), Reject> {
-    match job.at {
-        Some(at) if at.as_micros() - now.as_micros() > MAX_AHEAD_MICROS => {
-            let detail = format!(
-                "the job's `at`, {at}, is more than five minutes after the time of its message, {now}"
-            );
-            Err(Reject::new(RejectCode::FutureTime, detail))
-        }
-        Some(_) | None => Ok(()),
     }
 }
 

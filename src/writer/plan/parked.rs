@@ -14,9 +14,9 @@ use crate::state_lock::Purpose;
 use crate::storage::codec::ParkedRecord;
 use crate::types::{BoardName, MemberId};
 use crate::wire;
+use crate::writer::decide::stale_version;
 use crate::writer::outcome::ParkedOutcome;
 use crate::writer::parking::{CheckedOutLine, OutcomeWaiter, ParkedJob, Parking};
-use crate::writer::plan::bans::stale_version;
 use crate::writer::plan::boards::board_in;
 use crate::writer::plan::{Batch, PlannedBoards, PlannedJob, PlannedUnparked};
 
@@ -59,8 +59,8 @@ impl Batch<'_> {
                 Err(Reject::new(RejectCode::TooLarge, detail))
             }
             None if !parking.has_parked(&job.member) => Ok(false),
-            // What is of all boards does not wait, so its versions hold by the order of the log, and from here
-            // on they are those of later jobs.
+            // What is of all boards does not wait: its versions are those of the log's order here, and later on
+            // they may be those of later jobs.
             Some(_) | None => match (job.version, job.version.and(self.member_version(&job.member))) {
                 (Some(version), Some(stored)) if version <= stored && job.boards().next().is_some() => {
                     Err(stale_version(version, stored))

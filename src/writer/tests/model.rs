@@ -300,12 +300,11 @@ impl Model {
             self.bans.keys().filter(|(scope, _)| counts(scope)).count()
         };
         let there = count(&|known| *known == scope);
-        let is_full = match &scope {
-            None => there >= BANS_EVERYWHERE_MAX,
-            Some(_) => {
-                let shared = count(&Option::is_some) >= BANS_SHARED_MAX;
-                there >= BANS_OF_BOARD_MAX || (shared && there >= BANS_OF_BOARD_SURE)
-            }
+        let is_full = if scope.is_none() {
+            there >= BANS_EVERYWHERE_MAX
+        } else {
+            let shared = count(&Option::is_some) >= BANS_SHARED_MAX;
+            there >= BANS_OF_BOARD_MAX || (shared && there >= BANS_OF_BOARD_SURE)
         };
         if begins && known_ban.is_none() && is_full {
             return Err(RejectCode::TooLarge);
